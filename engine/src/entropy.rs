@@ -1,0 +1,81 @@
+//! Chance as a parameter.
+//!
+//! Salts, store ids and whatever else must not be guessed come from an [`Entropy`]; only [`SystemEntropy`] asks the
+//! machine.
+
+use std::sync::Mutex;
+
+/// Where random bytes come from.
+pub trait Entropy: Send + Sync {
+    /// Fills `bytes` with random bytes.
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// A random number.
+    fn number(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// A number from 0 to `bound` - 1; 0 when the bound is 0. Good enough for choices in tests, not for secrets.
+    fn below(&self, bound: u64) -> u64 {
+        self.number().checked_rem(bound).unwrap_or(0)
+    }
+
+    /// A version 4 UUID.
+    fn uuid(&self) -> uuid::Uuid {
+        let mut bytes = [0; 16];
+        self.fill(&mut bytes);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+}
+
+/// The machine's generator of random bytes, fit for secrets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    #[allow(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+    #[allow(clippy::expect_used, reason = "without random bytes nothing that follows would be safe")]
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the operating system gives random bytes");
+    }
+}
+
+/// The same bytes for the same seed: SplitMix64. For tests.
+#[derive(Debug)]
+pub struct SeededEntropy(Mutex<u64>);
+
+impl SeededEntropy {
+    /// A generator that starts at `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(Mutex::new(seed))
+    }
+}
+
+impl Entropy for SeededEntropy {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut state = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for piece in bytes.chunks_mut(8) {
+            *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = *state;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^= mixed >> 31;
+            piece.copy_from_slice(&mixed.to_le_bytes()[..piece.len()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers() {
+        let (one, two) = (SeededEntropy::new(7), SeededEntropy::new(7));
+        let numbers: Vec<u64> = (0..4).map(|_| one.number()).collect();
+        assert_eq!(numbers, (0..4).map(|_| two.number()).collect::<Vec<_>>());
+        assert_ne!(numbers[0], numbers[1]);
+    }
+}

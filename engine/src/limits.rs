@@ -1,0 +1,83 @@
+//! Every bound of the engine, with the relations that must hold between them.
+//!
+//! Sizes are in bytes. A bound that a store may choose for itself is the default here and is a field of
+//! [`OpenOptions`](crate::OpenOptions); a bound that the format fixes is a constant only.
+
+/// Longest bucket name, in bytes.
+pub const BUCKET_NAME_BYTES_MAX: usize = 63;
+/// Shortest bucket name, in bytes.
+pub const BUCKET_NAME_BYTES_MIN: usize = 3;
+/// Longest object key, in bytes of UTF-8.
+pub const KEY_BYTES_MAX: usize = 1_024;
+/// Longest fact name, in bytes of UTF-8.
+pub const FACT_NAME_BYTES_MAX: usize = 512;
+/// Largest fact value.
+pub const FACT_BYTES_MAX: usize = 64 * KIB;
+/// Longest content type, in bytes.
+pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
+/// Largest attributes of one object: small, opaque to the engine.
+pub const ATTRIBUTES_BYTES_MAX: usize = 2 * KIB;
+
+/// A body is checksummed in blocks of this many bytes.
+pub const BLOCK_BYTES: usize = 64 * KIB;
+/// Default for the largest body that lies inside a log segment; a larger one gets a big segment of its own.
+pub const INLINE_BYTES_MAX: usize = MIB;
+/// Largest value that the bound above may be set to.
+pub const INLINE_BYTES_CEILING: usize = 8 * MIB;
+/// Largest object. Its block table, 4 bytes a block, is held in memory while it is written and read.
+pub const OBJECT_BYTES_MAX: u64 = 64 * GIB;
+
+/// Default size of a log segment, preallocated.
+pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
+/// Smallest log segment that may be asked for; tests use it to see many segments.
+pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
+/// How many segments are kept open, each with its memory map and its verified blocks.
+pub const OPEN_SEGMENTS_MAX: usize = 1_024;
+
+/// A commit group takes no further batch beyond this many records.
+pub const GROUP_RECORDS_MAX: usize = 256;
+/// A commit group takes no further batch beyond this many bytes.
+pub const GROUP_BYTES_MAX: u64 = 16 * MIB as u64;
+/// Most records of one batch.
+pub const BATCH_RECORDS_MAX: usize = 1_024;
+/// Most bytes of one batch, bodies in big segments not counted. Half a segment, where segments are smaller.
+pub const BATCH_BYTES_MAX: u64 = 128 * MIB as u64;
+/// Batches that may wait for the committer; more are refused as [`Error::Busy`](crate::Error::Busy).
+pub const QUEUE_BATCHES_MAX: usize = 4_096;
+/// One call to the disk writes at most this much: larger calls cost several times the CPU (ARCHITECTURE.md).
+pub const WRITE_BYTES_MAX: usize = 512 * KIB;
+
+/// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
+pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
+
+/// A checkpoint is due after this much log,
+pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
+/// or this many changed index entries,
+pub const CHECKPOINT_ENTRIES: usize = 256 * 1_024;
+/// or this much time, in milliseconds, since the first change not in the index.
+pub const CHECKPOINT_MS: u64 = 5_000;
+/// The committer waits while the overlay holds this many changes: memory has a bound even if redb stalls.
+pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
+/// After this long without a commit, in milliseconds, an empty group vouches for the last one.
+pub const WATERMARK_IDLE_MS: u64 = 1_000;
+/// Default memory of the index's page cache.
+pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
+
+/// Largest page of a listing.
+pub const LIST_PAGE_MAX: usize = 1_000;
+/// Largest piece of a body that is read, verified and handed out at once.
+pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
+
+const KIB: usize = 1_024;
+const MIB: usize = 1_024 * KIB;
+const GIB: u64 = 1_024 * MIB as u64;
+
+const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize, "a key's length is a u16 on disk");
+const _: () = assert!(BUCKET_NAME_BYTES_MAX <= u8::MAX as usize, "a bucket name's length is a u8");
+const _: () = assert!(CONTENT_TYPE_BYTES_MAX <= u8::MAX as usize, "a content type's length is a u8");
+const _: () = assert!(INLINE_BYTES_MAX <= INLINE_BYTES_CEILING);
+const _: () = assert!(INLINE_BYTES_CEILING as u64 <= BATCH_BYTES_MAX);
+const _: () = assert!(BATCH_BYTES_MAX < u32::MAX as u64, "a group's length is a u32");
+const _: () = assert!(2 * BATCH_BYTES_MAX <= SEGMENT_BYTES_MAX, "a batch fits in any segment");
+const _: () = assert!(GROUP_BYTES_MAX <= BATCH_BYTES_MAX);
+const _: () = assert!(READ_BYTES_MAX.is_multiple_of(BLOCK_BYTES));

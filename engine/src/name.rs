@@ -1,0 +1,319 @@
+//! Names: what a bucket, an object and a fact may be called.
+//!
+//! A value of one of these types is valid; there is no other way to make one than to parse it. The engine stores names
+//! byte for byte: Unicode normalisation is the caller's business.
+//! Never here: percent-decoding, reserved names, anything about URLs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::limits;
+
+/// The name of a bucket: 3 to 63 of `a-z 0-9 - . _`, first a letter or a digit.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BucketName(Arc<str>);
+
+/// The key of an object in its bucket: 1 to 1,024 bytes of UTF-8 in components split by `/`.
+///
+/// No component is empty, `.` or `..`; none holds a control character or a backslash. A key that ends in `/` is a folder
+/// marker: an object that makes a folder exist while nothing lies in it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey(Arc<str>);
+
+/// A folder of a bucket: empty for the root, else components that each end in `/`.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FolderKey(Arc<str>);
+
+/// Bucket and key together.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// The bucket.
+    pub bucket: BucketName,
+    /// The key in it.
+    pub key: ObjectKey,
+}
+
+/// The name of a fact: 1 to 512 bytes of UTF-8 without control characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactName(Arc<str>);
+
+/// The rule that a name breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// Nothing is there.
+    Empty,
+    /// Longer than the number of bytes allowed.
+    TooLong(usize),
+    /// Shorter than the number of bytes needed.
+    TooShort(usize),
+    /// A bucket name holds a character outside `a-z 0-9 - . _`, or starts with `-`, `.` or `_`.
+    BucketCharacter,
+    /// A control character.
+    Control,
+    /// A backslash.
+    Backslash,
+    /// Two slashes in a row, or one at the start.
+    EmptyComponent,
+    /// A component `.` or `..`.
+    DotComponent,
+    /// A folder whose name does not end in `/`.
+    NotAFolder,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "it is empty"),
+            Self::TooLong(max) => write!(f, "it is longer than {max} bytes"),
+            Self::TooShort(min) => write!(f, "it is shorter than {min} bytes"),
+            Self::BucketCharacter => write!(
+                f,
+                "only the characters a-z 0-9 - . _ are allowed, and the first must be a letter or a digit"
+            ),
+            Self::Control => write!(f, "it holds a control character"),
+            Self::Backslash => write!(f, "it holds a backslash"),
+            Self::EmptyComponent => write!(f, "it has an empty path component"),
+            Self::DotComponent => write!(f, "it has a path component \".\" or \"..\""),
+            Self::NotAFolder => write!(f, "a folder must end in \"/\""),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl BucketName {
+    /// Checks a bucket name.
+    pub fn parse(name: &str) -> Result<Self, NameError> {
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if name.len() < limits::BUCKET_NAME_BYTES_MIN {
+            return Err(NameError::TooShort(limits::BUCKET_NAME_BYTES_MIN));
+        }
+        if name.len() > limits::BUCKET_NAME_BYTES_MAX {
+            return Err(NameError::TooLong(limits::BUCKET_NAME_BYTES_MAX));
+        }
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let first_is_plain = name.bytes().next().is_some_and(plain);
+        if !first_is_plain || !name.bytes().all(|b| plain(b) || matches!(b, b'-' | b'.' | b'_')) {
+            return Err(NameError::BucketCharacter);
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ObjectKey {
+    /// Checks an object key.
+    pub fn parse(key: &str) -> Result<Self, NameError> {
+        check_path(key)?;
+        Ok(Self(key.into()))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the key only marks a folder.
+    pub fn is_folder_marker(&self) -> bool {
+        self.0.ends_with('/')
+    }
+
+    /// The folder that the object lies in; for a marker, the folder that it marks.
+    pub fn folder(&self) -> FolderKey {
+        let end = self.0.rfind('/').map_or(0, |slash| slash + 1);
+        FolderKey(self.0.get(..end).unwrap_or("").into())
+    }
+
+    /// The last component; empty for a marker.
+    pub fn file_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or("")
+    }
+}
+
+impl FolderKey {
+    /// The root of a bucket.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Checks a folder: empty, or like a key that ends in `/`.
+    pub fn parse(folder: &str) -> Result<Self, NameError> {
+        if folder.is_empty() {
+            return Ok(Self::root());
+        }
+        check_path(folder)?;
+        if !folder.ends_with('/') {
+            return Err(NameError::NotAFolder);
+        }
+        Ok(Self(folder.into()))
+    }
+
+    /// The folder as text: empty, or ending in `/`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the root of the bucket.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The last component without its slash; empty for the root.
+    pub fn last_component(&self) -> &str {
+        let trimmed = self.0.strip_suffix('/').unwrap_or(&self.0);
+        trimmed.rsplit('/').next().unwrap_or("")
+    }
+
+    /// The key of `file_name` in this folder.
+    pub fn key(&self, file_name: &str) -> Result<ObjectKey, NameError> {
+        ObjectKey::parse(&format!("{}{file_name}", self.0))
+    }
+}
+
+impl ObjectName {
+    /// Puts a bucket and a key together.
+    pub fn new(bucket: BucketName, key: ObjectKey) -> Self {
+        Self { bucket, key }
+    }
+}
+
+impl FactName {
+    /// Checks a fact's name.
+    pub fn parse(name: &str) -> Result<Self, NameError> {
+        if name.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if name.len() > limits::FACT_NAME_BYTES_MAX {
+            return Err(NameError::TooLong(limits::FACT_NAME_BYTES_MAX));
+        }
+        if name.chars().any(char::is_control) {
+            return Err(NameError::Control);
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check_path(path: &str) -> Result<(), NameError> {
+    if path.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if path.len() > limits::KEY_BYTES_MAX {
+        return Err(NameError::TooLong(limits::KEY_BYTES_MAX));
+    }
+    if path.chars().any(char::is_control) {
+        return Err(NameError::Control);
+    }
+    if path.contains('\\') {
+        return Err(NameError::Backslash);
+    }
+    let components = path.strip_suffix('/').unwrap_or(path);
+    for component in components.split('/') {
+        match component {
+            "" => return Err(NameError::EmptyComponent),
+            "." | ".." => return Err(NameError::DotComponent),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+macro_rules! text {
+    ($type:ty) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+text!(BucketName);
+text!(ObjectKey);
+text!(FolderKey);
+text!(FactName);
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.bucket, self.key)
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bucket_names_follow_the_rule() {
+        for good in ["abc", "a-b", "0.9_x", &"a".repeat(63)] {
+            assert!(BucketName::parse(good).is_ok(), "{good}");
+        }
+        for (bad, why) in [
+            ("", NameError::Empty),
+            ("ab", NameError::TooShort(3)),
+            (&*"a".repeat(64), NameError::TooLong(63)),
+            ("-ab", NameError::BucketCharacter),
+            ("Abc", NameError::BucketCharacter),
+            ("a/b", NameError::BucketCharacter),
+            ("äbc", NameError::BucketCharacter),
+        ] {
+            assert_eq!(BucketName::parse(bad), Err(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_follow_the_rule() {
+        for good in ["a", "a/b.png", "ä/日本 語.webp", "dir/", "a/.hidden", "...", &"k".repeat(1024)] {
+            assert!(ObjectKey::parse(good).is_ok(), "{good}");
+        }
+        for (bad, why) in [
+            ("", NameError::Empty),
+            ("/", NameError::EmptyComponent),
+            ("/a", NameError::EmptyComponent),
+            ("a//b", NameError::EmptyComponent),
+            ("a//", NameError::EmptyComponent),
+            ("a/../b", NameError::DotComponent),
+            ("./a", NameError::DotComponent),
+            ("a\\b", NameError::Backslash),
+            ("a\0b", NameError::Control),
+            ("a\u{85}b", NameError::Control),
+            (&*"k".repeat(1025), NameError::TooLong(1024)),
+        ] {
+            assert_eq!(ObjectKey::parse(bad), Err(why), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_knows_its_folder_and_file_name() {
+        let key = ObjectKey::parse("a/b/c.png").unwrap();
+        assert_eq!(key.folder().as_str(), "a/b/");
+        assert_eq!(key.file_name(), "c.png");
+        assert_eq!(key.folder().last_component(), "b");
+        assert_eq!(key.folder().key("d").unwrap().as_str(), "a/b/d");
+        assert!(ObjectKey::parse("top").unwrap().folder().is_root());
+        assert!(ObjectKey::parse("a/").unwrap().is_folder_marker());
+        assert_eq!(FolderKey::parse("a"), Err(NameError::NotAFolder));
+    }
+}
