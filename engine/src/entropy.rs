@@ -36,7 +36,10 @@ pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     #[allow(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
-    #[allow(clippy::expect_used, reason = "without random bytes nothing that follows would be safe")]
+    #[allow(
+        clippy::expect_used,
+        reason = "without random bytes nothing that follows would be safe"
+    )]
     fn fill(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the operating system gives random bytes");
     }

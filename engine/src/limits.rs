@@ -74,7 +74,8 @@ const GIB: u64 = 1_024 * MIB as u64;
 
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize, "a key's length is a u16 on disk");
 const _: () = assert!(BUCKET_NAME_BYTES_MAX <= u8::MAX as usize, "a bucket name's length is a u8");
-const _: () = assert!(CONTENT_TYPE_BYTES_MAX <= u8::MAX as usize, "a content type's length is a u8");
+const _: () =
+    assert!(CONTENT_TYPE_BYTES_MAX <= u8::MAX as usize, "a content type's length is a u8");
 const _: () = assert!(INLINE_BYTES_MAX <= INLINE_BYTES_CEILING);
 const _: () = assert!(INLINE_BYTES_CEILING as u64 <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_BYTES_MAX < u32::MAX as u64, "a group's length is a u32");

@@ -244,6 +244,12 @@ macro_rules! text {
     };
 }
 
+impl std::borrow::Borrow<str> for FactName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 text!(BucketName);
 text!(ObjectKey);
 text!(FolderKey);
@@ -285,7 +291,9 @@ mod tests {
 
     #[test]
     fn keys_follow_the_rule() {
-        for good in ["a", "a/b.png", "ä/日本 語.webp", "dir/", "a/.hidden", "...", &"k".repeat(1024)] {
+        for good in
+            ["a", "a/b.png", "ä/日本 語.webp", "dir/", "a/.hidden", "...", &"k".repeat(1024)]
+        {
             assert!(ObjectKey::parse(good).is_ok(), "{good}");
         }
         for (bad, why) in [

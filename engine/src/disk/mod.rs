@@ -1,8 +1,8 @@
 //! The disk seam: files without meaning.
 //!
-//! Everything that the engine stores, the index included, goes through [`Disk`] and [`DiskFile`]. Two implementations keep
-//! the same promises, checked by one suite (`tests/disk`): [`RealDisk`] and, for tests, the simulated disk in `sim`.
-//! Paths are relative to the data folder, with `/` between components.
+//! Everything that the engine stores, the index included, goes through [`Disk`] and [`DiskFile`]. Two implementations
+//! keep the same promises, checked by one suite (`tests/disk`): [`RealDisk`] and, for tests, the simulated disk in
+//! `sim`. Paths are relative to the data folder, with `/` between components; others are refused as `InvalidInput`.
 //! Never here: what the bytes mean.
 
 mod mmap;
@@ -13,6 +13,12 @@ mod redb_file;
 pub mod faults;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+#[cfg(any(test, feature = "sim"))]
+mod sim_image;
+#[cfg(any(test, feature = "sim"))]
+mod sim_loss;
+#[cfg(any(test, feature = "sim"))]
+mod sim_state;
 
 use std::io;
 use std::ops::Range;
@@ -22,6 +28,9 @@ use bytes::Bytes;
 
 pub use self::real::RealDisk;
 pub use self::redb_file::RedbFile;
+
+/// The name of the lock's file, in the root.
+pub const LOCK: &str = "LOCK";
 
 /// A folder of files.
 pub trait Disk: Send + Sync + 'static {
@@ -37,14 +46,22 @@ pub trait Disk: Send + Sync + 'static {
     /// The names in a folder, sorted; empty when there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Makes a folder, and those above it; fine when it exists. Durable after [`Disk::sync_folder`] of the folder above.
+    /// Makes a folder, and those above it; fine when it exists. Each is durable after [`Disk::sync_folder`] of the
+    /// folder above it, so a folder two deep takes two of them.
     fn create_folder(&self, folder: &str) -> io::Result<()>;
 
     /// Makes the names in a folder durable. The root is `""`.
     fn sync_folder(&self, folder: &str) -> io::Result<()>;
 
     /// Takes the one lock of this disk, held until the value is dropped. `WouldBlock` when another holds it.
+    ///
+    /// A file named [`LOCK`] in the root belongs to it, and stays.
     fn lock(&self) -> io::Result<Box<dyn Lock>>;
+
+    /// The process that holds the lock, for people; meaningful only after [`Disk::lock`] said `WouldBlock`.
+    fn lock_holder(&self) -> Option<u32> {
+        None
+    }
 
     /// Bytes that may still be written.
     fn free_bytes(&self) -> io::Result<u64>;
@@ -61,6 +78,18 @@ pub trait DiskFile: Send + Sync {
     /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
+    /// As [`DiskFile::read_at`], but answers false rather than wait for the disk. May always answer false.
+    fn read_at_if_resident(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        let _ = (offset, buffer);
+        Ok(false)
+    }
+
+    /// The first offset from `offset` on that may hold something other than zeros; None when there is none up to the
+    /// end.
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok((offset < self.bytes_len()?).then_some(offset))
+    }
+
     /// Writes the pieces one after another from `offset`, growing the file where needed. Not durable before
     /// [`DiskFile::sync_data`]; after an error any part of it may be there.
     fn write_at(&self, offset: u64, pieces: &[&[u8]]) -> io::Result<()>;
@@ -68,7 +97,8 @@ pub trait DiskFile: Send + Sync {
     /// Cuts or grows the file; what is grown reads as zeros. Never called on a file that may be mapped.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// Grows the file to `bytes` with the space reserved; what is grown reads as zeros. `StorageFull` when there is no room.
+    /// Grows the file to `bytes` with the space reserved; what is grown reads as zeros. `StorageFull` when there is no
+    /// room.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes everything written so far durable, with the length.
@@ -99,4 +129,18 @@ pub trait Mapping: Send + Sync {
 
     /// Brings the range into memory; an I/O error is an error here and not a signal later. Waits for the disk.
     fn populate(&self, range: Range<usize>) -> io::Result<()>;
+}
+
+/// Whether a path stays inside the data folder and is written the one way; `InvalidInput` otherwise.
+fn check_path(path: &str) -> io::Result<()> {
+    let fine = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
+    if path.split('/').all(fine) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a path in a store: {path:?}")))
+}
+
+/// As [`check_path`], for folders: the root is `""`.
+fn check_folder(folder: &str) -> io::Result<()> {
+    if folder.is_empty() { Ok(()) } else { check_path(folder) }
 }

@@ -1,0 +1,192 @@
+//! A batch: what is to change together, and what must hold for it.
+//!
+//! Promises: all of a batch is done or none of it, across crashes too; its preconditions are decided against everything
+//! that was committed before it, so two batches that both require a key to be absent cannot both succeed.
+//! Never here: names that clients choose, tokens, thumbnails. Those are batches.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::format::FRAME_HEADER_BYTES;
+use crate::index::Object;
+use crate::limits;
+use crate::name::{FactName, ObjectName};
+use crate::upload::Staged;
+
+/// The strong validator of a body: the first 16 bytes of its BLAKE3, shown as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Etag([u8; 16]);
+
+/// Changes to be made together.
+#[derive(Clone, Default)]
+pub struct Batch {
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) preconditions: Vec<Precondition>,
+}
+
+/// What must hold when a batch's turn comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// No object has this name.
+    KeyAbsent(ObjectName),
+    /// An object has this name.
+    KeyPresent(ObjectName),
+    /// The object of this name has this content.
+    KeyIs(ObjectName, Etag),
+    /// There is no such fact.
+    FactAbsent(FactName),
+    /// There is such a fact.
+    FactPresent(FactName),
+}
+
+/// What to keep with an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PutOptions {
+    /// Its content type, at most [`limits::CONTENT_TYPE_BYTES_MAX`] bytes.
+    pub content_type: String,
+    /// Opaque bytes of the caller's, at most [`limits::ATTRIBUTES_BYTES_MAX`].
+    pub attributes: Vec<u8>,
+    /// Whether it can be made again from another object; then it does not count as the bucket's.
+    pub derived: bool,
+}
+
+/// What a committed batch did.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    /// The objects put, in the order of the batch.
+    pub objects: Vec<Object>,
+    /// How many of the deletions found an object.
+    pub deleted_count: usize,
+}
+
+#[derive(Clone)]
+pub(crate) enum Operation {
+    Put { name: ObjectName, staged: Staged, options: PutOptions },
+    Delete { name: ObjectName },
+    PutFact { name: FactName, value: Bytes },
+    DeleteFact { name: FactName },
+}
+
+impl Batch {
+    /// A batch that changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts an object, in place of what has its name.
+    pub fn put(mut self, name: ObjectName, staged: Staged, options: PutOptions) -> Self {
+        self.operations.push(Operation::Put { name, staged, options });
+        self
+    }
+
+    /// Deletes an object. One that is not there is not an error; require [`Precondition::KeyPresent`] where it should be.
+    pub fn delete(mut self, name: ObjectName) -> Self {
+        self.operations.push(Operation::Delete { name });
+        self
+    }
+
+    /// Sets a fact.
+    pub fn put_fact(mut self, name: FactName, value: Bytes) -> Self {
+        self.operations.push(Operation::PutFact { name, value });
+        self
+    }
+
+    /// Removes a fact; one that is not there is not an error.
+    pub fn delete_fact(mut self, name: FactName) -> Self {
+        self.operations.push(Operation::DeleteFact { name });
+        self
+    }
+
+    /// Adds a precondition.
+    pub fn require(mut self, precondition: Precondition) -> Self {
+        self.preconditions.push(precondition);
+        self
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// The most bytes that the batch takes in a group.
+    pub(crate) fn bytes(&self) -> u64 {
+        let records: u64 = self.operations.iter().map(Operation::bytes).sum();
+        records + FRAME_HEADER_BYTES as u64
+    }
+
+    /// Refuses what no segment could take.
+    pub(crate) fn check(&self, bytes_max: u64) -> Result<()> {
+        if self.operations.len() > limits::BATCH_RECORDS_MAX {
+            return Err(Error::TooLarge("a batch has at most 1,024 operations"));
+        }
+        if self.bytes() > bytes_max {
+            return Err(Error::TooLarge("the small objects of one batch are too large together"));
+        }
+        for operation in &self.operations {
+            operation.check()?;
+        }
+        Ok(())
+    }
+}
+
+/// No record head takes more than this beside its names, types, attributes and block checksums.
+pub(crate) const RECORD_FIXED_BYTES_MAX: usize = 128;
+
+impl Operation {
+    fn bytes(&self) -> u64 {
+        let object_name = |name: &ObjectName| name.bucket.as_str().len() + name.key.as_str().len();
+        let (head, body) = match self {
+            Self::Put { name, staged, options } => {
+                let body = staged.inline_bytes();
+                let blocks = body.div_ceil(limits::BLOCK_BYTES as u64) as usize;
+                let kept = options.content_type.len() + options.attributes.len();
+                (object_name(name) + kept + 4 * blocks, body)
+            }
+            Self::Delete { name } => (object_name(name), 0),
+            Self::PutFact { name, value } => (name.as_str().len(), value.len() as u64),
+            Self::DeleteFact { name } => (name.as_str().len(), 0),
+        };
+        (RECORD_FIXED_BYTES_MAX + head) as u64 + body
+    }
+
+    fn check(&self) -> Result<()> {
+        match self {
+            Self::Put { options, .. } => {
+                if options.content_type.len() > limits::CONTENT_TYPE_BYTES_MAX {
+                    return Err(Error::TooLarge("a content type has at most 255 bytes"));
+                }
+                if options.attributes.len() > limits::ATTRIBUTES_BYTES_MAX {
+                    return Err(Error::TooLarge("an object has at most 2 KiB of attributes"));
+                }
+            }
+            Self::PutFact { value, .. } if value.len() > limits::FACT_BYTES_MAX => {
+                return Err(Error::TooLarge("a fact has at most 64 KiB"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Etag {
+    /// The validator of content with this BLAKE3.
+    pub fn of_hash(hash: &[u8; 32]) -> Self {
+        let mut first = [0; 16];
+        first.copy_from_slice(hash.split_at(16).0);
+        Self(first)
+    }
+}
+
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}

@@ -1,0 +1,405 @@
+//! The committer: the one thread that appends to the log and changes the index.
+//!
+//! [`Committer::step`] takes what waits, and for one group: decides preconditions, builds the records, appends, syncs once,
+//! publishes, answers. When a write or a sync fails every waiter hears it, nothing is published, and the store takes no
+//! more writes.
+//! Never here: threads, timers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::batch::{Batch, Committed, Etag, Operation, Precondition};
+use super::health::HealthState;
+use super::queue::{Queue, Taken, Waiting};
+use super::rollover::Rollover;
+use crate::clock::Clock;
+use crate::error::{Conflict, Error, Result};
+use crate::format::{
+    Checksum, Content, Entry, GROUP_OVERHEAD_BYTES, GroupBuilder, Location, ObjectFlags,
+    ObjectMeta, Placed, SegmentClass, SegmentId, What,
+};
+use crate::index::{Fact, Index, Object, Replaced, View, entry_content};
+use crate::limits;
+use crate::name::ObjectName;
+use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
+use crate::upload::{Staged, StagedContent};
+
+/// The writer of the log.
+pub(crate) struct Committer {
+    desk: Desk,
+    log: Log,
+}
+
+/// What the committer works with.
+pub(crate) struct Desk {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) segments: Arc<SegmentSet>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) rollover: Arc<Rollover>,
+    pub(crate) health: Arc<HealthState>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) segment_bytes: u64,
+}
+
+/// Where the log stands.
+struct Log {
+    active: Option<ActiveSegment>,
+    position: LogPosition,
+    /// The LSN up to which a header in the log says that it is durable.
+    vouched_lsn: u64,
+    /// Log written, and the time of the first of it, since the last freeze.
+    unfrozen_bytes: u64,
+    unfrozen_since_ms: Option<u64>,
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Wrote a group, or refused batches.
+    Worked,
+    /// There was nothing to commit.
+    Idle,
+    /// There is nothing to commit and never will be.
+    Closed,
+}
+
+/// What one batch of a group comes to, once the group is durable.
+#[derive(Default)]
+struct Decided {
+    committed: Committed,
+    staged: Vec<Staged>,
+    retired: Vec<SegmentId>,
+    has_records: bool,
+}
+
+impl Committer {
+    /// A committer that goes on from `position`.
+    pub(crate) fn new(desk: Desk, position: LogPosition) -> Self {
+        let log = Log {
+            active: None,
+            position,
+            vouched_lsn: position.lsn,
+            unfrozen_bytes: 0,
+            unfrozen_since_ms: None,
+        };
+        Self { desk, log }
+    }
+
+    /// Commits what waits, waiting at most this long for something to come. With nothing to commit, vouches for what was.
+    pub(crate) fn step(&mut self, patience: Duration) -> Progress {
+        let bytes_max = limits::GROUP_BYTES_MAX.min(self.batch_bytes_max());
+        match self.desk.queue.take(bytes_max, patience) {
+            Taken::Closed => Progress::Closed,
+            Taken::Nothing => {
+                self.vouch();
+                Progress::Idle
+            }
+            Taken::Batches(waiting) => {
+                self.commit(waiting);
+                Progress::Worked
+            }
+        }
+    }
+
+    /// The most bytes that one batch may take.
+    pub(crate) fn batch_bytes_max(&self) -> u64 {
+        limits::BATCH_BYTES_MAX.min(self.desk.segment_bytes / 4)
+    }
+
+    /// Whether so much has changed, or for so long, that a checkpoint is due.
+    pub(crate) fn checkpoint_is_due(&self) -> bool {
+        let Some(since_ms) = self.log.unfrozen_since_ms else {
+            return false;
+        };
+        self.log.unfrozen_bytes >= limits::CHECKPOINT_LOG_BYTES
+            || self.desk.clock.monotonic_ms().saturating_sub(since_ms) >= limits::CHECKPOINT_MS
+            || self.desk.index.view().active.len() >= limits::CHECKPOINT_ENTRIES
+    }
+
+    /// Sets aside what a checkpoint is to write. False when there is nothing, or one is being written.
+    pub(crate) fn freeze(&mut self) -> bool {
+        let frozen = self.desk.index.freeze();
+        if frozen {
+            self.log.unfrozen_bytes = 0;
+            self.log.unfrozen_since_ms = None;
+        }
+        frozen
+    }
+
+    /// Closes the active segment, so that it can be sealed; the next group begins a new one.
+    pub(crate) fn close_segment(&mut self) {
+        if let Some(active) = self.log.active.take() {
+            self.desk.rollover.close_segment(*active.header(), active.end());
+        }
+    }
+
+    /// Writes an empty group that says that the last group is durable: without it, damage to the last acknowledged group
+    /// would look like a torn tail.
+    pub(crate) fn vouch(&mut self) {
+        let due = self.log.vouched_lsn < self.log.position.lsn && self.log.active.is_some();
+        if due && self.desk.health.require_writable().is_ok() {
+            let written = self.begin_group(GROUP_OVERHEAD_BYTES as u64).and_then(|builder| {
+                let view = View::clone(&self.desk.index.view());
+                self.write(builder, view)
+            });
+            if let Err(error) = written {
+                self.fail(&error);
+            }
+        }
+    }
+
+    fn commit(&mut self, waiting: Vec<Waiting>) {
+        let (batches, answers): (Vec<Batch>, Vec<_>) =
+            waiting.into_iter().map(|waiting| (waiting.batch, waiting.answer)).unzip();
+        match self.commit_group(&batches) {
+            Ok(outcomes) => {
+                for (outcome, answer) in outcomes.into_iter().zip(answers) {
+                    answer(outcome);
+                }
+            }
+            Err(error) => {
+                for answer in answers {
+                    answer(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    fn commit_group(&mut self, batches: &[Batch]) -> Result<Vec<Result<Committed>>> {
+        self.desk.health.require_writable()?;
+        let mut view = View::clone(&self.desk.index.view());
+        let changes: usize = view.overlays().map(|overlay| overlay.len()).sum();
+        if changes > limits::OVERLAY_ENTRIES_MAX {
+            return Err(Error::Busy);
+        }
+        let bytes = batches.iter().map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64;
+        let mut builder = self.begin_group(bytes)?;
+        let now_ms = self.desk.clock.unix_ms();
+        let mut decided = Vec::with_capacity(batches.len());
+        for batch in batches {
+            decided.push(match require(&view, &batch.preconditions) {
+                Ok(()) => add(&mut builder, &mut view, batch, now_ms)?,
+                Err(refused) => Err(refused),
+            });
+        }
+        if decided.iter().flatten().any(|batch| batch.has_records)
+            && let Err(error) = self.write(builder, view)
+        {
+            for staged in decided.iter().flatten().flat_map(|batch| &batch.staged) {
+                staged.keep();
+            }
+            self.fail(&error);
+            return Err(error);
+        }
+        Ok(decided.into_iter().map(|outcome| outcome.map(|batch| self.settle(batch))).collect())
+    }
+
+    /// The group is durable and published: what it replaced goes, what it names stays.
+    fn settle(&self, batch: Decided) -> Committed {
+        for staged in &batch.staged {
+            staged.committed();
+        }
+        for segment in batch.retired {
+            self.desk.segments.retire(segment, SegmentClass::Big);
+        }
+        batch.committed
+    }
+
+    /// A builder for the next group, in a segment that has room for it.
+    fn begin_group(&mut self, bytes: u64) -> Result<GroupBuilder> {
+        if !self.log.active.as_ref().is_some_and(|active| active.has_room_for(bytes)) {
+            self.roll()?;
+        }
+        let active = self.log.active.as_ref().ok_or(Error::NoSpace)?;
+        let place = active.next_place();
+        let position = &self.log.position;
+        Ok(GroupBuilder::new(
+            place.context(),
+            place.offset,
+            position.next_group,
+            position.lsn + 1,
+            position.lsn,
+            position.previous_group,
+        ))
+    }
+
+    fn roll(&mut self) -> Result<()> {
+        let (file, header) = self.desk.rollover.take_spare()?;
+        let begun = ActiveSegment::begin(
+            Arc::clone(&file),
+            header,
+            &self.log.position,
+            self.desk.segment_bytes,
+        );
+        let next = begun.inspect_err(|error| self.desk.health.fail(error))?;
+        self.desk.segments.add_growing(*next.header(), file);
+        self.close_segment();
+        self.log.active = Some(next);
+        Ok(())
+    }
+
+    /// Appends, syncs, and publishes the view with the position that it now stands for.
+    fn write(&mut self, builder: GroupBuilder, mut view: View) -> Result<()> {
+        let active = self.log.active.as_mut().ok_or(Error::NoSpace)?;
+        let durable_lsn = self.log.position.lsn;
+        let group = builder.finish();
+        active.append(&group)?;
+        active.sync()?;
+        self.log.position = LogPosition {
+            lsn: group.last_lsn,
+            segment: Some(active.header().segment),
+            offset: active.end(),
+            next_group: self.log.position.next_group + 1,
+            previous_group: group.header_checksum,
+        };
+        self.log.vouched_lsn = durable_lsn;
+        self.log.unfrozen_bytes += group.bytes;
+        self.log.unfrozen_since_ms.get_or_insert(self.desk.clock.monotonic_ms());
+        view.active.position = Some(self.log.position.applied());
+        self.desk.index.publish(view.active);
+        Ok(())
+    }
+
+    fn fail(&self, error: &Error) {
+        self.desk.health.fail(error);
+    }
+}
+
+/// Decides the preconditions of a batch.
+fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
+    for precondition in preconditions {
+        let refused = match precondition {
+            Precondition::KeyAbsent(name) => {
+                view.entry(name)?.map(|_| Conflict::KeyPresent(name.clone()))
+            }
+            Precondition::KeyPresent(name) => match view.entry(name)? {
+                Some(_) => None,
+                None => Some(Conflict::KeyMissing(name.clone())),
+            },
+            Precondition::KeyIs(name, etag) => match view.entry(name)? {
+                Some(entry) if Etag::of_hash(&entry.meta.hash) == *etag => None,
+                Some(_) => Some(Conflict::KeyChanged(name.clone())),
+                None => Some(Conflict::KeyMissing(name.clone())),
+            },
+            Precondition::FactAbsent(name) => {
+                view.fact(name)?.map(|_| Conflict::FactPresent(name.clone()))
+            }
+            Precondition::FactPresent(name) => match view.fact(name)? {
+                Some(_) => None,
+                None => Some(Conflict::FactMissing(name.clone())),
+            },
+        };
+        if let Some(conflict) = refused {
+            return Err(Error::Conflict(conflict));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this batch
+/// alone.
+fn add(
+    builder: &mut GroupBuilder,
+    view: &mut View,
+    batch: &Batch,
+    now_ms: u64,
+) -> Result<Result<Decided>> {
+    let mut records = Vec::with_capacity(batch.operations.len());
+    let mut staged_bodies = Vec::new();
+    let mut present = Present::default();
+    for operation in &batch.operations {
+        match operation {
+            Operation::Put { name, staged, options } => {
+                let Some(content) = staged.content() else {
+                    return Ok(Err(Error::TooLarge("a staged body is committed once")));
+                };
+                let (content, pieces) = match content {
+                    StagedContent::Memory(blocks) => {
+                        let (pieces, blocks) = blocks.into_iter().unzip();
+                        (Content::Inline { bytes: staged.bytes(), blocks }, pieces)
+                    }
+                    StagedContent::Big(segment) => {
+                        (Content::Big { bytes: staged.bytes(), segment }, Vec::new())
+                    }
+                };
+                let created_ms = view.entry(name)?.map_or(now_ms, |old| old.meta.created_ms);
+                let meta = ObjectMeta {
+                    content_type: options.content_type.clone(),
+                    hash: *staged.hash(),
+                    created_ms,
+                    modified_ms: now_ms,
+                    flags: ObjectFlags { derived: options.derived },
+                    attributes: options.attributes.clone(),
+                };
+                staged_bodies.push(staged.clone());
+                present.set(name, true);
+                let what = What::Put { name: name.clone(), meta, content };
+                records.push((what, pieces));
+            }
+            Operation::Delete { name } => {
+                if present.get(view, name)? {
+                    present.set(name, false);
+                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
+                    records.push((what, Vec::new()));
+                }
+            }
+            Operation::PutFact { name, value } => {
+                let check = Checksum::of(value);
+                let bytes = value.len() as u32;
+                let what = What::Fact { name: name.clone(), bytes, check };
+                records.push((what, vec![value.clone()]));
+            }
+            Operation::DeleteFact { name } => {
+                let what = What::FactGone { name: name.clone() };
+                records.push((what, Vec::new()));
+            }
+        }
+    }
+    if records.is_empty() {
+        return Ok(Ok(Decided::default()));
+    }
+    let placed = builder.frame(&records);
+    let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
+    for (placed, (what, body)) in placed.into_iter().zip(records) {
+        let Placed { lsn, segment, offset, head_bytes } = placed;
+        let record = Location { segment, offset, head_bytes };
+        let mut replaced = Replaced::default();
+        match what {
+            What::Put { name, meta, content } => {
+                let entry = Entry { lsn, record, meta, content: entry_content(&content) };
+                replaced = view.put(&name, entry)?;
+                if let Some(entry) = view.entry(&name)? {
+                    decided.committed.objects.push(Object { name, entry });
+                }
+            }
+            What::Delete { name, .. } => {
+                replaced = view.delete(&name, record)?;
+                decided.committed.deleted_count += usize::from(replaced.present);
+            }
+            What::Fact { name, .. } => {
+                let value = body.into_iter().next().unwrap_or_default();
+                view.put_fact(&name, Fact { lsn, record, value })?;
+            }
+            What::FactGone { name } => view.delete_fact(&name, record)?,
+        }
+        decided.retired.extend(replaced.big);
+    }
+    Ok(Ok(decided))
+}
+
+/// Which names of a batch are there once the operations before have been done.
+#[derive(Default)]
+struct Present(Vec<(ObjectName, bool)>);
+
+impl Present {
+    fn set(&mut self, name: &ObjectName, present: bool) {
+        self.0.push((name.clone(), present));
+    }
+
+    fn get(&self, view: &View, name: &ObjectName) -> Result<bool> {
+        match self.0.iter().rev().find(|(known, _)| known == name) {
+            Some((_, present)) => Ok(*present),
+            None => Ok(view.entry(name)?.is_some()),
+        }
+    }
+}

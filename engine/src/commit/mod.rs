@@ -1,0 +1,19 @@
+//! The way in by the front: batches, one queue, one committer.
+//!
+//! A batch is answered once it is durable, or refused. The committer takes what waits, decides each batch's preconditions
+//! against everything before it, writes one group, syncs once, publishes, and only then answers. There is no timer: while
+//! one sync runs, the next group gathers.
+
+mod batch;
+mod committer;
+mod health;
+mod queue;
+mod rollover;
+
+pub use self::batch::{Batch, Committed, Etag, Precondition, PutOptions};
+pub use self::committer::Progress;
+pub(crate) use self::committer::{Committer, Desk};
+pub use self::health::Health;
+pub(crate) use self::health::HealthState;
+pub(crate) use self::queue::Queue;
+pub(crate) use self::rollover::Rollover;

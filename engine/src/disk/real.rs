@@ -1,0 +1,264 @@
+//! The real disk: a folder of the machine's file system.
+//!
+//! Promises: those of [`Disk`] and [`DiskFile`], as far as the kernel keeps its own. Folders are made for the owner
+//! alone (0700), files too (0600). A failed sync is passed on and never tried again. Space is reserved by `fallocate`;
+//! a file system that has none (`EOPNOTSUPP`) gets a plain longer file, where a later write may still meet a full disk.
+//! Never here: buffering, caching, a second opinion on errors.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this is the one place that opens the machine's files"
+)]
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::{Access, Disk, DiskFile, LOCK, Lock, Mapping, check_folder, check_path, mmap};
+
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// The kernel takes no more pieces in one call (`IOV_MAX`).
+const PIECES_MAX: usize = 1_024;
+
+/// The files of a data folder.
+pub struct RealDisk {
+    root: PathBuf,
+}
+
+impl RealDisk {
+    /// Opens a data folder; makes it, and those above it, when there is none.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        make_folder_durably(path)?;
+        Self::open_existing(path)
+    }
+
+    /// Opens a data folder that must exist: `NotFound` or `NotADirectory` otherwise.
+    pub fn open_existing(path: &Path) -> io::Result<Self> {
+        if !std::fs::metadata(path)?.is_dir() {
+            return Err(io::Error::new(
+                ErrorKind::NotADirectory,
+                format!("not a folder: {}", path.display()),
+            ));
+        }
+        Ok(Self { root: path.to_owned() })
+    }
+
+    /// Where the data folder is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn file(&self, path: &str, options: &mut OpenOptions) -> io::Result<Arc<dyn DiskFile>> {
+        check_path(path)?;
+        let file = options.read(true).write(true).mode(FILE_MODE).open(self.root.join(path))?;
+        Ok(Arc::new(RealFile { file: Arc::new(file) }))
+    }
+
+    fn folder(&self, folder: &str) -> io::Result<PathBuf> {
+        check_folder(folder)?;
+        Ok(self.root.join(folder))
+    }
+}
+
+impl fmt::Debug for RealDisk {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("RealDisk").field(&self.root).finish()
+    }
+}
+
+impl Disk for RealDisk {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.file(path, &mut OpenOptions::new())
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.file(path, OpenOptions::new().create_new(true))
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        check_path(path)?;
+        std::fs::remove_file(self.root.join(path))
+    }
+
+    /// Names that are not UTF-8 are left out: they were never ours.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let entries = match std::fs::read_dir(self.folder(folder)?) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create_folder(&self, folder: &str) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(self.folder(folder)?)
+    }
+
+    fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        sync_folder(&self.folder(folder)?)
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Lock>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let file = options.open(self.root.join(LOCK))?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let holder = format!("{}\n", std::process::id());
+        file.set_len(0)?;
+        file.write_all_at(holder.as_bytes(), 0)?;
+        Ok(Box::new(RealLock { file }))
+    }
+
+    fn lock_holder(&self) -> Option<u32> {
+        std::fs::read_to_string(self.root.join(LOCK)).ok()?.trim().parse().ok()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let space = rustix::fs::statvfs(&self.root)?;
+        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+}
+
+/// Holds the kernel's lock on the file `LOCK`, which goes when the file is closed, however the process ends.
+struct RealLock {
+    file: File,
+}
+
+impl Lock for RealLock {}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // The pid is for people only; when it cannot be taken back, the lock still goes.
+        let _ = self.file.set_len(0);
+    }
+}
+
+struct RealFile {
+    file: Arc<File>,
+}
+
+impl DiskFile for RealFile {
+    fn bytes_len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn read_at_if_resident(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let mut rest = [IoSliceMut::new(&mut buffer[done..])];
+            let at = offset + done as u64;
+            match rustix::io::preadv2(&*self.file, &mut rest, at, ReadWriteFlags::NOWAIT) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => done += read,
+                Err(Errno::INTR) => {}
+                // Not in memory, or a file system or kernel that cannot say.
+                Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&*self.file, SeekFrom::Data(offset)) {
+            Ok(data) => Ok(Some(data)),
+            Err(Errno::NXIO) => Ok(None),
+            // A file system that does not know its holes: anything may be data.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                Ok((offset < self.bytes_len()?).then_some(offset))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn write_at(&self, offset: u64, pieces: &[&[u8]]) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(pieces.len());
+        slices.extend(
+            pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| IoSlice::new(piece)),
+        );
+        let mut left = &mut slices[..];
+        let mut offset = offset;
+        while !left.is_empty() {
+            let call = &left[..left.len().min(PIECES_MAX)];
+            match rustix::io::pwritev(&*self.file, call, offset) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut left, written);
+                    offset += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(no_room_or(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let reserve = || rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), 0, bytes);
+        match rustix::io::retry_on_intr(reserve) {
+            Err(Errno::OPNOTSUPP) if self.bytes_len()? < bytes => self.file.set_len(bytes),
+            Err(Errno::OPNOTSUPP) => Ok(()),
+            answer => answer.map_err(no_room_or),
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(rustix::fs::fdatasync(&*self.file)?)
+    }
+
+    fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {
+        Ok(Box::new(mmap::map_unchanging(Arc::clone(&self.file), access)?))
+    }
+}
+
+/// Makes a folder and those missing above it, each with its name durable.
+fn make_folder_durably(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .take_while(|folder| *folder != Path::new("") && !folder.exists())
+        .collect();
+    for folder in missing.into_iter().rev() {
+        match DirBuilder::new().mode(FOLDER_MODE).create(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        match folder.parent() {
+            Some(above) if above != Path::new("") => sync_folder(above)?,
+            _ => sync_folder(Path::new("."))?,
+        }
+    }
+    Ok(())
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    let folder = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(folder)?;
+    Ok(rustix::fs::fsync(folder)?)
+}
+
+/// A quota that is used up is a full disk to whoever writes.
+fn no_room_or(error: Errno) -> io::Error {
+    if error == Errno::DQUOT { ErrorKind::StorageFull.into() } else { error.into() }
+}

@@ -1,0 +1,122 @@
+//! What a power cut does to the simulated disk.
+//!
+//! Promises: what was synced survives; of the rest, what the policy and the seed say, and never what no device could
+//! leave: a sector is whole, and holds what the file held there at one moment.
+//! Never here: faults of a machine that stays on.
+
+use std::collections::BTreeSet;
+
+use super::sim::LossPolicy;
+use super::sim_image::{PAGE_BYTES, sectors};
+use super::sim_state::{Change, File, Pending, State};
+use crate::entropy::{Entropy, SeededEntropy};
+
+impl State {
+    /// Power goes, perhaps in the middle of a change.
+    pub(super) fn lose_power(&mut self, change: Option<&Change>) {
+        self.off = true;
+        if let Some(change) = change {
+            if let Change::Name { file, .. } = change {
+                self.files.entry(*file).or_default();
+                self.next_id = self.next_id.max(file + 1);
+            }
+            self.journal.push(Pending { change: change.clone(), in_flight: true });
+        }
+    }
+
+    /// Power comes back: what survives of the journal is made durable, and what is durable is all there is.
+    pub(super) fn power_on(&mut self, policy: LossPolicy, seed: u64) {
+        let journal = std::mem::take(&mut self.journal);
+        self.lose(&journal, policy, &SeededEntropy::new(seed));
+        self.durable.forget_unreachable();
+        self.live = self.durable.clone();
+        let named: BTreeSet<u64> = self.live.files.values().copied().collect();
+        self.files.retain(|id, _| named.contains(id));
+        for file in self.files.values_mut() {
+            let live = file.durable.clone();
+            let reserved_pages = file.reserved_pages.min(live.bytes_len().div_ceil(PAGE_BYTES));
+            let held_pages = reserved_pages + live.pages_from(reserved_pages).count() as u64;
+            let durable = live.clone();
+            *file = File { live, durable, reserved_pages, held_pages, ..File::default() };
+        }
+        self.generation += 1;
+        self.off = false;
+        self.cut_after = None;
+        self.locked = false;
+    }
+
+    /// Makes durable what the policy lets survive.
+    fn lose(&mut self, journal: &[Pending], policy: LossPolicy, entropy: &SeededEntropy) {
+        let done = journal.iter().filter(|pending| !pending.in_flight);
+        match policy {
+            LossPolicy::KeepSynced => {}
+            LossPolicy::KeepAll => done.for_each(|pending| self.persist(&pending.change)),
+            LossPolicy::NamesLost => done
+                .filter(|pending| pending.change.file().is_some())
+                .for_each(|pending| self.persist(&pending.change)),
+            LossPolicy::NamesKept => done
+                .filter(|pending| pending.change.folder().is_some())
+                .for_each(|pending| self.persist(&pending.change)),
+            LossPolicy::Prefix => {
+                let kept = entropy.below(journal.len() as u64 + 1);
+                let (kept, lost) = journal.split_at(usize::try_from(kept).unwrap_or_default());
+                kept.iter().for_each(|pending| self.persist(&pending.change));
+                if let Some(Pending { change: change @ Change::Write { .. }, .. }) = lost.first() {
+                    self.persist_sectors(&[change], entropy);
+                }
+            }
+            LossPolicy::Sectors => {
+                let changes: Vec<&Change> = journal.iter().map(|pending| &pending.change).collect();
+                self.persist_sectors(&changes, entropy);
+            }
+        }
+    }
+
+    fn persist(&mut self, change: &Change) {
+        match change {
+            Change::Write { file, offset, bytes } => self.file(*file).durable.write(*offset, bytes),
+            Change::Len { file, bytes_len } => self.file(*file).durable.set_len(*bytes_len),
+            names => self.durable.apply(names),
+        }
+    }
+
+    /// Persists a random part: of each write some sectors, of the names some, of each file's lengths any one.
+    ///
+    /// A sector that survives holds what the file held there at that moment: earlier writes to it are in it too.
+    fn persist_sectors(&mut self, changes: &[&Change], entropy: &SeededEntropy) {
+        // How likely a sector survives, drawn once: now most of them, now hardly any.
+        let eighths = 1 + entropy.below(7);
+        let survives = || entropy.below(8) < eighths;
+        let ids: BTreeSet<u64> = changes.iter().filter_map(|change| change.file()).collect();
+        for id in ids {
+            let of_file = || changes.iter().filter(|change| change.file() == Some(id));
+            let lengths_kept = entropy.below(of_file().count() as u64 + 1);
+            let durable = &mut self.file(id).durable;
+            let mut replayed = durable.clone();
+            let mut bytes_len = durable.bytes_len();
+            for (at, change) in (0..).zip(of_file()) {
+                if let Change::Write { offset, bytes, .. } = change {
+                    replayed.write(*offset, bytes);
+                    sectors(*offset, bytes.len() as u64)
+                        .filter(|_| survives())
+                        .for_each(|sector| durable.take_sector(sector, &replayed));
+                }
+                if let Change::Len { bytes_len, .. } = change {
+                    replayed.set_len(*bytes_len);
+                    if at < lengths_kept {
+                        durable.trim(*bytes_len);
+                    }
+                }
+                if at < lengths_kept {
+                    bytes_len = replayed.bytes_len();
+                }
+            }
+            durable.trim(bytes_len);
+        }
+        for change in changes.iter().filter(|change| change.folder().is_some()) {
+            if survives() {
+                self.durable.apply(change);
+            }
+        }
+    }
+}

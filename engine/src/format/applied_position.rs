@@ -1,0 +1,110 @@
+//! The applied position: how far the index has followed the log.
+//!
+//! | offset | size | field          | meaning                                                              |
+//! | ------ | ---- | -------------- | -------------------------------------------------------------------- |
+//! | 0      | 8    | lsn            | of the last record applied, zero for none                            |
+//! | 8      | 8    | segment        | log segment in which replay goes on, zero for none                   |
+//! | 16     | 8    | offset         | in that segment, of the next group                                   |
+//! | 24     | 8    | next_group     | number of that group                                                 |
+//! | 32     | 8    | next_segment   | the smallest segment id never used                                   |
+//! | 40     | 8    | orphan_floor   | segments below this id were looked at before: none is an orphan      |
+//! | 48     | 4    | previous_group | checksum of the last group header applied                            |
+//! | 52     | 4    | check          | CRC-32 of bytes 0..52                                                |
+//!
+//! Promises: written in the same transaction as what was applied. Never here: how to replay.
+
+use super::bytes::{Put, Take};
+use super::checksum::Checksum;
+use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::malformed::Malformed;
+use super::segment_header::SegmentId;
+
+/// Size of the value.
+pub const APPLIED_POSITION_BYTES: usize = 56;
+
+const _: () = assert!(APPLIED_POSITION_BYTES == 6 * 8 + 4 + ENTRY_CHECK_BYTES);
+
+/// Where replay goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppliedPosition {
+    /// The LSN of the last record applied; zero when there was none.
+    pub lsn: u64,
+    /// The log segment in which replay goes on; none before the first.
+    pub segment: Option<SegmentId>,
+    /// Where the next group begins in it.
+    pub offset: u64,
+    /// The number of that group.
+    pub next_group: u64,
+    /// The checksum of the last group header applied.
+    pub previous_group: Checksum,
+    /// The smallest segment id that was never used.
+    pub next_segment: u64,
+    /// No segment below this id is an orphan.
+    pub orphan_floor: u64,
+}
+
+impl AppliedPosition {
+    /// The value as the index keeps it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(APPLIED_POSITION_BYTES);
+        Put::new(&mut out)
+            .u64(self.lsn)
+            .u64(self.segment.map_or(0, SegmentId::get))
+            .u64(self.offset)
+            .u64(self.next_group)
+            .u64(self.next_segment)
+            .u64(self.orphan_floor)
+            .u32(self.previous_group.0);
+        seal(&[], out)
+    }
+
+    /// Reads the value as the index keeps it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut take = Take::new(open(&[], bytes)?);
+        let lsn = take.u64()?;
+        let segment = match take.u64()? {
+            0 => None,
+            id => Some(SegmentId::new(id).ok_or(Malformed::Place)?),
+        };
+        let offset = take.u64()?;
+        let next_group = take.u64()?;
+        let next_segment = take.u64()?;
+        let orphan_floor = take.u64()?;
+        let previous_group = Checksum(take.u32()?);
+        take.end()?;
+        Ok(Self { lsn, segment, offset, next_group, previous_group, next_segment, orphan_floor })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::every_byte_counts;
+
+    #[test]
+    fn an_applied_position_survives_its_bytes_and_every_byte_counts() {
+        let position = AppliedPosition {
+            lsn: 100,
+            segment: SegmentId::new(3),
+            offset: 8_000,
+            next_group: 17,
+            previous_group: Checksum(0xffff_0000),
+            next_segment: 9,
+            orphan_floor: 8,
+        };
+        for position in [position, AppliedPosition::default()] {
+            let bytes = position.encode();
+            assert_eq!(bytes.len(), APPLIED_POSITION_BYTES);
+            assert_eq!(AppliedPosition::decode(&bytes), Ok(position));
+            every_byte_counts(&bytes, |b| AppliedPosition::decode(b).is_ok());
+        }
+    }
+
+    #[test]
+    fn impossible_positions_are_refused() {
+        let mut bytes = AppliedPosition::default().encode();
+        bytes.truncate(APPLIED_POSITION_BYTES - ENTRY_CHECK_BYTES);
+        bytes[8..16].fill(0xff);
+        assert_eq!(AppliedPosition::decode(&seal(&[], bytes)), Err(Malformed::Place));
+    }
+}

@@ -1,0 +1,177 @@
+//! The footer of a big segment: the checksums of its body's blocks.
+//!
+//! The body begins at 4,096; the footer follows it. First the table, four bytes for each 64 KiB block of the body: the
+//! block's checksum at its offset. Then the trailer, the last 64 bytes of the file:
+//!
+//! | offset | size | field      | meaning                                         |
+//! | ------ | ---- | ---------- | ----------------------------------------------- |
+//! | 0      | 8    | magic      | [`BIG_MAGIC`] XOR the salt of the segment       |
+//! | 8      | 8    | body_bytes | length of the body                              |
+//! | 16     | 32   | hash       | BLAKE3 of the body                              |
+//! | 48     | 4    | table      | checksum of the table, bound to no place        |
+//! | 52     | 8    | reserved   | zero                                            |
+//! | 60     | 4    | checksum   | of bytes 0..60 at the offset of the trailer     |
+//!
+//! Promises: the length of the body gives the length of the file, and the other way round. Never here: whose body it
+//! is; a record in the log says so, and without one the segment is an orphan.
+
+use super::body::block_count;
+use super::bytes::{Put, Take};
+use super::checksum::{CheckClass, Checksum, Place, compare};
+use super::malformed::Malformed;
+use super::segment_header::SEGMENT_HEADER_BYTES;
+use crate::limits;
+
+/// The magic number of a big segment's trailer before its salt is applied.
+pub const BIG_MAGIC: u64 = 0x0047_4942_4755_5254;
+/// Size of the trailer.
+pub const BIG_TRAILER_BYTES: usize = 64;
+/// Where the body of a big segment begins.
+pub const BIG_BODY_OFFSET: u64 = SEGMENT_HEADER_BYTES as u64;
+
+const CHECKED_BYTES: usize = BIG_TRAILER_BYTES - 4;
+
+/// The end of a big segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BigTrailer {
+    /// Length of the body.
+    pub body_bytes: u64,
+    /// BLAKE3 of the body.
+    pub hash: [u8; 32],
+    /// Checksum of the table.
+    pub table: Checksum,
+}
+
+impl BigTrailer {
+    /// The trailer as it lies at `place`.
+    pub fn encode(&self, place: Place) -> Vec<u8> {
+        let mut out = Vec::with_capacity(BIG_TRAILER_BYTES);
+        Put::new(&mut out)
+            .u64(BIG_MAGIC ^ place.salt)
+            .u64(self.body_bytes)
+            .bytes(&self.hash)
+            .u32(self.table.0)
+            .zeros(8);
+        let checksum = Checksum::of(&out).at(place);
+        Put::new(&mut out).u32(checksum.0);
+        out
+    }
+
+    /// Reads the trailer: the last [`BIG_TRAILER_BYTES`] of the file, which lie at `place`.
+    pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
+        let mut take = Take::new(bytes);
+        let checked = take.clone().bytes(CHECKED_BYTES)?;
+        if take.u64()? != BIG_MAGIC ^ place.salt {
+            return Err(Malformed::Magic);
+        }
+        let body_bytes = take.u64()?;
+        let hash = take.array()?;
+        let table = Checksum(take.u32()?);
+        let reserved = take.zeros(8);
+        Checksum(take.u32()?).verify(CheckClass::Footer, checked, place)?;
+        reserved?;
+        take.end()?;
+        if body_bytes > limits::OBJECT_BYTES_MAX {
+            return Err(Malformed::Length);
+        }
+        if place.offset != Self::offset(body_bytes) {
+            return Err(Malformed::Place);
+        }
+        Ok(Self { body_bytes, hash, table })
+    }
+
+    /// Checks a table that was read: its length and its bytes.
+    pub fn verify_table(&self, table: &[u8]) -> Result<(), Malformed> {
+        if table.len() as u64 != Self::table_bytes(self.body_bytes) {
+            return Err(Malformed::Length);
+        }
+        compare(CheckClass::Footer, self.table, Checksum::of(table))
+    }
+
+    /// The checksum of one block, bound to its place, out of a table; none where the table ends before it.
+    pub fn block(table: &[u8], block: usize) -> Option<Checksum> {
+        let mut take = Take::new(table.get(block.checked_mul(4)?..)?);
+        take.u32().ok().map(Checksum)
+    }
+
+    /// Where the table for a body of `body_bytes` begins.
+    pub fn table_offset(body_bytes: u64) -> u64 {
+        BIG_BODY_OFFSET.saturating_add(body_bytes)
+    }
+
+    /// Length of the table for a body of `body_bytes`.
+    pub fn table_bytes(body_bytes: u64) -> u64 {
+        block_count(body_bytes).saturating_mul(4)
+    }
+
+    /// Where the trailer for a body of `body_bytes` lies.
+    pub fn offset(body_bytes: u64) -> u64 {
+        Self::table_offset(body_bytes).saturating_add(Self::table_bytes(body_bytes))
+    }
+
+    /// Length of the whole segment with a body of `body_bytes`.
+    pub fn file_bytes(body_bytes: u64) -> u64 {
+        Self::offset(body_bytes).saturating_add(BIG_TRAILER_BYTES as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::{every_byte_counts, place};
+
+    const TABLE: [u8; 12] = [1, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1];
+
+    fn trailer() -> BigTrailer {
+        let body_bytes = 2 * limits::BLOCK_BYTES as u64 + 1;
+        BigTrailer { body_bytes, hash: [0x4b; 32], table: Checksum::of(&TABLE) }
+    }
+
+    #[test]
+    fn a_trailer_survives_its_bytes_and_every_byte_counts() {
+        let at = place(BigTrailer::offset(trailer().body_bytes));
+        let bytes = trailer().encode(at);
+        assert_eq!(bytes.len(), BIG_TRAILER_BYTES);
+        assert_eq!(BigTrailer::decode(&bytes, at), Ok(trailer()));
+        every_byte_counts(&bytes, |bytes| BigTrailer::decode(bytes, at).is_ok());
+        assert_eq!(BigTrailer::decode(&bytes, at.plus(1)), Err(Malformed::Checksum));
+    }
+
+    #[test]
+    fn every_byte_of_a_table_counts() {
+        assert_eq!(trailer().verify_table(&TABLE), Ok(()));
+        every_byte_counts(&TABLE, |table| trailer().verify_table(table).is_ok());
+        let longer = [TABLE.as_slice(), &[0; 4]].concat();
+        assert_eq!(trailer().verify_table(&longer), Err(Malformed::Length));
+    }
+
+    #[test]
+    fn blocks_are_found_in_the_table() {
+        let blocks = [Some(Checksum(1)), Some(Checksum(0)), Some(Checksum(0x0102_0304)), None];
+        for (block, expected) in blocks.into_iter().enumerate() {
+            assert_eq!(BigTrailer::block(&TABLE, block), expected);
+        }
+        assert_eq!(BigTrailer::block(&TABLE, usize::MAX), None);
+    }
+
+    #[test]
+    fn the_parts_of_a_file_follow_one_another() {
+        for (body_bytes, blocks) in [(0, 0), (1, 1), (65_536, 1), (65_537, 2)] {
+            assert_eq!(BigTrailer::table_offset(body_bytes), 4_096 + body_bytes);
+            assert_eq!(BigTrailer::offset(body_bytes), 4_096 + body_bytes + 4 * blocks);
+            assert_eq!(BigTrailer::file_bytes(body_bytes), 4_160 + body_bytes + 4 * blocks);
+        }
+    }
+
+    #[test]
+    fn trailers_that_break_a_rule_are_refused_for_that_rule() {
+        let decode = |trailer: BigTrailer, offset| {
+            BigTrailer::decode(&trailer.encode(place(offset)), place(offset))
+        };
+        let offset = BigTrailer::offset(trailer().body_bytes);
+        assert_eq!(decode(trailer(), offset - 1), Err(Malformed::Place));
+        let body_bytes = limits::OBJECT_BYTES_MAX + 1;
+        let huge = BigTrailer { body_bytes, ..trailer() };
+        assert_eq!(decode(huge, BigTrailer::offset(body_bytes)), Err(Malformed::Length));
+    }
+}

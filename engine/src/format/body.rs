@@ -1,0 +1,166 @@
+//! The body: what follows a record's head, checked in blocks of 64 KiB.
+//!
+//! | offset in the body | size             | checksum                                                        |
+//! | ------------------ | ---------------- | --------------------------------------------------------------- |
+//! | 65,536 i           | 65,536 or rest   | entry i of the record's block table, bound to where block i lies |
+//!
+//! The value of a fact is one block, checked even when it is empty. The body of a big segment has the same blocks;
+//! their checksums are in its footer.
+//!
+//! Promises: a fault names the block that is wrong. Never here: heads, reading.
+
+use std::ops::Range;
+
+use super::checksum::{CheckClass, Place};
+use super::record::{Content, Record, What};
+use crate::limits;
+
+const BLOCK: u64 = limits::BLOCK_BYTES as u64;
+
+/// A block of a body that is not what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyFault {
+    /// Whose body.
+    pub lsn: u64,
+    /// Where the block begins, in the file.
+    pub offset: u64,
+}
+
+/// How many blocks a body of `bytes` has.
+pub fn block_count(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK)
+}
+
+/// The blocks of a body that begins at `body`: which of its bytes each covers, and where the block lies.
+pub fn block_places(
+    body: Place,
+    bytes: u64,
+) -> impl ExactSizeIterator<Item = (Range<u64>, Place)> + Clone {
+    // As an ExactSizeIterator needs: bodies are far smaller than 2^32 blocks.
+    let count = u32::try_from(block_count(bytes)).unwrap_or(u32::MAX);
+    (0..count as usize).map(move |block| {
+        let start = (block as u64).saturating_mul(BLOCK);
+        let end = start.saturating_add(BLOCK).min(bytes);
+        (start..end, body.plus(start))
+    })
+}
+
+impl Record {
+    /// Checks every block of the body that follows the head at `head`.
+    pub fn verify_body(&self, head: Place, body: &[u8]) -> Result<(), BodyFault> {
+        let at = head.plus(self.head_bytes() as u64);
+        let fault = |place: Place| BodyFault { lsn: self.lsn, offset: place.offset };
+        if body.len() as u64 != self.body_bytes() {
+            return Err(fault(at));
+        }
+        match &self.what {
+            What::Put { content: Content::Inline { bytes, blocks }, .. } => {
+                let pieces = body.chunks(limits::BLOCK_BYTES).zip(block_places(at, *bytes));
+                if blocks.len() != pieces.len() {
+                    return Err(fault(at));
+                }
+                for (check, (piece, (_, place))) in blocks.iter().zip(pieces) {
+                    check.verify(CheckClass::Block, piece, place).map_err(|_| fault(place))?;
+                }
+                Ok(())
+            }
+            What::Fact { check, .. } => {
+                check.verify(CheckClass::Block, body, at).map_err(|_| fault(at))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl What {
+    /// Binds the checksums of the body's blocks to their places, or takes the binding off again.
+    pub fn bind(&mut self, body: Place) {
+        match self {
+            Self::Put { content: Content::Inline { bytes, blocks }, .. } => {
+                for (check, (_, place)) in blocks.iter_mut().zip(block_places(body, *bytes)) {
+                    *check = check.at(place);
+                }
+            }
+            Self::Fact { check, .. } => *check = check.at(body),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::checksum::Checksum;
+    use crate::format::object_meta::{ObjectFlags, ObjectMeta};
+    use crate::format::testing::place;
+    use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
+
+    fn meta() -> ObjectMeta {
+        ObjectMeta {
+            content_type: String::new(),
+            hash: [0; 32],
+            created_ms: 0,
+            modified_ms: 0,
+            flags: ObjectFlags::default(),
+            attributes: Vec::new(),
+        }
+    }
+
+    fn name() -> ObjectName {
+        ObjectName::new(BucketName::parse("abc").unwrap(), ObjectKey::parse("a").unwrap())
+    }
+
+    #[test]
+    fn the_value_of_a_fact_is_one_block() {
+        for value in [b"".as_slice(), b"value"] {
+            let name = FactName::parse("fact").unwrap();
+            let bytes = u32::try_from(value.len()).unwrap();
+            let what = What::Fact { name, bytes, check: Checksum::of(value) };
+            let mut record = Record { lsn: 2, what };
+            let at = place(100).plus(record.head_bytes() as u64);
+            assert!(record.verify_body(place(100), value).is_err(), "not bound yet");
+            record.what.bind(at);
+            assert_eq!(record.verify_body(place(100), value), Ok(()));
+            assert!(record.verify_body(place(101), value).is_err());
+            assert!(record.verify_body(place(100), b"other").is_err());
+        }
+    }
+
+    #[test]
+    fn a_body_is_checked_block_by_block_at_its_place() {
+        let mut body = vec![3; 2 * limits::BLOCK_BYTES + 5];
+        let blocks = body.chunks(limits::BLOCK_BYTES).map(Checksum::of).collect();
+        let content = Content::Inline { bytes: body.len() as u64, blocks };
+        let what = What::Put { name: name(), meta: meta(), content };
+        let mut record = Record { lsn: 4, what };
+        let at = place(9_000).plus(record.head_bytes() as u64);
+        record.what.bind(at);
+        assert_eq!(record.verify_body(place(9_000), &body), Ok(()));
+
+        let fault = |block: usize| {
+            let offset = at.offset + (block * limits::BLOCK_BYTES) as u64;
+            Err(BodyFault { lsn: 4, offset })
+        };
+        assert_eq!(
+            record.verify_body(place(9_001), &body),
+            Err(BodyFault { lsn: 4, offset: at.offset + 1 })
+        );
+        assert_eq!(record.verify_body(place(9_000), &body[1..]), fault(0));
+        for (block, byte) in [(0, 0), (1, limits::BLOCK_BYTES), (2, body.len() - 1)] {
+            body[byte] ^= 1;
+            assert_eq!(record.verify_body(place(9_000), &body), fault(block));
+            body[byte] ^= 1;
+        }
+    }
+
+    #[test]
+    fn blocks_cover_a_body_exactly() {
+        let block = limits::BLOCK_BYTES as u64;
+        let ranges =
+            |bytes| block_places(place(10), bytes).map(|(r, p)| (r, p.offset)).collect::<Vec<_>>();
+        assert_eq!(ranges(0), []);
+        assert_eq!(ranges(1), [(0..1, 10)]);
+        assert_eq!(ranges(block), [(0..block, 10)]);
+        assert_eq!(ranges(block + 1), [(0..block, 10), (block..block + 1, 10 + block)]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Bucket usage: what a bucket holds, exactly.
+//!
+//! | offset | size | field           | meaning                                    |
+//! | ------ | ---- | --------------- | ------------------------------------------ |
+//! | 0      | 8    | objects         | how many, without derived ones             |
+//! | 8      | 8    | bytes           | of their content                           |
+//! | 16     | 8    | derived_objects | how many derived objects                   |
+//! | 24     | 8    | derived_bytes   | of their content                           |
+//! | 32     | 4    | check           | CRC-32 of bytes 0..32 |
+//!
+//! The index key is the bucket's name.
+//!
+//! Promises: changes with the batch that changes the bucket. Never here: quotas.
+
+use super::bytes::{Put, Take};
+use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::malformed::Malformed;
+
+/// Size of the value.
+pub const BUCKET_USAGE_BYTES: usize = 36;
+
+const _: () = assert!(BUCKET_USAGE_BYTES == 4 * 8 + ENTRY_CHECK_BYTES);
+
+/// Exact counters of a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketUsage {
+    /// How many objects that are not derived.
+    pub objects: u64,
+    /// Bytes of their content.
+    pub bytes: u64,
+    /// How many derived objects.
+    pub derived_objects: u64,
+    /// Bytes of their content.
+    pub derived_bytes: u64,
+}
+
+impl BucketUsage {
+    /// The value as the index keeps it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(BUCKET_USAGE_BYTES);
+        Put::new(&mut out)
+            .u64(self.objects)
+            .u64(self.bytes)
+            .u64(self.derived_objects)
+            .u64(self.derived_bytes);
+        seal(&[], out)
+    }
+
+    /// Reads the value as the index keeps it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut take = Take::new(open(&[], bytes)?);
+        let usage = Self {
+            objects: take.u64()?,
+            bytes: take.u64()?,
+            derived_objects: take.u64()?,
+            derived_bytes: take.u64()?,
+        };
+        take.end()?;
+        Ok(usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::every_byte_counts;
+
+    #[test]
+    fn bucket_usage_survives_its_bytes_and_every_byte_counts() {
+        let usage =
+            BucketUsage { objects: 1, bytes: 2, derived_objects: 3, derived_bytes: u64::MAX };
+        let bytes = usage.encode();
+        assert_eq!(bytes.len(), BUCKET_USAGE_BYTES);
+        assert_eq!(BucketUsage::decode(&bytes), Ok(usage));
+        every_byte_counts(&bytes, |bytes| BucketUsage::decode(bytes).is_ok());
+    }
+}

@@ -1,0 +1,174 @@
+//! Little-endian reading and writing: a cursor over a slice, an appender to a vector.
+//!
+//! Promises: no other file of the format turns integers into bytes or back; [`Take`] never reads past its slice.
+//! Never here: what the bytes mean.
+
+use super::malformed::Malformed;
+
+/// Reads from the front of a slice.
+#[derive(Clone, Debug)]
+pub struct Take<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Take<'a> {
+    /// Starts at the first byte.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Result<u8, Malformed> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// Two bytes as a number.
+    pub fn u16(&mut self) -> Result<u16, Malformed> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes as a number.
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes as a number.
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// As many bytes as the caller's array holds.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Short)?;
+        self.rest = rest;
+        Ok(*array)
+    }
+
+    /// `count` bytes, borrowed.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (bytes, rest) = self.rest.split_at_checked(count).ok_or(Malformed::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// `count` bytes as text.
+    pub fn text(&mut self, count: usize) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.bytes(count)?).map_err(|_| Malformed::Text)
+    }
+
+    /// Passes over `count` reserved bytes, which must be zero.
+    pub fn zeros(&mut self, count: usize) -> Result<(), Malformed> {
+        if is_zero(self.bytes(count)?) { Ok(()) } else { Err(Malformed::Reserved) }
+    }
+
+    /// How many bytes are left.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Everything that is left.
+    pub fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Checks that nothing is left.
+    pub fn end(self) -> Result<(), Malformed> {
+        if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
+    }
+}
+
+/// Appends to a vector.
+#[derive(Debug)]
+pub struct Put<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Put<'a> {
+    /// Appends after what `out` holds already.
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    /// One byte.
+    pub fn u8(&mut self, value: u8) -> &mut Self {
+        self.bytes(&[value])
+    }
+
+    /// A number in two bytes.
+    pub fn u16(&mut self, value: u16) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A number in four bytes.
+    pub fn u32(&mut self, value: u32) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A number in eight bytes.
+    pub fn u64(&mut self, value: u64) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(bytes);
+        self
+    }
+
+    /// `count` zeros, for what is reserved.
+    pub fn zeros(&mut self, count: usize) -> &mut Self {
+        self.out.resize(self.out.len().saturating_add(count), 0);
+        self
+    }
+}
+
+/// Writes a number over the four bytes at `at`, which must be there: a checksum that stands before what it covers.
+pub(super) fn overwrite_u32(out: &mut [u8], at: usize, value: u32) {
+    let place = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>);
+    debug_assert!(place.is_some(), "the four bytes were appended before");
+    if let Some(place) = place {
+        *place = value.to_le_bytes();
+    }
+}
+
+/// Whether every byte is zero.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_is_taken_in_the_same_order() {
+        let mut out = vec![9];
+        Put::new(&mut out).u8(1).u16(0x0302).u32(0x0706_0504).u64(8).zeros(2).bytes(b"xy");
+        assert_eq!(out, [9, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'x', b'y']);
+
+        let mut take = Take::new(&out);
+        assert_eq!((take.u8(), take.u8(), take.u16()), (Ok(9), Ok(1), Ok(0x0302)));
+        assert_eq!((take.u32(), take.u64()), (Ok(0x0706_0504), Ok(8)));
+        assert_eq!((take.zeros(2), take.text(2)), (Ok(()), Ok("xy")));
+        assert_eq!(take.end(), Ok(()));
+    }
+
+    #[test]
+    fn a_slice_that_is_too_short_is_refused_and_keeps_its_bytes() {
+        let mut take = Take::new(&[1, 2, 3]);
+        assert_eq!((take.u32(), take.u64()), (Err(Malformed::Short), Err(Malformed::Short)));
+        assert_eq!(take.bytes(usize::MAX), Err(Malformed::Short));
+        assert_eq!(take.remaining(), 3);
+        assert_eq!(take.clone().end(), Err(Malformed::Trailing));
+        assert_eq!(take.clone().zeros(1), Err(Malformed::Reserved));
+        assert_eq!(take.rest(), [1, 2, 3]);
+        assert_eq!(Take::new(&[0xff]).text(1), Err(Malformed::Text));
+    }
+
+    #[test]
+    fn an_overwritten_number_changes_its_four_bytes_only() {
+        let mut out = vec![1; 6];
+        overwrite_u32(&mut out, 1, 0x0504_0302);
+        assert_eq!(out, [1, 2, 3, 4, 5, 1]);
+    }
+}

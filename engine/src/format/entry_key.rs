@@ -1,0 +1,265 @@
+//! The index key of an object: its name in an order that puts folders before files.
+//!
+//! | part             | bytes               | when                                      |
+//! | ---------------- | ------------------- | ----------------------------------------- |
+//! | bucket           | name, 0x00          | always                                    |
+//! | folder component | 0x02, name, 0x00    | for each folder that the object lies in   |
+//! | marker           | 0x01                | the key ends in `/`: it marks that folder |
+//! | file             | 0x03, name          | the key does not                          |
+//!
+//! So within a folder come its own marker, then its folders by name with all that is below each, then its files by
+//! name; everything below a folder is one contiguous range. Names hold no control characters, so none of these bytes.
+//!
+//! Promises: the order of encoded keys is that order; a key decodes if, and only if, `encode` makes it. Never here:
+//! plain byte order of whole keys (`index/listing.rs` merges it from this one), values.
+
+use std::ops::Range;
+
+use super::malformed::Malformed;
+use crate::name::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
+
+/// Ends a bucket and a folder component.
+pub const KEY_END: u8 = 0x00;
+/// Stands for the marker of the folder itself.
+pub const KEY_MARKER: u8 = 0x01;
+/// Begins a folder component.
+pub const KEY_FOLDER: u8 = 0x02;
+/// Begins a file name.
+pub const KEY_FILE: u8 = 0x03;
+/// First byte after every key of a folder: one more than the end of its component.
+pub const KEY_AFTER: u8 = 0x01;
+
+const _: () = assert!(KEY_END < KEY_MARKER && KEY_MARKER < KEY_FOLDER && KEY_FOLDER < KEY_FILE);
+const _: () = assert!(KEY_AFTER == KEY_END + 1);
+
+/// The index key of an object.
+pub fn encode(name: &ObjectName) -> Vec<u8> {
+    let mut key = folder_prefix(&name.bucket, &name.key.folder());
+    if name.key.is_folder_marker() {
+        key.push(KEY_MARKER);
+    } else {
+        key.push(KEY_FILE);
+        key.extend_from_slice(name.key.file_name().as_bytes());
+    }
+    key
+}
+
+/// The object whose index key this is.
+pub fn decode(bytes: &[u8]) -> Result<ObjectName, Malformed> {
+    let (bucket, mut rest) = component(bytes)?;
+    let bucket = BucketName::parse(bucket)?;
+    let mut key = String::new();
+    loop {
+        let (tag, after) = rest.split_first().ok_or(Malformed::Short)?;
+        match *tag {
+            KEY_FOLDER => {
+                let (folder, after) = component(after)?;
+                key.push_str(folder);
+                key.push('/');
+                rest = after;
+            }
+            KEY_MARKER if after.is_empty() => break,
+            KEY_MARKER => return Err(Malformed::Trailing),
+            KEY_FILE => {
+                key.push_str(file(after)?);
+                break;
+            }
+            other => return Err(Malformed::Kind(other)),
+        }
+    }
+    Ok(ObjectName::new(bucket, ObjectKey::parse(&key)?))
+}
+
+/// The keys of everything in a bucket.
+pub fn bucket_range(bucket: &BucketName) -> Range<Vec<u8>> {
+    folder_range(bucket, &FolderKey::root())
+}
+
+/// The keys of everything below a folder, its own marker included.
+pub fn folder_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
+    folder_prefix(bucket, folder)..after_folder(bucket, folder)
+}
+
+/// What the keys of everything below a folder, its own marker included, begin with.
+pub fn folder_prefix(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
+    let (bucket, folder) = (bucket.as_str(), folder.as_str());
+    // Each component brings two bytes and loses its slash. Room for a file name saves the next step an allocation.
+    let mut key = Vec::with_capacity(bucket.len() + 2 * folder.len() + 64);
+    key.extend_from_slice(bucket.as_bytes());
+    key.push(KEY_END);
+    for component in folder.split_terminator('/') {
+        key.push(KEY_FOLDER);
+        key.extend_from_slice(component.as_bytes());
+        key.push(KEY_END);
+    }
+    key
+}
+
+/// The first possible key after everything below a folder.
+pub fn after_folder(bucket: &BucketName, folder: &FolderKey) -> Vec<u8> {
+    let mut key = folder_prefix(bucket, folder);
+    if let Some(last) = key.last_mut() {
+        *last = KEY_AFTER;
+    }
+    key
+}
+
+/// The keys of everything in the folders directly below a folder: after its marker, before its files.
+pub fn subfolders_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
+    let prefix = folder_prefix(bucket, folder);
+    tagged(prefix.clone(), KEY_FOLDER)..tagged(prefix, KEY_FILE)
+}
+
+/// The keys of the files directly in a folder.
+pub fn files_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
+    tagged(folder_prefix(bucket, folder), KEY_FILE)..after_folder(bucket, folder)
+}
+
+fn tagged(mut prefix: Vec<u8>, tag: u8) -> Vec<u8> {
+    prefix.push(tag);
+    prefix
+}
+
+fn component(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
+    let end = bytes.iter().position(|byte| *byte == KEY_END).ok_or(Malformed::Short)?;
+    let (name, rest) = bytes.split_at_checked(end).ok_or(Malformed::Short)?;
+    Ok((file(name)?, rest.get(1..).unwrap_or_default()))
+}
+
+/// A name without slashes: with one it would be several components.
+fn file(bytes: &[u8]) -> Result<&str, Malformed> {
+    let name = std::str::from_utf8(bytes).map_err(|_| Malformed::Text)?;
+    if name.is_empty() || name.contains('/') {
+        return Err(Malformed::Name(NameError::EmptyComponent));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bucket(name: &str) -> BucketName {
+        BucketName::parse(name).unwrap()
+    }
+
+    fn key(key: &str) -> Vec<u8> {
+        encode(&ObjectName::new(bucket("abc"), ObjectKey::parse(key).unwrap()))
+    }
+
+    /// The order as a person states it: of two keys, at the first component where they differ, the marker of the folder
+    /// is first, then a folder, then a file; two of a sort go by name.
+    fn stated(key: &str) -> Vec<(u8, &str)> {
+        let mut components: Vec<_> = key.split('/').map(|name| (2, name)).collect();
+        if let Some(last) = components.last_mut() {
+            last.0 = if last.1.is_empty() { 1 } else { 3 };
+        }
+        components
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_table() {
+        assert_eq!(key("a"), b"abc\0\x03a");
+        assert_eq!(key("dir/sub/a.png"), b"abc\0\x02dir\0\x02sub\0\x03a.png");
+        assert_eq!(key("dir/"), b"abc\0\x02dir\0\x01");
+    }
+
+    #[test]
+    fn folders_come_before_files_at_every_level() {
+        let sorted = ["a/", "a/b/", "a/b/z", "a/b-c/z", "a/a", "a/z", "a!/x", "é/x", "a", "b"];
+        let keys: Vec<_> = sorted.iter().map(|name| key(name)).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+    }
+
+    #[test]
+    fn a_folder_is_one_range_with_its_folders_before_its_files() {
+        let folder = FolderKey::parse("a/").unwrap();
+        let range = folder_range(&bucket("abc"), &folder);
+        let folders = subfolders_range(&bucket("abc"), &folder);
+        let files = files_range(&bucket("abc"), &folder);
+        assert_eq!(range.end, after_folder(&bucket("abc"), &folder));
+        for (name, in_range, in_folders, in_files) in [
+            ("a/", true, false, false),
+            ("a/b/", true, true, false),
+            ("a/b/c/d", true, true, false),
+            ("a/\u{10ffff}/x", true, true, false),
+            ("a/a", true, false, true),
+            ("a/\u{10ffff}", true, false, true),
+            ("a", false, false, false),
+            ("a!/b", false, false, false),
+            ("aa/b", false, false, false),
+            ("b", false, false, false),
+        ] {
+            let key = key(name);
+            assert_eq!(range.contains(&key), in_range, "{name}");
+            assert_eq!(folders.contains(&key), in_folders, "{name}");
+            assert_eq!(files.contains(&key), in_files, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_one_range() {
+        let range = bucket_range(&bucket("abc"));
+        assert!(range.contains(&key("a")) && range.contains(&key("\u{10ffff}")));
+        for other in ["abb", "abcd", "abc-", "abd"] {
+            let name = ObjectName::new(bucket(other), ObjectKey::parse("a").unwrap());
+            assert!(!range.contains(&encode(&name)), "{other}");
+        }
+    }
+
+    #[test]
+    fn keys_that_encode_would_not_make_are_refused() {
+        let empty = Malformed::Name(NameError::EmptyComponent);
+        for (bytes, why) in [
+            (b"".as_slice(), Malformed::Short),
+            (b"abc", Malformed::Short),
+            (b"abc\0", Malformed::Short),
+            (b"ab\0\x03a", Malformed::Name(NameError::TooShort(3))),
+            (b"abc\0\x01", Malformed::Name(NameError::Empty)),
+            (b"abc\0\x03", empty),
+            (b"abc\0\x03a/b", empty),
+            (b"abc\0\x02a/b\0\x03c", empty),
+            (b"abc\0\x02\0\x03c", empty),
+            (b"abc\0\x02a", Malformed::Short),
+            (b"abc\0\x02a\0", Malformed::Short),
+            (b"abc\0\x02a\0\x01b", Malformed::Trailing),
+            (b"abc\0\x04a", Malformed::Kind(4)),
+            (b"abc\0\x03a\0", Malformed::Name(NameError::Control)),
+            (b"abc\0\x03..", Malformed::Name(NameError::DotComponent)),
+            (b"abc\0\x03\xff", Malformed::Text),
+        ] {
+            assert_eq!(decode(bytes), Err(why), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_decode_to_their_names_and_sort_as_stated(
+            left in "([a-c!é]{1,3}/){0,3}[a-c!é]{0,3}",
+            right in "([a-c!é]{1,3}/){0,3}[a-c!é]{0,3}",
+        ) {
+            let parse = |key: &str| ObjectKey::parse(key).ok();
+            if let (Some(l), Some(r)) = (parse(&left), parse(&right)) {
+                let l = ObjectName::new(bucket("abc"), l);
+                let r = ObjectName::new(bucket("abc"), r);
+                prop_assert_eq!(decode(&encode(&l)), Ok(l.clone()));
+                let order = encode(&l).cmp(&encode(&r));
+                prop_assert_eq!(order, stated(&left).cmp(&stated(&right)));
+                let folder = l.key.folder();
+                let inside = folder_range(&l.bucket, &folder).contains(&encode(&r));
+                prop_assert_eq!(inside, right.starts_with(folder.as_str()));
+            }
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(bytes: Vec<u8>, tail in "[a-c/\0\u{1}\u{2}\u{3}]{0,20}") {
+            let _ = decode(&bytes);
+            let bytes = [b"abc\0".as_slice(), tail.as_bytes()].concat();
+            if let Ok(name) = decode(&bytes) {
+                prop_assert_eq!(encode(&name), bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The group: what one append writes and one sync makes durable. A header, frames of records, a trailer.
+//!
+//! | offset | size | field        | meaning                                                            |
+//! | ------ | ---- | ------------ | ------------------------------------------------------------------ |
+//! | 0      | 8    | magic        | [`GROUP_MAGIC`] XOR the salt of the segment                        |
+//! | 8      | 8    | number       | of the group, ascending by one through the whole log               |
+//! | 16     | 8    | first_lsn    | record i of the group has LSN first_lsn + i                        |
+//! | 24     | 8    | durable_lsn  | every record up to this LSN was durable before this was written    |
+//! | 32     | 4    | group_bytes  | of the whole group, header and trailer included                    |
+//! | 36     | 4    | record_count | zero for a watermark: it only vouches for what came before         |
+//! | 40     | 4    | frame_count  |                                                                    |
+//! | 44     | 4    | previous     | checksum of the group header before this one, zero for the first   |
+//! | 48     | 4    | checksum     | of bytes 0..48 at the offset of the group                          |
+//! | 52     |      | frames       | one for each batch: its records happen together or not at all      |
+//! | -4     | 4    | trailer      | checksum of all frame headers and record heads, one after another, at its own offset |
+//!
+//! A frame:
+//!
+//! | offset | size | field        | meaning                                                            |
+//! | ------ | ---- | ------------ | ------------------------------------------------------------------ |
+//! | 0      | 4    | frame_bytes  | of the frame, this header included                                 |
+//! | 4      | 4    | record_count | not zero                                                           |
+//! | 8      | 4    | checksum     | of bytes 0..8 at the offset of the frame                           |
+//! | 12     |      | records      | head and body, head and body, without padding                      |
+//!
+//! Promises: a header that decodes has numbers that can be true together. Never here: putting groups together
+//! (`group_builder.rs`), walking through them (`scan.rs`).
+
+use super::bytes::{Put, Take};
+use super::checksum::{CheckClass, Checksum, Place};
+use super::malformed::Malformed;
+use super::record::HEAD_COMMON_BYTES;
+
+/// The magic number of a group before its segment's salt is applied.
+pub const GROUP_MAGIC: u64 = 0x5052_4755_4F52_4754;
+/// Size of a group header.
+pub const GROUP_HEADER_BYTES: usize = 52;
+/// Size of a frame header.
+pub const FRAME_HEADER_BYTES: usize = 12;
+/// Size of a group's trailer.
+pub const GROUP_TRAILER_BYTES: usize = 4;
+/// What a group takes besides its frames; also the size of a watermark.
+pub const GROUP_OVERHEAD_BYTES: usize = GROUP_HEADER_BYTES + GROUP_TRAILER_BYTES;
+
+const CHECKED_BYTES: usize = GROUP_HEADER_BYTES - 4;
+
+const _: () = assert!(GROUP_MAGIC.to_le_bytes()[0] == b'T' && GROUP_MAGIC.to_le_bytes()[7] == b'P');
+const _: () = assert!(GROUP_OVERHEAD_BYTES == 56);
+
+/// What a group says about itself before its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupHeader {
+    /// The number of the group in the log.
+    pub number: u64,
+    /// The LSN of its first record, or of the record to come when it has none.
+    pub first_lsn: u64,
+    /// Every record up to this one was durable before the group was written.
+    pub durable_lsn: u64,
+    /// Length of the whole group.
+    pub group_bytes: u32,
+    /// How many records it has; none makes it a watermark.
+    pub record_count: u32,
+    /// How many frames.
+    pub frame_count: u32,
+    /// The checksum of the group header before this one.
+    pub previous: Checksum,
+}
+
+/// What a frame says about itself before its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Length of the whole frame, this header included.
+    pub frame_bytes: u32,
+    /// How many records it has, at least one.
+    pub record_count: u32,
+}
+
+impl GroupHeader {
+    /// The header as it lies at `place`.
+    pub fn encode(&self, place: Place) -> [u8; GROUP_HEADER_BYTES] {
+        let fields = self.fields(place);
+        let mut out = Vec::with_capacity(GROUP_HEADER_BYTES);
+        Put::new(&mut out).bytes(&fields).u32(Checksum::of(&fields).at(place).0);
+        out.first_chunk().copied().unwrap_or([0; GROUP_HEADER_BYTES])
+    }
+
+    /// The checksum that stands in the header at `place`, for the next group to name.
+    pub fn checksum(&self, place: Place) -> Checksum {
+        Checksum::of(&self.fields(place)).at(place)
+    }
+
+    /// Reads the header that `bytes` begin with, and its own checksum.
+    pub fn decode(bytes: &[u8], place: Place) -> Result<(Self, Checksum), Malformed> {
+        let mut take = Take::new(bytes);
+        let checked = take.clone().bytes(CHECKED_BYTES)?;
+        if take.u64()? != GROUP_MAGIC ^ place.salt {
+            return Err(Malformed::Magic);
+        }
+        let header = Self {
+            number: take.u64()?,
+            first_lsn: take.u64()?,
+            durable_lsn: take.u64()?,
+            group_bytes: take.u32()?,
+            record_count: take.u32()?,
+            frame_count: take.u32()?,
+            previous: Checksum(take.u32()?),
+        };
+        let checksum = Checksum(take.u32()?);
+        checksum.verify(CheckClass::Group, checked, place)?;
+        header.check()?;
+        Ok((header, checksum))
+    }
+
+    /// The LSN of the last record up to and with this group.
+    pub fn last_lsn(&self) -> u64 {
+        self.next_lsn().saturating_sub(1)
+    }
+
+    /// The LSN of the first record after this group.
+    pub fn next_lsn(&self) -> u64 {
+        self.first_lsn.saturating_add(u64::from(self.record_count))
+    }
+
+    /// Whether the group has no records and only vouches for earlier ones.
+    pub fn is_watermark(&self) -> bool {
+        self.record_count == 0
+    }
+
+    /// Whether the numbers can be true together.
+    pub fn check(&self) -> Result<(), Malformed> {
+        // A frame has at least one record, and no record is shorter than the common part of a head.
+        let least = (GROUP_OVERHEAD_BYTES as u64)
+            .saturating_add(u64::from(self.frame_count) * FRAME_HEADER_BYTES as u64)
+            .saturating_add(u64::from(self.record_count) * HEAD_COMMON_BYTES as u64);
+        if u64::from(self.group_bytes) < least {
+            return Err(Malformed::Length);
+        }
+        if self.frame_count > self.record_count || (self.record_count > 0 && self.frame_count == 0)
+        {
+            return Err(Malformed::Count);
+        }
+        let lsns_end = self.first_lsn.checked_add(u64::from(self.record_count));
+        if lsns_end.is_none() || self.durable_lsn >= self.first_lsn {
+            return Err(Malformed::Order);
+        }
+        Ok(())
+    }
+
+    fn fields(&self, place: Place) -> Vec<u8> {
+        let mut fields = Vec::with_capacity(CHECKED_BYTES);
+        Put::new(&mut fields)
+            .u64(GROUP_MAGIC ^ place.salt)
+            .u64(self.number)
+            .u64(self.first_lsn)
+            .u64(self.durable_lsn)
+            .u32(self.group_bytes)
+            .u32(self.record_count)
+            .u32(self.frame_count)
+            .u32(self.previous.0);
+        fields
+    }
+}
+
+impl FrameHeader {
+    /// Appends the header as it lies at `place`.
+    pub fn encode(&self, place: Place, out: &mut Vec<u8>) {
+        let mut fields = Vec::with_capacity(FRAME_HEADER_BYTES);
+        Put::new(&mut fields).u32(self.frame_bytes).u32(self.record_count);
+        let checksum = Checksum::of(&fields).at(place);
+        Put::new(out).bytes(&fields).u32(checksum.0);
+    }
+
+    /// Reads the header that `bytes` begin with.
+    pub fn decode(bytes: &[u8], place: Place) -> Result<Self, Malformed> {
+        let mut take = Take::new(bytes);
+        let checked = take.clone().bytes(FRAME_HEADER_BYTES - 4)?;
+        let header = Self { frame_bytes: take.u32()?, record_count: take.u32()? };
+        Checksum(take.u32()?).verify(CheckClass::Group, checked, place)?;
+        let least = (FRAME_HEADER_BYTES as u64)
+            .saturating_add(u64::from(header.record_count) * HEAD_COMMON_BYTES as u64);
+        if header.record_count == 0 {
+            return Err(Malformed::Count);
+        }
+        if u64::from(header.frame_bytes) < least {
+            return Err(Malformed::Length);
+        }
+        Ok(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::{every_byte_counts, place};
+
+    fn header() -> GroupHeader {
+        GroupHeader {
+            number: 3,
+            first_lsn: 10,
+            durable_lsn: 9,
+            group_bytes: 400,
+            record_count: 4,
+            frame_count: 2,
+            previous: Checksum(0x1234_5678),
+        }
+    }
+
+    #[test]
+    fn a_group_header_survives_its_bytes_and_every_byte_counts() {
+        let bytes = header().encode(place(4_096));
+        let own = header().checksum(place(4_096));
+        assert_eq!(GroupHeader::decode(&bytes, place(4_096)), Ok((header(), own)));
+        every_byte_counts(&bytes, |bytes| GroupHeader::decode(bytes, place(4_096)).is_ok());
+        assert_eq!(GroupHeader::decode(&bytes, place(4_097)), Err(Malformed::Checksum));
+        let mut other = place(4_096);
+        other.salt ^= 1;
+        assert_eq!(GroupHeader::decode(&bytes, other), Err(Malformed::Magic));
+    }
+
+    #[test]
+    fn group_headers_that_break_a_rule_are_refused_for_that_rule() {
+        let decode = |header: GroupHeader| {
+            GroupHeader::decode(&header.encode(place(0)), place(0)).map(|(header, _)| header)
+        };
+        let watermark =
+            GroupHeader { group_bytes: 56, record_count: 0, frame_count: 0, ..header() };
+        assert_eq!(decode(watermark), Ok(watermark));
+        assert!(watermark.is_watermark() && watermark.last_lsn() == 9);
+        let short = GroupHeader { group_bytes: 55, ..watermark };
+        assert_eq!(decode(short), Err(Malformed::Length));
+        let crowded = GroupHeader { record_count: u32::MAX, ..header() };
+        assert_eq!(decode(crowded), Err(Malformed::Length));
+        let frameless = GroupHeader { frame_count: 0, ..header() };
+        assert_eq!(decode(frameless), Err(Malformed::Count));
+        let empty_frames = GroupHeader { frame_count: 5, ..header() };
+        assert_eq!(decode(empty_frames), Err(Malformed::Count));
+        let foresight = GroupHeader { durable_lsn: 10, ..header() };
+        assert_eq!(decode(foresight), Err(Malformed::Order));
+        let overflow = GroupHeader { first_lsn: u64::MAX, ..header() };
+        assert_eq!(decode(overflow), Err(Malformed::Order));
+    }
+
+    #[test]
+    fn a_frame_header_survives_its_bytes_and_every_byte_counts() {
+        let encode = |header: FrameHeader| {
+            let mut out = Vec::new();
+            header.encode(place(70), &mut out);
+            out
+        };
+        let header = FrameHeader { frame_bytes: 44, record_count: 2 };
+        let bytes = encode(header);
+        assert_eq!(bytes.len(), FRAME_HEADER_BYTES);
+        assert_eq!(FrameHeader::decode(&bytes, place(70)), Ok(header));
+        every_byte_counts(&bytes, |bytes| FrameHeader::decode(bytes, place(70)).is_ok());
+        let none = encode(FrameHeader { frame_bytes: 44, record_count: 0 });
+        assert_eq!(FrameHeader::decode(&none, place(70)), Err(Malformed::Count));
+        let short = encode(FrameHeader { frame_bytes: 43, record_count: 2 });
+        assert_eq!(FrameHeader::decode(&short, place(70)), Err(Malformed::Length));
+    }
+}

@@ -1,0 +1,307 @@
+//! Puts batches together to one group, ready to be written: records get their LSNs and places, checksums are bound.
+//!
+//! The layout is that of `group.rs`. The checksums of bodies come in unbound, computed by whoever received the bytes;
+//! here each costs one XOR.
+//!
+//! Promises: groups lie one after another without padding; a body given as [`Bytes`] is not copied, unless it is so
+//! small that a piece of its own would cost more. Never here: writing, syncing, deciding what goes into a group.
+
+use bytes::Bytes;
+
+use super::bytes::Put;
+use super::checksum::{Checksum, Place, RunningChecksum, SegmentContext};
+use super::footer::FOOTER_ENTRY_OVERHEAD_BYTES;
+use super::group::{
+    FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_TRAILER_BYTES, GroupHeader,
+};
+use super::record::{Record, What};
+use super::segment_header::SegmentId;
+
+/// A piece of a body up to this size is copied next to its head: one write instead of three.
+pub const COPY_BYTES_MAX: usize = 4_096;
+
+/// A record that got its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its LSN.
+    pub lsn: u64,
+    /// The segment that it is in.
+    pub segment: SegmentId,
+    /// Where its head begins, in the file.
+    pub offset: u64,
+    /// Length of the head; the body follows.
+    pub head_bytes: u32,
+}
+
+/// A group that is ready to be written.
+#[derive(Clone, Debug)]
+pub struct BuiltGroup {
+    /// The group's bytes, to be written one after another.
+    pub pieces: Vec<Bytes>,
+    /// Where the group begins, in the file.
+    pub offset: u64,
+    /// Length of all pieces together.
+    pub bytes: u64,
+    /// How many records it has.
+    pub records: u32,
+    /// What its records will take in the footer of the segment.
+    pub footer_bytes: u64,
+    /// The LSN of its last record; of the last record before it, when it has none.
+    pub last_lsn: u64,
+    /// The checksum that the next group names as its predecessor's.
+    pub header_checksum: Checksum,
+}
+
+/// Puts batches together to one group.
+#[derive(Debug)]
+pub struct GroupBuilder {
+    context: SegmentContext,
+    offset: u64,
+    number: u64,
+    first_lsn: u64,
+    durable_lsn: u64,
+    previous: Checksum,
+    frames: u32,
+    records: u32,
+    bytes: u64,
+    running: RunningChecksum,
+    pieces: Vec<Piece>,
+    footer_bytes: u64,
+}
+
+/// Bytes of a group under construction: collected ones, and bodies that are only referred to.
+#[derive(Debug)]
+enum Piece {
+    Collected(Vec<u8>),
+    Shared(Bytes),
+}
+
+impl GroupBuilder {
+    /// Begins the group with this number at `offset` of the segment.
+    pub fn new(
+        context: SegmentContext,
+        offset: u64,
+        number: u64,
+        first_lsn: u64,
+        durable_lsn: u64,
+        previous: Checksum,
+    ) -> Self {
+        // The header needs the group's length, so its place is kept free until the end.
+        let header = vec![0; GROUP_HEADER_BYTES];
+        Self {
+            context,
+            offset,
+            number,
+            first_lsn,
+            durable_lsn,
+            previous,
+            frames: 0,
+            records: 0,
+            bytes: GROUP_HEADER_BYTES as u64,
+            running: RunningChecksum::new(),
+            pieces: vec![Piece::Collected(header)],
+            footer_bytes: 0,
+        }
+    }
+
+    /// What a frame of these records will take.
+    pub fn frame_bytes(records: &[(What, Vec<Bytes>)]) -> u64 {
+        let of_record = |what: &What| (what.head_bytes() as u64).saturating_add(what.body_bytes());
+        records
+            .iter()
+            .map(|(what, _)| of_record(what))
+            .fold(FRAME_HEADER_BYTES as u64, u64::saturating_add)
+    }
+
+    /// The length of the group so far, as if it ended here.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.saturating_add(GROUP_TRAILER_BYTES as u64)
+    }
+
+    /// Adds one batch as one frame, and tells where each record went, in order. A batch without records adds nothing.
+    ///
+    /// Each record comes with its body, in pieces of any size. Its block checksums are [`Checksum::of`] the blocks,
+    /// bound to nothing; on disk they are bound to their places.
+    ///
+    /// # Panics
+    ///
+    /// When a record breaks a bound ([`What::check`]), a body is not as long as its record says, or the frame exceeds
+    /// what a `u32` counts: bytes like these must never reach a disk.
+    pub fn frame(&mut self, records: &[(What, Vec<Bytes>)]) -> Vec<Placed> {
+        if records.is_empty() {
+            return Vec::new();
+        }
+        for (what, body) in records {
+            assert_eq!(what.check(), Ok(()), "a record keeps its bounds");
+            let given = body.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            assert_eq!(given, what.body_bytes(), "a body is as long as its record says");
+        }
+        let header = FrameHeader {
+            frame_bytes: u32::try_from(Self::frame_bytes(records)).unwrap_or(u32::MAX),
+            record_count: u32::try_from(records.len()).unwrap_or(u32::MAX),
+        };
+        assert!(header.frame_bytes < u32::MAX, "a batch is bounded");
+        let mut encoded = Vec::with_capacity(FRAME_HEADER_BYTES);
+        header.encode(self.here(), &mut encoded);
+        self.running.update(&encoded);
+        self.collect(&encoded);
+        self.frames = self.frames.saturating_add(1);
+        records.iter().map(|(what, body)| self.record(what.clone(), body)).collect()
+    }
+
+    /// Ends the group.
+    ///
+    /// # Panics
+    ///
+    /// When the group exceeds what a `u32` counts.
+    pub fn finish(mut self) -> BuiltGroup {
+        let trailer = std::mem::take(&mut self.running).finish().at(self.here());
+        let mut encoded = Vec::with_capacity(GROUP_TRAILER_BYTES);
+        Put::new(&mut encoded).u32(trailer.0);
+        self.collect(&encoded);
+
+        let header = GroupHeader {
+            number: self.number,
+            first_lsn: self.first_lsn,
+            durable_lsn: self.durable_lsn,
+            group_bytes: u32::try_from(self.bytes).unwrap_or(u32::MAX),
+            record_count: self.records,
+            frame_count: self.frames,
+            previous: self.previous,
+        };
+        assert_eq!(u64::from(header.group_bytes), self.bytes, "a group is bounded");
+        debug_assert_eq!(header.check(), Ok(()));
+        let place = self.context.at(self.offset);
+        if let Some(Piece::Collected(first)) = self.pieces.first_mut()
+            && let Some(kept) = first.first_chunk_mut()
+        {
+            *kept = header.encode(place);
+        }
+        BuiltGroup {
+            pieces: self.pieces.into_iter().map(Piece::into_bytes).collect(),
+            offset: self.offset,
+            bytes: self.bytes,
+            records: self.records,
+            footer_bytes: self.footer_bytes,
+            last_lsn: header.last_lsn(),
+            header_checksum: header.checksum(place),
+        }
+    }
+
+    fn record(&mut self, mut what: What, body: &[Bytes]) -> Placed {
+        let place = self.here();
+        let head_bytes = what.head_bytes();
+        what.bind(place.plus(head_bytes as u64));
+        let lsn = self.first_lsn.saturating_add(u64::from(self.records));
+        let mut head = Vec::with_capacity(head_bytes);
+        Record { lsn, what }.encode(place, &mut head);
+        self.running.update(&head);
+        self.collect(&head);
+        self.records = self.records.saturating_add(1);
+        let entry_bytes = head.len().saturating_add(FOOTER_ENTRY_OVERHEAD_BYTES);
+        self.footer_bytes = self.footer_bytes.saturating_add(entry_bytes as u64);
+        for piece in body {
+            if piece.len() <= COPY_BYTES_MAX {
+                self.collect(piece);
+            } else {
+                self.bytes = self.bytes.saturating_add(piece.len() as u64);
+                self.pieces.push(Piece::Shared(piece.clone()));
+            }
+        }
+        let head_bytes = u32::try_from(head_bytes).unwrap_or(u32::MAX);
+        Placed { lsn, segment: place.segment, offset: place.offset, head_bytes }
+    }
+
+    /// Appends to the collected bytes at the end.
+    fn collect(&mut self, bytes: &[u8]) {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        if let Some(Piece::Collected(collected)) = self.pieces.last_mut() {
+            collected.extend_from_slice(bytes);
+        } else {
+            self.pieces.push(Piece::Collected(bytes.to_vec()));
+        }
+    }
+
+    fn here(&self) -> Place {
+        self.context.at(self.offset).plus(self.bytes)
+    }
+}
+
+impl Piece {
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Collected(bytes) => bytes.into(),
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::group::GROUP_OVERHEAD_BYTES;
+    use crate::format::testing::{context, place};
+    use crate::name::FactName;
+
+    fn fact(name: &str, value: &'static [u8]) -> (What, Vec<Bytes>) {
+        let name = FactName::parse(name).unwrap();
+        let bytes = u32::try_from(value.len()).unwrap();
+        let what = What::Fact { name, bytes, check: Checksum::of(value) };
+        (what, vec![Bytes::from_static(value)])
+    }
+
+    #[test]
+    fn an_empty_group_is_a_watermark() {
+        let built = GroupBuilder::new(context(), 4_096, 1, 6, 5, Checksum(7)).finish();
+        assert_eq!((built.bytes, built.records, built.last_lsn), (56, 0, 5));
+        let bytes = built.pieces.concat();
+        assert_eq!(bytes.len(), GROUP_OVERHEAD_BYTES);
+        let (header, checksum) = GroupHeader::decode(&bytes, place(4_096)).unwrap();
+        assert!(header.is_watermark());
+        assert_eq!(checksum, built.header_checksum);
+        assert_eq!(header.previous, Checksum(7));
+    }
+
+    #[test]
+    fn bodies_are_shared_and_small_ones_sit_beside_their_heads() {
+        static LARGE: [u8; COPY_BYTES_MAX + 1] = [5; COPY_BYTES_MAX + 1];
+        let frame = vec![fact("a", b"small"), fact("b", &LARGE), fact("c", b"")];
+        let mut builder = GroupBuilder::new(context(), 4_096, 1, 1, 0, Checksum(0));
+        let expected = GroupBuilder::frame_bytes(&frame) + GROUP_OVERHEAD_BYTES as u64;
+        let placed = builder.frame(&frame);
+        assert_eq!(builder.bytes(), expected);
+        assert_eq!(placed.iter().map(|p| p.lsn).collect::<Vec<_>>(), [1, 2, 3]);
+
+        let built = builder.finish();
+        assert_eq!(built.bytes, expected);
+        assert_eq!(built.pieces.len(), 3, "heads and small bodies, the large body, the rest");
+        assert_eq!(built.pieces[1].as_ptr(), LARGE.as_ptr(), "not copied");
+        let bytes = built.pieces.concat();
+        let mut footer_bytes = 0;
+        for placed in placed {
+            let start = usize::try_from(placed.offset - built.offset).unwrap();
+            let (record, head_bytes) =
+                Record::decode(&bytes[start..], place(placed.offset)).unwrap();
+            assert_eq!((record.lsn, head_bytes), (placed.lsn, placed.head_bytes as usize));
+            let body = &bytes[start + head_bytes..][..record.body_bytes() as usize];
+            assert_eq!(record.verify_body(place(placed.offset), body), Ok(()));
+            footer_bytes += (head_bytes + FOOTER_ENTRY_OVERHEAD_BYTES) as u64;
+        }
+        assert_eq!(built.footer_bytes, footer_bytes);
+    }
+
+    #[test]
+    fn a_frame_without_records_adds_nothing() {
+        let mut builder = GroupBuilder::new(context(), 4_096, 1, 1, 0, Checksum(0));
+        assert_eq!(builder.frame(&[]), []);
+        assert_eq!(builder.finish().bytes, GROUP_OVERHEAD_BYTES as u64);
+    }
+
+    #[test]
+    #[should_panic(expected = "a body is as long as its record says")]
+    fn a_body_of_another_length_is_a_mistake_of_ours() {
+        let mut wrong = fact("a", b"value");
+        wrong.1.clear();
+        GroupBuilder::new(context(), 0, 1, 1, 0, Checksum(0)).frame(&[wrong]);
+    }
+}

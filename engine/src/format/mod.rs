@@ -1,0 +1,90 @@
+//! The on-disk format: every structure that a store writes, as types and as bytes.
+//!
+//! One structure, one file, with its offset table at the head; `FORMAT.md` shows them together, with the order in which
+//! they are written and synced.
+//!
+//! ```text
+//! STORE             store_file
+//! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
+//! big/*/*.seg       segment_header | body | big_footer
+//! index.redb        entry_key -> entry, fact_entry, segment_usage, bucket_usage, applied_position
+//! ```
+//!
+//! Promises: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same bytes;
+//! everything is little-endian and comes from [`bytes`]; every checksum comparison goes through
+//! [`checksum::compare`]. Never here: files, policies, the order of events.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::string_slice,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+pub mod applied_position;
+pub mod big_footer;
+pub mod body;
+pub mod bucket_usage;
+pub mod bytes;
+pub mod checksum;
+pub mod entry;
+pub mod entry_key;
+pub mod fact_entry;
+pub mod footer;
+pub mod group;
+pub mod group_builder;
+pub mod malformed;
+pub mod object_meta;
+pub mod record;
+pub mod record_kind;
+pub mod scan;
+pub mod segment_header;
+pub mod segment_usage;
+pub mod store_file;
+
+#[cfg(test)]
+mod testing;
+
+pub use self::applied_position::{APPLIED_POSITION_BYTES, AppliedPosition};
+pub use self::big_footer::{BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer};
+pub use self::body::{BodyFault, block_count, block_places};
+pub use self::bucket_usage::{BUCKET_USAGE_BYTES, BucketUsage};
+pub use self::bytes::{Put, Take};
+pub use self::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+pub use self::entry::{Entry, EntryContent, Location};
+pub use self::fact_entry::FactEntry;
+pub use self::footer::{
+    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterEntries, FooterEntry, FooterTrailer,
+    FooterWriter,
+};
+pub use self::group::{
+    FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GROUP_TRAILER_BYTES,
+    GroupHeader,
+};
+pub use self::group_builder::{BuiltGroup, GroupBuilder, Placed};
+pub use self::malformed::Malformed;
+pub use self::object_meta::{ObjectFlags, ObjectMeta};
+pub use self::record::{Content, HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, What};
+pub use self::record_kind::RecordKind;
+pub use self::scan::{GroupView, Scanned, find_group_header, salvage};
+pub use self::segment_header::{
+    BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    big_folder_number,
+};
+pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
+pub use self::store_file::{STORE_FILE_BYTES, StoreFile};
+
+/// The version of the format that this code writes, and the only one that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+/// The feature bits that this code understands; a file with any other is refused, never guessed at.
+pub const FEATURES_KNOWN: u32 = 0;
+
+const _: () = assert!(usize::BITS >= 32, "lengths that are a u32 on disk are held as usize");

@@ -1,0 +1,590 @@
+//! The record: one object, deletion or fact, as it lies in a segment. A head, then a body for some kinds.
+//!
+//! Every head begins alike:
+//!
+//! | offset | size | field      | meaning                                                              |
+//! | ------ | ---- | ---------- | -------------------------------------------------------------------- |
+//! | 0      | 4    | checksum   | of bytes 4..head_bytes at the offset of the head                     |
+//! | 4      | 1    | kind       | 1 object, 2 big object, 3 tombstone, 4 fact, 5 fact gone             |
+//! | 5      | 1    | flags      | bit 0: derived (kinds 1 and 2 only); others zero                     |
+//! | 6      | 2    | head_bytes | length of the head                                                   |
+//! | 8      | 8    | lsn        | log sequence number                                                  |
+//!
+//! 1 object and 2 big object:
+//!
+//! | offset | size | field              | meaning                                                      |
+//! | ------ | ---- | ------------------ | ------------------------------------------------------------ |
+//! | 16     | 8    | bytes              | length of the content                                        |
+//! | 24     | 8    | segment            | of a big object, the id of its segment; else zero            |
+//! | 32     | 8    | created_ms         | milliseconds since 1970                                      |
+//! | 40     | 8    | modified_ms        | the same                                                     |
+//! | 48     | 32   | hash               | BLAKE3 of the content                                        |
+//! | 80     | 2    | key_bytes          |                                                              |
+//! | 82     | 2    | attributes_bytes   |                                                              |
+//! | 84     | 1    | bucket_bytes       |                                                              |
+//! | 85     | 1    | content_type_bytes |                                                              |
+//! | 86     | 2    | reserved           | zero                                                         |
+//! | 88     |      |                    | bucket, key, content type, attributes                        |
+//! |        | 4 n  | blocks             | kind 1: checksum of each 64 KiB block of the body, at its offset |
+//!
+//! 3 tombstone: 16 deleted_ms u64, 24 key_bytes u16, 26 bucket_bytes u8, 27 zero u8, 28 bucket, key.
+//! 4 fact: 16 bytes u32, 20 check u32 (of the value at its offset), 24 name_bytes u16, 26 zero u16, 28 name.
+//! 5 fact gone: 16 name_bytes u16, 18 zero u16, 20 name.
+//!
+//! The body, the content of an object or the value of a fact, follows its head at once; the other kinds have none.
+//!
+//! Promises: a head is checked whole, with its place, before a field of it is believed; what decodes encodes to the
+//! same bytes. Never here: groups, files, which of two records wins.
+
+use super::body::block_count;
+use super::bytes::{Put, Take, overwrite_u32};
+use super::checksum::{CheckClass, Checksum, Place};
+use super::malformed::Malformed;
+use super::object_meta::{ObjectFlags, ObjectMeta};
+use super::record_kind::RecordKind;
+use super::segment_header::SegmentId;
+use crate::limits;
+use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
+
+/// What every head begins with.
+pub const HEAD_COMMON_BYTES: usize = 16;
+/// The fixed part of an object's head.
+pub const OBJECT_FIXED_BYTES: usize = 88;
+/// The fixed part of a tombstone.
+pub const TOMBSTONE_FIXED_BYTES: usize = 28;
+/// The fixed part of a fact's head.
+pub const FACT_FIXED_BYTES: usize = 28;
+/// The fixed part of a fact's end.
+pub const FACT_GONE_FIXED_BYTES: usize = 20;
+/// No head is longer.
+pub const HEAD_BYTES_MAX: usize = OBJECT_FIXED_BYTES
+    + limits::BUCKET_NAME_BYTES_MAX
+    + limits::KEY_BYTES_MAX
+    + limits::CONTENT_TYPE_BYTES_MAX
+    + limits::ATTRIBUTES_BYTES_MAX
+    + limits::INLINE_BYTES_CEILING / limits::BLOCK_BYTES * 4;
+
+const _: () = assert!(HEAD_BYTES_MAX <= u16::MAX as usize, "head_bytes is a u16");
+const _: () = assert!(limits::ATTRIBUTES_BYTES_MAX <= u16::MAX as usize, "so is attributes_bytes");
+const _: () = assert!(limits::FACT_NAME_BYTES_MAX <= u16::MAX as usize, "and name_bytes");
+const _: () = assert!(limits::FACT_BYTES_MAX <= limits::BLOCK_BYTES, "a fact is one block");
+const _: () = assert!(FACT_FIXED_BYTES + limits::FACT_NAME_BYTES_MAX <= HEAD_BYTES_MAX);
+
+/// Something that happened, with its number in the order of everything that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Log sequence number: from 1, ascending without gaps through the whole log.
+    pub lsn: u64,
+    /// What happened.
+    pub what: What,
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An object is there, instead of any earlier one of its name.
+    Put {
+        /// Its name.
+        name: ObjectName,
+        /// What is known about it.
+        meta: ObjectMeta,
+        /// Where its bytes are.
+        content: Content,
+    },
+    /// An object is gone.
+    Delete {
+        /// Its name.
+        name: ObjectName,
+        /// When it was deleted.
+        deleted_ms: u64,
+    },
+    /// A fact is there. Its value is the body that follows, in one block.
+    Fact {
+        /// Its name.
+        name: FactName,
+        /// Length of the value.
+        bytes: u32,
+        /// Checksum of the value, bound to its place.
+        check: Checksum,
+    },
+    /// A fact is gone.
+    FactGone {
+        /// Its name.
+        name: FactName,
+    },
+}
+
+/// Where an object's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// In the body that follows the head.
+    Inline {
+        /// How many.
+        bytes: u64,
+        /// Checksum of each 64 KiB block of the body, bound to the block's place.
+        blocks: Vec<Checksum>,
+    },
+    /// In a big segment of their own.
+    Big {
+        /// How many.
+        bytes: u64,
+        /// Which segment.
+        segment: SegmentId,
+    },
+}
+
+impl Record {
+    /// Length of the head.
+    pub fn head_bytes(&self) -> usize {
+        self.what.head_bytes()
+    }
+
+    /// Length of the body that follows the head in the segment.
+    pub fn body_bytes(&self) -> u64 {
+        self.what.body_bytes()
+    }
+
+    /// Appends the head as it lies at `place`. Block checksums are written as they are: bound already.
+    ///
+    /// Names are within their bounds by type, and the rest is what [`What::check`] is for; a head that breaks a bound
+    /// all the same comes out as bytes that [`decode`](Self::decode) refuses.
+    pub fn encode(&self, place: Place, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.what.check(), Ok(()));
+        let start = out.len();
+        let flags = match &self.what {
+            What::Put { meta, .. } => meta.flags.to_byte(),
+            _ => 0,
+        };
+        Put::new(out)
+            .u32(0)
+            .u8(self.what.kind().to_byte())
+            .u8(flags)
+            .u16(u16_of(self.head_bytes()))
+            .u64(self.lsn);
+        self.what.encode_fields(&mut Put::new(out));
+        debug_assert_eq!(out.len(), start.saturating_add(self.head_bytes()));
+        let head = out.get_mut(start..).unwrap_or_default();
+        let checksum = Checksum::of(head.get(4..).unwrap_or_default()).at(place);
+        overwrite_u32(head, 0, checksum.0);
+    }
+
+    /// Reads the head that `bytes` begin with, and tells how long it is; what follows it is not looked at.
+    pub fn decode(bytes: &[u8], place: Place) -> Result<(Self, usize), Malformed> {
+        let mut take = Take::new(bytes);
+        let checksum = Checksum(take.u32()?);
+        let kind = take.u8()?;
+        let flags = take.u8()?;
+        let head_bytes = usize::from(take.u16()?);
+        if !(HEAD_COMMON_BYTES..=HEAD_BYTES_MAX).contains(&head_bytes) {
+            return Err(Malformed::Length);
+        }
+        let head = Take::new(bytes).bytes(head_bytes)?;
+        let mut take = Take::new(head);
+        take.bytes(4)?;
+        checksum.verify(CheckClass::Head, take.clone().rest(), place)?;
+        take.bytes(4)?;
+        let lsn = take.u64()?;
+        let kind = RecordKind::from_byte(kind)?;
+        let what = match kind {
+            RecordKind::Object | RecordKind::BigObject => {
+                What::decode_object(kind, ObjectFlags::from_byte(flags)?, &mut take)?
+            }
+            _ if flags != 0 => return Err(Malformed::Reserved),
+            RecordKind::Tombstone => What::decode_tombstone(&mut take)?,
+            RecordKind::Fact => What::decode_fact(&mut take)?,
+            RecordKind::FactGone => What::decode_fact_gone(&mut take)?,
+        };
+        take.end()?;
+        Ok((Self { lsn, what }, head_bytes))
+    }
+}
+
+impl What {
+    /// The kind that stands on disk.
+    pub fn kind(&self) -> RecordKind {
+        match self {
+            Self::Put { content: Content::Inline { .. }, .. } => RecordKind::Object,
+            Self::Put { content: Content::Big { .. }, .. } => RecordKind::BigObject,
+            Self::Delete { .. } => RecordKind::Tombstone,
+            Self::Fact { .. } => RecordKind::Fact,
+            Self::FactGone { .. } => RecordKind::FactGone,
+        }
+    }
+
+    /// Length of the record's head.
+    pub fn head_bytes(&self) -> usize {
+        match self {
+            Self::Put { name, meta, content } => {
+                let blocks = match content {
+                    Content::Inline { blocks, .. } => blocks.len() * 4,
+                    Content::Big { .. } => 0,
+                };
+                OBJECT_FIXED_BYTES
+                    + name.bucket.as_str().len()
+                    + name.key.as_str().len()
+                    + meta.content_type.len()
+                    + meta.attributes.len()
+                    + blocks
+            }
+            Self::Delete { name, .. } => {
+                TOMBSTONE_FIXED_BYTES + name.bucket.as_str().len() + name.key.as_str().len()
+            }
+            Self::Fact { name, .. } => FACT_FIXED_BYTES + name.as_str().len(),
+            Self::FactGone { name } => FACT_GONE_FIXED_BYTES + name.as_str().len(),
+        }
+    }
+
+    /// Length of the body that follows the head in the segment.
+    pub fn body_bytes(&self) -> u64 {
+        match self {
+            Self::Put { content: Content::Inline { bytes, .. }, .. } => *bytes,
+            Self::Fact { bytes, .. } => u64::from(*bytes),
+            _ => 0,
+        }
+    }
+
+    /// Whether this keeps the bounds that the types do not keep; to be asked before anything is written.
+    pub fn check(&self) -> Result<(), Malformed> {
+        match self {
+            Self::Put { meta, content, .. } => meta.check().and(content.check()),
+            Self::Fact { bytes, .. } if *bytes as usize > limits::FACT_BYTES_MAX => {
+                Err(Malformed::Length)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn encode_fields(&self, put: &mut Put<'_>) {
+        match self {
+            Self::Put { name, meta, content } => {
+                let (bytes, segment) = match content {
+                    Content::Inline { bytes, .. } => (*bytes, 0),
+                    Content::Big { bytes, segment } => (*bytes, segment.get()),
+                };
+                put.u64(bytes)
+                    .u64(segment)
+                    .u64(meta.created_ms)
+                    .u64(meta.modified_ms)
+                    .bytes(&meta.hash)
+                    .u16(u16_of(name.key.as_str().len()))
+                    .u16(u16_of(meta.attributes.len()))
+                    .u8(u8_of(name.bucket.as_str().len()))
+                    .u8(u8_of(meta.content_type.len()))
+                    .zeros(2)
+                    .bytes(name.bucket.as_str().as_bytes())
+                    .bytes(name.key.as_str().as_bytes())
+                    .bytes(meta.content_type.as_bytes())
+                    .bytes(&meta.attributes);
+                if let Content::Inline { blocks, .. } = content {
+                    for check in blocks {
+                        put.u32(check.0);
+                    }
+                }
+            }
+            Self::Delete { name, deleted_ms } => {
+                put.u64(*deleted_ms)
+                    .u16(u16_of(name.key.as_str().len()))
+                    .u8(u8_of(name.bucket.as_str().len()))
+                    .zeros(1)
+                    .bytes(name.bucket.as_str().as_bytes())
+                    .bytes(name.key.as_str().as_bytes());
+            }
+            Self::Fact { name, bytes, check } => {
+                put.u32(*bytes)
+                    .u32(check.0)
+                    .u16(u16_of(name.as_str().len()))
+                    .zeros(2)
+                    .bytes(name.as_str().as_bytes());
+            }
+            Self::FactGone { name } => {
+                put.u16(u16_of(name.as_str().len())).zeros(2).bytes(name.as_str().as_bytes());
+            }
+        }
+    }
+
+    fn decode_object(
+        kind: RecordKind,
+        flags: ObjectFlags,
+        take: &mut Take<'_>,
+    ) -> Result<Self, Malformed> {
+        let bytes = take.u64()?;
+        let segment = take.u64()?;
+        let created_ms = take.u64()?;
+        let modified_ms = take.u64()?;
+        let hash = take.array()?;
+        let key_bytes = usize::from(take.u16()?);
+        let attributes_bytes = usize::from(take.u16()?);
+        let bucket_bytes = usize::from(take.u8()?);
+        let content_type_bytes = usize::from(take.u8()?);
+        take.zeros(2)?;
+        let name = take_name(take, bucket_bytes, key_bytes)?;
+        let content_type = take.text(content_type_bytes)?.to_owned();
+        let attributes = take.bytes(attributes_bytes)?.to_vec();
+        let content = if kind == RecordKind::Object {
+            if segment != 0 {
+                return Err(Malformed::Reserved);
+            }
+            // The table is as long as the rest of the head, which is there: nothing is allocated on faith.
+            let mut blocks = Vec::with_capacity(take.remaining() / 4);
+            while take.remaining() >= 4 {
+                blocks.push(Checksum(take.u32()?));
+            }
+            Content::Inline { bytes, blocks }
+        } else {
+            Content::Big { bytes, segment: SegmentId::new(segment).ok_or(Malformed::Place)? }
+        };
+        let meta = ObjectMeta { content_type, hash, created_ms, modified_ms, flags, attributes };
+        let what = Self::Put { name, meta, content };
+        what.check()?;
+        Ok(what)
+    }
+
+    fn decode_tombstone(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let deleted_ms = take.u64()?;
+        let key_bytes = usize::from(take.u16()?);
+        let bucket_bytes = usize::from(take.u8()?);
+        take.zeros(1)?;
+        Ok(Self::Delete { name: take_name(take, bucket_bytes, key_bytes)?, deleted_ms })
+    }
+
+    fn decode_fact(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let bytes = take.u32()?;
+        let check = Checksum(take.u32()?);
+        let name_bytes = usize::from(take.u16()?);
+        take.zeros(2)?;
+        let what = Self::Fact { name: FactName::parse(take.text(name_bytes)?)?, bytes, check };
+        what.check()?;
+        Ok(what)
+    }
+
+    fn decode_fact_gone(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let name_bytes = usize::from(take.u16()?);
+        take.zeros(2)?;
+        Ok(Self::FactGone { name: FactName::parse(take.text(name_bytes)?)? })
+    }
+}
+
+impl Content {
+    /// How many bytes the object has.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Inline { bytes, .. } | Self::Big { bytes, .. } => *bytes,
+        }
+    }
+
+    fn check(&self) -> Result<(), Malformed> {
+        match self {
+            Self::Inline { bytes, .. } if *bytes > limits::INLINE_BYTES_CEILING as u64 => {
+                Err(Malformed::Length)
+            }
+            Self::Inline { bytes, blocks } if blocks.len() as u64 != block_count(*bytes) => {
+                Err(Malformed::Count)
+            }
+            Self::Big { bytes, .. } if *bytes > limits::OBJECT_BYTES_MAX => Err(Malformed::Length),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn take_name(take: &mut Take<'_>, bucket: usize, key: usize) -> Result<ObjectName, Malformed> {
+    let bucket = BucketName::parse(take.text(bucket)?)?;
+    let key = ObjectKey::parse(take.text(key)?)?;
+    Ok(ObjectName::new(bucket, key))
+}
+
+// Lengths are within bounds that the constants above tie to the field's width; what is not is cut to the largest value,
+// contradicts the rest of the head, and is refused by whoever decodes it.
+fn u16_of(length: usize) -> u16 {
+    u16::try_from(length).unwrap_or(u16::MAX)
+}
+
+fn u8_of(length: usize) -> u8 {
+    u8::try_from(length).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::testing::{every_byte_counts, place};
+
+    fn name() -> ObjectName {
+        ObjectName::new(
+            BucketName::parse("photos").unwrap(),
+            ObjectKey::parse("2024/sommer/möwe.jpg").unwrap(),
+        )
+    }
+
+    fn meta() -> ObjectMeta {
+        ObjectMeta {
+            content_type: "image/jpeg".to_owned(),
+            hash: [0xb3; 32],
+            created_ms: 1_700_000_000_001,
+            modified_ms: 1_700_000_000_002,
+            flags: ObjectFlags { derived: true },
+            attributes: vec![1, 0, 255],
+        }
+    }
+
+    fn one_of_each() -> [Record; 5] {
+        let fact = || FactName::parse("token/abc").unwrap();
+        let big = Content::Big { bytes: 5_000_000, segment: SegmentId::new(3).unwrap() };
+        let inline = Content::Inline {
+            bytes: limits::BLOCK_BYTES as u64 + 1,
+            blocks: vec![Checksum(1), Checksum(2)],
+        };
+        [
+            What::Put { name: name(), meta: meta(), content: inline },
+            What::Put { name: name(), meta: meta(), content: big },
+            What::Delete { name: name(), deleted_ms: 4 },
+            What::Fact { name: fact(), bytes: 9, check: Checksum(5) },
+            What::FactGone { name: fact() },
+        ]
+        .map(|what| Record { lsn: 0x0102_0304_0506_0708, what })
+    }
+
+    fn encoded(record: &Record, place: Place) -> Vec<u8> {
+        let mut out = Vec::new();
+        record.encode(place, &mut out);
+        out
+    }
+
+    #[test]
+    fn every_kind_survives_its_bytes_and_every_byte_counts() {
+        for (kind, record) in (1..).zip(one_of_each()) {
+            let bytes = encoded(&record, place(5_000));
+            assert_eq!(bytes.len(), record.head_bytes());
+            assert_eq!(bytes[4], kind);
+            assert_eq!(Record::decode(&bytes, place(5_000)), Ok((record.clone(), bytes.len())));
+            every_byte_counts(&bytes, |bytes| Record::decode(bytes, place(5_000)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_head_is_good_at_its_place_only_and_may_be_followed_by_anything() {
+        for record in one_of_each() {
+            let mut bytes = encoded(&record, place(5_000));
+            let head_bytes = bytes.len();
+            bytes.extend_from_slice(b"a body, or the next record");
+            assert_eq!(Record::decode(&bytes, place(5_000)), Ok((record, head_bytes)));
+            assert_eq!(Record::decode(&bytes, place(5_001)), Err(Malformed::Checksum));
+        }
+    }
+
+    /// Changes a head and makes its checksum right again: what a checksum cannot refuse, the rules must.
+    fn forged(record: &Record, forge: impl FnOnce(&mut Vec<u8>)) -> Result<usize, Malformed> {
+        let mut bytes = encoded(record, place(0));
+        forge(&mut bytes);
+        let head_bytes = u16::try_from(bytes.len()).unwrap();
+        bytes[6..8].copy_from_slice(&head_bytes.to_le_bytes());
+        let checksum = Checksum::of(&bytes[4..]).at(place(0));
+        overwrite_u32(&mut bytes, 0, checksum.0);
+        Record::decode(&bytes, place(0)).map(|(_, head_bytes)| head_bytes)
+    }
+
+    #[test]
+    fn heads_that_break_a_rule_are_refused_for_that_rule() {
+        let [object, big, tombstone, fact, gone] = one_of_each();
+        assert_eq!(forged(&object, |_| {}), Ok(object.head_bytes()));
+        assert_eq!(forged(&object, |b| b[4] = 6), Err(Malformed::Kind(6)));
+        assert_eq!(forged(&object, |b| b[5] = 3), Err(Malformed::Reserved));
+        assert_eq!(forged(&tombstone, |b| b[5] = 1), Err(Malformed::Reserved));
+        assert_eq!(forged(&object, |b| b[16..24].fill(0xff)), Err(Malformed::Length));
+        assert_eq!(forged(&object, |b| b[18] = 2), Err(Malformed::Count));
+        assert_eq!(forged(&object, |b| b[24] = 1), Err(Malformed::Reserved));
+        assert_eq!(forged(&big, |b| b[24] = 0), Err(Malformed::Place));
+        assert_eq!(forged(&object, |b| b[86] = 1), Err(Malformed::Reserved));
+        assert_eq!(forged(&object, |b| b.push(0)), Err(Malformed::Trailing));
+        assert_eq!(forged(&object, |b| b.truncate(90)), Err(Malformed::Short));
+        let upper = Malformed::Name(crate::name::NameError::BucketCharacter);
+        assert_eq!(forged(&object, |b| b[88] = b'P'), Err(upper));
+        assert_eq!(forged(&tombstone, |b| b[28 + 6 + 13] = 0xff), Err(Malformed::Text));
+        assert_eq!(forged(&fact, |b| b[19] = 1), Err(Malformed::Length));
+        assert_eq!(forged(&gone, |b| b[18] = 1), Err(Malformed::Reserved));
+    }
+
+    #[test]
+    fn a_length_beyond_every_head_is_refused_before_anything_is_read() {
+        let mut bytes = vec![0xff; 70_000];
+        assert_eq!(Record::decode(&bytes, place(0)), Err(Malformed::Length));
+        bytes[6..8].copy_from_slice(&15_u16.to_le_bytes());
+        assert_eq!(Record::decode(&bytes, place(0)), Err(Malformed::Length));
+    }
+
+    #[test]
+    fn bounds_that_the_types_do_not_keep_are_checked() {
+        let put = |meta, content| What::Put { name: name(), meta, content };
+        let none = || Content::Inline { bytes: 0, blocks: Vec::new() };
+        assert_eq!(put(meta(), none()).check(), Ok(()));
+        let long_type = ObjectMeta { content_type: "x".repeat(256), ..meta() };
+        assert_eq!(put(long_type, none()).check(), Err(Malformed::Length));
+        let long_attributes = ObjectMeta { attributes: vec![0; 2_049], ..meta() };
+        assert_eq!(put(long_attributes, none()).check(), Err(Malformed::Length));
+        let unchecked = Content::Inline { bytes: 1, blocks: Vec::new() };
+        assert_eq!(put(meta(), unchecked).check(), Err(Malformed::Count));
+    }
+
+    #[test]
+    fn the_longest_head_fits() {
+        let blocks = limits::INLINE_BYTES_CEILING / limits::BLOCK_BYTES;
+        let name = ObjectName::new(
+            BucketName::parse(&"b".repeat(limits::BUCKET_NAME_BYTES_MAX)).unwrap(),
+            ObjectKey::parse(&"k".repeat(limits::KEY_BYTES_MAX)).unwrap(),
+        );
+        let meta = ObjectMeta {
+            content_type: "t".repeat(limits::CONTENT_TYPE_BYTES_MAX),
+            attributes: vec![7; limits::ATTRIBUTES_BYTES_MAX],
+            ..meta()
+        };
+        let bytes = limits::INLINE_BYTES_CEILING as u64;
+        let content = Content::Inline { bytes, blocks: vec![Checksum(9); blocks] };
+        let record = Record { lsn: u64::MAX, what: What::Put { name, meta, content } };
+        assert_eq!(record.head_bytes(), HEAD_BYTES_MAX);
+        let head = encoded(&record, place(0));
+        assert_eq!(Record::decode(&head, place(0)), Ok((record, HEAD_BYTES_MAX)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_object_survives_its_bytes(
+            lsn: u64,
+            key in "[a-zäöü日 ._-]{1,40}z(/[a-z]{1,9}){0,4}/?",
+            content_type in ".{0,40}",
+            times: (u64, u64),
+            derived: bool,
+            hash: [u8; 32],
+            attributes in proptest::collection::vec(any::<u8>(), 0..100),
+            bytes in 0..limits::INLINE_BYTES_CEILING as u64,
+            offset: u64,
+        ) {
+            let (created_ms, modified_ms) = times;
+            let bucket = BucketName::parse("any").unwrap();
+            let name = ObjectName::new(bucket, ObjectKey::parse(&key).unwrap());
+            let flags = ObjectFlags { derived };
+            let meta =
+                ObjectMeta { content_type, hash, created_ms, modified_ms, flags, attributes };
+            let blocks = (0..block_count(bytes) as u32).map(Checksum).collect();
+            let content = Content::Inline { bytes, blocks };
+            let record = Record { lsn, what: What::Put { name, meta, content } };
+            let head = encoded(&record, place(offset));
+            prop_assert_eq!(Record::decode(&head, place(offset)), Ok((record, head.len())));
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(mut bytes: Vec<u8>, kind in 0..7_u8) {
+            let _ = Record::decode(&bytes, place(0));
+            if bytes.len() >= HEAD_COMMON_BYTES {
+                bytes[4] = kind;
+                bytes[5] = 0;
+                let head_bytes = u16::try_from(bytes.len()).unwrap();
+                bytes[6..8].copy_from_slice(&head_bytes.to_le_bytes());
+                let checksum = Checksum::of(&bytes[4..]).at(place(0));
+                overwrite_u32(&mut bytes, 0, checksum.0);
+                if let Ok((record, _)) = Record::decode(&bytes, place(0)) {
+                    prop_assert_eq!(encoded(&record, place(0)), bytes);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The one walk over the bytes of a group, and the search for the next group where the walk cannot go on.
+//!
+//! Replay, rebuild, compaction and fsck all read groups through [`GroupView`]; only what reports on damage also uses
+//! [`salvage`] and [`find_group_header`].
+//!
+//! Promises: a [`GroupView`] is a whole group whose header, frames, heads, trailer and numbers agree; every walk ends;
+//! nothing is allocated for bytes that are not there. Never here: reading files, deciding whether a broken group is a
+//! torn tail or damage (`recovery.rs` does, by the durable LSN of later groups).
+
+use memchr::memmem;
+
+use super::body::BodyFault;
+use super::bytes::{Put, Take};
+use super::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+use super::group::{
+    FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_MAGIC, GROUP_TRAILER_BYTES,
+    GroupHeader,
+};
+use super::malformed::Malformed;
+use super::record::Record;
+
+/// A record as it was found in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scanned<'a> {
+    /// What it says.
+    pub record: Record,
+    /// Where its head begins.
+    pub place: Place,
+    /// The head, byte for byte.
+    pub head: &'a [u8],
+    /// Length of the head.
+    pub head_bytes: usize,
+    /// The body, whose blocks nobody has checked yet.
+    pub body: &'a [u8],
+    /// The frame that it belongs to, counted from 0 in the group.
+    pub frame: u32,
+}
+
+impl Scanned<'_> {
+    /// Checks every block of the body.
+    pub fn verify_body(&self) -> Result<(), BodyFault> {
+        self.record.verify_body(self.place, self.body)
+    }
+}
+
+/// A whole group: everything but the bodies was checked.
+#[derive(Clone, Debug)]
+pub struct GroupView<'a> {
+    header: GroupHeader,
+    header_checksum: Checksum,
+    records: Vec<Scanned<'a>>,
+}
+
+impl<'a> GroupView<'a> {
+    /// Reads the group that `bytes` begin with, at `place`. There may be more bytes than the group has.
+    pub fn decode(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
+        let (header, header_checksum) = GroupHeader::decode(bytes, place)?;
+        let mut walk = Walk {
+            rest: Take::new(Take::new(bytes).bytes(header.group_bytes as usize)?),
+            place,
+            running: RunningChecksum::new(),
+            records: Vec::new(),
+        };
+        walk.skip(GROUP_HEADER_BYTES)?;
+        for frame in 0..header.frame_count {
+            walk.frame(frame)?;
+        }
+        walk.trailer()?;
+        let records = walk.records;
+        if records.len() as u64 != u64::from(header.record_count) {
+            return Err(Malformed::Count);
+        }
+        let lsns = header.first_lsn..header.next_lsn();
+        if !records.iter().map(|scanned| scanned.record.lsn).eq(lsns) {
+            return Err(Malformed::Order);
+        }
+        Ok(Self { header, header_checksum, records })
+    }
+
+    /// The group's header.
+    pub fn header(&self) -> &GroupHeader {
+        &self.header
+    }
+
+    /// The checksum that the next group names as its predecessor's.
+    pub fn header_checksum(&self) -> Checksum {
+        self.header_checksum
+    }
+
+    /// The records in order.
+    pub fn records(&self) -> std::slice::Iter<'_, Scanned<'a>> {
+        self.records.iter()
+    }
+
+    /// The records in order, for whoever keeps them.
+    pub fn into_records(self) -> Vec<Scanned<'a>> {
+        self.records
+    }
+
+    /// Checks every block of every body, and names the first that is not what was written.
+    pub fn verify_bodies(&self) -> Result<(), BodyFault> {
+        self.records.iter().try_for_each(Scanned::verify_body)
+    }
+}
+
+/// A group on the way to be a [`GroupView`].
+struct Walk<'a> {
+    rest: Take<'a>,
+    place: Place,
+    running: RunningChecksum,
+    records: Vec<Scanned<'a>>,
+}
+
+impl<'a> Walk<'a> {
+    fn frame(&mut self, frame: u32) -> Result<(), Malformed> {
+        let header = FrameHeader::decode(self.rest.clone().rest(), self.place)?;
+        let start = self.place.offset;
+        let bytes = self.skip(FRAME_HEADER_BYTES)?;
+        self.running.update(bytes);
+        for _ in 0..header.record_count {
+            self.record(frame)?;
+        }
+        if self.place.offset.checked_sub(start) == Some(u64::from(header.frame_bytes)) {
+            Ok(())
+        } else {
+            Err(Malformed::Length)
+        }
+    }
+
+    fn record(&mut self, frame: u32) -> Result<(), Malformed> {
+        let place = self.place;
+        let (record, head_bytes) = Record::decode(self.rest.clone().rest(), place)?;
+        let head = self.skip(head_bytes)?;
+        self.running.update(head);
+        let body_bytes = usize::try_from(record.body_bytes()).map_err(|_| Malformed::Length)?;
+        let body = self.skip(body_bytes)?;
+        self.records.push(Scanned { record, place, head, head_bytes, body, frame });
+        Ok(())
+    }
+
+    fn trailer(&mut self) -> Result<(), Malformed> {
+        let place = self.place;
+        let found = std::mem::take(&mut self.running).finish().at(place);
+        let expected = Checksum(Take::new(self.skip(GROUP_TRAILER_BYTES)?).u32()?);
+        compare(CheckClass::Group, expected, found)?;
+        self.rest.clone().end()
+    }
+
+    fn skip(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let bytes = self.rest.bytes(count)?;
+        // An offset that wraps around belongs to no file.
+        let offset = self.place.offset.checked_add(count as u64).ok_or(Malformed::Place)?;
+        self.place.offset = offset;
+        Ok(bytes)
+    }
+}
+
+/// The records with intact heads in a group that is no longer whole, for naming what is lost; never for replay.
+///
+/// `bytes` begin where the group began, at `place`, and end where it ended as far as that is known. A record behind a
+/// broken head is found again if the frame's header is intact, at the next frame.
+pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
+    let mut walk = Walk {
+        rest: Take::new(bytes),
+        place,
+        running: RunningChecksum::new(),
+        records: Vec::new(),
+    };
+    let mut frame = None;
+    let mut frame_end = 0;
+    if walk.skip(GROUP_HEADER_BYTES).is_err() {
+        return Vec::new();
+    }
+    loop {
+        if let Ok(header) = FrameHeader::decode(walk.rest.clone().rest(), walk.place) {
+            frame = Some(frame.map_or(0, |frame: u32| frame.saturating_add(1)));
+            frame_end = walk.place.offset.saturating_add(u64::from(header.frame_bytes));
+            if walk.skip(FRAME_HEADER_BYTES).is_err() {
+                break;
+            }
+        } else if walk.record(frame.unwrap_or(0)).is_err() {
+            // The end of the bytes, or a broken head: on to the next frame, if its place is known.
+            let ahead = frame_end.checked_sub(walk.place.offset).filter(|ahead| *ahead > 0);
+            let Some(ahead) = ahead.and_then(|ahead| usize::try_from(ahead).ok()) else { break };
+            if walk.skip(ahead).is_err() {
+                break;
+            }
+        }
+    }
+    walk.records
+}
+
+/// The first good group header in `bytes`, which lie at `base_offset` of the file, and its offset in the file.
+///
+/// A caller that reads in windows lets them overlap by [`GROUP_HEADER_BYTES`] - 1.
+pub fn find_group_header(
+    bytes: &[u8],
+    context: SegmentContext,
+    base_offset: u64,
+) -> Option<(u64, GroupHeader)> {
+    let magic = salted_magic(context);
+    memmem::find_iter(bytes, &magic).find_map(|at| {
+        let offset = base_offset.checked_add(at as u64)?;
+        let (header, _) = GroupHeader::decode(bytes.get(at..)?, context.at(offset)).ok()?;
+        Some((offset, header))
+    })
+}
+
+fn salted_magic(context: SegmentContext) -> Vec<u8> {
+    let mut magic = Vec::with_capacity(8);
+    Put::new(&mut magic).u64(GROUP_MAGIC ^ context.salt);
+    magic
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::format::group_builder::{BuiltGroup, GroupBuilder, Placed};
+    use crate::format::object_meta::{ObjectFlags, ObjectMeta};
+    use crate::format::record::{Content, What};
+    use crate::format::testing::{context, every_byte_counts, place};
+    use crate::limits::BLOCK_BYTES;
+    use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
+
+    fn object(key: &str, body: &'static [u8]) -> (What, Vec<Bytes>) {
+        let bucket = BucketName::parse("abc").unwrap();
+        let meta = ObjectMeta {
+            content_type: "text/plain".to_owned(),
+            hash: [1; 32],
+            created_ms: 1,
+            modified_ms: 2,
+            flags: ObjectFlags::default(),
+            attributes: Vec::new(),
+        };
+        let blocks = body.chunks(BLOCK_BYTES).map(Checksum::of).collect();
+        let content = Content::Inline { bytes: body.len() as u64, blocks };
+        let name = ObjectName::new(bucket, ObjectKey::parse(key).unwrap());
+        let what = What::Put { name, meta, content };
+        (what, vec![Bytes::from_static(body)])
+    }
+
+    fn fact_gone(name: &str) -> (What, Vec<Bytes>) {
+        let what = What::FactGone { name: FactName::parse(name).unwrap() };
+        (what, Vec::new())
+    }
+
+    fn group(offset: u64) -> BuiltGroup {
+        placed_group(offset).0
+    }
+
+    fn placed_group(offset: u64) -> (BuiltGroup, Vec<Placed>) {
+        let mut builder = GroupBuilder::new(context(), offset, 2, 11, 10, Checksum(77));
+        let mut placed = builder.frame(&[object("a", b"first body"), fact_gone("token")]);
+        placed.extend(builder.frame(&[object("b/c", b"second")]));
+        (builder.finish(), placed)
+    }
+
+    #[test]
+    fn a_group_reads_as_it_was_built() {
+        let (built, placed) = placed_group(4_096);
+        let mut bytes = built.pieces.concat();
+        bytes.extend_from_slice(&[0; 100]);
+        let view = GroupView::decode(&bytes, place(4_096)).unwrap();
+        assert_eq!(view.header_checksum(), built.header_checksum);
+        assert_eq!((view.header().first_lsn, view.header().last_lsn()), (11, built.last_lsn));
+        assert_eq!(view.verify_bodies(), Ok(()));
+        let seen: Vec<_> =
+            view.records().map(|s| (s.record.lsn, s.frame, s.place.offset, s.body)).collect();
+        let offsets: Vec<_> = placed.iter().map(|placed| placed.offset).collect();
+        assert_eq!(
+            seen,
+            [
+                (11, 0, offsets[0], b"first body".as_slice()),
+                (12, 0, offsets[1], b"".as_slice()),
+                (13, 1, offsets[2], b"second".as_slice()),
+            ]
+        );
+        for scanned in view.into_records() {
+            let mut again = Vec::new();
+            scanned.record.encode(scanned.place, &mut again);
+            assert_eq!((again.as_slice(), again.len()), (scanned.head, scanned.head_bytes));
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_group_counts() {
+        let bytes = group(4_096).pieces.concat();
+        every_byte_counts(&bytes, |bytes| {
+            GroupView::decode(bytes, place(4_096)).is_ok_and(|view| view.verify_bodies().is_ok())
+        });
+    }
+
+    #[test]
+    fn a_large_body_names_its_damaged_block() {
+        static BODY: [u8; 2 * BLOCK_BYTES] = [9; 2 * BLOCK_BYTES];
+        let mut builder = GroupBuilder::new(context(), 0, 1, 1, 0, Checksum(0));
+        let placed = builder.frame(&[object("large", &BODY)]);
+        let mut bytes = builder.finish().pieces.concat();
+        let body = placed[0].offset + u64::from(placed[0].head_bytes);
+        let second = body + BLOCK_BYTES as u64;
+        bytes[usize::try_from(second).unwrap() + 3] ^= 0x80;
+        let view = GroupView::decode(&bytes, place(0)).unwrap();
+        assert_eq!(view.verify_bodies(), Err(BodyFault { lsn: 1, offset: second }));
+    }
+
+    #[test]
+    fn a_group_is_good_at_its_place_only() {
+        let bytes = group(4_096).pieces.concat();
+        assert_eq!(GroupView::decode(&bytes, place(8_192)).err(), Some(Malformed::Checksum));
+        assert!(GroupView::decode(&bytes, place(u64::MAX)).is_err());
+        let at_the_end = group(u64::MAX - 100);
+        let bytes = at_the_end.pieces.concat();
+        assert!(GroupView::decode(&bytes, place(u64::MAX - 100)).is_err());
+    }
+
+    #[test]
+    fn records_of_another_group_do_not_count_as_this_ones() {
+        let mut bytes = group(4_096).pieces.concat();
+        let mut later = GroupBuilder::new(context(), 4_096, 2, 12, 10, Checksum(77));
+        later.frame(&[object("a", b"first body"), fact_gone("token")]);
+        later.frame(&[object("b/c", b"second")]);
+        let later = later.finish().pieces.concat();
+        bytes[GROUP_HEADER_BYTES..].copy_from_slice(&later[GROUP_HEADER_BYTES..]);
+        assert_eq!(GroupView::decode(&bytes, place(4_096)).err(), Some(Malformed::Order));
+    }
+
+    #[test]
+    fn salvage_names_what_still_has_its_head() {
+        let (built, placed) = placed_group(4_096);
+        let bytes = built.pieces.concat();
+        let start = |record: usize| usize::try_from(placed[record].offset - 4_096).unwrap();
+        let lsns = |bytes: &[u8]| {
+            salvage(bytes, place(4_096)).iter().map(|s| s.record.lsn).collect::<Vec<_>>()
+        };
+        assert_eq!(lsns(&bytes), [11, 12, 13]);
+        let frames: Vec<_> = salvage(&bytes, place(4_096)).iter().map(|s| s.frame).collect();
+        assert_eq!(frames, [0, 0, 1]);
+
+        let broken_at = |at: usize| {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            lsns(&bytes)
+        };
+        assert_eq!(broken_at(0), [11, 12, 13], "the group header");
+        assert_eq!(broken_at(GROUP_HEADER_BYTES), [0; 0], "the header of the first frame");
+        assert_eq!(broken_at(start(0) + 20), [13], "the first head");
+        assert_eq!(broken_at(start(1) + 9), [11, 13], "the second head");
+        assert_eq!(broken_at(bytes.len() - 1), [11, 12, 13], "the trailer");
+        assert_eq!(lsns(&bytes[..start(2)]), [11, 12], "the rest is missing");
+        assert_eq!(lsns(&bytes[..30]), [0; 0]);
+    }
+
+    #[test]
+    fn the_next_group_is_found_behind_anything() {
+        let decoy = salted_magic(context());
+        let mut bytes = vec![0xee; 1_000];
+        bytes.extend_from_slice(&decoy);
+        bytes.extend_from_slice(&decoy);
+        let offset = 50_000 + bytes.len() as u64;
+        bytes.extend_from_slice(&group(offset).pieces.concat());
+        let found = find_group_header(&bytes, context(), 50_000);
+        assert_eq!(found.map(|(at, header)| (at, header.number)), Some((offset, 2)));
+
+        let moved = find_group_header(&bytes, context(), 50_001);
+        assert_eq!(moved, None, "a group that lies elsewhere is not one");
+        let start = usize::try_from(offset - 50_000).unwrap();
+        let cut = &bytes[..start + GROUP_HEADER_BYTES - 1];
+        assert_eq!(find_group_header(cut, context(), 50_000), None);
+        assert_eq!(find_group_header(&bytes, context(), u64::MAX - 3), None);
+        assert_eq!(find_group_header(&[], context(), 0), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! The `STORE` file: one sector that makes a folder a store.
+//!
+//! | offset | size | field      | meaning                              |
+//! | ------ | ---- | ---------- | ------------------------------------ |
+//! | 0      | 8    | magic      | `TRUGSTOR`                           |
+//! | 8      | 4    | version    | format version                       |
+//! | 12     | 4    | features   | feature bits                         |
+//! | 16     | 16   | store      | uuid, random, of this store for life |
+//! | 32     | 8    | created_ms | milliseconds since 1970              |
+//! | 40     | 4    | checksum   | of bytes 0..40, bound to no place    |
+//! | 44     | 468  | reserved   | zero                                 |
+//!
+//! Promises: written once, when the store is made; a change of any byte is noticed. Never here: anything that changes
+//! while a store lives.
+
+use uuid::Uuid;
+
+use super::bytes::{Put, Take, is_zero};
+use super::checksum::{CheckClass, Checksum, compare};
+use super::malformed::Malformed;
+use super::{FEATURES_KNOWN, FORMAT_VERSION};
+
+/// First bytes of the file.
+pub const STORE_MAGIC: [u8; 8] = *b"TRUGSTOR";
+/// Size of the file.
+pub const STORE_FILE_BYTES: usize = 512;
+
+const CHECKED_BYTES: usize = 40;
+const RESERVED_BYTES: usize = STORE_FILE_BYTES - CHECKED_BYTES - 4;
+
+const _: () = assert!(RESERVED_BYTES == 468);
+
+/// What a store is, whatever it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreFile {
+    /// The store's own number, repeated in each of its segments.
+    pub store: Uuid,
+    /// When the store was made.
+    pub created_ms: u64,
+}
+
+impl StoreFile {
+    /// The file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(STORE_FILE_BYTES);
+        Put::new(&mut out)
+            .bytes(&STORE_MAGIC)
+            .u32(FORMAT_VERSION)
+            .u32(FEATURES_KNOWN)
+            .bytes(self.store.as_bytes())
+            .u64(self.created_ms);
+        let checksum = Checksum::of(&out);
+        Put::new(&mut out).u32(checksum.0).zeros(RESERVED_BYTES);
+        out
+    }
+
+    /// Reads the whole file.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut take = Take::new(bytes);
+        let checked = take.clone().bytes(CHECKED_BYTES)?;
+        if is_zero(bytes) {
+            return Err(Malformed::Blank);
+        }
+        if take.array()? != STORE_MAGIC {
+            return Err(Malformed::Magic);
+        }
+        // Another version may lie differently, so its checksum cannot be asked first.
+        let version = take.u32()?;
+        if version != FORMAT_VERSION {
+            return Err(Malformed::Version(version));
+        }
+        let features = take.u32()?;
+        let store = Uuid::from_bytes(take.array()?);
+        let created_ms = take.u64()?;
+        compare(CheckClass::Header, Checksum(take.u32()?), Checksum::of(checked))?;
+        if features & !FEATURES_KNOWN != 0 {
+            return Err(Malformed::Features(features));
+        }
+        take.zeros(RESERVED_BYTES)?;
+        take.end()?;
+        Ok(Self { store, created_ms })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::every_byte_counts;
+
+    fn file() -> StoreFile {
+        StoreFile { store: Uuid::from_u128(42), created_ms: 1_760_000_000_000 }
+    }
+
+    #[test]
+    fn a_store_file_survives_its_bytes_and_every_byte_counts() {
+        let bytes = file().encode();
+        assert_eq!(bytes.len(), STORE_FILE_BYTES);
+        assert_eq!(StoreFile::decode(&bytes), Ok(file()));
+        every_byte_counts(&bytes, |bytes| StoreFile::decode(bytes).is_ok());
+    }
+
+    #[test]
+    fn files_that_are_no_store_file_say_why() {
+        assert_eq!(StoreFile::decode(&[0; STORE_FILE_BYTES]), Err(Malformed::Blank));
+        assert_eq!(StoreFile::decode(&[1; STORE_FILE_BYTES]), Err(Malformed::Magic));
+        let mut newer = file().encode();
+        newer[8] = 9;
+        assert_eq!(StoreFile::decode(&newer), Err(Malformed::Version(9)));
+        let mut feature = file().encode();
+        feature[15] = 0x80;
+        let checksum = Checksum::of(&feature[..40]);
+        feature[40..44].copy_from_slice(&checksum.0.to_le_bytes());
+        assert_eq!(StoreFile::decode(&feature), Err(Malformed::Features(0x8000_0000)));
+        let mut longer = file().encode();
+        longer.push(0);
+        assert_eq!(StoreFile::decode(&longer), Err(Malformed::Trailing));
+    }
+}

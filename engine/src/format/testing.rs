@@ -1,0 +1,33 @@
+//! What the format's unit tests share: a place, and the check that every byte counts.
+//!
+//! Never here: anything outside `cfg(test)`.
+
+use super::checksum::{Place, SegmentContext};
+use super::segment_header::SegmentId;
+
+/// A segment to test with.
+pub(super) fn context() -> SegmentContext {
+    SegmentContext { salt: 0x5a17_0000_dead_beef, segment: SegmentId::new(7).unwrap() }
+}
+
+/// A place in it.
+pub(super) fn place(offset: u64) -> Place {
+    context().at(offset)
+}
+
+/// Changes each byte of `bytes` to every other value, and cuts the bytes at each length; `accepts` must refuse it all.
+pub(super) fn every_byte_counts(bytes: &[u8], accepts: impl Fn(&[u8]) -> bool) {
+    assert!(accepts(bytes), "unchanged bytes are accepted");
+    let mut changed = bytes.to_vec();
+    for at in 0..changed.len() {
+        let original = changed[at];
+        for value in (0..=255).filter(|value| *value != original) {
+            changed[at] = value;
+            assert!(!accepts(&changed), "byte {at} changed from {original} to {value}");
+        }
+        changed[at] = original;
+    }
+    for length in 0..bytes.len() {
+        assert!(!accepts(&bytes[..length]), "cut to {length} bytes");
+    }
+}

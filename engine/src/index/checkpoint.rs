@@ -1,0 +1,152 @@
+//! The checkpoint: drains the changes in memory into redb, in one durable transaction.
+//!
+//! Steps: freeze the active overlay; write it, sorted, with the position it stands for; publish the new tables without the
+//! frozen overlay. A crash before the commit leaves the older checkpoint and the log; after it, the newer one. Quick repair
+//! is on, so that opening after a crash does not walk the file.
+//! Never here: when a checkpoint is due.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, RwLock};
+
+use redb::Durability;
+
+use super::Index;
+use super::overlay::Overlay;
+use super::tables::{
+    BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, damaged, unusable,
+};
+use super::view::View;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::format::{AppliedPosition, FactEntry, Malformed};
+
+impl Index {
+    /// Opens the index of the store with this id.
+    ///
+    /// Everything in a file up to `verify_bytes_max` long is checked page by page; redb itself checks nothing when it reads.
+    /// An error means that the index is to be removed and made anew, unless it is [`Error::Io`] from the disk itself.
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        store: uuid::Uuid,
+        cache_bytes: usize,
+        verify_bytes_max: u64,
+    ) -> Result<Self> {
+        // What lies in the file is the world's: redb may meet bytes there that it never wrote, and panic.
+        std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut tables = Tables::open(disk, store, cache_bytes)?;
+            let file_bytes = disk.open(INDEX_FILE).and_then(|file| file.bytes_len());
+            if file_bytes.is_ok_and(|bytes| bytes <= verify_bytes_max) {
+                tables.verify()?;
+            }
+            let checkpointed = Arc::new(tables.read()?);
+            checkpointed.position()?;
+            let view = View { active: Overlay::default(), frozen: None, checkpointed };
+            Ok(Self { tables, published: RwLock::new(Arc::new(view)), publishing: Mutex::new(()) })
+        }))
+        .unwrap_or_else(|_| Err(damaged(Malformed::Order)))
+    }
+
+    /// Removes the index file, for a new one to be made in its place.
+    pub(crate) fn remove(disk: &dyn Disk) -> Result<()> {
+        match disk.remove(INDEX_FILE) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::io(format!("removing {INDEX_FILE}"), source)),
+            Ok(()) => disk
+                .sync_folder("")
+                .map_err(|source| Error::io("syncing the data folder".to_owned(), source)),
+        }
+    }
+
+    /// Sets the active overlay aside for [`Index::drain`]. False when nothing has changed, or one is set aside already.
+    pub(crate) fn freeze(&self) -> bool {
+        let mut frozen = false;
+        self.update(|view| {
+            if view.frozen.is_some() || view.active.position.is_none() {
+                return view;
+            }
+            frozen = true;
+            View {
+                frozen: Some(Arc::new(view.active)),
+                active: Overlay::default(),
+                checkpointed: view.checkpointed,
+            }
+        });
+        frozen
+    }
+
+    /// Writes the frozen overlay. `finish` may complete the position with what is known only now.
+    pub(crate) fn drain(
+        &self,
+        finish: impl FnOnce(AppliedPosition) -> AppliedPosition,
+    ) -> Result<()> {
+        let view = self.view();
+        let Some(frozen) = &view.frozen else {
+            return Ok(());
+        };
+        self.write(frozen, finish)?;
+        let checkpointed = Arc::new(self.tables.read()?);
+        self.update(|view| View { active: view.active, frozen: None, checkpointed });
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        overlay: &Overlay,
+        finish: impl FnOnce(AppliedPosition) -> AppliedPosition,
+    ) -> Result<()> {
+        let mut transaction = self.tables.database.begin_write().map_err(unusable)?;
+        transaction.set_durability(Durability::Immediate).map_err(unusable)?;
+        transaction.set_quick_repair(true);
+        {
+            let mut entries = transaction.open_table(ENTRIES).map_err(unusable)?;
+            for (key, entry) in &overlay.entries {
+                match entry {
+                    Some(entry) => {
+                        entries.insert(&**key, entry.encode(key).as_slice()).map_err(unusable)?;
+                    }
+                    None => {
+                        entries.remove(&**key).map_err(unusable)?;
+                    }
+                }
+            }
+            let mut facts = transaction.open_table(FACTS).map_err(unusable)?;
+            for (name, fact) in &overlay.facts {
+                let name = name.as_str().as_bytes();
+                match fact {
+                    Some(fact) => {
+                        let entry = FactEntry {
+                            lsn: fact.lsn,
+                            record: fact.record,
+                            value: fact.value.to_vec(),
+                        };
+                        facts.insert(name, entry.encode(name).as_slice()).map_err(unusable)?;
+                    }
+                    None => {
+                        facts.remove(name).map_err(unusable)?;
+                    }
+                }
+            }
+            let mut buckets = transaction.open_table(BUCKETS).map_err(unusable)?;
+            for (bucket, usage) in &overlay.buckets {
+                let name = bucket.as_str().as_bytes();
+                buckets.insert(name, usage.encode().as_slice()).map_err(unusable)?;
+            }
+            let mut segments = transaction.open_table(SEGMENTS).map_err(unusable)?;
+            for (id, usage) in &overlay.segments {
+                match usage {
+                    Some(usage) => {
+                        segments.insert(id.get(), usage.encode().as_slice()).map_err(unusable)?;
+                    }
+                    None => {
+                        segments.remove(id.get()).map_err(unusable)?;
+                    }
+                }
+            }
+            if let Some(position) = overlay.position {
+                let mut table = transaction.open_table(POSITION).map_err(unusable)?;
+                table.insert((), finish(position).encode().as_slice()).map_err(unusable)?;
+            }
+        }
+        transaction.commit().map_err(unusable)
+    }
+}

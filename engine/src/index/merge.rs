@@ -1,0 +1,132 @@
+//! Entries of a view in key order: overlays over redb, merged.
+//!
+//! Promises: each key once, the newest layer's word on it; what is deleted does not appear. Work is proportional to what is
+//! read, plus the deletions that lie between.
+
+use std::iter::Peekable;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::tables::{damaged, unusable};
+use super::view::{Fact, View};
+use crate::error::{Error, Result};
+use crate::format::Entry;
+use crate::name::FactName;
+
+/// One item of a layer: a key, and what the layer says of it.
+type Said<K, V> = Result<(K, Option<V>)>;
+type Layer<'a, K, V> = Box<dyn Iterator<Item = Said<K, V>> + 'a>;
+
+/// Layers, newest first, merged.
+pub(super) struct Merge<'a, K, V> {
+    layers: Vec<Peekable<Layer<'a, K, V>>>,
+}
+
+impl<K: Ord + Clone, V> Iterator for Merge<'_, K, V> {
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (key, value) = match self.newest()? {
+                Ok(said) => said,
+                Err(error) => return Some(Err(error)),
+            };
+            if let Some(value) = value {
+                return Some(Ok((key, value)));
+            }
+        }
+    }
+}
+
+impl<'a, K: Ord + Clone, V> Merge<'a, K, V> {
+    fn new(layers: Vec<Layer<'a, K, V>>) -> Self {
+        Self { layers: layers.into_iter().map(Iterator::peekable).collect() }
+    }
+
+    /// Takes the smallest key from every layer that has it, and gives the newest layer's word.
+    fn newest(&mut self) -> Option<Said<K, V>> {
+        let mut least: Option<K> = None;
+        let mut failed = None;
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            match layer.peek() {
+                Some(Ok((key, _))) if least.as_ref().is_none_or(|least| key < least) => {
+                    least = Some(key.clone());
+                }
+                Some(Err(_)) => failed = Some(index),
+                _ => {}
+            }
+        }
+        if let Some(layer) = failed.and_then(|index| self.layers.get_mut(index)) {
+            return layer.next();
+        }
+        let least = least?;
+        let mut newest = None;
+        for layer in &mut self.layers {
+            if let Some(said) =
+                layer.next_if(|said| said.as_ref().is_ok_and(|(key, _)| *key == least))
+            {
+                newest = newest.or(Some(said));
+            }
+        }
+        newest
+    }
+}
+
+impl View {
+    /// Entries with keys from a bound up to `to`, which is not included.
+    pub(super) fn entries(
+        &self,
+        from: Bound<&[u8]>,
+        to: &[u8],
+    ) -> Result<Merge<'_, Arc<[u8]>, Arc<Entry>>> {
+        if !is_range(from, to) {
+            return Ok(Merge { layers: Vec::new() });
+        }
+        let mut layers: Vec<Layer<'_, _, _>> = Vec::new();
+        for overlay in self.overlays() {
+            let range = overlay.entries.range::<_, [u8]>((from, Bound::Excluded(to)));
+            layers.push(Box::new(range.map(|(key, entry)| Ok((Arc::clone(key), entry.clone())))));
+        }
+        let range = self.checkpointed.entries_from(from, to)?;
+        layers.push(Box::new(range.map(|item| {
+            let (key, value) = item.map_err(unusable)?;
+            let entry = Entry::decode(key.value(), value.value()).map_err(damaged)?;
+            Ok::<_, Error>((Arc::from(key.value()), Some(Arc::new(entry))))
+        })));
+        Ok(Merge::new(layers))
+    }
+
+    /// Facts whose names begin with `prefix`, after a name.
+    pub(crate) fn facts(
+        &self,
+        prefix: &str,
+        after: Option<&FactName>,
+        limit: usize,
+    ) -> Result<Vec<(FactName, Arc<Fact>)>> {
+        let from = match after {
+            Some(name) if name.as_str() >= prefix => Bound::Excluded(name.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        let mut layers: Vec<Layer<'_, _, _>> = Vec::new();
+        for overlay in self.overlays() {
+            let range = overlay.facts.range::<_, str>((from, Bound::Unbounded));
+            layers.push(Box::new(range.map(|(name, fact)| Ok((name.clone(), fact.clone())))));
+        }
+        let range = self.checkpointed.facts_from(from.map(str::as_bytes))?;
+        layers.push(Box::new(range.map(|item| item.map(|(name, fact)| (name, Some(fact))))));
+        Merge::new(layers)
+            .take_while(|item| {
+                item.as_ref().map_or(true, |(name, _)| name.as_str().starts_with(prefix))
+            })
+            .take(limit)
+            .collect()
+    }
+}
+
+/// Whether there is anything between the bounds; the maps refuse a range that is upside down.
+fn is_range(from: Bound<&[u8]>, to: &[u8]) -> bool {
+    match from {
+        Bound::Included(from) | Bound::Excluded(from) => from < to,
+        Bound::Unbounded => true,
+    }
+}

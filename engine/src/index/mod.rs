@@ -1,0 +1,58 @@
+//! The index: what the log says, ready to be looked up.
+//!
+//! Two layers make one view. At the bottom lies redb, a checkpoint of the log up to some position; over it lie the changes
+//! since, in memory: the active overlay, which the committer publishes after each group, and at times a frozen one, which
+//! a checkpoint is draining. Acknowledgements never wait for redb.
+//!
+//! Promises: a [`View`] is one moment: it never changes under its reader, and shows each batch whole or not at all. Losing
+//! the index costs time only: it is rebuilt from the segments.
+//! Never here: what a segment holds.
+
+mod checkpoint;
+mod listing;
+mod merge;
+mod overlay;
+mod tables;
+mod view;
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+pub use self::listing::{FolderCursor, FolderPage, KeyPage, Object};
+pub(crate) use self::listing::{list_folder, list_keys};
+pub(crate) use self::overlay::Overlay;
+pub(crate) use self::tables::INDEX_FILE;
+use self::tables::Tables;
+pub(crate) use self::view::{Fact, Replaced, View, entry_content};
+use crate::error::Result;
+use crate::format::AppliedPosition;
+
+/// The index of an open store.
+pub(crate) struct Index {
+    tables: Tables,
+    published: RwLock<Arc<View>>,
+    /// Held by whoever publishes: the committer after a group, the checkpoint when it freezes and when it is done.
+    publishing: Mutex<()>,
+}
+
+impl Index {
+    /// The view as of now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the active overlay, which was made from the one published last.
+    pub(crate) fn publish(&self, active: Overlay) {
+        self.update(|view| View { active, ..view });
+    }
+
+    /// The position that the index on disk stands for.
+    pub(crate) fn checkpointed(&self) -> Result<Option<AppliedPosition>> {
+        self.view().checkpointed.position()
+    }
+
+    fn update(&self, change: impl FnOnce(View) -> View) {
+        let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(change(View::clone(&self.view())));
+        *self.published.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+}

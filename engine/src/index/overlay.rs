@@ -1,0 +1,34 @@
+//! Committed changes that redb does not hold yet, in key order.
+//!
+//! Promises: cloning one is O(1) and shares everything, so the one in a [`View`](super::View) never changes. Values are
+//! final, not differences: what the newest layer says of a key is the truth.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::view::Fact;
+use crate::format::{AppliedPosition, BucketUsage, Entry, SegmentId, SegmentUsage};
+use crate::name::{BucketName, FactName};
+
+/// Changes over the index. None stands for what was removed.
+#[derive(Clone, Default)]
+pub(crate) struct Overlay {
+    /// Objects by encoded key.
+    pub(crate) entries: OrdMap<Arc<[u8]>, Option<Arc<Entry>>>,
+    /// Facts by name.
+    pub(crate) facts: OrdMap<FactName, Option<Arc<Fact>>>,
+    /// Counters of buckets.
+    pub(crate) buckets: OrdMap<BucketName, BucketUsage>,
+    /// Live and dead bytes of segments.
+    pub(crate) segments: OrdMap<SegmentId, Option<SegmentUsage>>,
+    /// What the log holds up to here is in this overlay or below it.
+    pub(crate) position: Option<AppliedPosition>,
+}
+
+impl Overlay {
+    /// How many entries and facts are changed.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() + self.facts.len()
+    }
+}

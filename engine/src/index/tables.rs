@@ -1,0 +1,217 @@
+//! redb's tables, and what they hold.
+//!
+//! | table      | key                  | value           |
+//! | ---------- | -------------------- | --------------- |
+//! | `entries`  | encoded object key   | `Entry`         |
+//! | `facts`    | fact name            | `FactEntry`     |
+//! | `buckets`  | bucket name          | `BucketUsage`   |
+//! | `segments` | segment id           | `SegmentUsage`  |
+//! | `position` | nothing              | `AppliedPosition` |
+//! | `store`    | nothing              | id of the store |
+//!
+//! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
+//! [`Error::Corrupt`]. Never here: overlays.
+
+use std::fmt::Display;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+
+use super::view::Fact;
+use crate::disk::{Disk, RedbFile};
+use crate::error::{Error, Result};
+use crate::format::{
+    AppliedPosition, BucketUsage, Entry, FactEntry, Malformed, SegmentId, SegmentUsage,
+};
+use crate::name::{BucketName, FactName};
+
+/// The index's file in the data folder.
+pub(crate) const INDEX_FILE: &str = "index.redb";
+
+pub(super) const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
+pub(super) const FACTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("facts");
+pub(super) const BUCKETS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("buckets");
+pub(super) const SEGMENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("segments");
+pub(super) const POSITION: TableDefinition<(), &[u8]> = TableDefinition::new("position");
+pub(super) const STORE: TableDefinition<(), &[u8]> = TableDefinition::new("store");
+
+type ByBytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// The database.
+pub(crate) struct Tables {
+    pub(super) database: Database,
+}
+
+/// The database as of its last checkpoint: a read transaction's tables, kept open until the next.
+pub(crate) struct Checkpointed {
+    entries: ByBytes,
+    facts: ByBytes,
+    buckets: ByBytes,
+    segments: ReadOnlyTable<u64, &'static [u8]>,
+    position: ReadOnlyTable<(), &'static [u8]>,
+}
+
+impl Tables {
+    /// Opens the database of the store with this id, or makes an empty one in an empty or new file.
+    pub(crate) fn open(disk: &dyn Disk, store: uuid::Uuid, cache_bytes: usize) -> Result<Self> {
+        let file = match disk.open(INDEX_FILE) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                disk.create(INDEX_FILE).and_then(|file| disk.sync_folder("").map(|()| file))
+            }
+            other => other,
+        };
+        let file = file.map_err(|source| Error::io(format!("opening {INDEX_FILE}"), source))?;
+        let database = redb::Builder::new()
+            .set_cache_size(cache_bytes)
+            .create_with_backend(RedbFile::new(file))
+            .map_err(unusable)?;
+        let tables = Self { database };
+        tables.belong_to(store)?;
+        Ok(tables)
+    }
+
+    fn belong_to(&self, store: uuid::Uuid) -> Result<()> {
+        let transaction = self.database.begin_read().map_err(unusable)?;
+        match transaction.open_table(STORE) {
+            Ok(table) => {
+                let found = table.get(()).map_err(unusable)?;
+                let is_ours = found.is_some_and(|id| id.value() == store.as_bytes());
+                return if is_ours { Ok(()) } else { Err(damaged(Malformed::Place)) };
+            }
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(other) => return Err(unusable(other)),
+        }
+        drop(transaction);
+        let mut transaction = self.database.begin_write().map_err(unusable)?;
+        transaction.set_quick_repair(true);
+        {
+            transaction.open_table(ENTRIES).map_err(unusable)?;
+            transaction.open_table(FACTS).map_err(unusable)?;
+            transaction.open_table(BUCKETS).map_err(unusable)?;
+            transaction.open_table(SEGMENTS).map_err(unusable)?;
+            transaction.open_table(POSITION).map_err(unusable)?;
+            let mut table = transaction.open_table(STORE).map_err(unusable)?;
+            table.insert((), store.as_bytes().as_slice()).map_err(unusable)?;
+        }
+        transaction.commit().map_err(unusable)
+    }
+
+    /// Checks every page against its checksum. Reads the whole file.
+    pub(crate) fn verify(&mut self) -> Result<()> {
+        match self.database.check_integrity() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(damaged(Malformed::Checksum)),
+            Err(error) => Err(unusable(error)),
+        }
+    }
+
+    /// What the database holds now.
+    pub(crate) fn read(&self) -> Result<Checkpointed> {
+        let transaction = self.database.begin_read().map_err(unusable)?;
+        Ok(Checkpointed {
+            entries: transaction.open_table(ENTRIES).map_err(unusable)?,
+            facts: transaction.open_table(FACTS).map_err(unusable)?,
+            buckets: transaction.open_table(BUCKETS).map_err(unusable)?,
+            segments: transaction.open_table(SEGMENTS).map_err(unusable)?,
+            position: transaction.open_table(POSITION).map_err(unusable)?,
+        })
+    }
+}
+
+impl Checkpointed {
+    pub(super) fn entry(&self, key: &[u8]) -> Result<Option<Arc<Entry>>> {
+        let found = self.entries.get(key).map_err(unusable)?;
+        found
+            .map(|value| Entry::decode(key, value.value()).map(Arc::new))
+            .transpose()
+            .map_err(damaged)
+    }
+
+    pub(super) fn fact(&self, name: &FactName) -> Result<Option<Arc<Fact>>> {
+        let found = self.facts.get(name.as_str().as_bytes()).map_err(unusable)?;
+        found.map(|value| decode_fact(name, value.value())).transpose()
+    }
+
+    pub(super) fn bucket_usage(&self, bucket: &BucketName) -> Result<Option<BucketUsage>> {
+        let found = self.buckets.get(bucket.as_str().as_bytes()).map_err(unusable)?;
+        found.map(|value| BucketUsage::decode(value.value())).transpose().map_err(damaged)
+    }
+
+    pub(super) fn segment_usage(&self, id: SegmentId) -> Result<Option<SegmentUsage>> {
+        let found = self.segments.get(id.get()).map_err(unusable)?;
+        found.map(|value| SegmentUsage::decode(value.value())).transpose().map_err(damaged)
+    }
+
+    pub(super) fn position(&self) -> Result<Option<AppliedPosition>> {
+        let found = self.position.get(()).map_err(unusable)?;
+        found.map(|value| AppliedPosition::decode(value.value())).transpose().map_err(damaged)
+    }
+
+    /// The entries with keys in a range.
+    pub(super) fn entries_from(
+        &self,
+        from: Bound<&[u8]>,
+        to: &[u8],
+    ) -> Result<redb::Range<'static, &'static [u8], &'static [u8]>> {
+        self.entries.range::<&[u8]>((from, Bound::Excluded(to))).map_err(unusable)
+    }
+
+    /// The facts with names from a bound on.
+    pub(super) fn facts_from(
+        &self,
+        from: Bound<&[u8]>,
+    ) -> Result<impl Iterator<Item = Result<(FactName, Arc<Fact>)>> + use<>> {
+        let range = self.facts.range::<&[u8]>((from, Bound::Unbounded)).map_err(unusable)?;
+        Ok(range.map(|item| {
+            let (name, value) = item.map_err(unusable)?;
+            let name = std::str::from_utf8(name.value())
+                .ok()
+                .and_then(|text| FactName::parse(text).ok())
+                .ok_or_else(|| damaged(Malformed::Text))?;
+            let fact = decode_fact(&name, value.value())?;
+            Ok((name, fact))
+        }))
+    }
+
+    /// All segments and their usage.
+    pub(super) fn segments(&self) -> Result<Vec<(SegmentId, SegmentUsage)>> {
+        let mut all = Vec::new();
+        for item in self.segments.iter().map_err(unusable)? {
+            let (id, value) = item.map_err(unusable)?;
+            let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Place))?;
+            all.push((id, SegmentUsage::decode(value.value()).map_err(damaged)?));
+        }
+        Ok(all)
+    }
+
+    /// All buckets and their counters.
+    pub(super) fn buckets(&self) -> Result<Vec<(BucketName, BucketUsage)>> {
+        let mut all = Vec::new();
+        for item in self.buckets.iter().map_err(unusable)? {
+            let (name, value) = item.map_err(unusable)?;
+            let usage = BucketUsage::decode(value.value()).map_err(damaged)?;
+            let name = std::str::from_utf8(name.value())
+                .ok()
+                .and_then(|text| BucketName::parse(text).ok())
+                .ok_or_else(|| damaged(Malformed::Text))?;
+            all.push((name, usage));
+        }
+        Ok(all)
+    }
+}
+
+fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
+    let entry = FactEntry::decode(name.as_str().as_bytes(), value).map_err(damaged)?;
+    Ok(Arc::new(Fact { lsn: entry.lsn, record: entry.record, value: entry.value.into() }))
+}
+
+/// The index holds what was not written to it.
+pub(super) fn damaged(reason: Malformed) -> Error {
+    Error::corrupt(INDEX_FILE, 0, reason)
+}
+
+/// redb failed.
+pub(super) fn unusable(error: impl Display) -> Error {
+    Error::io("using the index", std::io::Error::other(error.to_string()))
+}

@@ -1,0 +1,337 @@
+//! Opening after anything, in numbered steps.
+//!
+//! 1. Read the STORE file, or make it in an empty folder.
+//! 2. Open the index; one that is missing, unusable or ahead of the log is made anew and filled from the start of the log.
+//! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
+//! 4. Replay the log from where the index stands, segment by segment.
+//! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
+//! 6. Seal every segment that has groups and no footer, at the end of its last group. Appending goes to a new segment.
+//! 7. Remove orphans: spares, empty segments, and big segments that no record names.
+//!
+//! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and one
+//! overlay. Never here: repairing damage.
+
+mod report;
+mod tail;
+
+use std::sync::Arc;
+
+pub use self::report::{LogDamage, RecoveryReport};
+use self::tail::SegmentReplay;
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::entropy::Entropy;
+use crate::error::{Error, Result};
+use crate::format::{
+    BIG_FOLDER_SEGMENTS, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
+    SegmentHeader, SegmentId, StoreFile, big_folder_number,
+};
+use crate::index::Index;
+use crate::replay::Replay;
+use crate::segment::{BIG_FOLDER, LOG_FOLDER, LogPosition, SegmentSet, read_header, seal};
+
+/// The file that makes a folder a store.
+const STORE_FILE: &str = "STORE";
+
+/// An index file up to this size is checked page by page when the store is opened.
+const INDEX_VERIFY_BYTES_MAX: u64 = 64 << 20;
+
+/// Whether a folder that is no store may be made one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Create {
+    /// It may, when it is empty.
+    IfMissing,
+    /// It may not.
+    Never,
+}
+
+/// A store as recovery leaves it.
+pub(crate) struct Recovered {
+    pub(crate) segments: Arc<SegmentSet>,
+    pub(crate) index: Index,
+    pub(crate) position: LogPosition,
+    pub(crate) report: RecoveryReport,
+}
+
+/// Opens the folder, whatever state it is in. The caller holds its lock.
+pub(crate) fn recover(
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+    create: Create,
+    index_cache_bytes: usize,
+) -> Result<Recovered> {
+    let mut report = RecoveryReport::default();
+    let store = read_or_make_store(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
+    let segments =
+        SegmentSet::new(Arc::clone(disk), Arc::clone(clock), Arc::clone(entropy), store.store);
+    let segments = Arc::new(segments);
+    let log = log_segments(&segments, &mut report)?;
+
+    let index = open_index(&segments, &log, index_cache_bytes, &mut report)?;
+    let checkpointed = index.checkpointed()?;
+    if let Some(applied) = checkpointed {
+        segments.skip_ids_through(applied.next_segment.saturating_sub(1));
+    }
+
+    let position = replay_log(&segments, &index, &log, &mut report)?;
+    remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
+    if report.index_rebuilt {
+        index.freeze();
+        checkpoint(&index, &segments)?;
+    }
+    Ok(Recovered { segments, index, position, report })
+}
+
+/// Writes what was frozen to the index on disk, with what recovery needs to find orphans.
+pub(crate) fn checkpoint(index: &Index, segments: &SegmentSet) -> Result<()> {
+    // The floor first: what is removed after it was taken is below it and must be durably gone.
+    let orphan_floor = segments.orphan_floor();
+    segments.sync_removals()?;
+    let next_segment = segments.next_id();
+    index.drain(|mut position| {
+        position.orphan_floor = orphan_floor;
+        position.next_segment = next_segment;
+        position
+    })?;
+    Ok(())
+}
+
+fn read_or_make_store(
+    disk: &dyn Disk,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+    create: Create,
+) -> Result<StoreFile> {
+    let io = |source| Error::io("reading STORE", source);
+    let file = match disk.open(STORE_FILE) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(io(error)),
+    };
+    let has_log = !disk.list(LOG_FOLDER).map_err(io)?.is_empty();
+    if let Some(file) = &file {
+        let mut bytes = [0; STORE_FILE_BYTES];
+        let whole = file.bytes_len().map_err(io)? == STORE_FILE_BYTES as u64;
+        if whole {
+            file.read_at(0, &mut bytes).map_err(io)?;
+        }
+        match StoreFile::decode(&bytes) {
+            Ok(store) => return Ok(store),
+            Err(Malformed::Version(version)) => {
+                let why = format!(
+                    "the store has format version {version}, which this trug does not read"
+                );
+                return Err(Error::NotAStore(why));
+            }
+            Err(Malformed::Features(bits)) => {
+                let why =
+                    format!("the store uses features {bits:#x}, which this trug does not know");
+                return Err(Error::NotAStore(why));
+            }
+            // A store is made before anything is put in it, so one that is not whole and empty was never finished.
+            Err(reason) if has_log => return Err(Error::corrupt(STORE_FILE, 0, reason)),
+            Err(_) => {}
+        }
+    }
+    if has_log {
+        return Err(Error::NotAStore("the folder has a log but no STORE file".to_owned()));
+    }
+    if create == Create::Never {
+        return Err(Error::NotAStore("there is no store in the folder".to_owned()));
+    }
+    if file.is_none() {
+        refuse_strangers(disk)?;
+    }
+    make_store(disk, StoreFile { store: entropy.uuid(), created_ms: clock.unix_ms() })
+}
+
+/// A folder with somebody's files in it is not made a store.
+fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
+    let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
+    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, "lost+found"];
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(stranger) => Err(Error::NotAStore(format!(
+            "the folder is not a store and holds other files, such as {stranger}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn make_store(disk: &dyn Disk, store: StoreFile) -> Result<StoreFile> {
+    let made = || {
+        disk.create_folder(LOG_FOLDER)?;
+        disk.create_folder(BIG_FOLDER)?;
+        let file = match disk.create(STORE_FILE) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                disk.open(STORE_FILE)
+            }
+            other => other,
+        }?;
+        file.write_at(0, &[&store.encode()])?;
+        file.sync_data()?;
+        disk.sync_folder("")
+    };
+    made().map_err(|source| Error::io("making the store", source))?;
+    Ok(store)
+}
+
+/// The log's segments that have a header, by id. Spares are removed.
+fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Vec<SegmentHeader>> {
+    let disk = segments.disk();
+    let names = disk.list(LOG_FOLDER).map_err(|source| Error::io("listing the log", source))?;
+    let ids = names.iter().filter_map(|name| SegmentId::from_file_name(name));
+    let mut headers = Vec::new();
+    for id in ids {
+        segments.skip_ids_through(id.get());
+        let path = id.path(SegmentClass::Log);
+        let io = |source| Error::io(format!("opening {path}"), source);
+        let file = disk.open(&path).map_err(io)?;
+        match read_header(file.as_ref(), &path, id, SegmentClass::Log, segments.store()) {
+            Ok(header) => headers.push(header),
+            Err(Error::Corrupt(corruption)) => {
+                // The header is durable before the first group is written, so a segment with groups has had one.
+                let beyond = file.next_data(SEGMENT_HEADER_BYTES as u64).map_err(io)?;
+                let in_use = match beyond {
+                    None => false,
+                    Some(_) => !is_zero(file.as_ref(), SEGMENT_HEADER_BYTES as u64).map_err(io)?,
+                };
+                if in_use {
+                    report.damage.push(LogDamage {
+                        segment: id,
+                        offset: 0,
+                        first_lsn: None,
+                        reason: corruption.reason,
+                    });
+                } else {
+                    segments.retire(id, SegmentClass::Log);
+                    report.orphans_removed += 1;
+                }
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    headers.sort_by_key(|header| header.segment);
+    Ok(headers)
+}
+
+/// Whether the first group's place is blank.
+fn is_zero(file: &dyn crate::disk::DiskFile, from: u64) -> std::io::Result<bool> {
+    let length = file.bytes_len()?.saturating_sub(from).min(SEGMENT_HEADER_BYTES as u64);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    file.read_at(from, &mut bytes)?;
+    Ok(bytes.iter().all(|&byte| byte == 0))
+}
+
+/// Opens the index, or makes it anew when it cannot be used with this log.
+fn open_index(
+    segments: &SegmentSet,
+    log: &[SegmentHeader],
+    cache_bytes: usize,
+    report: &mut RecoveryReport,
+) -> Result<Index> {
+    let disk = segments.disk();
+    let had_index = disk.open(crate::index::INDEX_FILE).is_ok();
+    let open = || Index::open(disk, segments.store(), cache_bytes, INDEX_VERIFY_BYTES_MAX);
+    let unusable = match open() {
+        Ok(index) => match index.checkpointed()? {
+            Some(applied) if !log_reaches(segments, log, &applied.into())? => {
+                Some("it is ahead of the log".to_owned())
+            }
+            _ => {
+                report.index_rebuilt = !had_index && !log.is_empty();
+                return Ok(index);
+            }
+        },
+        Err(error) => Some(error.to_string()),
+    };
+    report.index_rebuilt = true;
+    report.index_fault = unusable;
+    Index::remove(disk)?;
+    open()
+}
+
+/// Whether the log goes at least as far as a position: what the index points to must be there.
+fn log_reaches(
+    segments: &SegmentSet,
+    log: &[SegmentHeader],
+    position: &LogPosition,
+) -> Result<bool> {
+    let Some(id) = position.segment else {
+        return Ok(true);
+    };
+    if log.iter().all(|header| header.segment != id) {
+        return Ok(false);
+    }
+    let path = id.path(SegmentClass::Log);
+    let length = segments.disk().open(&path).and_then(|file| file.bytes_len());
+    let length = length.map_err(|source| Error::io(format!("opening {path}"), source))?;
+    Ok(length >= position.offset)
+}
+
+fn replay_log(
+    segments: &Arc<SegmentSet>,
+    index: &Index,
+    log: &[SegmentHeader],
+    report: &mut RecoveryReport,
+) -> Result<LogPosition> {
+    let mut replay = Replay::new(index, segments)?;
+    let start = replay.position().segment;
+    for (at, header) in log.iter().enumerate() {
+        if start.is_some_and(|start| header.segment < start) {
+            // Everything in it is in the index; it was sealed, or is sealed now.
+            let successors = log.get(at + 1..).unwrap_or_default();
+            tail::seal_if_needed(segments, header, successors, report)?;
+            continue;
+        }
+        SegmentReplay { segments, header, successors: log.get(at + 1..).unwrap_or_default() }
+            .run(&mut replay, report)?;
+    }
+    let position = replay.position();
+    report.replayed_records = replay.finish();
+    report.last_lsn = position.lsn;
+    Ok(position)
+}
+
+/// Removes big segments that no record names. Only those that the last checkpoint could not account for are looked at.
+fn remove_orphans(
+    segments: &SegmentSet,
+    index: &Index,
+    floor: u64,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let view = index.view();
+    let io = |source| Error::io("listing big segments", source);
+    for folder in segments.disk().list(BIG_FOLDER).map_err(io)? {
+        let Some(number) = big_folder_number(&folder) else { continue };
+        if (number + 1).saturating_mul(BIG_FOLDER_SEGMENTS) <= floor {
+            continue;
+        }
+        let names = segments.disk().list(&format!("{BIG_FOLDER}/{folder}")).map_err(io)?;
+        for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
+            segments.skip_ids_through(id.get());
+            if id.get() >= floor && view.segment_usage(id)?.is_none() {
+                segments.retire(id, SegmentClass::Big);
+                report.orphans_removed += 1;
+            }
+        }
+    }
+    segments.sync_removals()
+}
+
+/// Seals a segment at the end of its groups.
+fn seal_at(
+    segments: &SegmentSet,
+    header: &SegmentHeader,
+    end: u64,
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    match seal(segments.disk(), header, end) {
+        Ok(_) => {
+            report.segments_sealed += 1;
+            Ok(())
+        }
+        Err(Error::NoSpace | Error::Corrupt(_)) => tail::leave_unsealed(segments, header),
+        Err(other) => Err(other),
+    }
+}

@@ -1,0 +1,295 @@
+//! Replaying one segment of the log, and deciding what its end means.
+//!
+//! A group that is broken at LSN x was never acknowledged unless something durable says that x was: a later group header in
+//! the file, a later segment (one is begun only when all before it is durable), or a footer. Then it is damage: the walk
+//! goes on behind it and nothing is cut. Else it is a torn tail, and the log ends before x.
+
+use std::sync::Arc;
+
+use super::report::{LogDamage, RecoveryReport};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    CheckClass, Checksum, FooterEntries, FooterTrailer, Malformed, SegmentClass, SegmentHeader,
+    What, compare, salvage,
+};
+use crate::replay::{Replay, location};
+use crate::segment::{GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer};
+
+/// One segment to be replayed.
+pub(super) struct SegmentReplay<'a> {
+    pub(super) segments: &'a SegmentSet,
+    pub(super) header: &'a SegmentHeader,
+    /// The segments after it.
+    pub(super) successors: &'a [SegmentHeader],
+}
+
+impl SegmentReplay<'_> {
+    /// Replays the segment from where `replay` stands, and seals it where it needs that.
+    pub(super) fn run(self, replay: &mut Replay<'_>, report: &mut RecoveryReport) -> Result<()> {
+        let path = self.header.segment.path(SegmentClass::Log);
+        let file = self
+            .segments
+            .disk()
+            .open(&path)
+            .map_err(|source| Error::io(format!("opening {path}"), source))?;
+        let footer = read_footer(file.as_ref(), self.header)?;
+        let is_first_seen = replay.position().segment != Some(self.header.segment);
+        if is_first_seen {
+            self.join(replay, report);
+        }
+        if let Some(footer) = &footer
+            && is_first_seen
+            && self.replay_footer(file.as_ref(), footer, replay)?
+        {
+            return Ok(());
+        }
+        let end = match (&footer, self.named_end()) {
+            (Some(footer), _) => footer.footer_offset,
+            (None, Some(end)) => end,
+            (None, None) => {
+                let length = file.bytes_len();
+                length.map_err(|source| Error::io(format!("reading {path}"), source))?
+            }
+        };
+        let walk = LogWalk::new(Arc::clone(&file), path, self.header, end);
+        let at = replay.position();
+        let walk = if is_first_seen {
+            walk
+        } else {
+            walk.starting_at(at.offset, at.next_group, at.lsn + 1, at.previous_group)
+        };
+        let damage_before = report.damage.len();
+        self.walk(walk, footer.as_ref(), replay, report)?;
+        if footer.is_some() {
+            return Ok(());
+        }
+        if report.damage.len() > damage_before {
+            return leave_unsealed(self.segments, self.header);
+        }
+        if replay.position().segment == Some(self.header.segment) {
+            return super::seal_at(self.segments, self.header, replay.position().offset, report);
+        }
+        // It was begun, but no group in it was ever finished.
+        self.segments.retire(self.header.segment, SegmentClass::Log);
+        report.orphans_removed += 1;
+        Ok(())
+    }
+
+    /// Checks that the segment goes on where the log stands; where it does not, something before it is missing.
+    fn join(&self, replay: &mut Replay<'_>, report: &mut RecoveryReport) {
+        let position = replay.position();
+        let follows = self.header.base_lsn == position.lsn + 1
+            && self.header.first_group == position.next_group
+            && self.header.previous_group == position.previous_group
+            && self.header.predecessor.map(|before| (before.segment, before.end))
+                == position.segment.map(|segment| (segment, position.offset));
+        if !follows {
+            report.damage.push(LogDamage {
+                segment: self.header.segment,
+                offset: 0,
+                first_lsn: Some(position.lsn + 1),
+                reason: Malformed::Chain,
+            });
+        }
+    }
+
+    /// Where the segment's groups end according to the segment that was begun after it.
+    fn named_end(&self) -> Option<u64> {
+        self.successors
+            .iter()
+            .filter_map(|later| later.predecessor)
+            .find(|before| before.segment == self.header.segment)
+            .map(|before| before.end)
+    }
+
+    /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged: then the groups are walked.
+    fn replay_footer(
+        &self,
+        file: &dyn DiskFile,
+        footer: &FooterTrailer,
+        replay: &mut Replay<'_>,
+    ) -> Result<bool> {
+        let io = |source| {
+            let path = self.header.segment.path(SegmentClass::Log);
+            Error::io(format!("reading {path}"), source)
+        };
+        let entries_bytes = usize::try_from(footer.entries_bytes).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; entries_bytes];
+        file.read_at(footer.footer_offset, &mut bytes).map_err(io)?;
+        let context = self.header.context();
+        if compare(CheckClass::Footer, footer.entries, Checksum::of(&bytes)).is_err() {
+            return Ok(false);
+        }
+        let mut count = 0;
+        for entry in FooterEntries::new(&bytes, context) {
+            if entry.is_err() {
+                return Ok(false);
+            }
+            count += 1;
+        }
+        if count != footer.entry_count {
+            return Ok(false);
+        }
+        for entry in FooterEntries::new(&bytes, context).flatten() {
+            let place = location(self.header.segment, entry.offset, entry.head_bytes as usize)?;
+            let mut value = Vec::new();
+            if let What::Fact { bytes, .. } = entry.record.what {
+                value = vec![0; bytes as usize];
+                let value_at = entry.offset + u64::from(entry.head_bytes);
+                file.read_at(value_at, &mut value).map_err(io)?;
+                if entry.record.verify_body(context.at(entry.offset), &value).is_err() {
+                    return Err(Error::corrupt(
+                        self.header.segment.path(SegmentClass::Log),
+                        value_at,
+                        Malformed::Checksum,
+                    ));
+                }
+            }
+            replay.apply(entry.record, place, &value)?;
+        }
+        replay.reach(self.end_of(footer))?;
+        Ok(true)
+    }
+
+    fn end_of(&self, footer: &FooterTrailer) -> LogPosition {
+        LogPosition {
+            lsn: footer.last_lsn,
+            segment: Some(self.header.segment),
+            offset: footer.footer_offset,
+            next_group: footer.next_group,
+            previous_group: footer.previous_group,
+        }
+    }
+
+    fn walk(
+        &self,
+        mut walk: LogWalk,
+        footer: Option<&FooterTrailer>,
+        replay: &mut Replay<'_>,
+        report: &mut RecoveryReport,
+    ) -> Result<()> {
+        loop {
+            let start = walk.offset();
+            let first_lsn = walk.next_lsn();
+            match walk.step()? {
+                Walked::End => return Ok(()),
+                Walked::Group(group) => {
+                    let view = group.view().map_err(|reason| self.damaged(start, reason))?;
+                    if let Err(fault) = view.verify_bodies() {
+                        if !self.is_vouched(&walk, footer, first_lsn)? {
+                            report.torn_tail = Some((self.header.segment, start));
+                            return Ok(());
+                        }
+                        self.report(report, fault.offset, fault.lsn, Malformed::Checksum);
+                    }
+                    self.apply(&group, replay)?;
+                }
+                Walked::Broken(reason) => {
+                    if !self.is_vouched(&walk, footer, first_lsn)? {
+                        let blank = matches!(reason, Malformed::Magic) && walk.is_blank_here()?;
+                        if !blank {
+                            report.torn_tail = Some((self.header.segment, start));
+                        }
+                        return Ok(());
+                    }
+                    self.report(report, start, first_lsn, reason);
+                    let next = walk.skip_to_next_header()?;
+                    self.apply_salvaged(&walk, start, first_lsn, replay)?;
+                    if next.is_none() {
+                        if let Some(footer) = footer {
+                            replay.reach(self.end_of(footer))?;
+                        }
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn apply(&self, group: &GroupRead, replay: &mut Replay<'_>) -> Result<()> {
+        let view = group.view().map_err(|reason| self.damaged(group.start, reason))?;
+        let header = *view.header();
+        for scanned in view.into_records() {
+            // A fact whose value is damaged is lost; it was reported with its group.
+            let is_lost =
+                matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err();
+            if !is_lost {
+                let place =
+                    location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
+                replay.apply(scanned.record, place, scanned.body)?;
+            }
+        }
+        replay.reach(LogPosition {
+            lsn: header.last_lsn(),
+            segment: Some(self.header.segment),
+            offset: group.end,
+            next_group: header.number + 1,
+            previous_group: group.header_checksum,
+        })
+    }
+
+    /// Objects of a damaged group whose records are intact are served; what reads them checks their bodies.
+    fn apply_salvaged(
+        &self,
+        walk: &LogWalk,
+        start: u64,
+        first_lsn: u64,
+        replay: &mut Replay<'_>,
+    ) -> Result<()> {
+        let (bytes, place) = walk.skipped(start)?;
+        for scanned in salvage(&bytes, place) {
+            let is_intact = scanned.record.lsn >= first_lsn && scanned.verify_body().is_ok();
+            if is_intact {
+                let place =
+                    location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
+                replay.apply(scanned.record, place, scanned.body)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something durable says that the record with this LSN was.
+    fn is_vouched(&self, walk: &LogWalk, footer: Option<&FooterTrailer>, lsn: u64) -> Result<bool> {
+        let by_successor = self.successors.iter().any(|later| later.base_lsn > lsn);
+        let by_footer = footer.is_some_and(|footer| footer.last_lsn >= lsn);
+        Ok(by_successor || by_footer || walk.vouched_later()? >= lsn)
+    }
+
+    fn report(&self, report: &mut RecoveryReport, offset: u64, first_lsn: u64, reason: Malformed) {
+        let segment = self.header.segment;
+        report.damage.push(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
+    }
+
+    fn damaged(&self, offset: u64, reason: Malformed) -> Error {
+        Error::corrupt(self.header.segment.path(SegmentClass::Log), offset, reason)
+    }
+}
+
+/// Seals a segment whose records are all in the index, when a crash came before its footer.
+pub(super) fn seal_if_needed(
+    segments: &SegmentSet,
+    header: &SegmentHeader,
+    successors: &[SegmentHeader],
+    report: &mut RecoveryReport,
+) -> Result<()> {
+    let path = header.segment.path(SegmentClass::Log);
+    let file = segments.disk().open(&path);
+    let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+    if read_footer(file.as_ref(), header)?.is_some() {
+        return Ok(());
+    }
+    match (SegmentReplay { segments, header, successors }).named_end() {
+        Some(end) => super::seal_at(segments, header, end, report),
+        None => leave_unsealed(segments, header),
+    }
+}
+
+/// Keeps a segment readable without a footer.
+pub(super) fn leave_unsealed(segments: &SegmentSet, header: &SegmentHeader) -> Result<()> {
+    let path = header.segment.path(SegmentClass::Log);
+    let file = segments.disk().open(&path);
+    let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+    segments.add_growing(*header, file);
+    Ok(())
+}

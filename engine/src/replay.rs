@@ -1,0 +1,106 @@
+//! Replay: records of the log, applied to the index again. One replay serves opening after a crash and rebuilding.
+//!
+//! Promises: what a record does here is what it did when it was committed, because both call the same functions of
+//! [`View`]; memory is bounded, since a full overlay is checkpointed on the way.
+//! Never here: which segments, whether a tail is torn.
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::format::{Entry, Location, Record, SegmentId, What};
+use crate::index::{Fact, Index, View, entry_content};
+use crate::limits;
+use crate::segment::{LogPosition, SegmentSet};
+
+/// Applies records to the index, in the order of the log.
+pub(crate) struct Replay<'a> {
+    index: &'a Index,
+    segments: &'a SegmentSet,
+    view: View,
+    position: LogPosition,
+    /// Records applied.
+    pub(crate) records: u64,
+    /// Big segments that a replayed record replaced; their names may still be there.
+    retired: Vec<SegmentId>,
+}
+
+impl<'a> Replay<'a> {
+    /// A replay that goes on from where the index stands.
+    pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
+        let view = View::clone(&index.view());
+        let position = view.position()?.map_or(LogPosition::START, LogPosition::from);
+        Ok(Self { index, segments, view, position, records: 0, retired: Vec::new() })
+    }
+
+    /// Where the replay stands.
+    pub(crate) fn position(&self) -> LogPosition {
+        self.position
+    }
+
+    /// Applies one record. `value` is the body that follows it, for a fact.
+    pub(crate) fn apply(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
+        let lsn = record.lsn;
+        let replaced = match record.what {
+            What::Put { name, meta, content } => {
+                if let crate::format::Content::Big { segment, .. } = content {
+                    self.segments.skip_ids_through(segment.get());
+                }
+                let content = entry_content(&content);
+                self.view.put(&name, Entry { lsn, record: place, meta, content })?
+            }
+            What::Delete { name, .. } => self.view.delete(&name, place)?,
+            What::Fact { name, .. } => {
+                let value = Bytes::copy_from_slice(value);
+                self.view.put_fact(&name, Fact { lsn, record: place, value })?;
+                Default::default()
+            }
+            What::FactGone { name } => {
+                self.view.delete_fact(&name, place)?;
+                Default::default()
+            }
+        };
+        self.retired.extend(replaced.big);
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Everything up to `position` is applied: publishes it, and checkpoints when much has gathered.
+    pub(crate) fn reach(&mut self, position: LogPosition) -> Result<()> {
+        self.position = position;
+        self.view.active.position = Some(position.applied());
+        if self.view.active.len() >= limits::CHECKPOINT_ENTRIES {
+            self.publish();
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Publishes what was applied and gives the space of replaced big segments back.
+    pub(crate) fn finish(mut self) -> u64 {
+        self.publish();
+        for segment in self.retired {
+            self.segments.retire(segment, crate::format::SegmentClass::Big);
+        }
+        self.records
+    }
+
+    fn publish(&mut self) {
+        if self.view.active.position.is_some() {
+            self.index.publish(self.view.active.clone());
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        // While records are missing from the index every big segment may be one that a later record names.
+        self.index.freeze();
+        self.index.drain(|position| position)?;
+        self.view = View::clone(&self.index.view());
+        Ok(())
+    }
+}
+
+/// The place of a record, as an index entry keeps it.
+pub(crate) fn location(segment: SegmentId, offset: u64, head_bytes: usize) -> Result<Location> {
+    let head_bytes = u32::try_from(head_bytes).map_err(|_| Error::TooLarge("a record's head"))?;
+    Ok(Location { segment, offset, head_bytes })
+}

@@ -1,0 +1,108 @@
+//! A big segment on its way: one large body, streamed to a file of its own.
+//!
+//! Promises: when [`BigWriter::finish`] returns Ok, body, block checksums, trailer and the file's name are durable. The
+//! file means nothing until a record in the log names it. Memory: one write buffer, and 4 bytes a block.
+//! Never here: the object's name, which is decided later.
+
+use std::sync::Arc;
+
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    BigTrailer, Checksum, Place, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+};
+use crate::limits;
+
+use super::set::SegmentSet;
+
+/// Writes one big segment from front to back.
+pub(crate) struct BigWriter {
+    segments: Arc<SegmentSet>,
+    file: Arc<dyn DiskFile>,
+    path: String,
+    header: SegmentHeader,
+    /// Where the buffered bytes will go.
+    offset: u64,
+    buffer: Vec<u8>,
+    table: Vec<u8>,
+    finished: bool,
+}
+
+impl BigWriter {
+    /// Makes the file.
+    pub(crate) fn create(segments: &Arc<SegmentSet>) -> Result<Self> {
+        let (file, header) = segments.create_big()?;
+        let mut writer = Self {
+            segments: Arc::clone(segments),
+            file,
+            path: header.segment.path(SegmentClass::Big),
+            offset: 0,
+            buffer: Vec::with_capacity(limits::WRITE_BYTES_MAX),
+            table: Vec::new(),
+            finished: false,
+            header,
+        };
+        let page = writer.header.encode_page();
+        writer.write(&page)?;
+        Ok(writer)
+    }
+
+    /// Appends the next block of the body; every block but the last has [`limits::BLOCK_BYTES`] bytes.
+    pub(crate) fn block(&mut self, bytes: &[u8], checksum: Checksum) -> Result<()> {
+        let place = self.place(self.offset + self.buffer.len() as u64);
+        self.table.extend_from_slice(&checksum.at(place).0.to_le_bytes());
+        self.write(bytes)
+    }
+
+    /// Ends the segment and makes it durable.
+    pub(crate) fn finish(mut self, body_bytes: u64, hash: [u8; 32]) -> Result<SegmentId> {
+        let table = std::mem::take(&mut self.table);
+        self.write(&table)?;
+        let trailer = BigTrailer { body_bytes, hash, table: Checksum::of(&table) };
+        let place = self.place(self.offset + self.buffer.len() as u64);
+        self.write(&trailer.encode(place))?;
+        self.flush()?;
+        self.file
+            .sync_data()
+            .map_err(|source| Error::io(format!("syncing {}", self.path), source))?;
+        self.segments.sync_big_name(self.header.segment)?;
+        self.finished = true;
+        Ok(self.header.segment)
+    }
+
+    fn place(&self, offset: u64) -> Place {
+        self.header.context().at(offset)
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = limits::WRITE_BYTES_MAX - self.buffer.len();
+            let (taken, later) = bytes.split_at(bytes.len().min(room));
+            self.buffer.extend_from_slice(taken);
+            bytes = later;
+            if self.buffer.len() == limits::WRITE_BYTES_MAX {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file
+            .write_at(self.offset, &[&self.buffer])
+            .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Drop for BigWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.segments.abandon_big(self.header.segment);
+        }
+    }
+}
+
+const _: () = assert!(SEGMENT_HEADER_BYTES < limits::WRITE_BYTES_MAX);

@@ -1,0 +1,154 @@
+//! The body of one object: verified ranges of it, one [`Body::read`] for mapped and unmapped segments alike.
+//!
+//! Promises: every byte handed out was checked against its block checksum since the segment was opened; damage is an error
+//! that names object, file and offset. A body pins its segment: overwriting or deleting the object does not disturb who
+//! reads it.
+//! Never here: which object a name means.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::open::{OpenSegment, Patience};
+use crate::error::{Error, Result};
+use crate::format::{
+    BigTrailer, Checksum, Content, Entry, EntryContent, Malformed, Record, SEGMENT_HEADER_BYTES,
+    What,
+};
+use crate::limits;
+use crate::name::ObjectName;
+
+/// The body of one object, open for reading.
+#[derive(Clone)]
+pub struct Body {
+    segment: Arc<OpenSegment>,
+    name: ObjectName,
+    start: u64,
+    bytes: u64,
+    blocks: Blocks,
+}
+
+#[derive(Clone)]
+enum Blocks {
+    InRecord(Arc<[Checksum]>),
+    InTable(Bytes),
+}
+
+impl Body {
+    /// Opens the body that `entry` points to, and proves that the record there is the one that the entry means.
+    ///
+    /// `segment` is where the content lies. None: it may not wait, and would have to.
+    pub(crate) fn open(
+        segment: Arc<OpenSegment>,
+        name: &ObjectName,
+        entry: &Entry,
+        patience: Patience,
+    ) -> Result<Option<Self>> {
+        match &entry.content {
+            EntryContent::Inline { .. } => Self::open_inline(segment, name, entry, patience),
+            EntryContent::Big { bytes, .. } => {
+                Self::open_big(segment, name, entry, *bytes).map(Some)
+            }
+        }
+    }
+
+    fn open_inline(
+        segment: Arc<OpenSegment>,
+        name: &ObjectName,
+        entry: &Entry,
+        patience: Patience,
+    ) -> Result<Option<Self>> {
+        let at = entry.record.offset;
+        let head_bytes = u64::from(entry.record.head_bytes);
+        let Some(head) = segment.read(at..at + head_bytes, patience)? else {
+            return Ok(None);
+        };
+        let damaged = |reason| Error::corrupt(segment.path(), at, reason).about(name);
+        let (record, decoded_bytes) = Record::decode(&head, segment.place(at)).map_err(damaged)?;
+        let What::Put { name: found, content: Content::Inline { bytes, blocks }, .. } = record.what
+        else {
+            return Err(damaged(Malformed::Place));
+        };
+        if found != *name
+            || record.lsn != entry.lsn
+            || decoded_bytes as u64 != head_bytes
+            || bytes != entry.body_bytes()
+        {
+            return Err(damaged(Malformed::Place));
+        }
+        let blocks = Blocks::InRecord(blocks.into());
+        Ok(Some(Self { segment, name: name.clone(), start: at + head_bytes, bytes, blocks }))
+    }
+
+    fn open_big(
+        segment: Arc<OpenSegment>,
+        name: &ObjectName,
+        entry: &Entry,
+        bytes: u64,
+    ) -> Result<Self> {
+        let damaged = |reason| Error::corrupt(segment.path(), 0, reason).about(name);
+        let big = segment.big().ok_or_else(|| damaged(Malformed::Place))?;
+        if big.trailer.body_bytes != bytes || big.trailer.hash != entry.meta.hash {
+            return Err(damaged(Malformed::Place));
+        }
+        let blocks = Blocks::InTable(big.table.clone());
+        let start = SEGMENT_HEADER_BYTES as u64;
+        Ok(Self { segment, name: name.clone(), start, bytes, blocks })
+    }
+
+    /// The length of the body.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads a range, at most [`limits::READ_BYTES_MAX`] bytes at once. Waits for the disk.
+    ///
+    /// A range that ends beyond the body, or that is too long, is cut.
+    pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.read_range(range, Patience::Wait).map(Option::unwrap_or_default)
+    }
+
+    /// As [`Body::read`], but never waits for the disk: None when part of the range is not in memory.
+    pub fn read_if_resident(&self, range: Range<u64>) -> Result<Option<Bytes>> {
+        self.read_range(range, Patience::Refuse)
+    }
+
+    fn read_range(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
+        let start = range.start.min(self.bytes);
+        let end = range.end.min(self.bytes).min(start + limits::READ_BYTES_MAX as u64).max(start);
+        if start == end {
+            return Ok(Some(Bytes::new()));
+        }
+        let block_bytes = limits::BLOCK_BYTES as u64;
+        let covering_start = start - start % block_bytes;
+        let covering_end = end.next_multiple_of(block_bytes).min(self.bytes);
+        let file_range = self.start + covering_start..self.start + covering_end;
+        let covering = self.segment.read(file_range, patience).map_err(|e| e.about(&self.name))?;
+        let Some(covering) = covering else {
+            return Ok(None);
+        };
+        let mut offset = covering_start;
+        for block in covering.chunks(limits::BLOCK_BYTES) {
+            let checksum = self.checksum(offset / block_bytes)?;
+            self.segment
+                .verify_block(block, self.start + offset, checksum)
+                .map_err(|e| e.about(&self.name))?;
+            offset += block.len() as u64;
+        }
+        let within =
+            |position: u64| usize::try_from(position - covering_start).unwrap_or(usize::MAX);
+        Ok(Some(covering.slice(within(start)..within(end))))
+    }
+
+    fn checksum(&self, block: u64) -> Result<Checksum> {
+        let index = usize::try_from(block).unwrap_or(usize::MAX);
+        let found = match &self.blocks {
+            Blocks::InRecord(blocks) => blocks.get(index).copied(),
+            Blocks::InTable(table) => BigTrailer::block(table, index),
+        };
+        found.ok_or_else(|| {
+            Error::corrupt(self.segment.path(), self.start, Malformed::Length).about(&self.name)
+        })
+    }
+}

@@ -1,0 +1,257 @@
+//! A segment that is open for reading: mapped when it is sealed, read by `pread` while it still grows.
+//!
+//! Promises: no byte leaves unverified ([`OpenSegment::block_read`] checks what [`OpenSegment::read`] brought in), a block
+//! that was verified since the segment was opened is not verified again, and nothing here touches a page that is not in
+//! memory without being told that it may wait.
+//! Never here: keys, records.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use crate::disk::{Access, Disk, DiskFile, Mapping};
+use crate::error::{Error, Result};
+use crate::format::{
+    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, Malformed, Place, SEGMENT_HEADER_BYTES,
+    SegmentClass, SegmentHeader, SegmentId,
+};
+use crate::limits;
+
+/// Whether a read may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It may.
+    Wait,
+    /// It may not: what is not in memory is not read.
+    Refuse,
+}
+
+/// A segment open for reading. Dropping the last one unmaps and closes the file.
+pub(crate) struct OpenSegment {
+    header: SegmentHeader,
+    path: String,
+    backing: Backing,
+    verified: Verified,
+    big: Option<BigContent>,
+}
+
+/// What is known of a big segment's one body.
+pub(crate) struct BigContent {
+    /// The trailer.
+    pub(crate) trailer: BigTrailer,
+    /// The block table: a slice of the mapping, not of the heap.
+    pub(crate) table: Bytes,
+}
+
+enum Backing {
+    Mapped { mapping: Box<dyn Mapping>, bytes: Bytes },
+    Growing(Arc<dyn DiskFile>),
+}
+
+impl OpenSegment {
+    /// A segment that still grows, or that could not be sealed.
+    pub(crate) fn growing(
+        header: SegmentHeader,
+        class: SegmentClass,
+        file: Arc<dyn DiskFile>,
+    ) -> Self {
+        let path = header.segment.path(class);
+        let verified = Verified::for_bytes(0);
+        Self { header, path, backing: Backing::Growing(file), verified, big: None }
+    }
+
+    /// Maps a sealed segment and checks what describes it: header, and for a big one its trailer and block table.
+    pub(crate) fn map(
+        disk: &dyn Disk,
+        id: SegmentId,
+        class: SegmentClass,
+        store: uuid::Uuid,
+    ) -> Result<Self> {
+        let path = id.path(class);
+        let damaged = |offset, reason| Error::corrupt(path.clone(), offset, reason);
+        let file = disk.open(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => damaged(0, Malformed::Missing),
+            _ => Error::io(format!("opening {path}"), source),
+        })?;
+        let access = match class {
+            SegmentClass::Log => Access::Random,
+            SegmentClass::Big => Access::Sequential,
+        };
+        let mapping =
+            file.map(access).map_err(|source| Error::io(format!("mapping {path}"), source))?;
+        let bytes = mapping.bytes();
+        let mut segment = Self {
+            header: read_header(file.as_ref(), &path, id, class, store)?,
+            verified: Verified::for_bytes(bytes.len()),
+            backing: Backing::Mapped { mapping, bytes },
+            big: None,
+            path,
+        };
+        if class == SegmentClass::Big {
+            segment.big = Some(segment.read_big()?);
+        }
+        Ok(segment)
+    }
+
+    /// The segment's id.
+    pub(crate) fn id(&self) -> SegmentId {
+        self.header.segment
+    }
+
+    /// The file, relative to the data folder.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What a checksum at `offset` is bound to.
+    pub(crate) fn place(&self, offset: u64) -> Place {
+        self.header.context().at(offset)
+    }
+
+    /// The body of a big segment.
+    pub(crate) fn big(&self) -> Option<&BigContent> {
+        self.big.as_ref()
+    }
+
+    /// Reads a range of the file as it is. None: it may not wait, and would have to.
+    pub(crate) fn read(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
+        match &self.backing {
+            Backing::Mapped { mapping, bytes } => {
+                let range = self.in_file(&range, bytes.len())?;
+                if !mapping.is_resident(range.clone()) {
+                    if patience == Patience::Refuse {
+                        return Ok(None);
+                    }
+                    mapping
+                        .populate(range.clone())
+                        .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
+                }
+                Ok(Some(bytes.slice(range)))
+            }
+            Backing::Growing(file) => {
+                let length = usize::try_from(range.end.saturating_sub(range.start))
+                    .map_err(|_| Error::TooLarge("one read"))?;
+                let mut buffer = vec![0; length];
+                let read = match patience {
+                    Patience::Wait => file.read_at(range.start, &mut buffer).map(|()| true),
+                    Patience::Refuse => file.read_at_if_resident(range.start, &mut buffer),
+                };
+                match read {
+                    Ok(true) => Ok(Some(buffer.into())),
+                    Ok(false) => Ok(None),
+                    Err(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                        Err(Error::corrupt(self.path.clone(), range.start, Malformed::Short))
+                    }
+                    Err(source) => Err(Error::io(format!("reading {}", self.path), source)),
+                }
+            }
+        }
+    }
+
+    /// Checks one block that [`OpenSegment::read`] brought in from `offset`, unless that was done before.
+    pub(crate) fn verify_block(&self, block: &[u8], offset: u64, checksum: Checksum) -> Result<()> {
+        let bit = self.verified_bit(offset, block.len());
+        if bit.is_some_and(|bit| self.verified.contains(bit)) {
+            return Ok(());
+        }
+        checksum
+            .verify(CheckClass::Block, block, self.place(offset))
+            .map_err(|reason| Error::corrupt(self.path.clone(), offset, reason))?;
+        if let Some(bit) = bit {
+            self.verified.insert(bit);
+        }
+        Ok(())
+    }
+
+    /// Which bit remembers the block at `offset`. In a log segment two blocks of at least 4 KiB never begin in the same
+    /// 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller blocks are cheap: they
+    /// have no bit, and are verified each time.
+    fn verified_bit(&self, offset: u64, bytes: usize) -> Option<u64> {
+        match (&self.backing, &self.big) {
+            (Backing::Growing(_), _) => None,
+            (Backing::Mapped { .. }, Some(_)) => Some(
+                offset.saturating_sub(SEGMENT_HEADER_BYTES as u64) / limits::BLOCK_BYTES as u64,
+            ),
+            (Backing::Mapped { .. }, None) => {
+                (bytes as u64 >= VERIFIED_GRAIN_BYTES).then_some(offset / VERIFIED_GRAIN_BYTES)
+            }
+        }
+    }
+
+    fn in_file(&self, range: &Range<u64>, file_bytes: usize) -> Result<Range<usize>> {
+        let start = usize::try_from(range.start).unwrap_or(usize::MAX);
+        let end = usize::try_from(range.end).unwrap_or(usize::MAX);
+        if start > end || end > file_bytes {
+            return Err(Error::corrupt(self.path.clone(), range.start, Malformed::Short));
+        }
+        Ok(start..end)
+    }
+
+    fn read_big(&self) -> Result<BigContent> {
+        let Backing::Mapped { bytes, .. } = &self.backing else {
+            return Err(Error::corrupt(self.path.clone(), 0, Malformed::Short));
+        };
+        let damaged = |offset, reason| Error::corrupt(self.path.clone(), offset, reason);
+        let file_bytes = bytes.len() as u64;
+        let trailer_at = file_bytes
+            .checked_sub(BIG_TRAILER_BYTES as u64)
+            .ok_or(damaged(file_bytes, Malformed::Short))?;
+        let wait = |range| self.read(range, Patience::Wait).map(Option::unwrap_or_default);
+        let trailer = BigTrailer::decode(&wait(trailer_at..file_bytes)?, self.place(trailer_at))
+            .map_err(|reason| damaged(trailer_at, reason))?;
+        let table_at = BigTrailer::table_offset(trailer.body_bytes);
+        let table = wait(table_at..trailer_at)?;
+        trailer.verify_table(&table).map_err(|reason| damaged(table_at, reason))?;
+        Ok(BigContent { trailer, table })
+    }
+}
+
+/// Reads and checks the header page of a segment.
+pub(crate) fn read_header(
+    file: &dyn DiskFile,
+    path: &str,
+    id: SegmentId,
+    class: SegmentClass,
+    store: uuid::Uuid,
+) -> Result<SegmentHeader> {
+    let damaged = |reason| Error::corrupt(path, 0, reason);
+    let mut page = [0; SEGMENT_HEADER_BYTES];
+    file.read_at(0, &mut page).map_err(|source| match source.kind() {
+        std::io::ErrorKind::UnexpectedEof => damaged(Malformed::Short),
+        _ => Error::io(format!("reading {path}"), source),
+    })?;
+    let header = SegmentHeader::decode_page(&page).map_err(damaged)?;
+    if header.segment != id || header.class != class || header.store != store {
+        return Err(damaged(Malformed::Place));
+    }
+    Ok(header)
+}
+
+const VERIFIED_GRAIN_BYTES: u64 = 4_096;
+
+/// One bit for each block that was verified.
+struct Verified(Box<[AtomicU64]>);
+
+impl Verified {
+    fn for_bytes(file_bytes: usize) -> Self {
+        let bits = file_bytes as u64 / VERIFIED_GRAIN_BYTES + 1;
+        let words = usize::try_from(bits.div_ceil(64)).unwrap_or(0);
+        Self((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn word(&self, bit: u64) -> Option<&AtomicU64> {
+        self.0.get(usize::try_from(bit / 64).ok()?)
+    }
+
+    fn contains(&self, bit: u64) -> bool {
+        self.word(bit).is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (bit % 64)) != 0)
+    }
+
+    fn insert(&self, bit: u64) {
+        if let Some(word) = self.word(bit) {
+            word.fetch_or(1 << (bit % 64), Ordering::Relaxed);
+        }
+    }
+}

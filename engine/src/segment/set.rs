@@ -1,0 +1,241 @@
+//! Which segments exist, which are open, and how they come and go.
+//!
+//! Promises: an id is given out once in the life of an open store; a big segment that no record names is either in flight or
+//! gone; a removed name is durably removed before a checkpoint stops looking for it.
+//! Never here: what lies in a segment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use quick_cache::sync::Cache;
+
+use super::open::{OpenSegment, Patience};
+use crate::clock::Clock;
+use crate::disk::{Disk, DiskFile};
+use crate::entropy::Entropy;
+use crate::error::{Error, Result};
+use crate::format::{Checksum, SegmentClass, SegmentHeader, SegmentId};
+use crate::limits;
+
+/// The segments of a store.
+pub(crate) struct SegmentSet {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    store: uuid::Uuid,
+    next_id: AtomicU64,
+    in_flight: Mutex<BTreeSet<SegmentId>>,
+    growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
+    mapped: Cache<SegmentId, Arc<OpenSegment>>,
+    /// Folders of big segments whose own names are durable.
+    named_folders: Mutex<BTreeSet<String>>,
+    /// Folders from which names were removed since they were last synced.
+    removed_from: Mutex<BTreeSet<String>>,
+}
+
+impl SegmentSet {
+    /// The segments of the store with this id; the next new one is `next_id`.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        store: uuid::Uuid,
+    ) -> Self {
+        Self {
+            disk,
+            clock,
+            entropy,
+            store,
+            next_id: AtomicU64::new(1),
+            in_flight: Mutex::default(),
+            growing: RwLock::default(),
+            mapped: Cache::new(limits::OPEN_SEGMENTS_MAX),
+            named_folders: Mutex::default(),
+            removed_from: Mutex::default(),
+        }
+    }
+
+    /// The disk that the segments lie on.
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
+    }
+
+    /// The id of the store.
+    pub(crate) fn store(&self) -> uuid::Uuid {
+        self.store
+    }
+
+    /// Sees to it that no id up to and including this one is given out.
+    pub(crate) fn skip_ids_through(&self, seen: u64) {
+        self.next_id.fetch_max(seen.saturating_add(1), Ordering::SeqCst);
+    }
+
+    /// The id that the next new segment gets.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.load(Ordering::SeqCst)
+    }
+
+    /// A big segment with an id from here on may be an orphan after a crash; one below is not.
+    pub(crate) fn orphan_floor(&self) -> u64 {
+        // In this order: an id that is taken in between is above the floor either way.
+        let next = self.next_id();
+        locked(&self.in_flight).first().map_or(next, |id| id.get().min(next))
+    }
+
+    /// Makes a spare log segment: its name and its space are durable, its header is blank.
+    pub(crate) fn create_spare(&self, bytes: u64) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
+        let header = self.new_header(SegmentClass::Log)?;
+        let path = header.segment.path(SegmentClass::Log);
+        let made = self.disk.create(&path).and_then(|file| {
+            file.allocate(bytes)?;
+            file.sync_data()?;
+            self.disk.sync_folder(&header.segment.folder(SegmentClass::Log))?;
+            Ok(file)
+        });
+        match made {
+            Ok(file) => Ok((file, header)),
+            Err(source) => {
+                // What is left is a spare that recovery removes; the space should come back now.
+                let _ = self.disk.remove(&path);
+                Err(Error::io(format!("making {path}"), source))
+            }
+        }
+    }
+
+    /// Makes the file of a big segment. Until it is committed or abandoned it is in flight.
+    pub(crate) fn create_big(&self) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
+        let header = {
+            let mut in_flight = locked(&self.in_flight);
+            let header = self.new_header(SegmentClass::Big)?;
+            in_flight.insert(header.segment);
+            header
+        };
+        let path = header.segment.path(SegmentClass::Big);
+        let folder = header.segment.folder(SegmentClass::Big);
+        let made = self.disk.create_folder(&folder).and_then(|()| self.disk.create(&path));
+        match made {
+            Ok(file) => Ok((file, header)),
+            Err(source) => {
+                locked(&self.in_flight).remove(&header.segment);
+                Err(Error::io(format!("making {path}"), source))
+            }
+        }
+    }
+
+    /// Makes the name of a big segment durable, and that of its folder.
+    pub(crate) fn sync_big_name(&self, id: SegmentId) -> Result<()> {
+        let folder = id.folder(SegmentClass::Big);
+        let io = |source| Error::io(format!("syncing {folder}"), source);
+        self.disk.sync_folder(&folder).map_err(io)?;
+        if !locked(&self.named_folders).contains(&folder) {
+            self.disk.sync_folder(BIG_FOLDER).map_err(io)?;
+            locked(&self.named_folders).insert(folder);
+        }
+        Ok(())
+    }
+
+    /// A record in the log names this big segment now.
+    pub(crate) fn commit_big(&self, id: SegmentId) {
+        locked(&self.in_flight).remove(&id);
+    }
+
+    /// Nobody will name this big segment: removes it.
+    pub(crate) fn abandon_big(&self, id: SegmentId) {
+        self.retire(id, SegmentClass::Big);
+        locked(&self.in_flight).remove(&id);
+    }
+
+    /// Removes a segment's name; readers that have it open go on. What cannot be removed is an orphan that fsck names.
+    pub(crate) fn retire(&self, id: SegmentId, class: SegmentClass) {
+        self.mapped.remove(&id);
+        if self.disk.remove(&id.path(class)).is_ok() {
+            locked(&self.removed_from).insert(id.folder(class));
+        }
+    }
+
+    /// Makes all removals durable.
+    pub(crate) fn sync_removals(&self) -> Result<()> {
+        let folders = std::mem::take(&mut *locked(&self.removed_from));
+        for folder in folders {
+            match self.disk.sync_folder(&folder) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(format!("syncing {folder}"), source));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads of this log segment go to the file until [`SegmentSet::sealed`].
+    pub(crate) fn add_growing(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
+        let open = OpenSegment::growing(header, SegmentClass::Log, file);
+        self.growing
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(open.id(), Arc::new(open));
+    }
+
+    /// This log segment changes no more: from now on it is mapped.
+    pub(crate) fn sealed(&self, id: SegmentId) {
+        self.growing.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// Opens a segment for reading. None: it is not open, and `patience` forbids to wait for the disk.
+    pub(crate) fn open(
+        &self,
+        id: SegmentId,
+        class: SegmentClass,
+        patience: Patience,
+    ) -> Result<Option<Arc<OpenSegment>>> {
+        if let Some(open) = self.mapped.get(&id) {
+            return Ok(Some(open));
+        }
+        if class == SegmentClass::Log {
+            let growing = self.growing.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(open) = growing.get(&id) {
+                return Ok(Some(Arc::clone(open)));
+            }
+        }
+        if patience == Patience::Refuse {
+            return Ok(None);
+        }
+        self.mapped
+            .get_or_insert_with(&id, || {
+                OpenSegment::map(self.disk.as_ref(), id, class, self.store).map(Arc::new)
+            })
+            .map(Some)
+    }
+
+    /// How many segments are mapped.
+    pub(crate) fn mapped_count(&self) -> usize {
+        self.mapped.len()
+    }
+
+    fn new_header(&self, class: SegmentClass) -> Result<SegmentHeader> {
+        let id = self.next_id.fetch_add(1, Ordering::SeqCst);
+        let segment = SegmentId::new(id).ok_or(Error::TooLarge("segment ids"))?;
+        Ok(SegmentHeader {
+            store: self.store,
+            segment,
+            class,
+            salt: self.entropy.number(),
+            base_lsn: 0,
+            predecessor: None,
+            first_group: 0,
+            previous_group: Checksum::default(),
+            created_ms: self.clock.unix_ms(),
+        })
+    }
+}
+
+/// The folder of all folders of big segments.
+pub(crate) const BIG_FOLDER: &str = "big";
+/// The folder of the log.
+pub(crate) const LOG_FOLDER: &str = "log";
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

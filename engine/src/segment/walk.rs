@@ -1,0 +1,227 @@
+//! The walk over the groups of a log segment, from a position to where they end.
+//!
+//! Promises: reads, never writes; holds one group in memory at a time; what cannot be a group ends the walk with the
+//! reason, and [`LogWalk::skip_to_next_header`] finds where one could begin again. What the end means, torn or damaged, is
+//! for recovery to decide.
+//! Never here: records' meanings.
+
+use std::sync::Arc;
+
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    Checksum, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GroupHeader, GroupView, Malformed, Place,
+    SEGMENT_HEADER_BYTES, Scanned, SegmentContext, SegmentHeader, find_group_header,
+};
+use crate::limits;
+
+/// Walks the groups of one segment.
+pub(crate) struct LogWalk {
+    file: Arc<dyn DiskFile>,
+    path: String,
+    context: SegmentContext,
+    offset: u64,
+    end: u64,
+    next_group: u64,
+    next_lsn: u64,
+    previous: Checksum,
+}
+
+/// One step of a walk.
+pub(crate) enum Walked {
+    /// A group whose frames and record heads are whole; its bodies are not checked.
+    Group(GroupRead),
+    /// The place that the walk was to reach.
+    End,
+    /// No group begins here, for this reason.
+    Broken(Malformed),
+}
+
+/// A group in memory.
+pub(crate) struct GroupRead {
+    bytes: Vec<u8>,
+    place: Place,
+    /// Where the group begins in its segment.
+    pub(crate) start: u64,
+    /// Its header.
+    pub(crate) header: GroupHeader,
+    /// The checksum that the next group's header repeats.
+    pub(crate) header_checksum: Checksum,
+    /// Where the group ends in its segment.
+    pub(crate) end: u64,
+}
+
+impl GroupRead {
+    /// The group, decoded.
+    pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
+        GroupView::decode(&self.bytes, self.place)
+    }
+
+    /// The bytes of a record's head.
+    pub(crate) fn head(&self, scanned: &Scanned<'_>) -> &[u8] {
+        let from = usize::try_from(scanned.place.offset - self.start).unwrap_or(usize::MAX);
+        self.bytes.get(from..).and_then(|rest| rest.get(..scanned.head_bytes)).unwrap_or_default()
+    }
+}
+
+impl LogWalk {
+    /// A walk over a whole segment, up to `end`.
+    pub(crate) fn new(
+        file: Arc<dyn DiskFile>,
+        path: String,
+        header: &SegmentHeader,
+        end: u64,
+    ) -> Self {
+        Self {
+            file,
+            path,
+            context: header.context(),
+            offset: SEGMENT_HEADER_BYTES as u64,
+            end,
+            next_group: header.first_group,
+            next_lsn: header.base_lsn,
+            previous: header.previous_group,
+        }
+    }
+
+    /// The same walk, from a later group on.
+    pub(crate) fn starting_at(
+        mut self,
+        offset: u64,
+        next_group: u64,
+        next_lsn: u64,
+        previous: Checksum,
+    ) -> Self {
+        self.offset = offset;
+        self.next_group = next_group;
+        self.next_lsn = next_lsn;
+        self.previous = previous;
+        self
+    }
+
+    /// Where the walk stands.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The LSN that the next record must have.
+    pub(crate) fn next_lsn(&self) -> u64 {
+        self.next_lsn
+    }
+
+    /// Reads the next group.
+    pub(crate) fn step(&mut self) -> Result<Walked> {
+        if self.offset >= self.end {
+            return Ok(Walked::End);
+        }
+        let place = self.context.at(self.offset);
+        if self.offset + GROUP_HEADER_BYTES as u64 > self.end {
+            return Ok(Walked::Broken(Malformed::Short));
+        }
+        let mut head = [0; GROUP_HEADER_BYTES];
+        self.read(self.offset, &mut head)?;
+        let (header, header_checksum) = match GroupHeader::decode(&head, place) {
+            Ok(decoded) => decoded,
+            Err(reason) => return Ok(Walked::Broken(reason)),
+        };
+        let follows = header.number == self.next_group
+            && header.first_lsn == self.next_lsn
+            && header.previous == self.previous;
+        if !follows {
+            return Ok(Walked::Broken(Malformed::Chain));
+        }
+        let end = self.offset + u64::from(header.group_bytes);
+        if end > self.end {
+            return Ok(Walked::Broken(Malformed::Length));
+        }
+        let mut bytes = vec![0; header.group_bytes as usize];
+        self.read(self.offset, &mut bytes)?;
+        let start = self.offset;
+        let group = GroupRead { bytes, place, start, header, header_checksum, end };
+        if let Err(reason) = group.view() {
+            return Ok(Walked::Broken(reason));
+        }
+        self.offset = end;
+        self.next_group += 1;
+        self.next_lsn += u64::from(group.header.record_count);
+        self.previous = header_checksum;
+        Ok(Walked::Group(group))
+    }
+
+    /// Stands at the next offset where a header of a later group decodes, and returns that header. None: there is none.
+    pub(crate) fn skip_to_next_header(&mut self) -> Result<Option<GroupHeader>> {
+        let mut from = self.offset + 1;
+        while let Some((offset, header)) = self.find_header(from)? {
+            if header.number > self.next_group && header.first_lsn >= self.next_lsn {
+                self.offset = offset;
+                self.next_group = header.number;
+                self.next_lsn = header.first_lsn;
+                self.previous = header.previous;
+                return Ok(Some(header));
+            }
+            from = offset + 1;
+        }
+        self.offset = self.end;
+        Ok(None)
+    }
+
+    /// The highest durable LSN that any header from the walk's place on vouches for; 0 when there is none.
+    pub(crate) fn vouched_later(&self) -> Result<u64> {
+        let mut vouched = 0;
+        let mut from = self.offset + 1;
+        while let Some((offset, header)) = self.find_header(from)? {
+            vouched = vouched.max(header.durable_lsn);
+            from = offset + 1;
+        }
+        Ok(vouched)
+    }
+
+    /// The bytes from `start` to the walk's place, at most as many as a group has: for salvaging what was skipped.
+    pub(crate) fn skipped(&self, start: u64) -> Result<(Vec<u8>, Place)> {
+        let length = self.offset.saturating_sub(start).min(GROUP_READ_BYTES_MAX);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.read(start, &mut bytes)?;
+        Ok((bytes, self.context.at(start)))
+    }
+
+    /// Whether nothing was ever written where the next group would begin.
+    pub(crate) fn is_blank_here(&self) -> Result<bool> {
+        let length = self.end.saturating_sub(self.offset).min(GROUP_HEADER_BYTES as u64);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.read(self.offset, &mut bytes)?;
+        Ok(bytes.iter().all(|&byte| byte == 0))
+    }
+
+    fn find_header(&self, from: u64) -> Result<Option<(u64, GroupHeader)>> {
+        let mut window_start = from;
+        let overlap = GROUP_HEADER_BYTES as u64 - 1;
+        while window_start + (GROUP_HEADER_BYTES as u64) <= self.end {
+            let data = self
+                .file
+                .next_data(window_start)
+                .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
+            let Some(data) = data.filter(|data| data + (GROUP_HEADER_BYTES as u64) <= self.end)
+            else {
+                return Ok(None);
+            };
+            window_start = data.saturating_sub(overlap).max(window_start);
+            let length = SEARCH_WINDOW_BYTES.min(self.end - window_start);
+            let mut window = vec![0; usize::try_from(length).unwrap_or(0)];
+            self.read(window_start, &mut window)?;
+            if let Some(found) = find_group_header(&window, self.context, window_start) {
+                return Ok(Some(found));
+            }
+            window_start += length.saturating_sub(overlap).max(1);
+        }
+        Ok(None)
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file
+            .read_at(offset, buffer)
+            .map_err(|source| Error::io(format!("reading {}", self.path), source))
+    }
+}
+
+const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
+const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;

@@ -1,0 +1,76 @@
+//! Counts for people and gauges.
+
+use crate::error::Result;
+use crate::format::{BucketUsage, SegmentClass, SegmentUsage};
+use crate::index::View;
+use crate::name::BucketName;
+
+/// What a store holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Objects in all buckets, derived ones apart.
+    pub objects: u64,
+    /// Their bytes.
+    pub object_bytes: u64,
+    /// Derived objects.
+    pub derived_objects: u64,
+    /// Their bytes.
+    pub derived_bytes: u64,
+    /// Each bucket that holds or held something.
+    pub buckets: Vec<(BucketName, BucketUsage)>,
+    /// Segments of the log.
+    pub log: ClassStats,
+    /// Big segments, one object each.
+    pub big: ClassStats,
+    /// LSN of the last record.
+    pub last_lsn: u64,
+    /// Changes in memory that the index on disk does not hold yet.
+    pub overlay_changes: usize,
+    /// Batches that wait for the committer.
+    pub queued_batches: usize,
+    /// Memory in use by bodies on their way in.
+    pub upload_memory_bytes: u64,
+    /// Segments that are memory-mapped.
+    pub mapped_segments: usize,
+}
+
+/// What the segments of a class hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// How many there are.
+    pub segments: u64,
+    /// Bytes of their records.
+    pub record_bytes: u64,
+    /// Bytes of the records that are still wanted. The rest is dead, and compaction's to take.
+    pub live_bytes: u64,
+}
+
+impl StoreStats {
+    /// Counts a view.
+    pub(crate) fn of(view: &View) -> Result<Self> {
+        let mut stats = Self { buckets: view.buckets()?, ..Self::default() };
+        for (_, usage) in &stats.buckets {
+            stats.objects += usage.objects;
+            stats.object_bytes += usage.bytes;
+            stats.derived_objects += usage.derived_objects;
+            stats.derived_bytes += usage.derived_bytes;
+        }
+        for (_, usage) in view.segments()? {
+            match usage.class {
+                SegmentClass::Log => stats.log.add(&usage),
+                SegmentClass::Big => stats.big.add(&usage),
+            }
+        }
+        stats.last_lsn = view.position()?.map_or(0, |position| position.lsn);
+        stats.overlay_changes = view.overlays().map(|overlay| overlay.len()).sum();
+        Ok(stats)
+    }
+}
+
+impl ClassStats {
+    fn add(&mut self, usage: &SegmentUsage) {
+        self.segments += 1;
+        self.record_bytes += usage.record_bytes;
+        self.live_bytes += usage.live_bytes;
+    }
+}

@@ -1,0 +1,274 @@
+//! The facade: a folder of objects, open.
+//!
+//! Promises: everything here may be called from any thread; what waits for the disk says so. Dropping the last clone
+//! without [`Store::close`] loses nothing that was acknowledged: the next opening replays it.
+//! Never here: work. Each call hands on to the layer that does it.
+
+mod open;
+mod threads;
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub use self::open::{Background, OpenOptions, Surroundings};
+use self::threads::Threads;
+use crate::commit::{
+    Batch, Committed, Committer, Etag, Health, HealthState, Progress, Queue, Rollover,
+};
+use crate::disk::Lock;
+use crate::error::{Error, Result};
+use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
+use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object};
+use crate::limits;
+use crate::name::{BucketName, FactName, FolderKey, ObjectName};
+use crate::recovery;
+use crate::segment::{Body, Patience, SegmentSet};
+use crate::stats::StoreStats;
+use crate::upload::{Upload, UploadMemory};
+
+/// An open store. Clones share it.
+#[derive(Clone)]
+pub struct Store(Arc<Parts>);
+
+struct Parts {
+    segments: Arc<SegmentSet>,
+    index: Arc<Index>,
+    queue: Arc<Queue>,
+    rollover: Arc<Rollover>,
+    health: Arc<HealthState>,
+    upload_memory: Arc<UploadMemory>,
+    options: OpenOptions,
+    batch_bytes_max: u64,
+    committer: Arc<Mutex<Committer>>,
+    threads: Threads,
+    /// Held while the store is open.
+    lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+impl Store {
+    /// The object with this name. Reads the index only: about a microsecond when it is in memory.
+    pub fn get(&self, name: &ObjectName) -> Result<Option<Object>> {
+        let entry = self.0.index.view().entry(name)?;
+        Ok(entry.map(|entry| Object { name: name.clone(), entry }))
+    }
+
+    /// Opens the body of an object. Waits for the disk. An object that was overwritten or deleted since it was looked up may
+    /// be gone, which shows as [`Error::Corrupt`]; look it up again before believing it.
+    pub fn body(&self, object: &Object) -> Result<Body> {
+        self.open_body(object, Patience::Wait)?.ok_or(Error::Closed)
+    }
+
+    /// As [`Store::body`], but never waits for the disk: None when it would have to.
+    pub fn body_if_open(&self, object: &Object) -> Result<Option<Body>> {
+        self.open_body(object, Patience::Refuse)
+    }
+
+    fn open_body(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
+        let (id, class): (SegmentId, SegmentClass) = match object.entry.content {
+            EntryContent::Inline { .. } => (object.entry.record.segment, SegmentClass::Log),
+            EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
+        };
+        let opened = self.0.segments.open(id, class, patience);
+        let Some(segment) = opened.map_err(|error| error.about(&object.name))? else {
+            return Ok(None);
+        };
+        Body::open(segment, &object.name, &object.entry, patience)
+    }
+
+    /// Begins a body on its way in.
+    pub fn upload(&self) -> Upload {
+        Upload::new(
+            Arc::clone(&self.0.segments),
+            Arc::clone(&self.0.upload_memory),
+            self.0.options.inline_bytes_max as u64,
+        )
+    }
+
+    /// Commits a batch and waits until it is durable, or refused.
+    pub fn commit(&self, batch: Batch) -> Result<Committed> {
+        let (answer, outcome) = mpsc::sync_channel(1);
+        self.submit(batch, move |result| {
+            let _ = answer.send(result);
+        });
+        if self.0.options.background == Background::Steps {
+            while self.step_committer(Duration::ZERO) == Progress::Worked {}
+        }
+        outcome.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    /// Hands a batch to the committer and returns. `answer` is called once, on the committer's thread, when the batch is
+    /// durable, or refused; on this thread when it cannot even wait.
+    pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<Committed>) + Send + 'static) {
+        let checked = self.0.health.require_writable().and(batch.check(self.0.batch_bytes_max));
+        match checked {
+            Ok(()) => self.0.queue.push(batch, Box::new(answer)),
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    /// The value of a fact.
+    pub fn fact(&self, name: &FactName) -> Result<Option<Bytes>> {
+        Ok(self.0.index.view().fact(name)?.map(|fact| fact.value.clone()))
+    }
+
+    /// Facts whose names begin with `prefix`, in byte order of names, after a name.
+    pub fn facts(
+        &self,
+        prefix: &str,
+        after: Option<&FactName>,
+        limit: usize,
+    ) -> Result<Vec<(FactName, Bytes)>> {
+        let facts = self.0.index.view().facts(prefix, after, limit.min(limits::LIST_PAGE_MAX))?;
+        Ok(facts.into_iter().map(|(name, fact)| (name, fact.value.clone())).collect())
+    }
+
+    /// What lies directly in a folder: subfolders first, then files. At most [`limits::LIST_PAGE_MAX`] items.
+    pub fn list_folder(
+        &self,
+        bucket: &BucketName,
+        folder: &FolderKey,
+        after: Option<&FolderCursor>,
+        limit: usize,
+    ) -> Result<FolderPage> {
+        index::list_folder(&self.0.index.view(), bucket, folder, after, limit)
+    }
+
+    /// Objects whose keys begin with `prefix`, in plain byte order of whole keys, after a key. At most
+    /// [`limits::LIST_PAGE_MAX`] items.
+    pub fn list_keys(
+        &self,
+        bucket: &BucketName,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<KeyPage> {
+        index::list_keys(&self.0.index.view(), bucket, prefix, after, limit)
+    }
+
+    /// Objects and bytes of a bucket, exactly.
+    pub fn bucket_usage(&self, bucket: &BucketName) -> Result<BucketUsage> {
+        self.0.index.view().bucket_usage(bucket)
+    }
+
+    /// Counts for people and gauges.
+    pub fn stats(&self) -> Result<StoreStats> {
+        Ok(StoreStats {
+            queued_batches: self.0.queue.len(),
+            upload_memory_bytes: self.0.upload_memory.used(),
+            mapped_segments: self.0.segments.mapped_count(),
+            ..StoreStats::of(&self.0.index.view())?
+        })
+    }
+
+    /// Whether the store takes writes.
+    pub fn health(&self) -> Health {
+        self.0.health.get()
+    }
+
+    /// Finishes what waits, writes a last checkpoint, seals the log, and lets go of the folder. Later writes fail with
+    /// [`Error::Closed`]; bodies that are open stay readable.
+    pub fn close(&self) -> Result<()> {
+        self.0.queue.close();
+        if self.0.options.background == Background::Steps {
+            while self.step_committer(Duration::ZERO) == Progress::Worked {}
+        }
+        self.0.threads.join();
+        let closed = self.finish();
+        self.0.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        closed
+    }
+
+    fn finish(&self) -> Result<()> {
+        if self.health() != Health::Writable {
+            return Ok(());
+        }
+        self.committer().close_segment();
+        self.0.rollover.finish()?;
+        while self.checkpoint()? {}
+        Ok(())
+    }
+
+    /// Commits what waits: one step of the committer. For stores without threads.
+    #[doc(hidden)]
+    pub fn step_committer(&self, patience: Duration) -> Progress {
+        self.committer().step(patience)
+    }
+
+    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write.
+    pub fn checkpoint(&self) -> Result<bool> {
+        let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
+        if has_frozen {
+            recovery::checkpoint(&self.0.index, &self.0.segments)
+                .inspect_err(|error| self.0.health.fail(error))?;
+        }
+        Ok(has_frozen)
+    }
+
+    /// Prepares the next segment and seals closed ones. For stores without threads.
+    #[doc(hidden)]
+    pub fn step_rollover(&self) -> Result<bool> {
+        self.0.rollover.step()
+    }
+
+    fn committer(&self) -> std::sync::MutexGuard<'_, Committer> {
+        self.0.committer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // What is acknowledged is in the log; the threads must end before the lock is given up.
+        self.queue.close();
+        self.threads.join();
+    }
+}
+
+impl Object {
+    /// Its name.
+    pub fn name(&self) -> &ObjectName {
+        &self.name
+    }
+
+    /// The length of its body.
+    pub fn bytes(&self) -> u64 {
+        self.entry.body_bytes()
+    }
+
+    /// Its content type, as it was put.
+    pub fn content_type(&self) -> &str {
+        &self.entry.meta.content_type
+    }
+
+    /// The strong validator of its body.
+    pub fn etag(&self) -> Etag {
+        Etag::of_hash(&self.entry.meta.hash)
+    }
+
+    /// When an object of this name was first put, without being deleted since. Milliseconds since 1970.
+    pub fn created_ms(&self) -> u64 {
+        self.entry.meta.created_ms
+    }
+
+    /// When this version was put. Milliseconds since 1970.
+    pub fn modified_ms(&self) -> u64 {
+        self.entry.meta.modified_ms
+    }
+
+    /// The opaque bytes that were put with it.
+    pub fn attributes(&self) -> &[u8] {
+        &self.entry.meta.attributes
+    }
+
+    /// The number of the record that put it: greater for each newer version.
+    pub fn lsn(&self) -> u64 {
+        self.entry.lsn
+    }
+
+    /// Whether it can be made again from another object.
+    pub fn is_derived(&self) -> bool {
+        self.entry.meta.flags.derived
+    }
+}

@@ -1,0 +1,158 @@
+//! Opening a store: options, surroundings, order.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use super::threads::Threads;
+use super::{Parts, Store};
+use crate::clock::{Clock, SystemClock};
+use crate::commit::{Committer, Desk, HealthState, Queue, Rollover};
+use crate::disk::{Disk, RealDisk};
+use crate::entropy::{Entropy, SystemEntropy};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::recovery::{Create, RecoveryReport, recover};
+use crate::upload::UploadMemory;
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Whether a folder that is no store may be made one.
+    pub create: Create,
+    /// Largest body that goes into the log, at most [`limits::INLINE_BYTES_CEILING`].
+    pub inline_bytes_max: usize,
+    /// Size of a log segment, [`limits::SEGMENT_BYTES_MIN`] to [`limits::SEGMENT_BYTES_MAX`].
+    pub segment_bytes: u64,
+    /// Memory of the index's page cache.
+    pub index_cache_bytes: usize,
+    /// Memory that all bodies on their way in may take together.
+    pub upload_memory_bytes: u64,
+    /// Who runs the committer and the checkpoints.
+    pub background: Background,
+}
+
+/// Who runs what goes on beside the calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Threads of the store's own.
+    Threads,
+    /// Nobody: each commit runs the committer itself, and a test steps the rest.
+    Steps,
+}
+
+/// What a store stands on.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Where files are.
+    pub disk: Arc<dyn Disk>,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where chance comes from.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl OpenOptions {
+    /// The defaults of [`limits`].
+    pub fn new(create: Create) -> Self {
+        Self {
+            create,
+            inline_bytes_max: limits::INLINE_BYTES_MAX,
+            segment_bytes: limits::SEGMENT_BYTES_MAX,
+            index_cache_bytes: limits::INDEX_CACHE_BYTES,
+            upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
+            background: Background::Threads,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.inline_bytes_max > limits::INLINE_BYTES_CEILING {
+            return Err(Error::TooLarge("inline_bytes_max is at most 8 MiB"));
+        }
+        let sizes = limits::SEGMENT_BYTES_MIN..=limits::SEGMENT_BYTES_MAX;
+        if !sizes.contains(&self.segment_bytes) {
+            return Err(Error::TooLarge("segment_bytes is 64 KiB to 256 MiB"));
+        }
+        if self.inline_bytes_max as u64 > self.segment_bytes / 8 {
+            return Err(Error::TooLarge("inline_bytes_max is at most an eighth of segment_bytes"));
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Opens the store in a folder of this machine.
+    pub fn open_folder(path: &Path, options: OpenOptions) -> Result<(Self, RecoveryReport)> {
+        let opened = match options.create {
+            Create::IfMissing => RealDisk::open(path),
+            Create::Never => RealDisk::open_existing(path),
+        };
+        let disk = opened.map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::NotAStore(format!("there is no folder {}", path.display()))
+            }
+            _ => Error::io(format!("opening {}", path.display()), source),
+        })?;
+        let surroundings = Surroundings {
+            disk: Arc::new(disk),
+            clock: Arc::new(SystemClock::new()),
+            entropy: Arc::new(SystemEntropy),
+        };
+        Self::open(surroundings, options)
+    }
+
+    /// Opens a store, whatever state it is in, and tells what was found.
+    pub fn open(
+        surroundings: Surroundings,
+        options: OpenOptions,
+    ) -> Result<(Self, RecoveryReport)> {
+        options.check()?;
+        let Surroundings { disk, clock, entropy } = surroundings;
+        let lock = disk.lock().map_err(|source| match source.kind() {
+            std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
+            _ => Error::io("locking the data folder", source),
+        })?;
+        let recovered =
+            recover(&disk, &clock, &entropy, options.create, options.index_cache_bytes)?;
+        let segments = recovered.segments;
+        let index = Arc::new(recovered.index);
+        let queue = Arc::new(Queue::default());
+        let health = Arc::new(HealthState::default());
+        let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
+        let desk = Desk {
+            queue: Arc::clone(&queue),
+            segments: Arc::clone(&segments),
+            index: Arc::clone(&index),
+            rollover: Arc::clone(&rollover),
+            health: Arc::clone(&health),
+            clock,
+            segment_bytes: options.segment_bytes,
+        };
+        let committer = Committer::new(desk, recovered.position);
+        let batch_bytes_max = committer.batch_bytes_max();
+        let committer = Arc::new(Mutex::new(committer));
+        let threads = match options.background {
+            Background::Steps => Threads::none(),
+            Background::Threads => Threads::start(
+                Arc::clone(&committer),
+                Arc::clone(&rollover),
+                Arc::clone(&index),
+                Arc::clone(&segments),
+                Arc::clone(&health),
+            )?,
+        };
+        let store = Self(Arc::new(Parts {
+            segments,
+            index,
+            queue,
+            rollover,
+            health,
+            upload_memory: Arc::new(UploadMemory::new(options.upload_memory_bytes)),
+            options,
+            batch_bytes_max,
+            committer,
+            threads,
+            lock: Mutex::new(Some(lock)),
+        }));
+        Ok((store, recovered.report))
+    }
+}

@@ -1,0 +1,108 @@
+//! The store's own threads: the committer, the checkpoint, and the one that prepares and seals segments.
+//!
+//! Each is a loop over a `step()` that tests call themselves. They end when the queue is closed.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crate::commit::{Committer, HealthState, Progress, Rollover};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::limits;
+use crate::recovery;
+use crate::segment::SegmentSet;
+
+/// The threads of an open store.
+pub(super) struct Threads(Mutex<Vec<JoinHandle<()>>>);
+
+impl Threads {
+    /// No threads: whoever opened the store steps it.
+    pub(super) fn none() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Starts all of them.
+    pub(super) fn start(
+        committer: Arc<Mutex<Committer>>,
+        rollover: Arc<Rollover>,
+        index: Arc<Index>,
+        segments: Arc<SegmentSet>,
+        health: Arc<HealthState>,
+    ) -> Result<Self> {
+        let frozen = Arc::new(Signal::default());
+        let commits = {
+            let (rollover, frozen) = (Arc::clone(&rollover), Arc::clone(&frozen));
+            spawn("trug-commit", move || {
+                run_committer(&committer, &frozen);
+                frozen.end();
+                rollover.stop();
+            })?
+        };
+        let checkpoints = spawn("trug-checkpoint", move || {
+            while frozen.wait() {
+                if let Err(error) = recovery::checkpoint(&index, &segments) {
+                    health.fail(&error);
+                }
+            }
+        })?;
+        let rolls = spawn("trug-segments", move || rollover.run())?;
+        Ok(Self(Mutex::new(vec![commits, checkpoints, rolls])))
+    }
+
+    /// Waits until all have ended; the queue must be closed.
+    pub(super) fn join(&self) {
+        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A thread that panicked left the store as a crash would: the next opening replays the log.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run_committer(committer: &Mutex<Committer>, frozen: &Signal) {
+    let patience = Duration::from_millis(limits::WATERMARK_IDLE_MS);
+    loop {
+        let mut committer = committer.lock().unwrap_or_else(PoisonError::into_inner);
+        if committer.step(patience) == Progress::Closed {
+            return;
+        }
+        if committer.checkpoint_is_due() && committer.freeze() {
+            frozen.raise();
+        }
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let spawned = Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map_err(|source| Error::io(format!("starting the thread {name}"), source))
+}
+
+/// Tells the checkpoint that an overlay is frozen.
+#[derive(Default)]
+struct Signal {
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+impl Signal {
+    fn raise(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = true;
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next raise. False once it has ended and nothing is raised.
+    fn wait(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .changed
+            .wait_while(state, |(raised, ended)| !*raised && !*ended)
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.0)
+    }
+}

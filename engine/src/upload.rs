@@ -1,0 +1,294 @@
+//! A body on its way in: in memory under one budget for all, else streamed to a big segment of its own.
+//!
+//! Promises: checksums and hash are taken while the bytes arrive; memory is bounded by the budget and one block for each
+//! upload; what is dropped without a commit leaves nothing behind.
+//! Never here: names, multipart, what the bytes mean.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::format::{Checksum, SegmentId};
+use crate::limits;
+use crate::segment::{BigWriter, SegmentSet};
+
+/// The memory that all bodies on their way in share.
+pub(crate) struct UploadMemory {
+    used: AtomicU64,
+    bytes_max: u64,
+}
+
+impl UploadMemory {
+    /// A budget of this many bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self { used: AtomicU64::new(0), bytes_max }
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let taken = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = taken.saturating_add(bytes) <= self.bytes_max;
+        if !fits {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    fn has_room_for(&self, bytes: u64) -> bool {
+        self.used().saturating_add(bytes) <= self.bytes_max
+    }
+}
+
+/// A share of the budget, given back when it is dropped.
+struct Share {
+    memory: Arc<UploadMemory>,
+    bytes: u64,
+}
+
+impl Share {
+    fn grow(&mut self, bytes: u64) -> bool {
+        let grown = self.memory.take(bytes);
+        if grown {
+            self.bytes += bytes;
+        }
+        grown
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A body on its way in.
+pub struct Upload {
+    segments: Arc<SegmentSet>,
+    inline_bytes_max: u64,
+    hasher: blake3::Hasher,
+    bytes: u64,
+    head: Vec<u8>,
+    block: Vec<u8>,
+    destination: Destination,
+}
+
+enum Destination {
+    Memory { blocks: Vec<(Bytes, Checksum)>, share: Share },
+    Big(Box<BigWriter>),
+}
+
+impl Upload {
+    pub(crate) fn new(
+        segments: Arc<SegmentSet>,
+        memory: Arc<UploadMemory>,
+        inline_bytes_max: u64,
+    ) -> Self {
+        Self {
+            segments,
+            inline_bytes_max,
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+            head: Vec::new(),
+            block: Vec::new(),
+            destination: Destination::Memory {
+                blocks: Vec::new(),
+                share: Share { memory, bytes: 0 },
+            },
+        }
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The first bytes, up to [`UPLOAD_HEAD_BYTES`]: for telling the type of the content.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether the body goes to a file of its own; [`Upload::push`] and [`Upload::finish`] then wait for the disk.
+    pub fn is_big(&self) -> bool {
+        matches!(self.destination, Destination::Big(_))
+    }
+
+    /// Whether pushing `more` bytes waits for the disk.
+    pub fn will_wait(&self, more: usize) -> bool {
+        let more = more as u64;
+        match &self.destination {
+            Destination::Big(_) => true,
+            Destination::Memory { share, .. } => {
+                self.bytes.saturating_add(more) > self.inline_bytes_max
+                    || !share.memory.has_room_for(more)
+            }
+        }
+    }
+
+    /// Takes the next bytes of the body.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        let total = self.bytes.saturating_add(bytes.len() as u64);
+        if total > limits::OBJECT_BYTES_MAX {
+            return Err(Error::TooLarge("an object has at most 64 GiB"));
+        }
+        if let Destination::Memory { share, .. } = &mut self.destination {
+            let stays = total <= self.inline_bytes_max && share.grow(bytes.len() as u64);
+            if !stays {
+                self.move_to_disk()?;
+            }
+        }
+        let head_room = UPLOAD_HEAD_BYTES - self.head.len();
+        self.head.extend_from_slice(bytes.get(..head_room).unwrap_or(bytes));
+        self.hasher.update(bytes);
+        self.bytes = total;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = limits::BLOCK_BYTES - self.block.len();
+            let (taken, later) = rest.split_at(rest.len().min(room));
+            self.block.extend_from_slice(taken);
+            rest = later;
+            if self.block.len() == limits::BLOCK_BYTES {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the body. A big one is durable when this returns; a small one is in memory until it is committed.
+    pub fn finish(mut self) -> Result<Staged> {
+        if !self.block.is_empty() {
+            self.end_block()?;
+        }
+        let hash = *self.hasher.finalize().as_bytes();
+        let place = match self.destination {
+            Destination::Memory { blocks, share } => StagedPlace::Memory { blocks, _share: share },
+            Destination::Big(writer) => StagedPlace::Big {
+                segment: writer.finish(self.bytes, hash)?,
+                segments: self.segments,
+                committed: AtomicBool::new(false),
+            },
+        };
+        let body = StagedBody { bytes: self.bytes, hash, head: self.head, place };
+        Ok(Staged(Arc::new(body)))
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        let checksum = Checksum::of(&self.block);
+        match &mut self.destination {
+            Destination::Memory { blocks, .. } => {
+                blocks.push((std::mem::take(&mut self.block).into(), checksum));
+            }
+            Destination::Big(writer) => {
+                writer.block(&self.block, checksum)?;
+                self.block.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn move_to_disk(&mut self) -> Result<()> {
+        let mut writer = BigWriter::create(&self.segments)?;
+        if let Destination::Memory { blocks, .. } = &self.destination {
+            for (block, checksum) in blocks {
+                writer.block(block, *checksum)?;
+            }
+        }
+        self.destination = Destination::Big(Box::new(writer));
+        Ok(())
+    }
+}
+
+/// How many of a body's first bytes are kept for [`Upload::head`].
+pub const UPLOAD_HEAD_BYTES: usize = 4_096;
+
+/// A whole body, ready to be committed under a name. Dropping the last clone without a commit removes it.
+///
+/// Clones share one body, so that a commit refused for its name can be tried with another; it can be committed once.
+#[derive(Clone)]
+pub struct Staged(Arc<StagedBody>);
+
+struct StagedBody {
+    bytes: u64,
+    hash: [u8; 32],
+    head: Vec<u8>,
+    place: StagedPlace,
+}
+
+enum StagedPlace {
+    Memory { blocks: Vec<(Bytes, Checksum)>, _share: Share },
+    Big { segment: SegmentId, segments: Arc<SegmentSet>, committed: AtomicBool },
+}
+
+/// Where the content of a staged body is.
+pub(crate) enum StagedContent {
+    /// In memory: blocks and their checksums, bound to no place.
+    Memory(Vec<(Bytes, Checksum)>),
+    /// In a big segment.
+    Big(SegmentId),
+}
+
+impl Staged {
+    /// The length of the body.
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+
+    /// BLAKE3 of the body.
+    pub fn hash(&self) -> &[u8; 32] {
+        &self.0.hash
+    }
+
+    /// The first bytes, up to [`UPLOAD_HEAD_BYTES`].
+    pub fn head(&self) -> &[u8] {
+        &self.0.head
+    }
+
+    /// The bytes that the body takes in a commit group.
+    pub(crate) fn inline_bytes(&self) -> u64 {
+        match &self.0.place {
+            StagedPlace::Memory { .. } => self.0.bytes,
+            StagedPlace::Big { .. } => 0,
+        }
+    }
+
+    /// The content, for the committer. None when it was committed before: one big segment has one name.
+    pub(crate) fn content(&self) -> Option<StagedContent> {
+        match &self.0.place {
+            StagedPlace::Memory { blocks, .. } => Some(StagedContent::Memory(blocks.clone())),
+            StagedPlace::Big { segment, committed, .. } => {
+                (!committed.load(Ordering::SeqCst)).then_some(StagedContent::Big(*segment))
+            }
+        }
+    }
+
+    /// A record may name the body after a crash: it stays, whatever becomes of this value.
+    pub(crate) fn keep(&self) {
+        if let StagedPlace::Big { committed, .. } = &self.0.place {
+            committed.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A durable record names the body now.
+    pub(crate) fn committed(&self) {
+        if let StagedPlace::Big { segment, segments, committed } = &self.0.place
+            && !committed.swap(true, Ordering::SeqCst)
+        {
+            segments.commit_big(*segment);
+        }
+    }
+}
+
+impl Drop for StagedBody {
+    fn drop(&mut self) {
+        if let StagedPlace::Big { segment, segments, committed } = &self.place
+            && !committed.load(Ordering::SeqCst)
+        {
+            segments.abandon_big(*segment);
+        }
+    }
+}

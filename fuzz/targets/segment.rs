@@ -1,0 +1,4 @@
+//! Hands `fuzz::segment` to libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::segment::run(input));

@@ -1,0 +1,381 @@
+//! The disk seam, checked on both disks.
+//!
+//! Checked here: every promise of `Disk` and `DiskFile` that can be seen without losing power, by one suite on the real
+//! disk and on the simulated one; and that the two agree after any series of operations. What only the simulated disk
+//! can do is in `power`, `faults` and `index`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod faults;
+mod index;
+mod power;
+
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+
+use engine::disk::sim::SimDisk;
+use engine::disk::{Access, Disk, DiskFile, RealDisk};
+use engine::entropy::{Entropy, SeededEntropy};
+
+macro_rules! on_both_disks {
+    ($($behaviour:ident),* $(,)?) => {
+        mod real {
+            $(
+                #[test]
+                fn $behaviour() {
+                    let folder = tempfile::tempdir().unwrap();
+                    super::$behaviour(&engine::disk::RealDisk::open(folder.path()).unwrap());
+                }
+            )*
+        }
+        mod simulated {
+            $(
+                #[test]
+                fn $behaviour() {
+                    super::$behaviour(&engine::disk::sim::SimDisk::new());
+                }
+            )*
+        }
+    };
+}
+
+on_both_disks!(
+    what_was_written_is_read_by_whoever_opens_the_file,
+    pieces_are_written_one_after_another,
+    names_are_made_once_and_found_only_when_made,
+    reading_past_the_end_is_an_error_and_reads_nothing_made_up,
+    a_hole_reads_as_zeros,
+    a_cut_file_grows_back_with_zeros,
+    a_search_for_data_skips_nothing_but_zeros,
+    a_read_that_may_not_wait_answers_right_or_not_at_all,
+    reserved_space_grows_the_file_and_never_cuts_it,
+    a_removed_file_can_still_be_read_by_who_has_it_open,
+    a_folder_lists_its_own_names_sorted,
+    the_lock_has_one_holder,
+    a_map_shows_the_whole_file,
+    slices_of_a_map_outlive_map_and_file,
+    an_empty_file_has_an_empty_map,
+    what_was_populated_is_resident,
+    paths_that_leave_the_folder_are_refused,
+    there_is_room,
+);
+
+fn what_was_written_is_read_by_whoever_opens_the_file(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[b"hello ", b"world"]).unwrap();
+    file.write_at(6, &[b"disk!"]).unwrap();
+    file.sync_data().unwrap();
+    disk.sync_folder("").unwrap();
+    assert_eq!(all(&*file), b"hello disk!");
+    drop(file);
+    assert_eq!(all(&*disk.open("file").unwrap()), b"hello disk!");
+}
+
+fn pieces_are_written_one_after_another(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    let bytes: Vec<u8> = (0..50_000_u32).map(|at| at.to_le_bytes()[0]).collect();
+    // More pieces than one call to the kernel takes, some of them empty.
+    let mut pieces: Vec<&[u8]> = bytes.chunks(17).collect();
+    pieces.insert(0, &[]);
+    pieces.insert(1_500, &[]);
+    assert!(pieces.len() > 2_048);
+    file.write_at(3, &pieces).unwrap();
+    assert_eq!(all(&*file)[3..], bytes);
+    file.write_at(9, &[]).unwrap();
+    file.write_at(1 << 30, &[&[], &[]]).unwrap();
+    assert_eq!(file.bytes_len().unwrap(), 50_003);
+}
+
+fn names_are_made_once_and_found_only_when_made(disk: &dyn Disk) {
+    let kind = |answer: std::io::Result<_>| answer.map(drop).unwrap_err().kind();
+    assert_eq!(kind(disk.open("a")), ErrorKind::NotFound);
+    assert_eq!(kind(disk.create("folder/a")), ErrorKind::NotFound);
+    assert_eq!(disk.remove("a").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(disk.sync_folder("folder").unwrap_err().kind(), ErrorKind::NotFound);
+    disk.create_folder("folder").unwrap();
+    disk.create("folder/a").unwrap();
+    assert_eq!(kind(disk.create("folder/a")), ErrorKind::AlreadyExists);
+    assert_eq!(kind(disk.create("folder")), ErrorKind::AlreadyExists);
+    assert_eq!(kind(disk.open("folder")), ErrorKind::IsADirectory);
+    assert_eq!(kind(disk.open("folder/a/b")), ErrorKind::NotADirectory);
+    assert_eq!(disk.remove("folder").unwrap_err().kind(), ErrorKind::IsADirectory);
+    assert_eq!(disk.sync_folder("folder/a").unwrap_err().kind(), ErrorKind::NotADirectory);
+    disk.remove("folder/a").unwrap();
+    assert_eq!(kind(disk.open("folder/a")), ErrorKind::NotFound);
+    disk.create("folder/a").unwrap();
+}
+
+fn reading_past_the_end_is_an_error_and_reads_nothing_made_up(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[&[1; 100]]).unwrap();
+    for (offset, bytes_len) in [(99, 2), (100, 1), (5_000, 1), (0, 101)] {
+        let answer = file.read_at(offset, &mut vec![0; bytes_len]);
+        assert_eq!(answer.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+    file.read_at(100, &mut []).unwrap();
+    file.read_at(5_000, &mut []).unwrap();
+    file.read_at(99, &mut [0]).unwrap();
+}
+
+fn a_hole_reads_as_zeros(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(10_000, &[b"x"]).unwrap();
+    let bytes = all(&*file);
+    assert_eq!(bytes.len(), 10_001);
+    assert!(bytes[..10_000].iter().all(|byte| *byte == 0));
+}
+
+fn a_search_for_data_skips_nothing_but_zeros(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    assert_eq!(file.next_data(0).unwrap(), None);
+    file.allocate(8 << 20).unwrap();
+    let written = [5_000, 1 << 20, (8 << 20) - 1];
+    for offset in written {
+        file.write_at(offset, &[b"x"]).unwrap();
+    }
+    file.sync_data().unwrap();
+    let mut from = 0;
+    for offset in written {
+        let found = file.next_data(from).unwrap().unwrap();
+        assert!((from..=offset).contains(&found), "from {from}: {found}, {offset} was written");
+        assert_eq!(file.next_data(offset).unwrap(), Some(offset));
+        from = offset + 1;
+    }
+    assert_eq!(file.next_data(8 << 20).unwrap(), None);
+    assert_eq!(file.next_data(1 << 40).unwrap(), None);
+}
+
+fn a_read_that_may_not_wait_answers_right_or_not_at_all(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    let bytes: Vec<u8> = (0..100_000_u32).map(|at| at.to_le_bytes()[1]).collect();
+    file.write_at(0, &[&bytes]).unwrap();
+    let mut buffer = vec![0; 90_000];
+    if file.read_at_if_resident(10_000, &mut buffer).unwrap() {
+        assert_eq!(buffer, bytes[10_000..]);
+    }
+    // Whether it waited or not, nothing is made up beyond the end.
+    match file.read_at_if_resident(10_001, &mut buffer) {
+        Ok(read) => assert!(!read),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::UnexpectedEof),
+    }
+    file.read_at_if_resident(100_000, &mut []).unwrap();
+}
+
+fn a_cut_file_grows_back_with_zeros(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[&[9; 10_000]]).unwrap();
+    file.set_len(5_001).unwrap();
+    assert_eq!(file.bytes_len().unwrap(), 5_001);
+    file.set_len(9_000).unwrap();
+    let bytes = all(&*file);
+    assert!(bytes[..5_001].iter().all(|byte| *byte == 9));
+    assert!(bytes[5_001..].iter().all(|byte| *byte == 0));
+}
+
+fn reserved_space_grows_the_file_and_never_cuts_it(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[b"first"]).unwrap();
+    file.allocate(1 << 20).unwrap();
+    assert_eq!(file.bytes_len().unwrap(), 1 << 20);
+    file.allocate(10).unwrap();
+    file.allocate(0).unwrap();
+    let bytes = all(&*file);
+    assert_eq!(bytes.len(), 1 << 20);
+    assert_eq!(&bytes[..5], b"first");
+    assert!(bytes[5..].iter().all(|byte| *byte == 0));
+}
+
+fn a_removed_file_can_still_be_read_by_who_has_it_open(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[b"still here"]).unwrap();
+    disk.remove("file").unwrap();
+    disk.sync_folder("").unwrap();
+    disk.create("file").unwrap().write_at(0, &[b"another"]).unwrap();
+    assert_eq!(all(&*file), b"still here");
+    file.write_at(0, &[b"STILL"]).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(all(&*file), b"STILL here");
+    assert_eq!(all(&*disk.open("file").unwrap()), b"another");
+}
+
+fn a_folder_lists_its_own_names_sorted(disk: &dyn Disk) {
+    assert_eq!(disk.list("").unwrap(), [""; 0]);
+    assert_eq!(disk.list("no/such/folder").unwrap(), [""; 0]);
+    disk.create_folder("big/01").unwrap();
+    disk.create_folder("big/00").unwrap();
+    disk.create_folder("big/01").unwrap();
+    disk.create_folder("").unwrap();
+    for path in ["big/01/b", "big/01/a", "big/z", "z", "a"] {
+        disk.create(path).unwrap();
+    }
+    for folder in ["big/01", "big/00", "big", ""] {
+        disk.sync_folder(folder).unwrap();
+    }
+    assert_eq!(disk.list("").unwrap(), ["a", "big", "z"]);
+    assert_eq!(disk.list("big").unwrap(), ["00", "01", "z"]);
+    assert_eq!(disk.list("big/01").unwrap(), ["a", "b"]);
+    assert_eq!(disk.list("big/00").unwrap(), [""; 0]);
+    assert_eq!(disk.list("a").unwrap_err().kind(), ErrorKind::NotADirectory);
+}
+
+fn the_lock_has_one_holder(disk: &dyn Disk) {
+    assert_eq!(disk.lock_holder(), None);
+    let lock = disk.lock().unwrap();
+    let refused = disk.lock().map(drop).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    assert!(disk.lock_holder().is_some());
+    drop(lock);
+    assert_eq!(disk.lock_holder(), None);
+    drop(disk.lock().unwrap());
+    assert_eq!(disk.list("").unwrap(), ["LOCK"]);
+}
+
+fn a_map_shows_the_whole_file(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    let bytes: Vec<u8> = (0..300_001_u32).map(|at| at.to_le_bytes()[1]).collect();
+    file.write_at(0, &[&bytes]).unwrap();
+    for access in [Access::Random, Access::Sequential] {
+        let map = file.map(access).unwrap();
+        assert_eq!(map.bytes(), bytes);
+        assert!(map.is_resident(0..bytes.len()), "just written");
+    }
+}
+
+fn slices_of_a_map_outlive_map_and_file(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[&[5; 100_000]]).unwrap();
+    let map = file.map(Access::Random).unwrap();
+    let slice = map.bytes().slice(70_000..70_010);
+    drop(map);
+    drop(file);
+    disk.remove("file").unwrap();
+    assert_eq!(slice, [5; 10][..]);
+}
+
+fn an_empty_file_has_an_empty_map(disk: &dyn Disk) {
+    let map = disk.create("file").unwrap().map(Access::Random).unwrap();
+    assert!(map.bytes().is_empty());
+    assert!(map.is_resident(0..0));
+    map.populate(0..0).unwrap();
+    map.populate(0..10).unwrap();
+}
+
+fn what_was_populated_is_resident(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.allocate(3 << 20).unwrap();
+    file.write_at(1 << 20, &[&[8; 100]]).unwrap();
+    let map = file.map(Access::Random).unwrap();
+    for range in [0..1, 4_095..4_097, 1_000_000..3_000_000, (3 << 20) - 1..3 << 20] {
+        map.populate(range.clone()).unwrap();
+        assert!(map.is_resident(range));
+    }
+    map.populate(0..usize::MAX).unwrap();
+    assert!(map.is_resident(0..usize::MAX));
+    assert!(map.is_resident(usize::MAX - 1..usize::MAX), "there is nothing there");
+}
+
+fn paths_that_leave_the_folder_are_refused(disk: &dyn Disk) {
+    for path in ["/etc/passwd", "..", "a/../../b", ".", "a//b", "a/", "/", "nul\0"] {
+        let answers = [
+            disk.open(path).map(drop),
+            disk.create(path).map(drop),
+            disk.remove(path),
+            disk.list(path).map(drop),
+            disk.create_folder(path),
+            disk.sync_folder(path),
+        ];
+        for answer in answers {
+            assert_eq!(answer.unwrap_err().kind(), ErrorKind::InvalidInput, "{path:?}");
+        }
+    }
+    assert_eq!(disk.open("").map(drop).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+fn there_is_room(disk: &dyn Disk) {
+    assert!(disk.free_bytes().unwrap() > 1 << 20);
+}
+
+#[test]
+fn only_the_owner_may_look_into_a_real_data_folder() {
+    let above = tempfile::tempdir().unwrap();
+    let root = above.path().join("some/data");
+    let disk = RealDisk::open(&root).unwrap();
+    disk.create_folder("log").unwrap();
+    disk.create("log/file").unwrap();
+    let _lock = disk.lock().unwrap();
+    let mode = |path: &str| root.join(path).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!([mode(""), mode("log")], [0o700; 2]);
+    assert_eq!([mode("log/file"), mode("LOCK")], [0o600; 2]);
+}
+
+#[test]
+fn a_real_data_folder_is_made_only_when_asked() {
+    let above = tempfile::tempdir().unwrap();
+    let root = above.path().join("data");
+    let kind = |answer: std::io::Result<RealDisk>| answer.unwrap_err().kind();
+    assert_eq!(kind(RealDisk::open_existing(&root)), ErrorKind::NotFound);
+    RealDisk::open(&root).unwrap().create("file").unwrap();
+    assert_eq!(RealDisk::open_existing(&root).unwrap().list("").unwrap(), ["file"]);
+    assert_eq!(RealDisk::open(&root).unwrap().root(), root);
+    assert_eq!(kind(RealDisk::open(&root.join("file"))), ErrorKind::NotADirectory);
+}
+
+#[test]
+fn the_lock_of_a_real_disk_names_its_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (RealDisk::open(folder.path()).unwrap(), RealDisk::open(folder.path()));
+    let other = other.unwrap();
+    let _lock = one.lock().unwrap();
+    assert_eq!(other.lock().map(drop).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(other.lock_holder(), Some(std::process::id()));
+}
+
+#[test]
+fn the_two_disks_agree_after_any_operations() {
+    for seed in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let real = told(&RealDisk::open(folder.path()).unwrap(), seed);
+        assert_eq!(told(&SimDisk::new(), seed), real, "seed {seed}");
+    }
+}
+
+/// Does random things to a disk and writes down all answers.
+fn told(disk: &dyn Disk, seed: u64) -> Vec<String> {
+    let chance = SeededEntropy::new(seed);
+    let mut told = Vec::new();
+    for folder in ["log", "big/00"] {
+        disk.create_folder(folder).unwrap();
+    }
+    for step in 0..300 {
+        let path = ["a", "log/a", "log/b", "big/00/a", "big/01/a", "log"];
+        let path = path[usize::try_from(chance.below(6)).unwrap()];
+        let offset = chance.below(20_000);
+        let bytes = vec![u8::try_from(step % 251).unwrap(); usize::try_from(offset / 3).unwrap()];
+        let file = disk.open(path);
+        let answer = match (chance.below(8), file) {
+            (0, _) => disk.remove(path).map(|()| 0),
+            (1, _) => disk.create(path).map(|_| 0),
+            (2, Ok(file)) => file.set_len(offset).map(|()| 0),
+            (3, Ok(file)) => file.allocate(offset).map(|()| 0),
+            (4, Ok(file)) => file.sync_data().map(|()| 0),
+            (5, Ok(file)) => file.bytes_len(),
+            (_, Ok(file)) => file.write_at(offset, &[&bytes, b"end"]).map(|()| 0),
+            (_, Err(error)) => Err(error),
+        };
+        told.push(format!("{step} {path} {:?}", answer.map_err(|error| error.kind())));
+    }
+    for folder in ["", "log", "big", "big/00", "big/01"] {
+        for name in disk.list(folder).unwrap() {
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let file = disk.open(&path).map(|file| all(&*file));
+            told.push(format!("{path}: {:?}", file.map_err(|error| error.kind())));
+        }
+    }
+    told
+}
+
+fn all(file: &dyn DiskFile) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(file.bytes_len().unwrap()).unwrap()];
+    file.read_at(0, &mut bytes).unwrap();
+    bytes
+}

@@ -1,0 +1,322 @@
+//! What the documents say is what the code says.
+
+use std::collections::BTreeSet;
+
+use crate::manifest;
+use crate::repository::{self, File, find};
+use crate::source;
+use crate::values;
+use crate::{expect_each, expect_none};
+
+/// Files whose string literals are the routes of the server.
+const ROUTE_FILES: &[&str] = &["server/src/router.rs", "server/src/dispatch.rs"];
+
+#[test]
+fn every_path_in_a_document_exists() {
+    expect_none(&check_paths(&repository::files()));
+}
+
+#[test]
+fn constants_in_the_format_document_are_those_in_the_code() {
+    expect_none(&check_constants(&repository::files()));
+}
+
+#[test]
+fn every_route_is_in_the_api_document() {
+    expect_none(&check_routes(&repository::files()));
+}
+
+#[test]
+fn every_dependency_has_its_line_in_the_architecture() {
+    expect_none(&check_dependencies(&repository::files()));
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    expect_none(&check_lints(&repository::files()));
+}
+
+#[test]
+fn the_changelog_has_its_headings() {
+    expect_none(&check_changelog(&repository::files()));
+}
+
+fn check_paths(files: &[File]) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    for file in files {
+        known.insert(file.path.as_str());
+        known.extend(file.path.match_indices('/').map(|(end, _)| &file.path[..end]));
+    }
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.is_markdown()) {
+        for (line, path) in paths_named(&file.text, &known) {
+            if !exists(path, file.folder(), &known) {
+                complaints.push(format!("{}:{line}: there is no {path}", file.path));
+            }
+        }
+    }
+    for file in files.iter().filter(|file| file.is_rust()) {
+        for (line, document) in documents_in_comments(&file.text) {
+            if !exists(document, file.folder(), &known) {
+                complaints.push(format!("{}:{line}: there is no {document}", file.path));
+            }
+        }
+    }
+    complaints
+}
+
+/// Markdown files that comments name, with their lines.
+fn documents_in_comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let comments = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
+    comments.flat_map(|(index, line)| {
+        let words = line.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
+        let words = words.map(|word| word.trim_end_matches('.'));
+        words.filter(|word| word.ends_with(".md")).map(move |word| (index + 1, word))
+    })
+}
+
+/// Code spans that look like a path of the repository, and targets of links, with their lines.
+fn paths_named<'a>(text: &'a str, known: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        let spans = line.split('`').skip(1).step_by(2).filter(|span| looks_like_path(span, known));
+        let links = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let links = links
+            .filter(|link| !link.contains("://") && !link.starts_with("mailto:"))
+            .map(|link| link.split('#').next().unwrap_or(""))
+            .filter(|link| !link.is_empty());
+        found.extend(spans.chain(links).map(|path| (index + 1, path.trim_end_matches('/'))));
+    }
+    found
+}
+
+fn looks_like_path(span: &str, known: &BTreeSet<&str>) -> bool {
+    let letters = span.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
+    let top = span.split_once('/').is_some_and(|(top, _)| known.contains(top));
+    let source = [".rs", ".md"].iter().any(|end| span.ends_with(end) && span.len() > end.len());
+    letters && !span.starts_with('/') && (top || source)
+}
+
+/// A path counts from the root, from the document's folder, or by its last components where its start is no top folder.
+fn exists(path: &str, folder: &str, known: &BTreeSet<&str>) -> bool {
+    let beside = format!("{folder}/{path}");
+    let end = format!("/{path}");
+    let from_the_top = path.split_once('/').is_some_and(|(top, _)| known.contains(top));
+    known.contains(path)
+        || known.contains(beside.as_str())
+        || (!from_the_top && known.iter().any(|known| known.ends_with(&end)))
+}
+
+fn check_constants(files: &[File]) -> Vec<String> {
+    const DOCUMENT: &str = "engine/FORMAT.md";
+    if !files.iter().any(|file| file.path.starts_with("engine/src/format/")) {
+        return Vec::new();
+    }
+    let Some(document) = find(files, DOCUMENT) else {
+        return vec![format!("{DOCUMENT} is missing")];
+    };
+    let engine = files.iter().filter(|file| file.is_rust() && file.path.starts_with("engine/src/"));
+    let constants = values::constants(engine);
+    let mut complaints = Vec::new();
+    let mut rows = 0;
+    for (line, name, value) in constant_rows(&document.text) {
+        rows += 1;
+        let place = format!("{DOCUMENT}:{line}: {name}");
+        let Some(written) = values::written(value) else {
+            complaints.push(format!("{place}: {value} is neither a number nor a string"));
+            continue;
+        };
+        match values::values_of(&constants, name).as_slice() {
+            [] => complaints.push(format!("{place} is not in the code")),
+            [Some(real)] if *real == written => {}
+            [Some(real)] => complaints.push(format!("{place} is {real:?} in the code")),
+            [None] => complaints.push(format!("{place} is no simple expression in the code")),
+            _ => complaints.push(format!("{place} has several values: say file::{name}")),
+        }
+    }
+    if rows == 0 {
+        complaints.push(format!("{DOCUMENT}: no rows under \"## Constants\""));
+    }
+    complaints
+}
+
+/// Line, name and value of each row of the table of constants.
+fn constant_rows(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
+    heading_lines(text, "## Constants").filter_map(|(line, row)| {
+        let mut cells = row.trim().strip_prefix('|')?.split('|');
+        let name = cells.next()?.trim().trim_matches('`');
+        let value = cells.next()?.trim();
+        let last = name.rsplit("::").next().unwrap_or("");
+        let shouts = last.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        (shouts && !last.is_empty()).then_some((line, name, value))
+    })
+}
+
+/// The lines under a heading, up to the next of the same rank or above, numbered as in the document.
+fn heading_lines<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = (usize, &'a str)> {
+    let rank = |line: &str| line.len() - line.trim_start_matches('#').len();
+    let own = rank(heading);
+    let mut inside = false;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        if line.trim_end() == heading {
+            inside = true;
+            return None;
+        }
+        if (1..=own).contains(&rank(line)) {
+            inside = false;
+        }
+        inside.then_some((index + 1, line))
+    })
+}
+
+fn check_routes(files: &[File]) -> Vec<String> {
+    const DOCUMENT: &str = "server/API.md";
+    let api = find(files, DOCUMENT).map_or("", |file| file.text.as_str()).replace("{*", "{");
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| ROUTE_FILES.contains(&file.path.as_str())) {
+        let code = source::without_tests(&source::code_with_strings(&file.text));
+        for literal in code.split('"').skip(1).step_by(2).filter(|literal| literal.starts_with('/'))
+        {
+            let route = literal.replace("{*", "{");
+            let ends = |at: usize| {
+                let after = api[at + route.len()..].chars().next().unwrap_or(' ');
+                !after.is_alphanumeric() && !matches!(after, '/' | '-' | '_' | '{')
+            };
+            let named = api.match_indices(&route).any(|(at, _)| ends(at));
+            if !named {
+                complaints.push(format!("{DOCUMENT}: {literal} of {} is missing", file.path));
+            }
+        }
+    }
+    complaints
+}
+
+fn check_dependencies(files: &[File]) -> Vec<String> {
+    const DOCUMENT: &str = "ARCHITECTURE.md";
+    let text = |path: &str| find(files, path).map_or("", |file| file.text.as_str());
+    let outside: Vec<&str> = manifest::dependencies(text("Cargo.toml"))
+        .iter()
+        .filter(|dependency| !dependency.rest.contains("path ="))
+        .map(|dependency| dependency.name)
+        .collect();
+    let explained: Vec<&str> = heading_lines(text(DOCUMENT), "## Dependencies")
+        .filter_map(|(_, line)| {
+            let name = line.trim().trim_start_matches(['|', '-', ' ']).strip_prefix('`')?;
+            name.split('`').next()
+        })
+        .collect();
+    let mut complaints = Vec::new();
+    for name in outside.iter().filter(|name| !explained.contains(name)) {
+        complaints.push(format!("{DOCUMENT}: Dependencies has no line for {name}"));
+    }
+    for name in explained.iter().filter(|name| !outside.contains(name)) {
+        complaints.push(format!("{DOCUMENT}: {name} is no dependency of the workspace"));
+    }
+    for (crate_name, manifest_text) in manifest::crates(files) {
+        for dependency in manifest::dependencies(manifest_text) {
+            let rest = dependency.rest;
+            if !rest.contains("workspace = true") && !rest.contains("path =") {
+                complaints.push(format!(
+                    "{crate_name}/Cargo.toml: {} must come from the workspace",
+                    dependency.name
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+fn check_lints(files: &[File]) -> Vec<String> {
+    manifest::crates(files)
+        .filter(|(_, text)| manifest::section(text, "lints") != ["workspace = true"])
+        .map(|(folder, _)| format!("{folder}/Cargo.toml: [lints] workspace = true is missing"))
+        .collect()
+}
+
+fn check_changelog(files: &[File]) -> Vec<String> {
+    let text = find(files, "CHANGELOG.md").map_or("", |file| file.text.as_str());
+    let under = |heading: &str| {
+        heading_lines(text, "## [Unreleased]").any(|(_, line)| line.trim_end() == heading)
+    };
+    ["### Format", "### API"]
+        .iter()
+        .filter(|heading| !under(heading))
+        .map(|heading| format!("CHANGELOG.md: no \"{heading}\" under \"## [Unreleased]\""))
+        .collect()
+}
+
+#[test]
+fn a_path_that_does_not_exist_is_found() {
+    let text = "`engine/src/name.rs`, `engine/src`, `format/scan.rs`, `engine/gone.rs`, `image/png`\n\
+                [here](engine/src/name.rs#x) [there](gone.md) [out](https://example.org/a.md)\n\
+                ```\n`engine/no.rs`\n```\n`lost.rs`";
+    let files = [
+        File::new("ARCHITECTURE.md", text),
+        File::new("engine/src/name.rs", ""),
+        File::new("engine/src/format/scan.rs", ""),
+    ];
+    expect_each(
+        &check_paths(&files),
+        &["no engine/gone.rs", "no gone.md", "6: there is no lost.rs"],
+    );
+}
+
+#[test]
+fn a_constant_that_differs_is_found() {
+    let code =
+        "pub const A: usize = 4 * K;\nconst K: usize = 1_024;\npub const B: &[u8; 2] = b\"ab\";";
+    let table = "# F\n## Constants\n| name | value |\n| --- | --- |\n| `A` | 4 KiB |\n| B | `\"ax\"` |\n\
+                 | K | 1,025 |\n| L | 1 |\n| A | four |\n## Next\n| A | 7 |\n";
+    let files = [File::new("engine/src/format/mod.rs", code), File::new("engine/FORMAT.md", table)];
+    let complaints = check_constants(&files);
+    expect_each(&complaints, &["6: B is", "7: K is", "8: L is not in the code", "9: A: four"]);
+    expect_each(&check_constants(&files[..1]), &["FORMAT.md is missing"]);
+    let empty = [files[0].clone(), File::new("engine/FORMAT.md", "# F")];
+    expect_each(&check_constants(&empty), &["no rows"]);
+}
+
+#[test]
+fn a_route_that_is_not_described_is_found() {
+    let code = "r.route(\"/api/list\", get(a)).route(\"/{bucket}/{*path}\", get(b)) // \"/no\"\n\
+                .route(\"/api\", get(c)).route(\"/api/list-objects\", get(d))";
+    let api = "`GET /api/list-objects`, `GET /{bucket}/{path}`";
+    let files = [File::new("server/src/router.rs", code), File::new("server/API.md", api)];
+    expect_each(&check_routes(&files), &["/api/list of", "/api of"]);
+}
+
+#[test]
+fn a_dependency_without_a_reason_is_found() {
+    let manifest = "[workspace.dependencies]\nours = { path = \"ours\" }\na = \"1\"\nb = \"2\"\n";
+    let files = [
+        File::new("Cargo.toml", manifest),
+        File::new("ARCHITECTURE.md", "## Dependencies\n| `a` | why |\n- `c`: why\n## Next\n- `b`"),
+        File::new("x/Cargo.toml", "[dependencies]\na.workspace = true\nb = \"2\"\n"),
+    ];
+    let expected = ["no line for b", "c is no dependency", "b must come from the workspace"];
+    expect_each(&check_dependencies(&files), &expected);
+}
+
+#[test]
+fn a_crate_without_lints_is_found() {
+    let files = [
+        File::new("a/Cargo.toml", "[lints]\nworkspace = true\n"),
+        File::new("b/Cargo.toml", "[package]\n"),
+    ];
+    expect_each(&check_lints(&files), &["b/Cargo.toml"]);
+}
+
+#[test]
+fn a_changelog_without_headings_is_found() {
+    let good = "# C\n## [Unreleased]\n### Format\n### API\n## [0.1.0]\n";
+    expect_none(&check_changelog(&[File::new("CHANGELOG.md", good)]));
+    let bad = "# C\n## [Unreleased]\n### API\n## [0.1.0]\n### Format\n";
+    expect_each(&check_changelog(&[File::new("CHANGELOG.md", bad)]), &["### Format"]);
+    expect_each(&check_changelog(&[]), &["### Format", "### API"]);
+}

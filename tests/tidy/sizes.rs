@@ -1,0 +1,58 @@
+//! How long a Rust file and its lines may be.
+//!
+//! `cargo fmt` keeps code to its own width; this bound is for comments. Tables in comments, lines that hold a string
+//! and links may be longer: breaking them would make them worse.
+
+use crate::repository::{self, File};
+use crate::{expect_each, expect_none};
+
+const FILE_LINES_MAX: usize = 600;
+const LINE_CHARS_MAX: usize = 120;
+
+#[test]
+fn files_and_lines_are_short_enough() {
+    expect_none(&check(&repository::files()));
+}
+
+fn check(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let lines = file.text.lines().count();
+        if lines > FILE_LINES_MAX {
+            complaints.push(format!(
+                "{}: {lines} lines, at most {FILE_LINES_MAX}: two subjects, two files",
+                file.path
+            ));
+        }
+        for (index, line) in file.text.lines().enumerate() {
+            let chars = line.chars().count();
+            if chars > LINE_CHARS_MAX && !may_be_long(line) {
+                complaints.push(format!(
+                    "{}:{}: {chars} characters, at most {LINE_CHARS_MAX}",
+                    file.path,
+                    index + 1
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+fn may_be_long(line: &str) -> bool {
+    let comment = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+    comment.starts_with('|') || line.contains('"') || line.contains("://")
+}
+
+#[test]
+fn long_files_and_long_lines_are_found() {
+    let long = "x".repeat(LINE_CHARS_MAX + 1);
+    let files = [
+        File::new("a.rs", &"x\n".repeat(FILE_LINES_MAX + 1)),
+        File::new(
+            "b.rs",
+            &format!("ok\n// {long}\n//! | {long} |\nf(\"{long}\");\n// https://{long}"),
+        ),
+        File::new("c.md", &long),
+    ];
+    expect_each(&check(&files), &["a.rs: 601 lines", "b.rs:2"]);
+}

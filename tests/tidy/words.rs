@@ -1,0 +1,288 @@
+//! Words: phrases that mix two meanings, names that say nothing, leftovers, and what belongs to one machine.
+//!
+//! What is looked for is put together from pieces, so that this file does not find itself.
+
+use crate::repository::{self, File};
+use crate::source;
+use crate::{expect_each, expect_none};
+
+/// Two words that must not follow one another, and what to say instead.
+const PHRASES: &[(&str, &str, &str)] = &[
+    ("token", "bucket", "allowance"),
+    ("leaky", "bucket", "allowance"),
+    ("rate", "token", "allowance"),
+    ("page", "token", "cursor"),
+    ("continuation", "token", "cursor"),
+    ("listing", "token", "cursor"),
+    ("path", "segment", "component"),
+    ("url", "segment", "component"),
+    ("segment", "file", "segment"),
+    ("compaction", "plan", "selection"),
+    ("segment", "plan", "selection"),
+    ("index", "record", "entry"),
+    ("garbage", "collection", "compaction"),
+    ("blazing", "fast", "a number with its command"),
+    ("blazingly", "fast", "a number with its command"),
+];
+
+/// Names for files and folders that say nothing about what is inside.
+const DRAWERS: &[&str] =
+    &["util", "utils", "common", "helper", "helpers", "manager", "base", "inner", "misc"];
+
+/// Where `unsafe` may stand: the memory maps, and the wrappers that the fuzzer's macro needs.
+const UNSAFE_PLACES: &[&str] = &["engine/src/disk/mmap.rs", "fuzz/targets/"];
+
+/// Words that a finished change does not leave behind, in two pieces.
+const LEFTOVER_WORDS: &[(&str, &str)] = &[("FIX", "ME"), ("X", "XX"), ("TO", "DO"), ("HA", "CK")];
+
+/// Macros that a finished change does not leave behind.
+const LEFTOVER_MACROS: &[&str] = &["todo", "unimplemented", "dbg"];
+
+/// Files that editors and merges leave behind.
+const LEFTOVER_EXTENSIONS: &[&str] = &["orig", "rej", "swp", "bak", "tmp"];
+
+/// Folders of one machine, without their slashes. A service's own folders, such as those under `/var`, are fine.
+const MACHINE_FOLDERS: &[&str] = &["work", "tmp", "root", "Users"];
+
+/// Where a lock file's packages come from.
+const PACKAGE_SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+#[test]
+fn phrases_keep_to_one_meaning() {
+    expect_none(&check_phrases(&repository::files()));
+}
+
+#[test]
+fn file_names_say_what_is_inside() {
+    expect_none(&check_file_names(&repository::files()));
+}
+
+#[test]
+fn nothing_is_left_over() {
+    expect_none(&check_leftovers(&repository::files()));
+}
+
+#[test]
+fn unsafe_stays_in_its_place() {
+    expect_none(&check_unsafe(&repository::files()));
+}
+
+#[test]
+fn nothing_belongs_to_one_machine() {
+    expect_none(&check_machine(&repository::files()));
+}
+
+fn check_phrases(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| !file.path.starts_with("LICENSE")) {
+        let lines: Vec<String> = file.text.lines().map(plain_words).collect();
+        for (index, line) in lines.iter().enumerate() {
+            // A phrase may be broken over two lines.
+            let next = lines.get(index + 1).and_then(|next| next.split(' ').next()).unwrap_or("");
+            let together = format!(" {line} {next} ");
+            for (first, second, instead) in PHRASES {
+                let plural = format!(" {first} {second}s ");
+                if together.contains(&format!(" {first} {second} ")) || together.contains(&plural) {
+                    complaints.push(format!(
+                        "{}:{}: \"{first} {second}\" has two meanings here: say {instead}",
+                        file.path,
+                        index + 1
+                    ));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// A line in lower case, its comment signs, spaces and underscores made one space between words.
+fn plain_words(line: &str) -> String {
+    let line = line.trim_start().trim_start_matches(['/', '!', '#', '*']).to_lowercase();
+    line.replace(['_', '-'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn check_file_names(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        for component in file.path.split('/') {
+            if DRAWERS.contains(&component.trim_end_matches(".rs")) {
+                complaints
+                    .push(format!("{}: {component} says nothing: name the subject", file.path));
+            }
+        }
+    }
+    complaints
+}
+
+fn check_leftovers(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files {
+        let extension = file.extension();
+        if LEFTOVER_EXTENSIONS.contains(&extension) || file.path.ends_with('~') {
+            complaints.push(format!("{}: left over from an editor or a merge", file.path));
+        }
+        for (index, line) in file.text.lines().enumerate() {
+            for (first, second) in LEFTOVER_WORDS {
+                if has_word(line, &format!("{first}{second}")) {
+                    complaints.push(format!("{}:{}: {first}{second}", file.path, index + 1));
+                }
+            }
+        }
+        if file.is_rust() {
+            complaints.extend(leftover_code(file));
+        }
+    }
+    complaints
+}
+
+fn leftover_code(file: &File) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let code = source::code(&file.text);
+    let tokens = source::tokens(&code);
+    for pair in tokens.windows(2) {
+        if LEFTOVER_MACROS.contains(&pair[0].text) && pair[1].text == "!" {
+            complaints.push(format!("{}:{}: {}!", file.path, pair[0].line, pair[0].text));
+        }
+    }
+    for four in tokens.windows(4) {
+        let texts: Vec<&str> = four.iter().map(|token| token.text).collect();
+        if texts == ["#", "[", "ignore", "]"] {
+            complaints.push(format!("{}:{}: #[ignore] without a reason", file.path, four[0].line));
+        }
+    }
+    for (index, line) in file.text.lines().enumerate() {
+        if is_commented_out(line) {
+            complaints.push(format!("{}:{}: commented-out code", file.path, index + 1));
+        }
+    }
+    complaints
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|found| found == word)
+}
+
+/// Whether a plain comment line reads like code. Sentences do not end in `;` after a call or an assignment.
+fn is_commented_out(line: &str) -> bool {
+    let Some(comment) = line.trim_start().strip_prefix("//") else { return false };
+    if comment.starts_with(['/', '!']) {
+        return false;
+    }
+    let comment = comment.trim();
+    let starts = ["let ", "use ", "pub ", "fn ", "mod ", "return ", "self.", "#["];
+    let statement = comment.ends_with(';')
+        && (comment.ends_with(");")
+            || comment.ends_with("?;")
+            || comment.contains(" = ")
+            || starts.iter().any(|start| comment.starts_with(start)));
+    let block = comment.ends_with('{')
+        && ["if ", "for ", "while ", "match ", "fn ", "pub ", "impl ", "} else"]
+            .iter()
+            .any(|start| comment.starts_with(start));
+    statement || block || matches!(comment, "}" | "};" | "});" | "})")
+}
+
+fn check_unsafe(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        if UNSAFE_PLACES.iter().any(|place| file.path.starts_with(place)) {
+            continue;
+        }
+        let code = source::code(&file.text);
+        let lines = source::tokens(&code).into_iter().filter(|token| token.text == "unsafe");
+        complaints.extend(lines.map(|token| {
+            format!("{}:{}: unsafe stands in {UNSAFE_PLACES:?} only", file.path, token.line)
+        }));
+    }
+    complaints
+}
+
+fn check_machine(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files {
+        for (index, line) in file.text.lines().enumerate() {
+            let place = format!("{}:{}", file.path, index + 1);
+            for folder in MACHINE_FOLDERS {
+                if has_path(line, &format!("/{folder}/")) {
+                    complaints.push(format!("{place}: /{folder}/ is a path of one machine"));
+                }
+            }
+            let source = line.trim().strip_prefix("source = \"").unwrap_or(PACKAGE_SOURCE);
+            if file.extension() == "lock" && source.trim_end_matches('"') != PACKAGE_SOURCE {
+                complaints.push(format!("{place}: a package from elsewhere"));
+            }
+            let settles = ["[source", "[registries", "[registry", "replace-with", "registry ="];
+            let line = line.trim_start();
+            if file.path.ends_with("config.toml")
+                && settles.iter().any(|start| line.starts_with(start))
+            {
+                complaints
+                    .push(format!("{place}: where packages come from is a machine's business"));
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether an absolute path starts with `start`: not in the middle of a longer path.
+fn has_path(line: &str, start: &str) -> bool {
+    line.match_indices(start).any(|(at, _)| {
+        let before = line[..at].chars().next_back().unwrap_or(' ');
+        !before.is_alphanumeric() && !matches!(before, '.' | '_' | '-' | '}' | '>' | '/' | '*')
+    })
+}
+
+#[test]
+fn a_phrase_with_two_meanings_is_found_also_across_lines() {
+    let first = format!("one\nA {} {}.", "Token", "bucket");
+    let second = format!("/// the path\n/// {} of\nfn f() {{}}", "segments");
+    let third = format!("let {}_{} = 1;", "page", "token");
+    let files = [
+        File::new("a.md", &first.replace('.', " here")),
+        File::new("b.rs", &second),
+        File::new("c.rs", &third),
+        File::new("d.md", "A token, a bucket, a path, a segment."),
+    ];
+    expect_each(&check_phrases(&files), &["a.md:2", "b.rs:1", "c.rs:1"]);
+}
+
+#[test]
+fn a_name_that_says_nothing_is_found() {
+    let files = [
+        File::new("engine/src/utils.rs", ""),
+        File::new("server/src/common/mod.rs", ""),
+        File::new("engine/src/utility_meter.rs", ""),
+    ];
+    expect_each(&check_file_names(&files), &["utils.rs", "common"]);
+}
+
+#[test]
+fn leftovers_are_found() {
+    let text = format!("// {}{}: later\ndbg!(x);\n#[ignore]\nfn f() {{}}\n", "FIX", "ME");
+    let text = text + "#[ignore = \"slow\"]\n// let x = f(y);\n// Order matters here;\n// if a {\n";
+    let files = [File::new("a.rs", &text), File::new("a.rs.orig", "")];
+    let expected = ["a.rs:1", "a.rs:2: dbg!", "a.rs:3: #[ignore]", "a.rs:6", "a.rs:8", "a.rs.orig"];
+    expect_each(&check_leftovers(&files), &expected);
+}
+
+#[test]
+fn unsafe_out_of_its_place_is_found() {
+    let text = "// unsafe\nfn f() { unsafe { g() } }";
+    let files = [
+        File::new("engine/src/disk/mmap.rs", text),
+        File::new("engine/src/disk/real.rs", text),
+        File::new("fuzz/targets/record.rs", text),
+    ];
+    expect_each(&check_unsafe(&files), &["real.rs:2"]);
+}
+
+#[test]
+fn what_belongs_to_one_machine_is_found() {
+    let path = format!("see /{}/x and photos/work/y", "tmp");
+    let files = [
+        File::new("a.md", &path),
+        File::new("Cargo.lock", "source = \"registry+https://example.org/index\""),
+        File::new(".cargo/config.toml", "[source.crates-io]"),
+    ];
+    expect_each(&check_machine(&files), &["a.md:1", "Cargo.lock:1", "config.toml:1"]);
+}
