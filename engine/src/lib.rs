@@ -1,5 +1,52 @@
-//! Objects on a disk: buckets of named bodies, kept in append-only segments and found through an index that can always be
-//! rebuilt from them.
+//! Objects on a disk: buckets of named bodies, kept in append-only segments and found through an index that can always
+//! be rebuilt from them.
+//!
+//! ```
+//! use engine::{Batch, BucketName, Create, ObjectKey, ObjectName, OpenOptions, Precondition, PutOptions, Store};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let (store, report) = Store::open_folder(folder.path(), OpenOptions::new(Create::IfMissing))?;
+//! println!("{report}");
+//!
+//! // A body comes in piece by piece; small ones stay in memory, large ones go to a file of their own.
+//! let mut upload = store.upload();
+//! upload.push(b"meow")?;
+//! let staged = upload.finish()?;
+//!
+//! // A batch is done whole or not at all. When `commit` returns, it is durable.
+//! let name = ObjectName::new(BucketName::parse("pets")?, ObjectKey::parse("cats/tom.txt")?);
+//! let options = PutOptions { content_type: "text/plain".to_owned(), ..PutOptions::default() };
+//! let batch = Batch::new()
+//!     .put(name.clone(), staged, options)
+//!     .require(Precondition::KeyAbsent(name.clone()));
+//! store.commit(batch)?;
+//!
+//! let object = store.get(&name)?.ok_or("it was just put")?;
+//! let body = store.body(&object)?;
+//! assert_eq!(body.read(1..4)?, "eow");
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layers
+//!
+//! A file names what lies below it, never a neighbour and never what lies above; the tidy tests hold the table.
+//!
+//! ```text
+//! store                                the facade
+//! recovery   stats                     whole-store work
+//! commit     replay                    in by the front, in again
+//! upload                               a body on its way in
+//! segment    index                     files, with meaning
+//! error                                what can go wrong
+//! format  |  disk                      bytes without a disk | a disk without meaning
+//! name                                 words
+//! limits  clock  entropy               bounds, time, chance
+//! ```
+//!
+//! Begin with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
 #![warn(missing_docs)]
 
 pub mod clock;
@@ -23,7 +70,7 @@ pub use self::commit::{Batch, Committed, Etag, Health, Precondition, Progress, P
 pub use self::disk::RealDisk;
 pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
-pub use self::format::{BucketUsage, SegmentId};
+pub use self::format::{BucketUsage, Malformed, SegmentId};
 pub use self::index::{FolderCursor, FolderPage, KeyPage, Object};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};

@@ -15,8 +15,8 @@ pub struct BucketName(Arc<str>);
 
 /// The key of an object in its bucket: 1 to 1,024 bytes of UTF-8 in components split by `/`.
 ///
-/// No component is empty, `.` or `..`; none holds a control character or a backslash. A key that ends in `/` is a folder
-/// marker: an object that makes a folder exist while nothing lies in it.
+/// No component is empty, `.` or `..`; none holds a control character or a backslash. A key that ends in `/` is a
+/// folder marker: an object that makes a folder exist while nothing lies in it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey(Arc<str>);
 

@@ -1,15 +1,15 @@
 //! Opening after anything, in numbered steps.
 //!
 //! 1. Read the STORE file, or make it in an empty folder.
-//! 2. Open the index; one that is missing, unusable or ahead of the log is made anew and filled from the start of the log.
+//! 2. Open the index; one that is missing, unusable or ahead of the log is made anew, and filled from the whole log.
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
 //! 4. Replay the log from where the index stands, segment by segment.
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group. Appending goes to a new segment.
-//! 7. Remove orphans: spares, empty segments, and big segments that no record names.
+//! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names.
 //!
-//! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and one
-//! overlay. Never here: repairing damage.
+//! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and
+//! one overlay. Never here: repairing damage.
 
 mod report;
 mod tail;
@@ -51,6 +51,8 @@ pub(crate) struct Recovered {
     pub(crate) index: Index,
     pub(crate) position: LogPosition,
     pub(crate) report: RecoveryReport,
+    /// Whether the index is too large to have been verified: it is to be audited while the store is in use.
+    pub(crate) index_wants_audit: bool,
 }
 
 /// Opens the folder, whatever state it is in. The caller holds its lock.
@@ -80,7 +82,9 @@ pub(crate) fn recover(
         index.freeze();
         checkpoint(&index, &segments)?;
     }
-    Ok(Recovered { segments, index, position, report })
+    let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
+    let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
+    Ok(Recovered { segments, index, position, report, index_wants_audit })
 }
 
 /// Writes what was frozen to the index on disk, with what recovery needs to find orphans.
@@ -310,7 +314,9 @@ fn remove_orphans(
         let names = segments.disk().list(&format!("{BIG_FOLDER}/{folder}")).map_err(io)?;
         for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
             segments.skip_ids_through(id.get());
-            if id.get() >= floor && view.segment_usage(id)?.is_none() {
+            // Where records are lost, what no record names may be what a lost record named.
+            let is_orphan = report.damage.is_empty() && view.segment_usage(id)?.is_none();
+            if id.get() >= floor && is_orphan {
                 segments.retire(id, SegmentClass::Big);
                 report.orphans_removed += 1;
             }

@@ -7,8 +7,8 @@
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::format::{Entry, Location, Record, SegmentId, What};
-use crate::index::{Fact, Index, View, entry_content};
+use crate::format::{Entry, EntryContent, Location, Record, SegmentId, What};
+use crate::index::{Fact, Index, View};
 use crate::limits;
 use crate::segment::{LogPosition, SegmentSet};
 
@@ -45,7 +45,7 @@ impl<'a> Replay<'a> {
                 if let crate::format::Content::Big { segment, .. } = content {
                     self.segments.skip_ids_through(segment.get());
                 }
-                let content = entry_content(&content);
+                let content = EntryContent::of(&content);
                 self.view.put(&name, Entry { lsn, record: place, meta, content })?
             }
             What::Delete { name, .. } => self.view.delete(&name, place)?,

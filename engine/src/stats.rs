@@ -32,6 +32,8 @@ pub struct StoreStats {
     pub upload_memory_bytes: u64,
     /// Segments that are memory-mapped.
     pub mapped_segments: usize,
+    /// Whether the index was found to be damaged. Opening the store again makes a new one; no object is lost.
+    pub index_is_condemned: bool,
 }
 
 /// What the segments of a class hold.

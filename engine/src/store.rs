@@ -19,9 +19,9 @@ use crate::commit::{
     Batch, Committed, Committer, Etag, Health, HealthState, Progress, Queue, Rollover,
 };
 use crate::disk::Lock;
-use crate::error::{Error, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
-use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object};
+use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::recovery;
@@ -51,12 +51,12 @@ struct Parts {
 impl Store {
     /// The object with this name. Reads the index only: about a microsecond when it is in memory.
     pub fn get(&self, name: &ObjectName) -> Result<Option<Object>> {
-        let entry = self.0.index.view().entry(name)?;
+        let entry = self.look(|view| view.entry(name))?;
         Ok(entry.map(|entry| Object { name: name.clone(), entry }))
     }
 
-    /// Opens the body of an object. Waits for the disk. An object that was overwritten or deleted since it was looked up may
-    /// be gone, which shows as [`Error::Corrupt`]; look it up again before believing it.
+    /// Opens the body of an object. Waits for the disk. [`Conflict::KeyChanged`] when the object was overwritten or
+    /// deleted since it was looked up and its bytes are gone: look it up again.
     pub fn body(&self, object: &Object) -> Result<Body> {
         self.open_body(object, Patience::Wait)?.ok_or(Error::Closed)
     }
@@ -71,11 +71,23 @@ impl Store {
             EntryContent::Inline { .. } => (object.entry.record.segment, SegmentClass::Log),
             EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
         };
-        let opened = self.0.segments.open(id, class, patience);
-        let Some(segment) = opened.map_err(|error| error.about(&object.name))? else {
-            return Ok(None);
+        let opened = match self.0.segments.open(id, class, patience) {
+            Ok(Some(segment)) => Body::open(segment, &object.name, &object.entry, patience),
+            Ok(None) => return Ok(None),
+            Err(error) => Err(error.about(&object.name)),
         };
-        Body::open(segment, &object.name, &object.entry, patience)
+        match opened {
+            // What is missing may have been given back because the object is no longer the one that was looked up.
+            Err(Error::Corrupt(_)) if !self.is_current(object)? => {
+                Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
+            }
+            other => other,
+        }
+    }
+
+    fn is_current(&self, object: &Object) -> Result<bool> {
+        let entry = self.look(|view| view.entry(&object.name))?;
+        Ok(entry.is_some_and(|entry| entry.lsn == object.entry.lsn))
     }
 
     /// Begins a body on its way in.
@@ -99,8 +111,8 @@ impl Store {
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
 
-    /// Hands a batch to the committer and returns. `answer` is called once, on the committer's thread, when the batch is
-    /// durable, or refused; on this thread when it cannot even wait.
+    /// Hands a batch to the committer and returns. `answer` is called once, on the committer's thread, when the batch
+    /// is durable, or refused; on this thread when it cannot even wait.
     pub fn submit(&self, batch: Batch, answer: impl FnOnce(Result<Committed>) + Send + 'static) {
         let checked = self.0.health.require_writable().and(batch.check(self.0.batch_bytes_max));
         match checked {
@@ -111,7 +123,7 @@ impl Store {
 
     /// The value of a fact.
     pub fn fact(&self, name: &FactName) -> Result<Option<Bytes>> {
-        Ok(self.0.index.view().fact(name)?.map(|fact| fact.value.clone()))
+        Ok(self.look(|view| view.fact(name))?.map(|fact| fact.value.clone()))
     }
 
     /// Facts whose names begin with `prefix`, in byte order of names, after a name.
@@ -121,7 +133,8 @@ impl Store {
         after: Option<&FactName>,
         limit: usize,
     ) -> Result<Vec<(FactName, Bytes)>> {
-        let facts = self.0.index.view().facts(prefix, after, limit.min(limits::LIST_PAGE_MAX))?;
+        let limit = limit.min(limits::LIST_PAGE_MAX);
+        let facts = self.look(|view| view.facts(prefix, after, limit))?;
         Ok(facts.into_iter().map(|(name, fact)| (name, fact.value.clone())).collect())
     }
 
@@ -133,7 +146,7 @@ impl Store {
         after: Option<&FolderCursor>,
         limit: usize,
     ) -> Result<FolderPage> {
-        index::list_folder(&self.0.index.view(), bucket, folder, after, limit)
+        self.look(|view| index::list_folder(view, bucket, folder, after, limit))
     }
 
     /// Objects whose keys begin with `prefix`, in plain byte order of whole keys, after a key. At most
@@ -145,12 +158,12 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<KeyPage> {
-        index::list_keys(&self.0.index.view(), bucket, prefix, after, limit)
+        self.look(|view| index::list_keys(view, bucket, prefix, after, limit))
     }
 
     /// Objects and bytes of a bucket, exactly.
     pub fn bucket_usage(&self, bucket: &BucketName) -> Result<BucketUsage> {
-        self.0.index.view().bucket_usage(bucket)
+        self.look(|view| view.bucket_usage(bucket))
     }
 
     /// Counts for people and gauges.
@@ -159,7 +172,17 @@ impl Store {
             queued_batches: self.0.queue.len(),
             upload_memory_bytes: self.0.upload_memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
-            ..StoreStats::of(&self.0.index.view())?
+            index_is_condemned: self.0.index.is_condemned(),
+            ..self.look(StoreStats::of)?
+        })
+    }
+
+    /// Reads the index. Damage in it shows here: the next opening will not use it.
+    fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        read(&self.0.index.view()).inspect_err(|error| {
+            if Index::is_damage(error) {
+                self.0.index.condemn(self.0.segments.disk());
+            }
         })
     }
 

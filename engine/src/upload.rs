@@ -1,7 +1,7 @@
 //! A body on its way in: in memory under one budget for all, else streamed to a big segment of its own.
 //!
-//! Promises: checksums and hash are taken while the bytes arrive; memory is bounded by the budget and one block for each
-//! upload; what is dropped without a commit leaves nothing behind.
+//! Promises: checksums and hash are taken while the bytes arrive; memory is bounded by the budget and one block for
+//! each upload; what is dropped without a commit leaves nothing behind.
 //! Never here: names, multipart, what the bytes mean.
 
 use std::sync::Arc;

@@ -81,7 +81,8 @@ impl Batch {
         self
     }
 
-    /// Deletes an object. One that is not there is not an error; require [`Precondition::KeyPresent`] where it should be.
+    /// Deletes an object. One that is not there is not an error; require [`Precondition::KeyPresent`] where it should
+    /// be.
     pub fn delete(mut self, name: ObjectName) -> Self {
         self.operations.push(Operation::Delete { name });
         self

@@ -1,8 +1,8 @@
 //! The committer: the one thread that appends to the log and changes the index.
 //!
-//! [`Committer::step`] takes what waits, and for one group: decides preconditions, builds the records, appends, syncs once,
-//! publishes, answers. When a write or a sync fails every waiter hears it, nothing is published, and the store takes no
-//! more writes.
+//! [`Committer::step`] takes what waits, and for one group: decides preconditions, builds the records, appends, syncs
+//! once, publishes, answers. When a write or a sync fails every waiter hears it, nothing is published, and the store
+//! takes no more writes.
 //! Never here: threads, timers.
 
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::rollover::Rollover;
 use crate::clock::Clock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{
-    Checksum, Content, Entry, GROUP_OVERHEAD_BYTES, GroupBuilder, Location, ObjectFlags,
-    ObjectMeta, Placed, SegmentClass, SegmentId, What,
+    Checksum, Content, Entry, EntryContent, GROUP_OVERHEAD_BYTES, GroupBuilder, Location,
+    ObjectFlags, ObjectMeta, Placed, SegmentClass, SegmentId, What,
 };
-use crate::index::{Fact, Index, Object, Replaced, View, entry_content};
+use crate::index::{Fact, Index, Object, Replaced, View};
 use crate::limits;
 use crate::name::ObjectName;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
@@ -85,7 +85,8 @@ impl Committer {
         Self { desk, log }
     }
 
-    /// Commits what waits, waiting at most this long for something to come. With nothing to commit, vouches for what was.
+    /// Commits what waits, waiting at most this long for something to come. With nothing to commit, vouches for what
+    /// was.
     pub(crate) fn step(&mut self, patience: Duration) -> Progress {
         let bytes_max = limits::GROUP_BYTES_MAX.min(self.batch_bytes_max());
         match self.desk.queue.take(bytes_max, patience) {
@@ -103,7 +104,7 @@ impl Committer {
 
     /// The most bytes that one batch may take.
     pub(crate) fn batch_bytes_max(&self) -> u64 {
-        limits::BATCH_BYTES_MAX.min(self.desk.segment_bytes / 4)
+        limits::BATCH_BYTES_MAX.min(self.desk.segment_bytes / 2)
     }
 
     /// Whether so much has changed, or for so long, that a checkpoint is due.
@@ -133,8 +134,8 @@ impl Committer {
         }
     }
 
-    /// Writes an empty group that says that the last group is durable: without it, damage to the last acknowledged group
-    /// would look like a torn tail.
+    /// Writes an empty group that says that the last group is durable: without it, damage to the last acknowledged
+    /// group would look like a torn tail.
     pub(crate) fn vouch(&mut self) {
         let due = self.log.vouched_lsn < self.log.position.lsn && self.log.active.is_some();
         if due && self.desk.health.require_writable().is_ok() {
@@ -158,6 +159,9 @@ impl Committer {
                 }
             }
             Err(error) => {
+                if Index::is_damage(&error) {
+                    self.desk.index.condemn(self.desk.segments.disk());
+                }
                 for answer in answers {
                     answer(Err(error.clone()));
                 }
@@ -296,8 +300,8 @@ fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
     Ok(())
 }
 
-/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this batch
-/// alone.
+/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this
+/// batch alone.
 fn add(
     builder: &mut GroupBuilder,
     view: &mut View,
@@ -366,7 +370,7 @@ fn add(
         let mut replaced = Replaced::default();
         match what {
             What::Put { name, meta, content } => {
-                let entry = Entry { lsn, record, meta, content: entry_content(&content) };
+                let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
                 replaced = view.put(&name, entry)?;
                 if let Some(entry) = view.entry(&name)? {
                     decided.committed.objects.push(Object { name, entry });

@@ -1,8 +1,8 @@
 //! The way in by the front: batches, one queue, one committer.
 //!
-//! A batch is answered once it is durable, or refused. The committer takes what waits, decides each batch's preconditions
-//! against everything before it, writes one group, syncs once, publishes, and only then answers. There is no timer: while
-//! one sync runs, the next group gathers.
+//! A batch is answered once it is durable, or refused. The committer takes what waits, decides each batch's
+//! preconditions against everything before it, writes one group, syncs once, publishes, and only then answers. There is
+//! no timer: while one sync runs, the next group gathers.
 
 mod batch;
 mod committer;

@@ -63,8 +63,8 @@ impl Queue {
         }
     }
 
-    /// Takes what makes one group: at least one batch, at most [`limits::GROUP_RECORDS_MAX`] records or `bytes_max` bytes
-    /// unless a single batch is larger. Waits at most this long for the first.
+    /// Takes what makes one group: at least one batch, at most [`limits::GROUP_RECORDS_MAX`] records or `bytes_max`
+    /// bytes unless a single batch is larger. Waits at most this long for the first.
     pub(crate) fn take(&self, bytes_max: u64, patience: Duration) -> Taken {
         let state = self.lock();
         let (mut state, _) = self

@@ -22,7 +22,7 @@ use super::malformed::Malformed;
 use super::segment_header::SEGMENT_HEADER_BYTES;
 use crate::limits;
 
-/// The magic number of a big segment's trailer before its salt is applied.
+/// The magic number of a big segment's trailer before its salt is applied: `TRUGBIG` and a zero, as it lies on disk.
 pub const BIG_MAGIC: u64 = 0x0047_4942_4755_5254;
 /// Size of the trailer.
 pub const BIG_TRAILER_BYTES: usize = 64;

@@ -13,7 +13,7 @@
 //! Promises: changes with the batch that changes the bucket. Never here: quotas.
 
 use super::bytes::{Put, Take};
-use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::entry::{ENTRY_CHECK_BYTES, Entry, open, seal};
 use super::malformed::Malformed;
 
 /// Size of the value.
@@ -35,6 +35,28 @@ pub struct BucketUsage {
 }
 
 impl BucketUsage {
+    /// Counts an object in.
+    pub fn add(&mut self, object: &Entry) {
+        let (objects, bytes) = self.counters(object);
+        *objects = objects.saturating_add(1);
+        *bytes = bytes.saturating_add(object.body_bytes());
+    }
+
+    /// Counts an object out.
+    pub fn subtract(&mut self, object: &Entry) {
+        let (objects, bytes) = self.counters(object);
+        *objects = objects.saturating_sub(1);
+        *bytes = bytes.saturating_sub(object.body_bytes());
+    }
+
+    fn counters(&mut self, object: &Entry) -> (&mut u64, &mut u64) {
+        if object.meta.flags.derived {
+            (&mut self.derived_objects, &mut self.derived_bytes)
+        } else {
+            (&mut self.objects, &mut self.bytes)
+        }
+    }
+
     /// The value as the index keeps it.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(BUCKET_USAGE_BYTES);

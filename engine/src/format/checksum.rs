@@ -9,9 +9,9 @@
 //! | 8      | 8    | segment | the segment's id                          |
 //! | 16     | 8    | offset  | of the first covered byte, in the segment |
 //!
-//! So bytes that were written to, or are read from, the wrong place do not match: the masks of two places are equal once
-//! in 2^32, and never when the places differ within 32 neighbouring bits only. Binding twice is not binding at all, so
-//! who knows `of(body)` early (an upload) lets the committer bind it late, with one XOR.
+//! So bytes that were written to, or are read from, the wrong place do not match: two places have the same mask with a
+//! chance of 1 in 2^32, and never when they differ within 32 neighbouring bits only. Binding twice is not binding at
+//! all, so who knows `of(body)` early (an upload) lets the committer bind it late, with one XOR.
 //!
 //! Promises: [`compare`] is the only comparison of checksums in the engine. Never here: what to do when it fails.
 

@@ -31,7 +31,7 @@ use super::malformed::Malformed;
 use super::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record};
 use super::segment_header::SEGMENT_HEADER_BYTES;
 
-/// The magic number of a footer's trailer before its segment's salt is applied.
+/// The magic number of a footer's trailer before its segment's salt is applied: `TRUGFOOT`, as it lies on disk.
 pub const FOOTER_MAGIC: u64 = 0x544F_4F46_4755_5254;
 /// Size of the trailer.
 pub const FOOTER_TRAILER_BYTES: usize = 64;

@@ -31,8 +31,8 @@ use super::checksum::{CheckClass, Checksum, Place};
 use super::malformed::Malformed;
 use super::record::HEAD_COMMON_BYTES;
 
-/// The magic number of a group before its segment's salt is applied.
-pub const GROUP_MAGIC: u64 = 0x5052_4755_4F52_4754;
+/// The magic number of a group before its segment's salt is applied: `TRUGGRP` and a zero, as it lies on disk.
+pub const GROUP_MAGIC: u64 = 0x0050_5247_4755_5254;
 /// Size of a group header.
 pub const GROUP_HEADER_BYTES: usize = 52;
 /// Size of a frame header.
@@ -44,7 +44,6 @@ pub const GROUP_OVERHEAD_BYTES: usize = GROUP_HEADER_BYTES + GROUP_TRAILER_BYTES
 
 const CHECKED_BYTES: usize = GROUP_HEADER_BYTES - 4;
 
-const _: () = assert!(GROUP_MAGIC.to_le_bytes()[0] == b'T' && GROUP_MAGIC.to_le_bytes()[7] == b'P');
 const _: () = assert!(GROUP_OVERHEAD_BYTES == 56);
 
 /// What a group says about itself before its records.

@@ -19,6 +19,9 @@ use super::group::{
 use super::malformed::Malformed;
 use super::record::Record;
 
+/// From the last frame of a group to the first of the next.
+const BETWEEN_FRAMES_BYTES: usize = GROUP_TRAILER_BYTES + GROUP_HEADER_BYTES;
+
 /// A record as it was found in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scanned<'a> {
@@ -155,10 +158,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The records with intact heads in a group that is no longer whole, for naming what is lost; never for replay.
+/// The records with intact heads in a group that is no longer whole: what is left of it, and what was lost.
 ///
-/// `bytes` begin where the group began, at `place`, and end where it ended as far as that is known. A record behind a
-/// broken head is found again if the frame's header is intact, at the next frame.
+/// Only for a group that something durable vouches for; of a torn tail nothing ever happened. `bytes` begin where the
+/// group began, at `place`, and end before the next good group header, so there may be more broken groups in them. A
+/// record behind a broken head is found again if the frame's header is intact, at the next frame.
 pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
     let mut walk = Walk {
         rest: Take::new(bytes),
@@ -166,25 +170,28 @@ pub fn salvage(bytes: &[u8], place: Place) -> Vec<Scanned<'_>> {
         running: RunningChecksum::new(),
         records: Vec::new(),
     };
-    let mut frame = None;
-    let mut frame_end = 0;
-    if walk.skip(GROUP_HEADER_BYTES).is_err() {
-        return Vec::new();
-    }
-    loop {
+    let mut frame = 0;
+    let mut skip = GROUP_HEADER_BYTES;
+    let mut may_be_the_end = true;
+    while walk.skip(skip).is_ok() {
+        let start = walk.place.offset;
         if let Ok(header) = FrameHeader::decode(walk.rest.clone().rest(), walk.place) {
-            frame = Some(frame.map_or(0, |frame: u32| frame.saturating_add(1)));
-            frame_end = walk.place.offset.saturating_add(u64::from(header.frame_bytes));
             if walk.skip(FRAME_HEADER_BYTES).is_err() {
                 break;
             }
-        } else if walk.record(frame.unwrap_or(0)).is_err() {
-            // The end of the bytes, or a broken head: on to the next frame, if its place is known.
-            let ahead = frame_end.checked_sub(walk.place.offset).filter(|ahead| *ahead > 0);
-            let Some(ahead) = ahead.and_then(|ahead| usize::try_from(ahead).ok()) else { break };
-            if walk.skip(ahead).is_err() {
-                break;
-            }
+            while walk.record(frame).is_ok() {}
+            frame = frame.saturating_add(1);
+            // Over what is left of the frame behind a broken head, to the next frame.
+            let end = start.saturating_add(u64::from(header.frame_bytes));
+            let left = end.saturating_sub(walk.place.offset);
+            skip = usize::try_from(left).unwrap_or(usize::MAX);
+            may_be_the_end = true;
+        } else if may_be_the_end {
+            // No frame: perhaps the end of the group, with the next group behind it.
+            skip = BETWEEN_FRAMES_BYTES;
+            may_be_the_end = false;
+        } else {
+            break;
         }
     }
     walk.records
@@ -350,6 +357,21 @@ mod tests {
         assert_eq!(broken_at(bytes.len() - 1), [11, 12, 13], "the trailer");
         assert_eq!(lsns(&bytes[..start(2)]), [11, 12], "the rest is missing");
         assert_eq!(lsns(&bytes[..30]), [0; 0]);
+    }
+
+    #[test]
+    fn salvage_goes_on_into_the_next_group() {
+        let first = group(4_096);
+        let mut bytes = first.pieces.concat();
+        let mut second = GroupBuilder::new(context(), 4_096 + first.bytes, 3, 14, 13, Checksum(0));
+        second.frame(&[fact_gone("another")]);
+        bytes.extend_from_slice(&second.finish().pieces.concat());
+        let boundary = usize::try_from(first.bytes).unwrap();
+        bytes[boundary - 1] ^= 1;
+        bytes[boundary] ^= 1;
+        let lsns: Vec<_> =
+            salvage(&bytes, place(4_096)).iter().map(|s| (s.record.lsn, s.frame)).collect();
+        assert_eq!(lsns, [(11, 0), (12, 0), (13, 1), (14, 2)]);
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! The checkpoint: drains the changes in memory into redb, in one durable transaction.
 //!
-//! Steps: freeze the active overlay; write it, sorted, with the position it stands for; publish the new tables without the
-//! frozen overlay. A crash before the commit leaves the older checkpoint and the log; after it, the newer one. Quick repair
-//! is on, so that opening after a crash does not walk the file.
+//! Steps: freeze the active overlay; write it, sorted, with the position it stands for; publish the new tables without
+//! the frozen overlay. A crash before the commit leaves the older checkpoint and the log; after it, the newer one.
+//! Quick repair is on, so that opening after a crash does not walk the file.
 //! Never here: when a checkpoint is due.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
 
 use super::Index;
+use super::audit::Condemned;
 use super::overlay::Overlay;
 use super::tables::{
     BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, damaged, unusable,
@@ -23,8 +24,9 @@ use crate::format::{AppliedPosition, FactEntry, Malformed};
 impl Index {
     /// Opens the index of the store with this id.
     ///
-    /// Everything in a file up to `verify_bytes_max` long is checked page by page; redb itself checks nothing when it reads.
-    /// An error means that the index is to be removed and made anew, unless it is [`Error::Io`] from the disk itself.
+    /// Everything in a file up to `verify_bytes_max` long is checked page by page; redb itself checks nothing when it
+    /// reads. An error means that the index is to be removed and made anew, unless it is [`Error::Io`] from the disk
+    /// itself.
     pub(crate) fn open(
         disk: &dyn Disk,
         store: uuid::Uuid,
@@ -41,7 +43,13 @@ impl Index {
             let checkpointed = Arc::new(tables.read()?);
             checkpointed.position()?;
             let view = View { active: Overlay::default(), frozen: None, checkpointed };
-            Ok(Self { tables, published: RwLock::new(Arc::new(view)), publishing: Mutex::new(()) })
+            Ok(Self {
+                tables,
+                published: RwLock::new(Arc::new(view)),
+                publishing: Mutex::new(()),
+                draining: Mutex::new(()),
+                condemned: Condemned::default(),
+            })
         }))
         .unwrap_or_else(|_| Err(damaged(Malformed::Order)))
     }
@@ -79,6 +87,7 @@ impl Index {
         &self,
         finish: impl FnOnce(AppliedPosition) -> AppliedPosition,
     ) -> Result<()> {
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view();
         let Some(frozen) = &view.frozen else {
             return Ok(());

@@ -1,12 +1,12 @@
 //! Listing: pages of a folder, folders first, and pages of whole keys in plain byte order.
 //!
-//! Index keys keep a folder's subfolders, by name, before its files. A page of a folder reads one entry of each subfolder
-//! and then seeks past it. Plain byte order needs more care, because there a folder `a` sorts as `a/`: after a file or a
-//! folder `a-b`, before a file `a0`. So a walk holds back each folder whose name is the beginning of what follows, until
-//! the names that sort before its slash are done.
+//! Index keys keep a folder's subfolders, by name, before its files. A page of a folder reads one entry of each
+//! subfolder and then seeks past it. Plain byte order needs more care, because there a folder `a` sorts as `a/`: after
+//! a file or a folder `a-b`, before a file `a0`. So a walk holds back each folder whose name is the beginning of what
+//! follows, until the names that sort before its slash are done.
 //!
-//! Promises: both cost O(page), whatever the bucket holds, plus deletions not yet in redb; both resume from a cursor and
-//! never skip or repeat what was there throughout.
+//! Promises: both cost O(page), whatever the bucket holds, plus deletions not yet in redb; both resume from a cursor
+//! and never skip or repeat what was there throughout.
 //! Never here: search, delimiters.
 
 use std::ops::Bound;
@@ -223,7 +223,8 @@ impl<'a> PlainWalk<'a> {
             .max(self.prefix.strip_prefix(path).unwrap_or(""));
         let component = resume.split('/').next().unwrap_or("").to_owned();
         let mut held = Vec::new();
-        // A folder whose name begins the component we resume at comes later than it when its slash sorts after what follows.
+        // A folder whose name begins the component we resume at comes later than it when its slash sorts after what
+        // follows.
         for end in 1..component.len() {
             let Some((short, rest)) = component.split_at_checked(end) else { continue };
             if rest.as_bytes().first().is_some_and(|&byte| byte < b'/')

@@ -1,7 +1,7 @@
 //! Entries of a view in key order: overlays over redb, merged.
 //!
-//! Promises: each key once, the newest layer's word on it; what is deleted does not appear. Work is proportional to what is
-//! read, plus the deletions that lie between.
+//! Promises: each key once, the newest layer's word on it; what is deleted does not appear. Work is proportional to
+//! what is read, plus the deletions that lie between.
 
 use std::iter::Peekable;
 use std::ops::Bound;

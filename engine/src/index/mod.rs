@@ -1,13 +1,14 @@
 //! The index: what the log says, ready to be looked up.
 //!
-//! Two layers make one view. At the bottom lies redb, a checkpoint of the log up to some position; over it lie the changes
-//! since, in memory: the active overlay, which the committer publishes after each group, and at times a frozen one, which
-//! a checkpoint is draining. Acknowledgements never wait for redb.
+//! Two layers make one view. At the bottom lies redb, a checkpoint of the log up to some position; over it lie the
+//! changes since, in memory: the active overlay, which the committer publishes after each group, and at times a frozen
+//! one, which a checkpoint is draining. Acknowledgements never wait for redb.
 //!
-//! Promises: a [`View`] is one moment: it never changes under its reader, and shows each batch whole or not at all. Losing
-//! the index costs time only: it is rebuilt from the segments.
+//! Promises: a [`View`] is one moment: it never changes under its reader, and shows each batch whole or not at all.
+//! Losing the index costs time only: it is rebuilt from the segments.
 //! Never here: what a segment holds.
 
+mod audit;
 mod checkpoint;
 mod listing;
 mod merge;
@@ -17,12 +18,13 @@ mod view;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use self::audit::Condemned;
 pub use self::listing::{FolderCursor, FolderPage, KeyPage, Object};
 pub(crate) use self::listing::{list_folder, list_keys};
 pub(crate) use self::overlay::Overlay;
 pub(crate) use self::tables::INDEX_FILE;
 use self::tables::Tables;
-pub(crate) use self::view::{Fact, Replaced, View, entry_content};
+pub(crate) use self::view::{Fact, Replaced, View};
 use crate::error::Result;
 use crate::format::AppliedPosition;
 
@@ -32,6 +34,9 @@ pub(crate) struct Index {
     published: RwLock<Arc<View>>,
     /// Held by whoever publishes: the committer after a group, the checkpoint when it freezes and when it is done.
     publishing: Mutex<()>,
+    /// Held by the one checkpoint that drains.
+    draining: Mutex<()>,
+    condemned: Condemned,
 }
 
 impl Index {

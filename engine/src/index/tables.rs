@@ -12,7 +12,6 @@
 //! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
 //! [`Error::Corrupt`]. Never here: overlays.
 
-use std::fmt::Display;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -211,7 +210,11 @@ pub(super) fn damaged(reason: Malformed) -> Error {
     Error::corrupt(INDEX_FILE, 0, reason)
 }
 
-/// redb failed.
-pub(super) fn unusable(error: impl Display) -> Error {
-    Error::io("using the index", std::io::Error::other(error.to_string()))
+/// redb failed: the index is damaged, or the disk failed under it.
+pub(super) fn unusable(error: impl Into<redb::Error>) -> Error {
+    match error.into() {
+        redb::Error::Corrupted(_) => damaged(Malformed::Checksum),
+        redb::Error::Io(source) => Error::io("using the index", source),
+        other => Error::io("using the index", std::io::Error::other(other)),
+    }
 }

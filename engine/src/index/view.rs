@@ -1,7 +1,7 @@
 //! One moment of the index, and what a record of the log does to it.
 //!
-//! The committer and recovery change a private copy of a view through the same functions, so what was acknowledged and what
-//! is replayed cannot differ. Counters change with the entry that they count.
+//! The committer and recovery change a private copy of a view through the same functions, so what was acknowledged and
+//! what is replayed cannot differ. Counters change with the entry that they count.
 //! Never here: publishing, redb's transactions.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::overlay::Overlay;
 use super::tables::Checkpointed;
 use crate::error::Result;
 use crate::format::{
-    AppliedPosition, BucketUsage, Content, Entry, EntryContent, Location, SegmentClass, SegmentId,
+    AppliedPosition, BucketUsage, Entry, EntryContent, Location, SegmentClass, SegmentId,
     SegmentUsage, entry_key,
 };
 use crate::name::{BucketName, FactName, ObjectName};
@@ -221,20 +221,9 @@ impl View {
 
     fn count_object(&mut self, bucket: &BucketName, entry: &Entry, count: Count) -> Result<()> {
         let mut usage = self.bucket_usage(bucket)?;
-        let (objects, bytes) = if entry.meta.flags.derived {
-            (&mut usage.derived_objects, &mut usage.derived_bytes)
-        } else {
-            (&mut usage.objects, &mut usage.bytes)
-        };
         match count {
-            Count::In => {
-                *objects = objects.saturating_add(1);
-                *bytes = bytes.saturating_add(entry.body_bytes());
-            }
-            Count::Out => {
-                *objects = objects.saturating_sub(1);
-                *bytes = bytes.saturating_sub(entry.body_bytes());
-            }
+            Count::In => usage.add(entry),
+            Count::Out => usage.subtract(entry),
         }
         self.active.buckets.insert(bucket.clone(), usage);
         Ok(())
@@ -245,14 +234,6 @@ impl View {
 enum Count {
     In,
     Out,
-}
-
-/// Where the content of a record is, as the index keeps it.
-pub(crate) fn entry_content(content: &Content) -> EntryContent {
-    match *content {
-        Content::Inline { bytes, .. } => EntryContent::Inline { bytes },
-        Content::Big { bytes, segment } => EntryContent::Big { bytes, segment },
-    }
 }
 
 /// The bytes that the record of an entry takes in the log.

@@ -1,8 +1,8 @@
 //! Replaying one segment of the log, and deciding what its end means.
 //!
-//! A group that is broken at LSN x was never acknowledged unless something durable says that x was: a later group header in
-//! the file, a later segment (one is begun only when all before it is durable), or a footer. Then it is damage: the walk
-//! goes on behind it and nothing is cut. Else it is a torn tail, and the log ends before x.
+//! A group that is broken at LSN x was never acknowledged unless something durable says that x was: a later group
+//! header in the file, a later segment (one is begun only when all before it is durable), or a footer. Then it is
+//! damage: the walk goes on behind it and nothing is cut. Else it is a torn tail, and the log ends before x.
 
 use std::sync::Arc;
 
@@ -103,7 +103,8 @@ impl SegmentReplay<'_> {
             .map(|before| before.end)
     }
 
-    /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged: then the groups are walked.
+    /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged: then the groups are
+    /// walked.
     fn replay_footer(
         &self,
         file: &dyn DiskFile,

@@ -1,7 +1,7 @@
 //! The active log segment: the only file that groups are appended to.
 //!
-//! Promises: a group is on disk, whole, once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok. After
-//! an error the segment takes nothing more: what the kernel did with the bytes is unknown, and trying again could
+//! Promises: a group is on disk, whole, once [`ActiveSegment::append`] and then [`ActiveSegment::sync`] returned Ok.
+//! After an error the segment takes nothing more: what the kernel did with the bytes is unknown, and trying again could
 //! acknowledge what is not there.
 //! Never here: what the records mean, who waits for them.
 
@@ -75,7 +75,8 @@ pub(crate) struct ActiveSegment {
 impl ActiveSegment {
     /// Turns a spare file into the segment that follows `position`.
     ///
-    /// The header is durable before this returns: a segment with groups but without a header is damage, never a torn roll.
+    /// The header is durable before this returns: a segment with groups but without a header is damage, never a torn
+    /// roll.
     pub(crate) fn begin(
         file: Arc<dyn DiskFile>,
         mut header: SegmentHeader,

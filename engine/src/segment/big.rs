@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    BigTrailer, Checksum, Place, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    BigTrailer, Checksum, Place, Put, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
 
@@ -50,7 +50,7 @@ impl BigWriter {
     /// Appends the next block of the body; every block but the last has [`limits::BLOCK_BYTES`] bytes.
     pub(crate) fn block(&mut self, bytes: &[u8], checksum: Checksum) -> Result<()> {
         let place = self.place(self.offset + self.buffer.len() as u64);
-        self.table.extend_from_slice(&checksum.at(place).0.to_le_bytes());
+        Put::new(&mut self.table).u32(checksum.at(place).0);
         self.write(bytes)
     }
 

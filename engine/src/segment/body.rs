@@ -1,8 +1,8 @@
 //! The body of one object: verified ranges of it, one [`Body::read`] for mapped and unmapped segments alike.
 //!
-//! Promises: every byte handed out was checked against its block checksum since the segment was opened; damage is an error
-//! that names object, file and offset. A body pins its segment: overwriting or deleting the object does not disturb who
-//! reads it.
+//! Promises: every byte handed out was checked against its block checksum since the segment was opened; damage is an
+//! error that names object, file and offset. A body pins its segment: overwriting or deleting the object does not
+//! disturb who reads it.
 //! Never here: which object a name means.
 
 use std::ops::Range;

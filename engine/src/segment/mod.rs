@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A spare has its name and its space but a blank header. The active one takes groups and is read by `pread`, as is a
-//! closed one until its footer is written. A sealed segment never changes again: it is cut to its footer, memory-mapped,
-//! and handed out in slices; retiring removes its name, and its space returns when the last slice is dropped.
+//! closed one until its footer is written. A sealed segment never changes again: it is cut to its footer,
+//! memory-mapped, and handed out in slices; retiring removes its name, and its space returns when the last slice is
+//! dropped.
 
 mod active;
 mod big;

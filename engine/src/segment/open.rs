@@ -1,8 +1,8 @@
 //! A segment that is open for reading: mapped when it is sealed, read by `pread` while it still grows.
 //!
-//! Promises: no byte leaves unverified ([`OpenSegment::block_read`] checks what [`OpenSegment::read`] brought in), a block
-//! that was verified since the segment was opened is not verified again, and nothing here touches a page that is not in
-//! memory without being told that it may wait.
+//! Promises: no byte leaves unverified ([`OpenSegment::block_read`] checks what [`OpenSegment::read`] brought in), a
+//! block that was verified since the segment was opened is not verified again, and nothing here touches a page that is
+//! not in memory without being told that it may wait.
 //! Never here: keys, records.
 
 use std::ops::Range;
@@ -166,8 +166,8 @@ impl OpenSegment {
     }
 
     /// Which bit remembers the block at `offset`. In a log segment two blocks of at least 4 KiB never begin in the same
-    /// 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller blocks are cheap: they
-    /// have no bit, and are verified each time.
+    /// 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller blocks are cheap:
+    /// they have no bit, and are verified each time.
     fn verified_bit(&self, offset: u64, bytes: usize) -> Option<u64> {
         match (&self.backing, &self.big) {
             (Backing::Growing(_), _) => None,

@@ -1,7 +1,8 @@
 //! Sealing: a footer behind the last group of a log segment, and the file cut to it.
 //!
-//! Promises: the footer is made from what the segment holds, read back and checked, so it never says more than the groups
-//! do; sealing again writes the same footer. A crash in between leaves an unsealed segment, which recovery seals.
+//! Promises: the footer is made from what the segment holds, read back and checked, so it never says more than the
+//! groups do; sealing again writes the same footer. A crash in between leaves an unsealed segment, which recovery
+//! seals.
 //! Never here: when to seal.
 
 use crate::disk::{Disk, DiskFile};
@@ -33,7 +34,7 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
                     .view()
                     .map_err(|reason| Error::corrupt(path.clone(), group.start, reason))?;
                 for scanned in view.records() {
-                    footer.push(scanned.place.offset, group.head(scanned));
+                    footer.push(scanned.place.offset, scanned.head);
                 }
                 last_lsn = group.header.last_lsn();
                 next_group = group.header.number + 1;

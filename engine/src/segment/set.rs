@@ -1,7 +1,7 @@
 //! Which segments exist, which are open, and how they come and go.
 //!
-//! Promises: an id is given out once in the life of an open store; a big segment that no record names is either in flight or
-//! gone; a removed name is durably removed before a checkpoint stops looking for it.
+//! Promises: an id is given out once in the life of an open store; a big segment that no record names is either in
+//! flight or gone; a removed name is durably removed before a checkpoint stops looking for it.
 //! Never here: what lies in a segment.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! The walk over the groups of a log segment, from a position to where they end.
 //!
 //! Promises: reads, never writes; holds one group in memory at a time; what cannot be a group ends the walk with the
-//! reason, and [`LogWalk::skip_to_next_header`] finds where one could begin again. What the end means, torn or damaged, is
-//! for recovery to decide.
+//! reason, and [`LogWalk::skip_to_next_header`] finds where one could begin again. What the end means, torn or damaged,
+//! is for recovery to decide.
 //! Never here: records' meanings.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
     Checksum, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GroupHeader, GroupView, Malformed, Place,
-    SEGMENT_HEADER_BYTES, Scanned, SegmentContext, SegmentHeader, find_group_header,
+    SEGMENT_HEADER_BYTES, SegmentContext, SegmentHeader, find_group_header,
 };
 use crate::limits;
 
@@ -55,12 +55,6 @@ impl GroupRead {
     /// The group, decoded.
     pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
         GroupView::decode(&self.bytes, self.place)
-    }
-
-    /// The bytes of a record's head.
-    pub(crate) fn head(&self, scanned: &Scanned<'_>) -> &[u8] {
-        let from = usize::try_from(scanned.place.offset - self.start).unwrap_or(usize::MAX);
-        self.bytes.get(from..).and_then(|rest| rest.get(..scanned.head_bytes)).unwrap_or_default()
     }
 }
 

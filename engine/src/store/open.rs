@@ -138,6 +138,7 @@ impl Store {
                 Arc::clone(&index),
                 Arc::clone(&segments),
                 Arc::clone(&health),
+                recovered.index_wants_audit,
             )?,
         };
         let store = Self(Arc::new(Parts {

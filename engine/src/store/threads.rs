@@ -1,4 +1,5 @@
-//! The store's own threads: the committer, the checkpoint, and the one that prepares and seals segments.
+//! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, and the audit of a
+//! large index.
 //!
 //! Each is a loop over a `step()` that tests call themselves. They end when the queue is closed.
 
@@ -29,6 +30,7 @@ impl Threads {
         index: Arc<Index>,
         segments: Arc<SegmentSet>,
         health: Arc<HealthState>,
+        index_wants_audit: bool,
     ) -> Result<Self> {
         let frozen = Arc::new(Signal::default());
         let commits = {
@@ -39,15 +41,24 @@ impl Threads {
                 rollover.stop();
             })?
         };
-        let checkpoints = spawn("trug-checkpoint", move || {
+        let mut threads = vec![commits, spawn("trug-segments", move || rollover.run())?];
+        if index_wants_audit {
+            let (index, segments) = (Arc::clone(&index), Arc::clone(&segments));
+            let frozen = Arc::clone(&frozen);
+            threads.push(spawn("trug-index-audit", move || {
+                if index.audit(|| frozen.has_ended()).is_err_and(|error| Index::is_damage(&error)) {
+                    index.condemn(segments.disk());
+                }
+            })?);
+        }
+        threads.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
                 if let Err(error) = recovery::checkpoint(&index, &segments) {
                     health.fail(&error);
                 }
             }
-        })?;
-        let rolls = spawn("trug-segments", move || rollover.run())?;
-        Ok(Self(Mutex::new(vec![commits, checkpoints, rolls])))
+        })?);
+        Ok(Self(Mutex::new(threads)))
     }
 
     /// Waits until all have ended; the queue must be closed.
@@ -94,6 +105,10 @@ impl Signal {
     fn end(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
         self.changed.notify_all();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Waits for the next raise. False once it has ended and nothing is raised.
