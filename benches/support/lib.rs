@@ -1,1 +1,12 @@
-//! Scaffold.
+//! What every bench needs: seeded data, a folder on a real disk, interleaved rounds, CPU time, and a table.
+//!
+//! Promises: the same seed gives the same data on any machine; folders are removed when their value is dropped.
+//! Never here: what is measured.
+
+pub mod arguments;
+pub mod data;
+pub mod folder;
+pub mod process;
+pub mod rounds;
+pub mod server;
+pub mod table;

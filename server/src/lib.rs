@@ -1,1 +1,49 @@
-//! Scaffold.
+//! trug's server: the HTTP service over a store of the engine.
+//!
+//! [`App`] is the service without a socket; [`serve`] puts it behind one, with the control socket beside it. A request
+//! walks `connection` (what a client can make us hold), `layers` (what every answer gets), `dispatch` (delivery at once, the
+//! rest through `router`), a handler, and from there down: `intake`, `auth` and the other parts, `catalog`, the pure files,
+//! the engine. A file names only what lies below it; the tidy tests hold the table.
+//!
+//! The order of starting: listen, so that an address in use is noticed first; read the catalog; open the control socket;
+//! say so; take requests. The order of stopping: not ready any more; take no new requests; let those in flight end; close
+//! the store, with its last checkpoint.
+//!
+//! Never here: the command line, signals, and opening the store.
+
+pub mod auth;
+pub mod bridge;
+pub mod catalog;
+pub mod claims;
+pub mod conditional;
+pub mod config;
+pub mod connection;
+pub mod content_type;
+pub mod control;
+pub mod delivery_headers;
+pub mod dispatch;
+pub mod error;
+pub mod form_part;
+pub mod handlers;
+pub mod intake;
+mod layers;
+pub mod limits;
+pub mod management;
+pub mod multipart;
+pub mod object_name;
+pub mod pace;
+pub mod paced_io;
+pub mod query;
+pub mod range;
+pub mod replies;
+pub mod request_body;
+pub mod reserved;
+pub mod router;
+mod start;
+pub mod state;
+pub mod target;
+
+pub use self::config::Config;
+pub use self::connection::Stop;
+pub use self::dispatch::App;
+pub use self::start::{ServeError, Service, Started, serve};

@@ -108,6 +108,12 @@ impl SimDisk {
         self.state().power_on(policy, seed);
     }
 
+    /// The process is killed and the machine goes on: files open and locks held are so no more, and nothing is lost,
+    /// but what was not synced still may be. On a disk without power this takes the power cut back.
+    pub fn restart_process(&self) {
+        self.state().restart_process();
+    }
+
     /// From now on keeps, for each operation counted, the disk as if power had gone in the middle of it: one run gives
     /// what as many runs with [`SimDisk::cut_power_after`] would. [`SimDisk::operations`] of a kept disk says how many
     /// were done.

@@ -45,6 +45,18 @@ impl State {
         self.locked = false;
     }
 
+    /// The process goes, and with it what was under way; the machine and all that it has in memory stays.
+    pub(super) fn restart_process(&mut self) {
+        self.journal.retain(|pending| !pending.in_flight);
+        for file in self.files.values_mut() {
+            file.handle_count = 0;
+        }
+        self.generation += 1;
+        self.off = false;
+        self.cut_after = None;
+        self.locked = false;
+    }
+
     /// Makes durable what the policy lets survive.
     fn lose(&mut self, journal: &[Pending], policy: LossPolicy, entropy: &SeededEntropy) {
         let done = journal.iter().filter(|pending| !pending.in_flight);

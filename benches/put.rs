@@ -1,0 +1,197 @@
+//! How many durable puts a second does the engine take, against a file per object and against SQLite?
+//!
+//! Expected: one `fdatasync` costs a few hundred microseconds on this class of disk, whoever asks. A file per object needs
+//! two of them (file, folder) and shares them only through the file system's journal; SQLite in WAL mode with
+//! synchronous=FULL needs one for each put, one put at a time. The engine shares one among all that wait: 64 writers of
+//! 4 KiB should come to 10-30 thousand puts a second, ten times either peer. At 1 MiB the disk's bandwidth decides, about
+//! 1 GiB/s here, and the peers write the same bytes twice (WAL) or with more metadata: 2 to 4 times.
+//!
+//! A put is what a server would do: hash, checksum, commit, wait. All sides hold their data in the page cache afterwards.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use benches::arguments::Arguments;
+use benches::rounds::{self, Sample};
+use benches::table::{self, Table};
+use benches::{data, folder, process};
+use engine::{Batch, OpenOptions, PutOptions, Store};
+use rusqlite::Connection;
+
+const SEED: u64 = 1;
+const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
+const WRITERS: [usize; 3] = [1, 16, 64];
+const FOLDERS: u64 = 256;
+
+/// Puts one object after another, on one thread.
+type Putter = Box<dyn FnMut(u64, &[u8]) + Send>;
+
+/// Something that keeps objects.
+trait Contestant {
+    fn putter(&self) -> Putter;
+}
+
+struct Engine(Store);
+struct Files(PathBuf);
+struct Sqlite(PathBuf);
+
+fn main() {
+    let arguments = Arguments::read();
+    let (round_count, length) = if arguments.quick { (1, 300) } else { (5, 1_000) };
+    let length = Duration::from_millis(length);
+    let only_size = arguments.number("--size").map(|size| size as usize);
+    let only_writers = arguments.number("--writers").map(|writers| writers as usize);
+    let mut table = Table::new(&[
+        "object",
+        "writers",
+        "engine, puts/s",
+        "files",
+        "SQLite",
+        "engine / files",
+        "engine / SQLite",
+        "CPU us per put: engine",
+        "files",
+        "SQLite",
+    ]);
+    for size in SIZES.into_iter().filter(|size| only_size.is_none_or(|only| only == *size)) {
+        for writers in WRITERS.into_iter().filter(|w| only_writers.is_none_or(|only| only == *w)) {
+            let folder = folder::make(&arguments.data_folder()).expect("a data folder");
+            let contestants = contestants(folder.path(), arguments.has("--alone"));
+            let next = Arc::new(AtomicU64::new(0));
+            let samples = rounds::interleaved(round_count, contestants.len(), |contestant| {
+                measure(contestants[contestant].as_ref(), size, writers, length, &next)
+            });
+            table.row(row(size, writers, &samples));
+            eprintln!("done: {} x {writers}", table::bytes(size as u64));
+        }
+    }
+    table.print();
+}
+
+fn contestants(folder: &Path, alone: bool) -> Vec<Box<dyn Contestant>> {
+    let options = OpenOptions::new(engine::Create::IfMissing);
+    let (store, _) = Store::open_folder(&folder.join("engine"), options).expect("a new store");
+    let mut contestants: Vec<Box<dyn Contestant>> = vec![Box::new(Engine(store))];
+    if !alone {
+        contestants.push(Box::new(Files::make(folder.join("files"))));
+        contestants.push(Box::new(Sqlite::make(folder.join("objects.sqlite"))));
+    }
+    contestants
+}
+
+/// Lets all writers run, and counts what is acknowledged in a window that begins when they are under way.
+fn measure(
+    contestant: &dyn Contestant,
+    size: usize,
+    writers: usize,
+    length: Duration,
+    next: &Arc<AtomicU64>,
+) -> Sample {
+    let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for writer in 0..writers {
+            let mut put = contestant.putter();
+            let (next, done, stop) = (Arc::clone(next), &done, &stop);
+            scope.spawn(move || {
+                let mut body = data::bytes(SEED + writer as u64, size);
+                while !stop.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    body[..8].copy_from_slice(&number.to_le_bytes());
+                    put(number, &body);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(length / 4);
+        let before = (done.load(Ordering::Relaxed), Instant::now(), process::own_cpu());
+        std::thread::sleep(length);
+        let count = done.load(Ordering::Relaxed) - before.0;
+        let sample = rounds::sample(count, before.1.elapsed(), process::own_cpu() - before.2);
+        stop.store(true, Ordering::Relaxed);
+        sample
+    })
+}
+
+fn row(size: usize, writers: usize, samples: &[Vec<Sample>]) -> Vec<String> {
+    let mut row = vec![table::bytes(size as u64), writers.to_string()];
+    row.extend(samples.iter().map(|samples| table::count(rounds::rate(samples))));
+    for peer in &samples[1..] {
+        let (low, high) = rounds::spread(&samples[0], peer);
+        let ratio = table::figure(rounds::ratio(&samples[0], peer));
+        row.push(format!("{ratio} ({}-{})", table::figure(low), table::figure(high)));
+    }
+    row.extend(samples.iter().map(|samples| table::count(rounds::cpu_us(samples))));
+    row
+}
+
+impl Contestant for Engine {
+    fn putter(&self) -> Putter {
+        let store = self.0.clone();
+        Box::new(move |number, body| {
+            let mut upload = store.upload();
+            upload.push(body).expect("a body in memory");
+            let staged = upload.finish().expect("a staged body");
+            let options = PutOptions { content_type: "image/jpeg".into(), ..Default::default() };
+            let batch = Batch::new().put(data::name(SEED, number), staged, options);
+            store.commit(batch).expect("a durable put");
+        })
+    }
+}
+
+impl Files {
+    fn make(folder: PathBuf) -> Self {
+        for number in 0..FOLDERS {
+            fs::create_dir_all(folder.join(number.to_string())).expect("a folder for files");
+        }
+        Self(folder)
+    }
+}
+
+impl Contestant for Files {
+    fn putter(&self) -> Putter {
+        let root = self.0.clone();
+        Box::new(move |number, body| {
+            let folder = root.join((number % FOLDERS).to_string());
+            let (path, unfinished) =
+                (folder.join(number.to_string()), folder.join(format!("{number}.new")));
+            let mut file = File::create(&unfinished).expect("a new file");
+            file.write_all(body).expect("a written file");
+            file.sync_all().expect("a durable file");
+            fs::rename(&unfinished, &path).expect("a renamed file");
+            File::open(&folder).and_then(|folder| folder.sync_all()).expect("a durable name");
+        })
+    }
+}
+
+impl Sqlite {
+    fn make(path: PathBuf) -> Self {
+        let made = Self(path);
+        let table = "CREATE TABLE objects (key TEXT PRIMARY KEY, body BLOB NOT NULL)";
+        made.connect().execute(table, ()).expect("a new table");
+        made
+    }
+
+    fn connect(&self) -> Connection {
+        let connection = Connection::open(&self.0).expect("a database");
+        connection.busy_timeout(Duration::from_secs(120)).expect("a busy timeout");
+        connection.pragma_update(None, "journal_mode", "WAL").expect("a write-ahead log");
+        connection.pragma_update(None, "synchronous", "FULL").expect("full durability");
+        connection
+    }
+}
+
+impl Contestant for Sqlite {
+    fn putter(&self) -> Putter {
+        let connection = self.connect();
+        Box::new(move |number, body| {
+            let mut put = connection
+                .prepare_cached("INSERT INTO objects (key, body) VALUES (?1, ?2)")
+                .expect("a statement");
+            put.execute((data::key(SEED, number), body)).expect("a durable row");
+        })
+    }
+}

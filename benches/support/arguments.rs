@@ -1,0 +1,51 @@
+//! The few options that benches take, after `cargo bench -p benches --bench put --`.
+
+use std::env;
+use std::path::PathBuf;
+
+/// Options of a bench.
+pub struct Arguments {
+    /// Fewer and shorter rounds: to see that it runs, not to keep the numbers.
+    pub quick: bool,
+    words: Vec<String>,
+}
+
+impl Arguments {
+    /// The options of this process. Cargo's own `--bench` is left out.
+    pub fn read() -> Self {
+        let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
+        Self { quick: words.iter().any(|word| word == "--quick"), words }
+    }
+
+    /// The word that follows `option`.
+    pub fn value(&self, option: &str) -> Option<&str> {
+        let at = self.words.iter().position(|word| word == option)?;
+        self.words.get(at + 1).map(String::as_str)
+    }
+
+    /// The number that follows `option`.
+    ///
+    /// # Panics
+    ///
+    /// When it is not a number.
+    pub fn number(&self, option: &str) -> Option<u64> {
+        let value = self.value(option)?;
+        Some(value.replace('_', "").parse().unwrap_or_else(|_| panic!("{option} takes a number")))
+    }
+
+    /// Whether `word` is among the words.
+    pub fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|found| found == word)
+    }
+
+    /// Where to keep data: what `--data-folder` says, else beside the built benches, which is a real disk as a rule.
+    pub fn data_folder(&self) -> PathBuf {
+        match self.value("--data-folder") {
+            Some(path) => PathBuf::from(path),
+            None => env::current_exe()
+                .ok()
+                .and_then(|path| path.parent().map(PathBuf::from))
+                .unwrap_or_else(env::temp_dir),
+        }
+    }
+}

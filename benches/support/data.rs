@@ -1,0 +1,56 @@
+//! Data that is the same on every machine: bytes and names from a seed.
+
+use engine::{BucketName, ObjectKey, ObjectName};
+
+/// A splitmix64 generator: fast, seeded, and not for secrets.
+#[derive(Clone)]
+pub struct Seeded(u64);
+
+impl Seeded {
+    /// The generator of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound.max(1)
+    }
+}
+
+/// Bytes that do not compress.
+pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
+    let mut seeded = Seeded::new(seed);
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        bytes.extend_from_slice(&seeded.number().to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// A key as a photo archive has them: 40 bytes or so, in 256 folders.
+pub fn key(seed: u64, number: u64) -> String {
+    let mixed = Seeded::new(seed ^ number.rotate_left(32)).number();
+    format!("archive/{:02x}/IMG_{number:08}_{:08x}.jpg", mixed & 0xFF, mixed >> 32)
+}
+
+/// The object with that key, in the bucket of all benches.
+///
+/// # Panics
+///
+/// When the engine has come to refuse such names.
+pub fn name(seed: u64, number: u64) -> ObjectName {
+    let bucket = BucketName::parse("bench").expect("a valid bucket name");
+    let key = ObjectKey::parse(&key(seed, number)).expect("a valid key");
+    ObjectName::new(bucket, key)
+}

@@ -1,0 +1,54 @@
+//! What processes cost: CPU time and memory, of this one and of others with all their children.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this process so far, user and system, ended threads included.
+pub fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// CPU time of a process and of all its living descendants, in steps of a clock tick (10 ms as a rule).
+pub fn tree_cpu(root: u32) -> Duration {
+    let processes = all();
+    let mut ticks = 0;
+    let mut family = vec![root];
+    while let Some(id) = family.pop() {
+        ticks += processes.get(&id).map_or(0, |process| process.ticks);
+        family.extend(processes.iter().filter(|(_, p)| p.parent == id).map(|(&child, _)| child));
+    }
+    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Resident memory of this process in bytes: anonymous, and of files.
+pub fn own_memory() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+    };
+    (field("RssAnon:").unwrap_or(0), field("RssFile:").unwrap_or(0))
+}
+
+struct Process {
+    parent: u32,
+    ticks: u64,
+}
+
+fn all() -> BTreeMap<u32, Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id| Some((id, read(id)?))).collect()
+}
+
+fn read(id: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name stands in brackets and may hold anything; what follows the last bracket is regular.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Process { parent: u32::try_from(number(1)?).ok()?, ticks: number(11)? + number(12)? })
+}

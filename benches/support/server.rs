@@ -1,0 +1,202 @@
+//! A server under test: started on a free port of this machine, waited for, loaded with `wrk`, stopped by its id.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::process;
+use super::rounds::{self, Sample};
+
+const READY_MAX: Duration = Duration::from_secs(10);
+const STOP_MAX: Duration = Duration::from_secs(10);
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// A kind of server that can be put under test.
+pub trait ServerKind {
+    /// What tables call it.
+    fn label(&self) -> &'static str;
+
+    /// Readies everything in `folder` and starts the server in the foreground, on this address.
+    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String>;
+
+    /// Puts the objects into the server that listens here, where they are not in their place already.
+    fn fill(&self, _folder: &Path, _address: SocketAddr) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The path under which the server answers for the object with this name.
+    fn path(&self, name: &str) -> String;
+}
+
+/// A server that runs. Dropping it stops it.
+pub struct Running {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// What one run of `wrk` is to do.
+pub struct Load<'a> {
+    /// The path to ask for.
+    pub path: &'a str,
+    /// Random ranges instead of the whole: their length, and the length of the object.
+    pub range: Option<(u64, u64)>,
+    /// Connections at once.
+    pub connections: u32,
+    /// For how long.
+    pub seconds: u64,
+}
+
+impl Running {
+    /// Starts a server, waits until it answers, fills it, and asks for `name` once.
+    pub fn start(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        drop(listener);
+        let child = kind.start(folder, address)?;
+        let mut running = Self { child, address };
+        let head = format!(
+            "HEAD {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n",
+            kind.path(name)
+        );
+        let deadline = Instant::now() + READY_MAX;
+        while let Err(error) = exchange(address, head.as_bytes()) {
+            if let Ok(Some(status)) = running.child.try_wait() {
+                return Err(format!("{} ended at once: {status}", kind.label()));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{} is not ready: {error}", kind.label()));
+            }
+            std::thread::sleep(POLL);
+        }
+        kind.fill(folder, address)?;
+        let answer = exchange(address, head.as_bytes()).map_err(|error| error.to_string())?;
+        match answer.starts_with("HTTP/1.1 200") {
+            true => Ok(running),
+            false => Err(format!("{} answers for {name}: {answer}", kind.label())),
+        }
+    }
+
+    /// Loads the server for a while.
+    pub fn load(&self, folder: &Path, load: &Load<'_>) -> Result<Sample, String> {
+        let mut command = Command::new("wrk");
+        command.args(["--threads", "1", "--connections", &load.connections.to_string()]);
+        command.args(["--duration", &format!("{}s", load.seconds), "--timeout", "10s"]);
+        if let Some((length, bound)) = load.range {
+            let script = folder.join("range.lua");
+            fs::write(&script, range_script(length, bound)).map_err(|error| error.to_string())?;
+            command.arg("--script").arg(script);
+        }
+        command.arg(format!("http://{}{}", self.address, load.path));
+        let (started, cpu) = (Instant::now(), process::tree_cpu(self.child.id()));
+        let output = command.output().map_err(|error| format!("wrk: {error}"))?;
+        let (elapsed, cpu) =
+            (started.elapsed(), process::tree_cpu(self.child.id()).saturating_sub(cpu));
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            return Err(format!("wrk: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+        let requests = parse(&text)?;
+        Ok(rounds::sample(requests, elapsed, cpu))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(id) = id {
+            let _ = kill_process(id, Signal::TERM);
+        }
+        let deadline = Instant::now() + STOP_MAX;
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a program is there: it need not succeed, but it must start.
+pub fn require_program(name: &str, install: &str) -> Result<(), String> {
+    let started = Command::new(name).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    started.map(drop).map_err(|error| format!("{name} is missing ({error}): {install}"))
+}
+
+/// Uploads a file as a form with one part, as browsers and game servers do.
+pub fn post_file(
+    address: SocketAddr,
+    path: &str,
+    api_key: &str,
+    file: &Path,
+) -> Result<(), String> {
+    let body = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let part = format!(
+        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"files\"; filename=\"{name}\"\r\n\
+         Content-Type: application/octet-stream\r\n\r\n"
+    );
+    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    let length = part.len() + body.len() + end.len();
+    let mut request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Authorization: Bearer {api_key}\r\nContent-Length: {length}\r\n\
+         Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n{part}"
+    )
+    .into_bytes();
+    request.extend_from_slice(&body);
+    request.extend_from_slice(end.as_bytes());
+    let answer = exchange(address, &request).map_err(|error| format!("POST {path}: {error}"))?;
+    match answer.starts_with("HTTP/1.1 2") {
+        true => Ok(()),
+        false => Err(format!("POST {path}: {answer}")),
+    }
+}
+
+const BOUNDARY: &str = "----bench-7d1f20c3";
+
+/// Sends a request and returns the first line of the answer.
+fn exchange(address: SocketAddr, request: &[u8]) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    stream.write_all(request)?;
+    let mut answer = [0; 512];
+    let length = stream.read(&mut answer)?;
+    let text = String::from_utf8_lossy(&answer[..length]).into_owned();
+    match text.lines().next() {
+        Some(line) => Ok(line.to_owned()),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Requests of a run of `wrk`; an error when any of them failed.
+fn parse(text: &str) -> Result<u64, String> {
+    if let Some(line) =
+        text.lines().find(|line| line.contains("Socket errors") || line.contains("Non-2xx"))
+    {
+        return Err(format!("wrk: {}", line.trim()));
+    }
+    let line = text.lines().find(|line| line.contains(" requests in "));
+    let requests = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    requests.ok_or_else(|| format!("wrk printed no count:\n{text}"))
+}
+
+/// Random ranges of one length, on multiples of it.
+fn range_script(length: u64, bound: u64) -> String {
+    format!(
+        "math.randomseed(4)\n\
+         request = function()\n\
+         \x20 local first = math.random(0, {last}) * {length}\n\
+         \x20 local range = string.format('bytes=%d-%d', first, first + {length} - 1)\n\
+         \x20 return wrk.format('GET', nil, {{ Range = range }})\n\
+         end\n",
+        last = bound / length - 1,
+    )
+}

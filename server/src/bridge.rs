@@ -1,0 +1,180 @@
+//! Between the async server and the synchronous engine: waiting for it, and sending what it reads.
+//!
+//! Promises: no worker waits for the disk; a body is sent in the engine's own slices, at most one of them held at a time; an
+//! error in the middle of a body ends the connection, so that a client never takes a part for the whole.
+//! Never here: which bytes are sent.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use bytes::Bytes;
+use engine::{Batch, Committed, Object, Store, limits};
+use http_body::{Frame, SizeHint};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// Does work that waits for the disk, away from the async workers. A panic in it goes on in the caller.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Commits a batch; what comes back is durable.
+pub async fn commit(store: &Store, batch: Batch) -> engine::Result<Committed> {
+    let (answer, answered) = oneshot::channel();
+    store.submit(batch, move |result| {
+        // Nobody listens any more when the client went away; the batch is done or not all the same.
+        let _ = answer.send(result);
+    });
+    answered.await.unwrap_or(Err(engine::Error::Closed))
+}
+
+/// The body of an object, opened.
+pub async fn open(store: &Store, object: &Object) -> engine::Result<engine::Body> {
+    if let Some(body) = store.body_if_open(object)? {
+        return Ok(body);
+    }
+    let (store, object) = (store.clone(), object.clone());
+    blocking(move || store.body(&object)).await
+}
+
+/// A piece of an answer's body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of our own.
+    Text(Bytes),
+    /// Bytes of the object.
+    Slice(Range<u64>),
+}
+
+/// Makes the body of an answer out of pieces of an object. The first slice is read before this returns: an object that
+/// cannot be read at all is an error that can still be answered.
+pub async fn body_of(object: engine::Body, pieces: Vec<Piece>) -> engine::Result<Body> {
+    let mut sending = Sending::new(object, pieces);
+    let Some(first) = sending.next_frame().await else { return Ok(Body::empty()) };
+    let first = first?;
+    if sending.pieces.is_empty() {
+        return Ok(Body::from(first));
+    }
+    sending.unsent_bytes += first.len() as u64;
+    sending.reading = Reading::Done(first);
+    Ok(Body::new(sending))
+}
+
+struct Sending {
+    object: engine::Body,
+    pieces: VecDeque<Piece>,
+    reading: Reading,
+    unsent_bytes: u64,
+}
+
+enum Reading {
+    Nothing,
+    Running(JoinHandle<engine::Result<Bytes>>),
+    Done(Bytes),
+}
+
+impl Sending {
+    fn new(object: engine::Body, pieces: Vec<Piece>) -> Self {
+        let bytes_of = |piece: &Piece| match piece {
+            Piece::Text(text) => text.len() as u64,
+            Piece::Slice(range) => range.end - range.start,
+        };
+        let unsent_bytes = pieces.iter().map(bytes_of).sum();
+        Self { object, pieces: pieces.into(), reading: Reading::Nothing, unsent_bytes }
+    }
+
+    async fn next_frame(&mut self) -> Option<engine::Result<Bytes>> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<engine::Result<Bytes>>> {
+        let read = match std::mem::replace(&mut self.reading, Reading::Nothing) {
+            Reading::Done(bytes) => Ok(bytes),
+            Reading::Running(running) => return self.poll_running(running, context),
+            Reading::Nothing => match self.take_piece() {
+                None => return Poll::Ready(None),
+                Some(Piece::Text(text)) => Ok(text),
+                Some(Piece::Slice(range)) => match self.object.read_if_resident(range.clone()) {
+                    Ok(Some(bytes)) => Ok(bytes),
+                    Ok(None) => {
+                        let object = self.object.clone();
+                        let running = spawn_blocking(move || object.read(range));
+                        return self.poll_running(running, context);
+                    }
+                    Err(error) => Err(error),
+                },
+            },
+        };
+        Poll::Ready(Some(self.sent(read)))
+    }
+
+    fn poll_running(
+        &mut self,
+        mut running: JoinHandle<engine::Result<Bytes>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<engine::Result<Bytes>>> {
+        match Pin::new(&mut running).poll(context) {
+            Poll::Pending => {
+                self.reading = Reading::Running(running);
+                Poll::Pending
+            }
+            // The pool only refuses work when the runtime goes down.
+            Poll::Ready(joined) => {
+                let read = joined.unwrap_or(Err(engine::Error::Closed));
+                Poll::Ready(Some(self.sent(read)))
+            }
+        }
+    }
+
+    /// The next piece, no longer than the engine reads at once, cut where its blocks end.
+    fn take_piece(&mut self) -> Option<Piece> {
+        let read_max = limits::READ_BYTES_MAX as u64;
+        match self.pieces.front_mut()? {
+            Piece::Slice(range) if range.end > (range.start / read_max + 1) * read_max => {
+                let start = range.start;
+                range.start = (start / read_max + 1) * read_max;
+                Some(Piece::Slice(start..range.start))
+            }
+            _ => self.pieces.pop_front(),
+        }
+    }
+
+    fn sent(&mut self, read: engine::Result<Bytes>) -> engine::Result<Bytes> {
+        match &read {
+            Ok(bytes) => self.unsent_bytes = self.unsent_bytes.saturating_sub(bytes.len() as u64),
+            Err(_) => self.pieces.clear(),
+        }
+        read
+    }
+}
+
+impl http_body::Body for Sending {
+    type Data = Bytes;
+    type Error = engine::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, engine::Error>>> {
+        let Some(read) = ready!(self.poll_next(context)) else { return Poll::Ready(None) };
+        if let Err(error) = &read {
+            tracing::error!(%error, "a body broke off while it was sent");
+        }
+        Poll::Ready(Some(read.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty() && matches!(self.reading, Reading::Nothing)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.unsent_bytes)
+    }
+}

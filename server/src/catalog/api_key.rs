@@ -1,0 +1,391 @@
+//! The API key: how it is made, written and recognised, and what it lets its holder do.
+//!
+//! A key reads `trug_<id>_<secret>_<check>`. The id finds the record, the check tells a typing error from a guess without a
+//! look-up, and of the secret only a SHA-256 is kept.
+//! Promises: the secret exists in memory only while a key is issued or presented; it is compared in constant time.
+//! Never here: where in a request a key may stand, and whose bucket is asked for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use engine::{BucketName, Entropy, FactName, FolderKey, NameError, ObjectKey};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::account::AccountId;
+use super::record::Stored;
+use super::{CatalogError, MAX_TEXT_BYTES, base32};
+
+/// The fact names of API keys start with this.
+pub(super) const PREFIX: &str = "apikey/";
+
+const ID_BYTES: usize = 10;
+const ID_CHARS: usize = 16;
+/// 256 bits: as many as the hash that is kept.
+const SECRET_BYTES: usize = 32;
+const SECRET_CHARS: usize = 52;
+const CHECK_CHARS: usize = 7;
+
+/// Names a key for ever; not secret.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ApiKeyId(Arc<str>);
+
+/// A key as its owner holds it, before it is known whether it is one of ours.
+pub struct PresentedKey {
+    id: ApiKeyId,
+    secret_sha256: [u8; 32],
+}
+
+/// A key as it is shown once, when it is issued.
+pub struct IssuedKey {
+    pub record: ApiKey,
+    pub text: String,
+}
+
+/// What is known of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    pub id: ApiKeyId,
+    pub account: AccountId,
+    /// What its owner calls it; may be empty.
+    pub name: String,
+    secret_sha256: [u8; 32],
+    pub scopes: Vec<Scope>,
+    pub limits: KeyLimits,
+    pub created_ms: u64,
+    pub revoked_ms: Option<u64>,
+}
+
+/// Where a key ends; all empty: its account's whole reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyLimits {
+    pub bucket: Option<BucketName>,
+    /// Only what lies in this folder, at any depth.
+    pub prefix: FolderKey,
+    pub expires_ms: Option<u64>,
+}
+
+/// What a key lets its holder do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    Upload,
+    Delete,
+    Read,
+    List,
+    Presign,
+    Manage,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredApiKey {
+    account: String,
+    name: String,
+    /// Hexadecimal.
+    secret_sha256: String,
+    scopes: Vec<Scope>,
+    bucket: Option<String>,
+    prefix: String,
+    expires_ms: Option<u64>,
+    created_ms: u64,
+    revoked_ms: Option<u64>,
+}
+
+impl Stored for StoredApiKey {
+    const VERSION: u32 = 1;
+}
+
+impl ApiKeyId {
+    /// Checks the form of a key's id.
+    pub fn parse(id: &str) -> Option<Self> {
+        (id.len() == ID_CHARS && base32::is(id)).then(|| Self(id.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn fact(&self) -> Result<FactName, NameError> {
+        FactName::parse(&format!("{PREFIX}{self}"))
+    }
+}
+
+impl fmt::Display for ApiKeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Scope {
+    /// Every scope, in the order in which they are listed.
+    pub const ALL: [Self; 6] =
+        [Self::Upload, Self::Delete, Self::Read, Self::List, Self::Presign, Self::Manage];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Delete => "delete",
+            Self::Read => "read",
+            Self::List => "list",
+            Self::Presign => "presign",
+            Self::Manage => "manage",
+        }
+    }
+}
+
+impl PresentedKey {
+    /// Reads a key as it was presented; `None` for what cannot be one of ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix("trug_")?;
+        let (id, rest) = rest.split_once('_')?;
+        let (secret, check) = rest.split_once('_')?;
+        let formed = secret.len() == SECRET_CHARS
+            && base32::is(secret)
+            && check.len() == CHECK_CHARS
+            && check == check_of(id, secret);
+        if !formed {
+            return None;
+        }
+        Some(Self { id: ApiKeyId::parse(id)?, secret_sha256: sha256(secret) })
+    }
+
+    pub fn id(&self) -> &ApiKeyId {
+        &self.id
+    }
+}
+
+impl ApiKey {
+    /// Makes a key; its text is in the answer and nowhere else.
+    pub(super) fn issue(
+        entropy: &dyn Entropy,
+        account: AccountId,
+        name: &str,
+        scopes: &[Scope],
+        limits: KeyLimits,
+        now_ms: u64,
+    ) -> Result<IssuedKey, CatalogError> {
+        if name.len() > MAX_TEXT_BYTES || name.chars().any(char::is_control) {
+            return Err(CatalogError::Refused(format!(
+                "a key's name has at most {MAX_TEXT_BYTES} bytes and no control characters"
+            )));
+        }
+        if scopes.is_empty() {
+            return Err(CatalogError::Refused("a key needs at least one scope".into()));
+        }
+        if limits.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
+            return Err(CatalogError::Refused("the expiry lies in the past".into()));
+        }
+        let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
+        entropy.fill(&mut id);
+        entropy.fill(&mut secret);
+        let (id, secret) = (base32::encode(&id), base32::encode(&secret));
+        let text = format!("trug_{id}_{secret}_{}", check_of(&id, &secret));
+        let mut scopes = scopes.to_vec();
+        scopes.sort_unstable();
+        scopes.dedup();
+        let record = Self {
+            id: ApiKeyId(id.into()),
+            account,
+            name: name.to_owned(),
+            secret_sha256: sha256(&secret),
+            scopes,
+            limits,
+            created_ms: now_ms,
+            revoked_ms: None,
+        };
+        Ok(IssuedKey { record, text })
+    }
+
+    /// Whether the presented key is this one; takes the same time wherever the secrets differ.
+    pub fn is(&self, presented: &PresentedKey) -> bool {
+        self.id == presented.id && bool::from(self.secret_sha256.ct_eq(&presented.secret_sha256))
+    }
+
+    /// Whether the key still opens anything.
+    pub fn is_live(&self, now_ms: u64) -> bool {
+        self.revoked_ms.is_none()
+            && self.limits.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
+    }
+
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    pub(super) fn stored(&self) -> StoredApiKey {
+        use std::fmt::Write as _;
+        let mut secret_sha256 = String::with_capacity(64);
+        for byte in self.secret_sha256 {
+            let _ = write!(secret_sha256, "{byte:02x}");
+        }
+        StoredApiKey {
+            account: self.account.as_str().to_owned(),
+            name: self.name.clone(),
+            secret_sha256,
+            scopes: self.scopes.clone(),
+            bucket: self.limits.bucket.as_ref().map(|bucket| bucket.as_str().to_owned()),
+            prefix: self.limits.prefix.as_str().to_owned(),
+            expires_ms: self.limits.expires_ms,
+            created_ms: self.created_ms,
+            revoked_ms: self.revoked_ms,
+        }
+    }
+
+    pub(super) fn from_stored(id: &str, stored: StoredApiKey) -> Result<Self, String> {
+        let say = |error: NameError| error.to_string();
+        Ok(Self {
+            id: ApiKeyId::parse(id).ok_or("its id is not the id of a key")?,
+            account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
+            name: stored.name,
+            secret_sha256: from_hex(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
+            scopes: stored.scopes,
+            limits: KeyLimits {
+                bucket: match stored.bucket {
+                    Some(bucket) => Some(BucketName::parse(&bucket).map_err(say)?),
+                    None => None,
+                },
+                prefix: FolderKey::parse(&stored.prefix).map_err(say)?,
+                expires_ms: stored.expires_ms,
+            },
+            created_ms: stored.created_ms,
+            revoked_ms: stored.revoked_ms,
+        })
+    }
+}
+
+impl KeyLimits {
+    /// Whether the key reaches into the bucket at all.
+    pub fn reach_bucket(&self, bucket: &BucketName) -> bool {
+        self.bucket.as_ref().is_none_or(|only| only == bucket)
+    }
+
+    /// Whether the key reaches an object of a bucket that it reaches into.
+    pub fn reach_key(&self, key: &ObjectKey) -> bool {
+        key.as_str().starts_with(self.prefix.as_str())
+    }
+
+    /// Whether the key reaches everything in a folder.
+    pub fn reach_folder(&self, folder: &FolderKey) -> bool {
+        folder.as_str().starts_with(self.prefix.as_str())
+    }
+}
+
+/// Nothing of a key is printed, not even by accident.
+impl fmt::Debug for PresentedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PresentedKey({})", self.id)
+    }
+}
+
+/// Reads a prefix as a person writes it, `img` or `img/`: always the folder, so that `img2/` is not in it.
+pub fn prefix_folder(prefix: &str) -> Result<FolderKey, CatalogError> {
+    let folder = match prefix.trim_start_matches('/') {
+        "" => String::new(),
+        rest if rest.ends_with('/') => rest.to_owned(),
+        rest => format!("{rest}/"),
+    };
+    FolderKey::parse(&folder)
+        .map_err(|why| CatalogError::Refused(format!("the prefix {prefix:?} is not valid: {why}")))
+}
+
+fn sha256(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// CRC-32 of what stands before it: one wrong, missing or swapped character is always noticed.
+fn check_of(id: &str, secret: &str) -> String {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(id.as_bytes());
+    hasher.update(b"_");
+    hasher.update(secret.as_bytes());
+    let checksum = hasher.finalize();
+    let bytes: [u8; 4] = std::array::from_fn(|at| (checksum >> (24 - 8 * at)) as u8);
+    base32::encode(&bytes)
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SeededEntropy;
+
+    use super::*;
+
+    fn issue(limits: KeyLimits) -> IssuedKey {
+        let account = AccountId::parse("aaaaaaaaaaaaaaaa").unwrap();
+        ApiKey::issue(&SeededEntropy::new(1), account, "phone", &Scope::ALL, limits, 1_000).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_recognised_and_one_wrong_character_is_not() {
+        let issued = issue(KeyLimits::default());
+        assert_eq!(issued.text.len(), 5 + ID_CHARS + 1 + SECRET_CHARS + 1 + CHECK_CHARS);
+        let presented = PresentedKey::parse(&issued.text).unwrap();
+        assert!(issued.record.is(&presented));
+        for at in 0..issued.text.len() {
+            let mut bytes = issued.text.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'q' { b'p' } else { b'q' };
+            let wrong = String::from_utf8(bytes).unwrap();
+            assert!(PresentedKey::parse(&wrong).is_none(), "{wrong}");
+        }
+        for bad in ["", "trug_", "trug___", "Bearer", &issued.text[..40], "é"] {
+            assert!(PresentedKey::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_secret_is_not_in_the_record() {
+        let issued = issue(KeyLimits::default());
+        let secret = issued.text.split('_').nth(2).unwrap();
+        let stored = serde_json::to_string(&issued.record.stored()).unwrap();
+        assert!(!stored.contains(secret));
+        assert!(!format!("{:?}", issued.record).contains(secret));
+        let back: StoredApiKey = serde_json::from_str(&stored).unwrap();
+        assert_eq!(ApiKey::from_stored(issued.record.id.as_str(), back).unwrap(), issued.record);
+    }
+
+    #[test]
+    fn a_key_with_the_right_id_and_another_secret_is_not_the_key() {
+        let issued = issue(KeyLimits::default());
+        let id = issued.record.id.as_str();
+        let secret = base32::encode(&[7; SECRET_BYTES]);
+        let forged = format!("trug_{id}_{secret}_{}", check_of(id, &secret));
+        assert!(!issued.record.is(&PresentedKey::parse(&forged).unwrap()));
+    }
+
+    #[test]
+    fn a_key_lives_until_it_expires_or_is_revoked() {
+        let limits = KeyLimits { expires_ms: Some(2_000), ..KeyLimits::default() };
+        let mut key = issue(limits).record;
+        assert!(key.is_live(1_999));
+        assert!(!key.is_live(2_000));
+        key.limits.expires_ms = None;
+        key.revoked_ms = Some(1_500);
+        assert!(!key.is_live(1_600));
+    }
+
+    #[test]
+    fn a_prefix_is_a_folder_and_not_a_run_of_letters() {
+        for prefix in ["img", "img/", "/img/"] {
+            let limits =
+                KeyLimits { prefix: prefix_folder(prefix).unwrap(), ..KeyLimits::default() };
+            assert!(limits.reach_key(&ObjectKey::parse("img/a/b.png").unwrap()));
+            assert!(!limits.reach_key(&ObjectKey::parse("img2/a.png").unwrap()));
+            assert!(!limits.reach_key(&ObjectKey::parse("img").unwrap()));
+            assert!(limits.reach_folder(&FolderKey::parse("img/").unwrap()));
+            assert!(!limits.reach_folder(&FolderKey::root()));
+        }
+        assert!(prefix_folder("a/../b").is_err());
+        assert!(KeyLimits::default().reach_folder(&FolderKey::root()));
+    }
+}

@@ -1,0 +1,89 @@
+//! How a fact of the server is written: JSON in an envelope that says which version of the record it holds.
+//!
+//! Promises: what `encode` gives, `decode` reads back; a record of a newer version, or one that is not what it claims, is
+//! an error that names the fact and is never guessed at.
+//! Never here: what a record means.
+
+use bytes::Bytes;
+use engine::FactName;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::CatalogError;
+
+/// What is kept in a fact, as it is written.
+pub(super) trait Stored: Serialize + DeserializeOwned {
+    /// The version that this build writes and reads.
+    const VERSION: u32;
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope<R> {
+    version: u32,
+    record: R,
+}
+
+/// Read on its own first: only it has the same shape in every version.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+pub(super) fn encode<R: Stored>(fact: &FactName, record: &R) -> Result<Bytes, CatalogError> {
+    let envelope = Envelope { version: R::VERSION, record };
+    let text = serde_json::to_vec(&envelope).map_err(|error| unreadable(fact, &error))?;
+    Ok(Bytes::from(text))
+}
+
+pub(super) fn decode<R: Stored>(fact: &FactName, bytes: &[u8]) -> Result<R, CatalogError> {
+    let Version { version } =
+        serde_json::from_slice(bytes).map_err(|error| unreadable(fact, &error))?;
+    if version != R::VERSION {
+        return Err(CatalogError::Unreadable {
+            fact: fact.clone(),
+            why: format!("it has version {version}; this build reads version {}", R::VERSION),
+        });
+    }
+    let envelope: Envelope<R> =
+        serde_json::from_slice(bytes).map_err(|error| unreadable(fact, &error))?;
+    Ok(envelope.record)
+}
+
+pub(super) fn unreadable(fact: &FactName, why: &dyn std::fmt::Display) -> CatalogError {
+    CatalogError::Unreadable { fact: fact.clone(), why: why.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Note {
+        text: String,
+    }
+
+    impl Stored for Note {
+        const VERSION: u32 = 2;
+    }
+
+    #[test]
+    fn a_record_comes_back_and_anything_else_is_refused_by_name() {
+        let fact = FactName::parse("note/a").unwrap();
+        let note = Note { text: "hello".into() };
+        let bytes = encode(&fact, &note).unwrap();
+        assert_eq!(&bytes[..], br#"{"version":2,"record":{"text":"hello"}}"#);
+        assert_eq!(decode::<Note>(&fact, &bytes).unwrap(), note);
+        for bad in [
+            &br#"{"version":3,"record":{"text":"hello"}}"#[..],
+            br#"{"version":2,"record":{"text":"hello","more":1}}"#,
+            br#"{"version":2}"#,
+            b"",
+            b"\xff",
+        ] {
+            let error = decode::<Note>(&fact, bad).unwrap_err();
+            assert!(error.to_string().contains("note/a"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The preconditions of a request, in the order of RFC 9110 13.2.2.
+//!
+//! Pure. Promises: `If-Match` and `If-Range` compare strongly, `If-None-Match` weakly; dates have whole seconds; a date
+//! that is none is ignored. Never here: status codes, ranges.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::header::{
+    self, HeaderMap, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE,
+};
+use http::{HeaderValue, Method};
+
+/// What tells one version of an object from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validators {
+    /// The strong entity tag, without quotes: letters and digits.
+    pub etag: String,
+    /// When the object was changed last.
+    pub modified_ms: u64,
+}
+
+/// What the preconditions say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Go on.
+    Proceed {
+        /// Whether a `Range` header holds; when not, the whole object is sent.
+        range: RangeRule,
+    },
+    /// The client has this version.
+    NotModified,
+    /// What the client counted on is not so.
+    PreconditionFailed,
+}
+
+/// Whether a `Range` header holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeRule {
+    /// It does: there was no `If-Range`, or it names this version.
+    Holds,
+    /// `If-Range` names another version.
+    Ignored,
+}
+
+impl Validators {
+    /// The value of `ETag`.
+    pub fn etag_header(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(&format!("\"{}\"", self.etag)).ok()
+    }
+
+    /// The value of `Last-Modified`.
+    pub fn last_modified_header(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(&http_date(self.modified_ms)).ok()
+    }
+}
+
+/// A time as HTTP writes it.
+pub fn http_date(unix_ms: u64) -> String {
+    // Years behind 9999 have no such form.
+    let seconds = (unix_ms / 1_000).min(253_402_300_799);
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// Weighs a request's preconditions against what is there; `None` when nothing is.
+pub fn evaluate(method: &Method, headers: &HeaderMap, current: Option<&Validators>) -> Outcome {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+
+    if headers.contains_key(IF_MATCH) {
+        if !lists(headers, IF_MATCH, current, Compare::Strong) {
+            return Outcome::PreconditionFailed;
+        }
+    } else if let (Some(date), Some(now)) = (date_of(headers, IF_UNMODIFIED_SINCE), current)
+        && seconds(now) > date
+    {
+        return Outcome::PreconditionFailed;
+    }
+
+    if headers.contains_key(IF_NONE_MATCH) {
+        if lists(headers, IF_NONE_MATCH, current, Compare::Weak) {
+            return if is_read { Outcome::NotModified } else { Outcome::PreconditionFailed };
+        }
+    } else if let (Some(date), Some(now)) = (date_of(headers, IF_MODIFIED_SINCE), current)
+        && is_read
+        && seconds(now) <= date
+    {
+        return Outcome::NotModified;
+    }
+
+    Outcome::Proceed { range: range_rule(headers, current) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compare {
+    Strong,
+    Weak,
+}
+
+/// Whether the entity tags of a header name the version that is there.
+fn lists(
+    headers: &HeaderMap,
+    name: HeaderName,
+    current: Option<&Validators>,
+    how: Compare,
+) -> bool {
+    let Some(current) = current else { return false };
+    headers.get_all(name).iter().any(|value| list_names(value.as_bytes(), &current.etag, how))
+}
+
+/// Walks `"a", W/"b"`; a comma may stand inside a tag. What is malformed ends the walk.
+fn list_names(list: &[u8], etag: &str, how: Compare) -> bool {
+    let mut rest = list.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    loop {
+        while let [b',' | b' ' | b'\t', tail @ ..] = rest {
+            rest = tail;
+        }
+        let is_weak = rest.starts_with(b"W/");
+        let Some(opened) = rest.get(if is_weak { 2 } else { 0 }..) else { return false };
+        let Some(quoted) = opened.strip_prefix(b"\"") else { return false };
+        let Some(end) = quoted.iter().position(|byte| *byte == b'"') else { return false };
+        let (tag, tail) = quoted.split_at(end);
+        if tag == etag.as_bytes() && (how == Compare::Weak || !is_weak) {
+            return true;
+        }
+        rest = tail.get(1..).unwrap_or(&[]);
+    }
+}
+
+fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> RangeRule {
+    let mut values = headers.get_all(IF_RANGE).iter();
+    let Some(value) = values.next() else { return RangeRule::Holds };
+    let Some(current) = current else { return RangeRule::Ignored };
+    let value_bytes = value.as_bytes().trim_ascii();
+    let names_this = if value_bytes.starts_with(b"\"") || value_bytes.starts_with(b"W/") {
+        value_bytes == format!("\"{}\"", current.etag).as_bytes()
+    } else {
+        parse_date(value) == Some(seconds(current))
+    };
+    if names_this && values.next().is_none() { RangeRule::Holds } else { RangeRule::Ignored }
+}
+
+fn seconds(of: &Validators) -> u64 {
+    of.modified_ms / 1_000
+}
+
+/// The date of a header that must be there once.
+fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<u64> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => parse_date(value),
+        _ => None,
+    }
+}
+
+fn parse_date(value: &header::HeaderValue) -> Option<u64> {
+    let date: SystemTime = httpdate::parse_http_date(value.to_str().ok()?.trim()).ok()?;
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::HeaderName;
+
+    const MODIFIED_MS: u64 = 1_700_000_000_500;
+    const EXACT: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
+    const LATER: &str = "Tue, 14 Nov 2023 22:13:21 GMT";
+    const EARLIER: &str = "Tue, 14 Nov 2023 22:13:19 GMT";
+    const GO: Outcome = Outcome::Proceed { range: RangeRule::Holds };
+    const GO_WHOLE: Outcome = Outcome::Proceed { range: RangeRule::Ignored };
+
+    fn weigh(method: Method, pairs: &[(HeaderName, &str)]) -> Outcome {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name.clone(), value.parse().unwrap());
+        }
+        let current = Validators { etag: "abc".into(), modified_ms: MODIFIED_MS };
+        evaluate(&method, &headers, Some(&current))
+    }
+
+    fn get(pairs: &[(HeaderName, &str)]) -> Outcome {
+        weigh(Method::GET, pairs)
+    }
+
+    #[test]
+    fn dates_are_written_as_http_wants_them() {
+        assert_eq!(http_date(MODIFIED_MS), EXACT);
+        assert_eq!(http_date(u64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn if_none_match_compares_weakly() {
+        for same in ["\"abc\"", "W/\"abc\"", "*", "\"x\", \"abc\"", "\"a,b\" , W/\"abc\""] {
+            assert_eq!(get(&[(IF_NONE_MATCH, same)]), Outcome::NotModified, "{same}");
+            assert_eq!(weigh(Method::PUT, &[(IF_NONE_MATCH, same)]), Outcome::PreconditionFailed);
+        }
+        for other in ["\"abd\"", "abc", "\"abc", "W/abc", "", "\"x\",,\"y\""] {
+            assert_eq!(get(&[(IF_NONE_MATCH, other)]), GO, "{other}");
+        }
+        assert_eq!(
+            get(&[(IF_NONE_MATCH, "\"x\""), (IF_NONE_MATCH, "\"abc\"")]),
+            Outcome::NotModified
+        );
+    }
+
+    #[test]
+    fn if_match_compares_strongly() {
+        for same in ["\"abc\"", "*", "\"x\", \"abc\""] {
+            assert_eq!(get(&[(IF_MATCH, same)]), GO, "{same}");
+        }
+        for other in ["\"abd\"", "W/\"abc\"", ""] {
+            assert_eq!(get(&[(IF_MATCH, other)]), Outcome::PreconditionFailed, "{other}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(IF_MATCH, "*".parse().unwrap());
+        assert_eq!(evaluate(&Method::PUT, &headers, None), Outcome::PreconditionFailed);
+    }
+
+    #[test]
+    fn dates_count_only_without_their_etag_sibling() {
+        assert_eq!(get(&[(IF_MODIFIED_SINCE, EXACT)]), Outcome::NotModified);
+        assert_eq!(get(&[(IF_MODIFIED_SINCE, LATER)]), Outcome::NotModified);
+        assert_eq!(get(&[(IF_MODIFIED_SINCE, EARLIER)]), GO);
+        assert_eq!(get(&[(IF_MODIFIED_SINCE, "yesterday")]), GO);
+        assert_eq!(weigh(Method::POST, &[(IF_MODIFIED_SINCE, LATER)]), GO);
+        assert_eq!(get(&[(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, LATER)]), GO);
+        assert_eq!(get(&[(IF_UNMODIFIED_SINCE, EXACT)]), GO);
+        assert_eq!(get(&[(IF_UNMODIFIED_SINCE, EARLIER)]), Outcome::PreconditionFailed);
+        assert_eq!(get(&[(IF_MATCH, "\"abc\""), (IF_UNMODIFIED_SINCE, EARLIER)]), GO);
+    }
+
+    #[test]
+    fn a_failed_precondition_comes_before_not_modified() {
+        let both = [(IF_MATCH, "\"x\""), (IF_NONE_MATCH, "\"abc\"")];
+        assert_eq!(get(&both), Outcome::PreconditionFailed);
+    }
+
+    #[test]
+    fn if_range_takes_a_strong_tag_or_the_exact_date() {
+        for same in ["\"abc\"", EXACT] {
+            assert_eq!(get(&[(IF_RANGE, same)]), GO, "{same}");
+        }
+        for other in ["W/\"abc\"", "\"x\"", LATER, EARLIER, "abc", "*"] {
+            assert_eq!(get(&[(IF_RANGE, other)]), GO_WHOLE, "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_asked_is_nothing_refused() {
+        assert_eq!(get(&[]), GO);
+        assert_eq!(evaluate(&Method::GET, &HeaderMap::new(), None), GO);
+    }
+}

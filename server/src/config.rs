@@ -1,0 +1,263 @@
+//! What an operator may set: read from a file, the environment and the command line, checked once.
+//!
+//! A [`Layer`] holds what one of these sources says; the layers are laid over each other and the result becomes a
+//! [`Config`], in which every field has a value and every value is allowed.
+//! Promises: a field or a variable that is not known is an error that names it, never ignored.
+//! Never here: reading files and flags; where the data lies.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::limits;
+
+/// The start of every environment variable that is ours.
+pub const VARIABLE_PREFIX: &str = "TRUG_";
+/// Variables that the command line reads itself.
+const VARIABLES_ELSEWHERE: &[&str] = &["TRUG_CONFIG", "TRUG_DATA", "TRUG_LOG"];
+
+/// Everything that the server is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where the server listens.
+    pub listen: SocketAddr,
+    /// What stands before `/{bucket}/{key}` in the addresses that the server gives out. Without it: where it listens.
+    pub public_url: Option<PublicUrl>,
+    /// Largest request body.
+    pub body_bytes_max: u64,
+    /// Connections at once.
+    pub connections_max: usize,
+    /// Connections at once from one address.
+    pub connections_per_address_max: usize,
+    /// How long requests in flight get when the server stops.
+    pub drain: Duration,
+}
+
+/// What one source says. Every field is optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Layer {
+    pub listen: Option<String>,
+    pub public_url: Option<String>,
+    pub body_bytes_max: Option<u64>,
+    pub connections_max: Option<usize>,
+    pub connections_per_address_max: Option<usize>,
+    pub drain_seconds: Option<u64>,
+}
+
+/// The public address of the service: `http` or `https`, without a final slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+/// A setting that cannot be used: where it stands and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl Layer {
+    /// Reads a configuration file; `source` is what the file is called in an error.
+    pub fn from_toml(text: &str, source: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| ConfigError(format!("{source}: {error}")))
+    }
+
+    /// Reads the environment: `TRUG_LISTEN` is `listen`, and so on. Other variables are left alone.
+    pub fn from_variables(
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut table = toml::Table::new();
+        for (name, value) in variables {
+            let is_ours = !VARIABLES_ELSEWHERE.contains(&name.as_str());
+            if let Some(field) = name.strip_prefix(VARIABLE_PREFIX).filter(|_| is_ours) {
+                let number = value.parse().map(toml::Value::Integer);
+                let value = number.unwrap_or(toml::Value::String(value));
+                table.insert(field.to_ascii_lowercase(), value);
+            }
+        }
+        table.try_into().map_err(|error: toml::de::Error| {
+            let message = error.message();
+            ConfigError(format!(
+                "environment ({VARIABLE_PREFIX} and the field in capitals): {message}"
+            ))
+        })
+    }
+
+    /// This layer, and below it what `lower` says where this one is silent.
+    #[must_use]
+    pub fn over(self, lower: Self) -> Self {
+        Self {
+            listen: self.listen.or(lower.listen),
+            public_url: self.public_url.or(lower.public_url),
+            body_bytes_max: self.body_bytes_max.or(lower.body_bytes_max),
+            connections_max: self.connections_max.or(lower.connections_max),
+            connections_per_address_max: self
+                .connections_per_address_max
+                .or(lower.connections_per_address_max),
+            drain_seconds: self.drain_seconds.or(lower.drain_seconds),
+        }
+    }
+}
+
+impl Config {
+    /// Checks what the layers say; what none of them says has its default.
+    pub fn new(layer: Layer) -> Result<Self, ConfigError> {
+        let default = Self::default();
+        let listen = match layer.listen {
+            Some(text) => text.parse().map_err(|_| {
+                ConfigError(format!("listen: {text:?} is not an address like 127.0.0.1:8080"))
+            })?,
+            None => default.listen,
+        };
+        let public_url = match layer.public_url {
+            Some(text) => Some(PublicUrl::parse(&text)?),
+            None => None,
+        };
+        Ok(Self {
+            listen,
+            public_url,
+            body_bytes_max: within(
+                "body_bytes_max",
+                layer.body_bytes_max,
+                default.body_bytes_max,
+                limits::PREMIUM_BODY_BYTES_MAX,
+            )?,
+            connections_max: within(
+                "connections_max",
+                layer.connections_max,
+                default.connections_max,
+                1_000_000,
+            )?,
+            connections_per_address_max: within(
+                "connections_per_address_max",
+                layer.connections_per_address_max,
+                default.connections_per_address_max,
+                1_000_000,
+            )?,
+            drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
+        })
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            public_url: None,
+            body_bytes_max: limits::BODY_BYTES_MAX,
+            connections_max: limits::CONNECTIONS_MAX,
+            connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
+            drain: limits::DRAIN_WAIT,
+        }
+    }
+}
+
+impl PublicUrl {
+    /// Checks a public address.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let refuse = |why: &str| Err(ConfigError(format!("public_url: {text:?} {why}")));
+        let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
+            return refuse("must start with http:// or https:// and name a host");
+        }
+        if uri.query().is_some() || text.contains(['@', '#']) {
+            return refuse("must have no query, no fragment and no user");
+        }
+        Ok(Self(text.trim_end_matches('/').to_owned()))
+    }
+
+    /// The address at which a server that listens there can be reached from the same machine.
+    pub fn of_listener(listen: SocketAddr) -> Self {
+        let host = if listen.ip().is_unspecified() {
+            "localhost".to_owned()
+        } else if listen.is_ipv6() {
+            format!("[{}]", listen.ip())
+        } else {
+            listen.ip().to_string()
+        };
+        Self(format!("http://{host}:{}", listen.port()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn within<N>(name: &str, given: Option<N>, default: N, max: N) -> Result<N, ConfigError>
+where
+    N: PartialOrd + From<u8> + fmt::Display,
+{
+    match given {
+        None => Ok(default),
+        Some(number) if number >= N::from(1) && number <= max => Ok(number),
+        Some(number) => Err(ConfigError(format!("{name}: {number} is not between 1 and {max}"))),
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Result<Layer, ConfigError> {
+        let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Layer::from_variables(owned.collect::<Vec<_>>().into_iter())
+    }
+
+    #[test]
+    fn the_upper_layer_wins_and_silence_means_the_default() {
+        let file = Layer::from_toml("listen = \"0.0.0.0:80\"\nbody_bytes_max = 7", "file").unwrap();
+        let environment =
+            variables(&[("TRUG_LISTEN", "[::1]:81"), ("TRUG_DATA", "/x"), ("PATH", "/")]).unwrap();
+        let config = Config::new(environment.over(file)).unwrap();
+        assert_eq!(config.listen, "[::1]:81".parse().unwrap());
+        assert_eq!(config.body_bytes_max, 7);
+        assert_eq!(config.drain, Config::default().drain);
+        assert_eq!(Config::new(Layer::default()).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        let error = Layer::from_toml("listn = \"x\"", "trug.toml").unwrap_err().to_string();
+        assert!(error.contains("trug.toml") && error.contains("listn"), "{error}");
+        let error = variables(&[("TRUG_LISTN", "x")]).unwrap_err().to_string();
+        assert!(error.contains("listn"), "{error}");
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        for (field, value) in [
+            ("TRUG_LISTEN", "8080"),
+            ("TRUG_PUBLIC_URL", "cdn.example.com"),
+            ("TRUG_PUBLIC_URL", "ftp://cdn.example.com"),
+            ("TRUG_PUBLIC_URL", "https://cdn.example.com/?a=b"),
+            ("TRUG_PUBLIC_URL", "https://user@cdn.example.com/"),
+            ("TRUG_BODY_BYTES_MAX", "0"),
+            ("TRUG_CONNECTIONS_MAX", "many"),
+        ] {
+            let config = variables(&[(field, value)]).and_then(Config::new);
+            assert!(config.is_err(), "{field}={value}");
+        }
+        let layer = variables(&[("TRUG_PUBLIC_URL", "https://cdn.example.com/files/")]).unwrap();
+        let url = Config::new(layer).unwrap().public_url.unwrap();
+        assert_eq!(url.as_str(), "https://cdn.example.com/files");
+    }
+
+    #[test]
+    fn without_a_public_address_the_listener_is_named_so_that_it_can_be_reached() {
+        for (listen, url) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("0.0.0.0:80", "http://localhost:80"),
+            ("[::]:80", "http://localhost:80"),
+            ("[::1]:80", "http://[::1]:80"),
+        ] {
+            assert_eq!(PublicUrl::of_listener(listen.parse().unwrap()).as_str(), url);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The media type of a file, from its first bytes, its name, and what the client says, in this order.
+//!
+//! Pure. Bytes decide only where they prove something: of text they prove nothing, so HTML, SVG, XML and scripts are
+//! never found by them, and a text that happens to start like a picture stays what its name says. Within one container
+//! (WebM, Ogg, MP4, ZIP) bytes cannot tell sound from pictures, so the name does, then the client.
+//! Promises: the client's word never wins over the bytes. Never here: how a type is sent.
+
+use std::borrow::Cow;
+
+use engine::limits::CONTENT_TYPE_BYTES_MAX;
+
+use crate::object_name::split_extension;
+
+/// What is known of nothing.
+pub const OCTET_STREAM: &str = "application/octet-stream";
+
+/// What a browser would do with a file that it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Show or download it.
+    Inert,
+    /// Draw it as an image; opened by itself it may run scripts.
+    Svg,
+    /// Run it as a page: the HTML family.
+    Page,
+}
+
+/// The media type of a file by its name, its first bytes (some hundred are enough) and what the client declared.
+pub fn guess(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'static, str> {
+    let by_bytes = magic(head);
+    let by_name = split_extension(file_name).1.and_then(|it| by_extension(it, head));
+    let by_client = declared.and_then(usable);
+    if is_text(head) {
+        return by_name
+            .map(Cow::Borrowed)
+            .or(by_client)
+            .or(by_bytes.map(Cow::Borrowed))
+            .unwrap_or(Cow::Borrowed(OCTET_STREAM));
+    }
+    match (by_bytes, by_name, by_client) {
+        (Some(bytes), Some(name), _) if is_finer(bytes, name) => Cow::Borrowed(name),
+        (Some(bytes), None, Some(client)) if is_finer(bytes, essence(&client)) => client,
+        (Some(bytes), _, _) => Cow::Borrowed(bytes),
+        (None, Some(name), _) => Cow::Borrowed(name),
+        (None, None, Some(client)) => client,
+        (None, None, None) => Cow::Borrowed(OCTET_STREAM),
+    }
+}
+
+/// The extension that files of a type have, without a dot.
+pub fn extension_of(content_type: &str) -> Option<&'static str> {
+    let essence = essence(content_type);
+    EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(essence)).map(|(_, ext)| *ext)
+}
+
+/// What a browser would do with a file of this type.
+pub fn activity(content_type: &str) -> Activity {
+    let essence = essence(content_type).to_ascii_lowercase();
+    match essence.as_str() {
+        "image/svg+xml" => Activity::Svg,
+        "text/html" | "text/xml" | "application/xml" | "text/xsl" | "text/cache-manifest" => {
+            Activity::Page
+        }
+        "message/rfc822" | "multipart/related" | "application/x-mimearchive" => Activity::Page,
+        "application/hta" | "text/x-component" | "text/vnd.wap.wml" => Activity::Page,
+        other if other.ends_with("+xml") || other.starts_with("multipart/") => Activity::Page,
+        _ => Activity::Inert,
+    }
+}
+
+/// A type without its parameters.
+pub fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or("").trim()
+}
+
+/// The type that the bytes prove; never one of a text.
+fn magic(head: &[u8]) -> Option<&'static str> {
+    if let Some(matroska) = head.strip_prefix(b"\x1a\x45\xdf\xa3") {
+        // `infer` wants 257 bytes and one way of writing the length; a short recording has less.
+        let start = matroska.get(..64).unwrap_or(matroska);
+        let says = |word: &[u8]| start.windows(word.len()).any(|window| window == word);
+        return match (says(b"webm"), says(b"matroska")) {
+            (true, _) => Some("video/webm"),
+            (_, true) => Some("video/x-matroska"),
+            _ => None,
+        };
+    }
+    let found = infer::get(head)?;
+    if found.matcher_type() == infer::MatcherType::Text {
+        return None;
+    }
+    // The names that browsers know.
+    Some(match found.mime_type() {
+        "audio/x-flac" => "audio/flac",
+        "audio/x-wav" => "audio/wav",
+        "audio/m4a" => "audio/mp4",
+        "audio/opus" => "audio/ogg",
+        "audio/x-aiff" => "audio/aiff",
+        "video/x-m4v" => "video/mp4",
+        other => other,
+    })
+}
+
+fn by_extension(extension: &str, head: &[u8]) -> Option<&'static str> {
+    Some(match extension.to_ascii_lowercase().as_str() {
+        "m4a" => "audio/mp4",
+        "m4v" => "video/mp4",
+        "opus" => "audio/ogg",
+        "mjs" | "cjs" => "text/javascript",
+        // Transport streams are binary, TypeScript is not.
+        "ts" | "mts" if is_text(head) => "text/plain",
+        "ts" | "mts" => "video/mp2t",
+        _ => mime_guess::from_ext(extension).first_raw()?,
+    })
+}
+
+/// What a client declares, if it is a type and says something.
+fn usable(declared: &str) -> Option<Cow<'static, str>> {
+    let declared = declared.trim();
+    let (kind, name) = essence(declared).split_once('/')?;
+    let is_token = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b))
+    };
+    let is_plain = declared.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    let says_something = !essence(declared).eq_ignore_ascii_case(OCTET_STREAM)
+        && !essence(declared).eq_ignore_ascii_case("binary/octet-stream");
+    let fits = declared.len() <= CONTENT_TYPE_BYTES_MAX;
+    if !(is_token(kind) && is_token(name) && is_plain && says_something && fits) {
+        return None;
+    }
+    Some(Cow::Owned(declared.to_owned()))
+}
+
+/// Whether the second type is a finer name for what the bytes of the first prove.
+fn is_finer(by_bytes: &str, other: &str) -> bool {
+    if activity(other) != Activity::Inert {
+        return false;
+    }
+    if by_bytes == "application/zip" {
+        // Office documents, books, packages: all of them are ZIP files.
+        return other.starts_with("application/") && other != OCTET_STREAM;
+    }
+    CONTAINERS.iter().any(|family| family.contains(&by_bytes) && family.contains(&other))
+}
+
+const CONTAINERS: &[&[&str]] = &[
+    &["video/webm", "audio/webm", "video/x-matroska", "audio/x-matroska"],
+    &["audio/ogg", "video/ogg", "application/ogg", "audio/opus"],
+    &["video/mp4", "audio/mp4", "video/quicktime", "video/3gpp", "audio/3gpp"],
+    &["image/heif", "image/heic", "image/heif-sequence", "image/heic-sequence"],
+    &["image/png", "image/apng"],
+    &["audio/mpeg", "audio/mp3"],
+];
+
+/// Whether the bytes are text as far as they go: UTF-8, perhaps cut in a character, without control characters.
+fn is_text(head: &[u8]) -> bool {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(cut) if cut.error_len().is_none() => {
+            std::str::from_utf8(head.get(..cut.valid_up_to()).unwrap_or(&[])).unwrap_or("\0")
+        }
+        Err(_) => return false,
+    };
+    text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}'))
+}
+
+/// Extensions of the types that are uploaded, the usual one first.
+const EXTENSIONS: &[(&str, &str)] = &[
+    ("image/png", "png"),
+    ("image/jpeg", "jpg"),
+    ("image/jpg", "jpg"),
+    ("image/webp", "webp"),
+    ("image/gif", "gif"),
+    ("image/avif", "avif"),
+    ("image/apng", "png"),
+    ("image/svg+xml", "svg"),
+    ("image/bmp", "bmp"),
+    ("image/tiff", "tiff"),
+    ("image/heic", "heic"),
+    ("image/heif", "heif"),
+    ("image/jxl", "jxl"),
+    ("image/x-icon", "ico"),
+    ("image/vnd.microsoft.icon", "ico"),
+    ("video/webm", "webm"),
+    ("video/mp4", "mp4"),
+    ("video/quicktime", "mov"),
+    ("video/x-matroska", "mkv"),
+    ("video/ogg", "ogv"),
+    ("video/mpeg", "mpeg"),
+    ("video/x-msvideo", "avi"),
+    ("video/mp2t", "ts"),
+    ("audio/webm", "weba"),
+    ("audio/ogg", "ogg"),
+    ("audio/opus", "opus"),
+    ("audio/mpeg", "mp3"),
+    ("audio/mp3", "mp3"),
+    ("audio/mp4", "m4a"),
+    ("audio/aac", "aac"),
+    ("audio/wav", "wav"),
+    ("audio/x-wav", "wav"),
+    ("audio/flac", "flac"),
+    ("audio/midi", "mid"),
+    ("application/pdf", "pdf"),
+    ("application/json", "json"),
+    ("application/zip", "zip"),
+    ("application/gzip", "gz"),
+    ("application/x-7z-compressed", "7z"),
+    ("application/vnd.rar", "rar"),
+    ("application/x-tar", "tar"),
+    ("application/wasm", "wasm"),
+    ("application/xml", "xml"),
+    ("text/xml", "xml"),
+    ("text/plain", "txt"),
+    ("text/html", "html"),
+    ("text/css", "css"),
+    ("text/csv", "csv"),
+    ("text/markdown", "md"),
+    ("text/javascript", "js"),
+    ("application/javascript", "js"),
+    ("font/woff2", "woff2"),
+    ("font/woff", "woff"),
+    ("font/ttf", "ttf"),
+    ("font/otf", "otf"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";
+    const WEBM: &[u8] = b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82\x84webm";
+    const OGG_OPUS: &[u8] =
+        b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\x02\x03\x04\0\0\0\0\x05\x06\x07\x08\x01\x13OpusHead\x01";
+    const OGG: &[u8] =
+        b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\x02\x03\x04\0\0\0\0\x05\x06\x07\x08\x01\x1e\x01vorbis";
+    const MP4: &[u8] = b"\0\0\0\x18ftypisom\0\0\0\0isomiso2";
+    const AVIF: &[u8] = b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf";
+    const ZIP: &[u8] = b"PK\x03\x04\x14\0\0\0\x08\0\0\0\0\0";
+    const HTML: &[u8] = b"<!DOCTYPE html><html><script>alert(1)</script>";
+    const SVG: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>";
+
+    #[test]
+    fn bytes_come_before_the_name_and_the_name_before_the_client() {
+        let cases: &[(&str, &[u8], Option<&str>, &str)] = &[
+            ("a.png", PNG, Some("image/png"), "image/png"),
+            ("a.html", PNG, Some("text/html"), "image/png"),
+            ("a.svg", PNG, Some("image/svg+xml"), "image/png"),
+            ("a.txt", WEBP, Some("text/plain"), "image/webp"),
+            ("blob", WEBP, Some("image/png"), "image/webp"),
+            ("blob", WEBP, None, "image/webp"),
+            ("a.avif", AVIF, Some(OCTET_STREAM), "image/avif"),
+            ("a.avif", b"\0\x01\x02", Some(OCTET_STREAM), "image/avif"),
+            ("a.bin", b"\0\x01\x02", None, OCTET_STREAM),
+            ("a", b"\0\x01\x02", Some("x-game/save"), "x-game/save"),
+            ("a", b"\0\x01\x02", None, OCTET_STREAM),
+            ("", b"", None, OCTET_STREAM),
+        ];
+        for (name, head, declared, want) in cases {
+            assert_eq!(guess(name, head, *declared), *want, "{name} {declared:?}");
+        }
+    }
+
+    #[test]
+    fn sound_and_pictures_of_one_container_are_told_by_the_name_then_the_client() {
+        let cases: &[(&str, &[u8], Option<&str>, &str)] = &[
+            ("a.webm", WEBM, None, "video/webm"),
+            ("a.weba", WEBM, None, "audio/webm"),
+            ("blob", WEBM, Some("audio/webm;codecs=opus"), "audio/webm;codecs=opus"),
+            ("blob", WEBM, Some("video/webm;codecs=vp8,opus"), "video/webm;codecs=vp8,opus"),
+            ("blob", WEBM, Some("text/html"), "video/webm"),
+            ("a.ogg", OGG, None, "audio/ogg"),
+            ("a.ogv", OGG, None, "video/ogg"),
+            ("a.opus", OGG_OPUS, None, "audio/ogg"),
+            ("recording-1.ogg", OGG_OPUS, Some("audio/ogg"), "audio/ogg"),
+            ("a.mp4", MP4, None, "video/mp4"),
+            ("a.m4a", MP4, None, "audio/mp4"),
+            ("a.zip", ZIP, None, "application/zip"),
+            ("a.epub", ZIP, None, "application/epub+zip"),
+            ("a.xhtml", ZIP, None, "application/zip"),
+        ];
+        for (name, head, declared, want) in cases {
+            assert_eq!(guess(name, head, *declared), *want, "{name} {declared:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_what_its_name_says_and_never_found_by_its_bytes() {
+        let cases: &[(&str, &[u8], Option<&str>, &str)] = &[
+            ("a.svg", SVG, None, "image/svg+xml"),
+            ("blob", SVG, Some("image/svg+xml"), "image/svg+xml"),
+            ("blob", SVG, None, OCTET_STREAM),
+            ("a.png", HTML, Some("text/html"), "image/png"),
+            ("blob", HTML, None, OCTET_STREAM),
+            ("blob", HTML, Some(OCTET_STREAM), OCTET_STREAM),
+            ("a.html", HTML, None, "text/html"),
+            ("a.json", b"{\"a\":1}", None, "application/json"),
+            ("a.txt", b"BMW and MZ and GIF89a", None, "text/plain"),
+            ("cars.txt", "BMW für alle".as_bytes(), None, "text/plain"),
+            ("a.lua", b"#!/usr/bin/lua\n", None, "text/x-lua"),
+            ("a.ts", b"export const a = 1", None, "text/plain"),
+            ("a.mjs", b"export default 1", None, "text/javascript"),
+            ("a.pdf", b"%PDF-1.7\n", None, "application/pdf"),
+            ("blob", b"%PDF-1.7\n", None, "application/pdf"),
+            ("README", b"hello", Some("text/plain"), "text/plain"),
+        ];
+        for (name, head, declared, want) in cases {
+            assert_eq!(guess(name, head, *declared), *want, "{name} {declared:?}");
+        }
+    }
+
+    #[test]
+    fn a_declared_type_that_is_none_is_not_kept() {
+        let long = format!("a/{}", "b".repeat(300));
+        for odd in ["", "png", "image/", "/png", "a b/c", "a/b\r\nX: y", "a/\u{e4}", &*long] {
+            assert_eq!(guess("x", b"\0\x01", Some(odd)), OCTET_STREAM, "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn types_have_the_extension_that_phones_expect() {
+        for (content_type, extension) in [
+            ("image/webp", Some("webp")),
+            ("video/webm;codecs=vp8,opus", Some("webm")),
+            ("audio/webm; codecs=opus", Some("weba")),
+            ("IMAGE/JPEG", Some("jpg")),
+            (OCTET_STREAM, None),
+        ] {
+            assert_eq!(extension_of(content_type), extension, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn pages_are_known_whatever_their_parameters() {
+        for page in [
+            "text/html",
+            "text/html; charset=utf-8",
+            "TEXT/HTML",
+            "application/xhtml+xml",
+            "text/xml",
+            "application/xml",
+            "application/rss+xml",
+            "message/rfc822",
+            "multipart/related",
+            "text/xsl",
+        ] {
+            assert_eq!(activity(page), Activity::Page, "{page}");
+        }
+        assert_eq!(activity("image/svg+xml; charset=utf-8"), Activity::Svg);
+        for inert in ["image/png", "text/plain", "application/json", "application/pdf", ""] {
+            assert_eq!(activity(inert), Activity::Inert, "{inert}");
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! The headers of a delivered object, and the answer to a preflight.
+//!
+//! Pure. Promises: what users stored can neither run as a page nor be taken for another type; any origin may read public
+//! objects, so the headers do not depend on who asks and shared caches stay clean.
+//! Never here: status, length and ranges, and whether the caller may see the object.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::conditional::Validators;
+use crate::content_type::{Activity, activity, essence};
+use crate::limits::{DOWNLOAD_NAME_BYTES_MAX, PREFLIGHT_SECONDS};
+use crate::object_name;
+
+/// What decides the headers of one delivered object.
+#[derive(Clone, Debug)]
+pub struct Delivery<'a> {
+    /// The object's file name: the last component of its key.
+    pub file_name: &'a str,
+    /// The type that is stored, or that of the variant.
+    pub content_type: &'a str,
+    /// Version and time; those of the variant, where it is one.
+    pub validators: &'a Validators,
+    /// Who may see it.
+    pub audience: Audience,
+    /// The bucket's own `Cache-Control` for names that are not random.
+    pub cache_control: Option<&'a str>,
+    /// What happens to the HTML family.
+    pub pages: Pages,
+    /// Whether the client asked for a download.
+    pub download: Download<'a>,
+    /// The extension of the variant that is sent instead of the stored file, without a dot.
+    pub variant_extension: Option<&'a str>,
+}
+
+/// Who may see an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Everyone.
+    Public,
+    /// Whoever has a credential.
+    Private,
+}
+
+/// What happens to pages that users stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// They are sent as plain text.
+    AsText,
+    /// They are shown, without scripts.
+    Sandboxed,
+    /// They are shown with scripts: only on a host of their own.
+    WithScripts,
+}
+
+/// Whether an object is to be saved instead of shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Download<'a> {
+    /// Shown.
+    No,
+    /// Saved under its own name.
+    OwnName,
+    /// Saved under this name.
+    Named(&'a str),
+}
+
+impl<'a> Download<'a> {
+    /// Reads the value of the parameter `download`: `None` when it is absent, empty when it is bare.
+    pub fn of(value: Option<&'a str>) -> Self {
+        match value {
+            None => Self::No,
+            Some("" | "1" | "true") => Self::OwnName,
+            Some("0" | "false") => Self::No,
+            Some(name) => Self::Named(name),
+        }
+    }
+}
+
+/// All headers of a delivered object but those of its length.
+pub fn object_headers(delivery: &Delivery<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(24);
+    shared_headers(delivery, &mut headers);
+    headers.insert(header::CONTENT_TYPE, content_type(delivery));
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(delivery));
+    if let Some(value) = disposition(delivery) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    headers
+}
+
+/// The headers of an answer 304: those of the object without what describes its content.
+pub fn not_modified_headers(delivery: &Delivery<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(16);
+    shared_headers(delivery, &mut headers);
+    headers
+}
+
+/// Lets pages of any origin read an answer. Sent whether or not the request names its origin: an answer that a cache
+/// keeps serves both kinds.
+pub fn allow_every_origin(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+}
+
+/// The answer to `OPTIONS`: a preflight is always allowed, with the headers that it asks for.
+pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    allow_every_origin(headers);
+    headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+    // `*` does not cover Authorization, so the names are echoed.
+    let asked = request_headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let asked = asked.unwrap_or(HeaderValue::from_static(ALLOWED));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from(PREFLIGHT_SECONDS));
+    if request_headers.contains_key(REQUEST_PRIVATE_NETWORK) {
+        headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    headers.insert(header::VARY, HeaderValue::from_static("access-control-request-headers"));
+    response
+}
+
+/// Whether a page of our own origin wants to run an object as code. To be refused where the dashboard and users' files
+/// share an origin.
+pub fn is_code_load(request_headers: &HeaderMap) -> bool {
+    let is = |name: &str, words: &[&str]| {
+        let value = request_headers.get(name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| words.contains(&value))
+    };
+    let is_own = is("sec-fetch-site", &["same-origin"]);
+    is("service-worker", &["script"]) || (is_own && is("sec-fetch-dest", CODE_DESTINATIONS))
+}
+
+/// The value of `Cache-Control` of an object.
+pub fn cache_control(delivery: &Delivery<'_>) -> HeaderValue {
+    if delivery.audience == Audience::Private {
+        return HeaderValue::from_static(CACHE_PRIVATE);
+    }
+    if object_name::is_random(delivery.file_name) {
+        return HeaderValue::from_static(CACHE_FOREVER);
+    }
+    let own = delivery.cache_control.and_then(|rule| HeaderValue::from_str(rule).ok());
+    own.unwrap_or(HeaderValue::from_static(CACHE_SHORTLY))
+}
+
+/// The methods that the service knows.
+pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+const ALLOWED: &str = "Authorization, Content-Type, X-API-Key, Range, If-Match, If-None-Match, If-Modified-Since, \
+    If-Range, Cache-Control, X-Requested-With";
+const EXPOSED: &str = "ETag, Content-Length, Content-Range, Accept-Ranges, Content-Disposition, Last-Modified, \
+    Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
+    X-Request-Id, X-Image-Transform, X-Object-Url, Tus-Version, Tus-Resumable, Tus-Extension, Tus-Max-Size, \
+    Upload-Offset, Upload-Length, Upload-Metadata, Upload-Expires";
+const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
+const CACHE_SHORTLY: &str = "public, max-age=300, stale-while-revalidate=60";
+const CACHE_PRIVATE: &str = "private, no-store";
+const CODE_DESTINATIONS: &[&str] = &[
+    "script",
+    "style",
+    "worker",
+    "sharedworker",
+    "serviceworker",
+    "audioworklet",
+    "paintworklet",
+    "manifest",
+    "object",
+    "embed",
+];
+const SANDBOX: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; media-src 'self'; sandbox";
+const SANDBOXED_PAGE: &str = "default-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'none'; \
+    object-src 'none'; base-uri 'none'; form-action 'none'; sandbox";
+const SCRIPTED_PAGE: &str =
+    "sandbox allow-scripts allow-forms allow-popups allow-downloads allow-modals";
+const REQUEST_PRIVATE_NETWORK: HeaderName =
+    HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName =
+    HeaderName::from_static("access-control-allow-private-network");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
+const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
+    allow_every_origin(headers);
+    let mut put = |name: HeaderName, value: &'static str| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    put(header::ACCEPT_RANGES, "bytes");
+    put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    put(header::REFERRER_POLICY, "no-referrer");
+    put(ROBOTS_TAG, "none");
+    put(TIMING_ALLOW_ORIGIN, "*");
+    put(RESOURCE_POLICY, "cross-origin");
+    headers.insert(header::CACHE_CONTROL, cache_control(delivery));
+    headers.extend(delivery.validators.etag_header().map(|value| (header::ETAG, value)));
+    let modified = delivery.validators.last_modified_header();
+    headers.extend(modified.map(|value| (header::LAST_MODIFIED, value)));
+}
+
+/// The type that is sent. Pages become text; text without a character set is UTF-8.
+fn content_type(delivery: &Delivery<'_>) -> HeaderValue {
+    let stored = delivery.content_type;
+    if delivery.pages == Pages::AsText && activity(stored) == Activity::Page {
+        return HeaderValue::from_static("text/plain; charset=utf-8");
+    }
+    let kind = essence(stored);
+    let is_text =
+        kind.starts_with("text/") || kind == "application/json" || kind == "image/svg+xml";
+    let value = if is_text && !stored.to_ascii_lowercase().contains("charset") {
+        HeaderValue::from_str(&format!("{stored}; charset=utf-8"))
+    } else {
+        HeaderValue::from_str(stored)
+    };
+    value.unwrap_or(HeaderValue::from_static(crate::content_type::OCTET_STREAM))
+}
+
+fn policy(delivery: &Delivery<'_>) -> HeaderValue {
+    let is_page = activity(delivery.content_type) == Activity::Page;
+    HeaderValue::from_static(match delivery.pages {
+        Pages::Sandboxed if is_page => SANDBOXED_PAGE,
+        Pages::WithScripts if is_page => SCRIPTED_PAGE,
+        _ => SANDBOX,
+    })
+}
+
+/// The value of `Content-Disposition`: for a download, or where the name in the address is not that of what is sent.
+fn disposition(delivery: &Delivery<'_>) -> Option<HeaderValue> {
+    let own_name = || match delivery.variant_extension {
+        Some(ext) => format!("{}.{ext}", object_name::split_extension(delivery.file_name).0),
+        None => delivery.file_name.to_owned(),
+    };
+    let (kind, name) = match delivery.download {
+        Download::No if delivery.variant_extension.is_some() => ("inline", own_name()),
+        Download::No => return None,
+        Download::OwnName => ("attachment", own_name()),
+        Download::Named(asked) => {
+            let name = object_name::clean(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX);
+            ("attachment", name.unwrap_or_else(own_name))
+        }
+    };
+    HeaderValue::from_str(&disposition_value(kind, &name)).ok()
+}
+
+/// RFC 6266: an ASCII name for those who know no better, and the name itself as RFC 8187 writes it.
+fn disposition_value(kind: &str, name: &str) -> String {
+    let is_safe = |c: char| (' '..='~').contains(&c) && !matches!(c, '"' | '\\' | '%' | '/' | ';');
+    let ascii: String = name.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
+    if ascii == name {
+        return format!("{kind}; filename=\"{name}\"");
+    }
+    format!(
+        "{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}",
+        utf8_percent_encode(name, ATTR_CHAR)
+    )
+}
+
+/// Everything but the `attr-char` of RFC 8187.
+const ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn validators() -> Validators {
+        Validators { etag: "abc".into(), modified_ms: 1_700_000_000_000 }
+    }
+
+    fn headers_of(change: impl FnOnce(&mut Delivery<'_>)) -> HeaderMap {
+        let validators = validators();
+        let mut delivery = Delivery {
+            file_name: "a.png",
+            content_type: "image/png",
+            validators: &validators,
+            audience: Audience::Public,
+            cache_control: None,
+            pages: Pages::AsText,
+            download: Download::No,
+            variant_extension: None,
+        };
+        change(&mut delivery);
+        object_headers(&delivery)
+    }
+
+    fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+        headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    #[test]
+    fn every_object_is_safe_to_show_and_open_to_every_origin() {
+        let headers = headers_of(|_| {});
+        for (name, value) in [
+            ("content-type", "image/png"),
+            ("etag", "\"abc\""),
+            ("last-modified", "Tue, 14 Nov 2023 22:13:20 GMT"),
+            ("accept-ranges", "bytes"),
+            ("x-content-type-options", "nosniff"),
+            ("access-control-allow-origin", "*"),
+            ("cross-origin-resource-policy", "cross-origin"),
+            ("timing-allow-origin", "*"),
+            ("referrer-policy", "no-referrer"),
+            ("x-robots-tag", "none"),
+            ("cache-control", CACHE_SHORTLY),
+            ("content-disposition", ""),
+            ("access-control-allow-credentials", ""),
+        ] {
+            assert_eq!(text(&headers, name), value, "{name}");
+        }
+        assert!(text(&headers, "content-security-policy").ends_with("; sandbox"));
+        assert!(text(&headers, "access-control-expose-headers").contains("Content-Range"));
+    }
+
+    #[test]
+    fn caches_keep_random_names_for_ever_and_others_shortly() {
+        const RANDOM: &str = "01234567-89ab-4def-8123-456789abcdef.png";
+        let cache = |file_name: &'static str, own: Option<&'static str>, audience: Audience| {
+            let headers = headers_of(|delivery| {
+                (delivery.file_name, delivery.cache_control) = (file_name, own);
+                delivery.audience = audience;
+            });
+            text(&headers, "cache-control").to_owned()
+        };
+        assert_eq!(cache(RANDOM, None, Audience::Public), CACHE_FOREVER);
+        assert_eq!(cache(RANDOM, None, Audience::Private), CACHE_PRIVATE);
+        assert_eq!(cache("a.png", None, Audience::Public), CACHE_SHORTLY);
+        assert_eq!(cache("a.png", Some("no-cache"), Audience::Public), "no-cache");
+        assert_eq!(cache("a.png", Some("bad\r\nX: y"), Audience::Public), CACHE_SHORTLY);
+        assert_eq!(cache("a.png", Some("public"), Audience::Private), CACHE_PRIVATE);
+    }
+
+    #[test]
+    fn pages_are_text_unless_the_bucket_shows_them() {
+        for page in
+            ["text/html", "application/xhtml+xml; charset=utf-8", "text/xml", "message/rfc822"]
+        {
+            let headers = headers_of(|delivery| delivery.content_type = page);
+            assert_eq!(text(&headers, "content-type"), "text/plain; charset=utf-8", "{page}");
+            assert!(text(&headers, "content-security-policy").ends_with("; sandbox"));
+        }
+        let shown = headers_of(|delivery| {
+            (delivery.content_type, delivery.pages) = ("text/html", Pages::Sandboxed);
+        });
+        assert_eq!(text(&shown, "content-type"), "text/html; charset=utf-8");
+        assert!(text(&shown, "content-security-policy").contains("script-src 'none'"));
+        assert!(text(&shown, "content-security-policy").ends_with("; sandbox"));
+        let svg = headers_of(|delivery| {
+            (delivery.content_type, delivery.pages) = ("image/svg+xml", Pages::WithScripts);
+        });
+        assert!(text(&svg, "content-type").starts_with("image/svg+xml"));
+        assert!(text(&svg, "content-security-policy").ends_with("; sandbox"));
+    }
+
+    #[test]
+    fn texts_are_utf_8_unless_they_say_otherwise() {
+        let sent = |stored: &'static str| {
+            let headers = headers_of(|delivery| delivery.content_type = stored);
+            text(&headers, "content-type").to_owned()
+        };
+        assert_eq!(sent("text/plain"), "text/plain; charset=utf-8");
+        assert_eq!(sent("text/plain; Charset=latin1"), "text/plain; Charset=latin1");
+        assert_eq!(sent("application/json"), "application/json; charset=utf-8");
+        assert_eq!(sent("video/webm;codecs=vp8,opus"), "video/webm;codecs=vp8,opus");
+        assert_eq!(sent("bad\r\ntype"), "application/octet-stream");
+    }
+
+    #[test]
+    fn downloads_carry_a_name_that_every_client_can_read() {
+        let sent = |file_name: &'static str, download: Download<'static>| {
+            let headers = headers_of(|delivery| {
+                (delivery.file_name, delivery.download) = (file_name, download);
+            });
+            text(&headers, "content-disposition").to_owned()
+        };
+        assert_eq!(sent("a b.png", Download::OwnName), "attachment; filename=\"a b.png\"");
+        assert_eq!(
+            sent("ä\"b.png", Download::OwnName),
+            "attachment; filename=\"__b.png\"; filename*=UTF-8''%C3%A4%22b.png"
+        );
+        assert_eq!(sent("a.png", Download::Named("c.jpg")), "attachment; filename=\"c.jpg\"");
+        assert_eq!(
+            sent("a.png", Download::Named("../c\r\n.jpg")),
+            "attachment; filename=\"c.jpg\""
+        );
+        assert_eq!(sent("a.png", Download::Named("..")), "attachment; filename=\"a.png\"");
+        assert_eq!(
+            sent("100%.png", Download::OwnName),
+            "attachment; filename=\"100_.png\"; filename*=UTF-8''100%25.png"
+        );
+        let variant = headers_of(|delivery| delivery.variant_extension = Some("webp"));
+        assert_eq!(text(&variant, "content-disposition"), "inline; filename=\"a.webp\"");
+    }
+
+    #[test]
+    fn the_download_parameter_is_a_flag_or_a_name() {
+        assert_eq!(Download::of(None), Download::No);
+        assert_eq!(Download::of(Some("")), Download::OwnName);
+        assert_eq!(Download::of(Some("true")), Download::OwnName);
+        assert_eq!(Download::of(Some("false")), Download::No);
+        assert_eq!(Download::of(Some("x.png")), Download::Named("x.png"));
+    }
+
+    #[test]
+    fn a_preflight_gets_the_headers_that_it_asks_for() {
+        let mut asked = HeaderMap::new();
+        let names = HeaderValue::from_static("authorization, x-own");
+        asked.insert(header::ACCESS_CONTROL_REQUEST_HEADERS, names);
+        asked.insert(REQUEST_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+        let answer = preflight(&asked);
+        assert_eq!(answer.status(), 204);
+        assert_eq!(text(answer.headers(), "access-control-allow-headers"), "authorization, x-own");
+        assert_eq!(text(answer.headers(), "access-control-allow-methods"), METHODS);
+        assert_eq!(text(answer.headers(), "access-control-allow-origin"), "*");
+        assert_eq!(text(answer.headers(), "access-control-max-age"), "7200");
+        assert_eq!(text(answer.headers(), "access-control-allow-private-network"), "true");
+        let plain = preflight(&HeaderMap::new());
+        assert!(text(plain.headers(), "access-control-allow-headers").contains("Authorization"));
+        assert_eq!(text(plain.headers(), "access-control-allow-private-network"), "");
+    }
+
+    #[test]
+    fn code_is_not_loaded_from_the_dashboards_origin() {
+        let is_code = |pairs: &[(&'static str, &'static str)]| {
+            let pairs = pairs.iter().map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            is_code_load(&pairs.collect())
+        };
+        assert!(is_code(&[("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "script")]));
+        assert!(is_code(&[("service-worker", "script")]));
+        assert!(!is_code(&[("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "script")]));
+        assert!(!is_code(&[("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "image")]));
+        assert!(!is_code(&[]));
+    }
+
+    #[test]
+    fn not_modified_leaves_out_what_describes_the_content() {
+        let validators = validators();
+        let delivery = Delivery {
+            file_name: "a.png",
+            content_type: "image/png",
+            validators: &validators,
+            audience: Audience::Public,
+            cache_control: None,
+            pages: Pages::AsText,
+            download: Download::OwnName,
+            variant_extension: None,
+        };
+        let headers = not_modified_headers(&delivery);
+        assert!(headers.contains_key("etag") && headers.contains_key("cache-control"));
+        assert!(
+            !headers.contains_key("content-type") && !headers.contains_key("content-disposition")
+        );
+    }
+}

@@ -1,0 +1,510 @@
+//! What a client is told when something fails: status, code, sentence, and what belongs to it.
+//!
+//! The one file, with the handler of delivery, that knows status codes. The sentence for the client and the line for the
+//! log are two fields: what the machine says about disks and files stays in the log.
+//! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; errors are readable
+//! across origins and never cached.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+
+use crate::delivery_headers::allow_every_origin;
+
+/// A refusal or a failure on its way to the client.
+#[derive(Clone)]
+pub struct ApiError(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    status: StatusCode,
+    code: &'static str,
+    message: Cow<'static, str>,
+    extra: Vec<(&'static str, Value)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    log: Option<String>,
+}
+
+/// What of a request decides how an error to it looks.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// The request's id, echoed in the body.
+    pub request_id: String,
+    /// Whether the client asks for `application/problem+json`.
+    pub problem_json: bool,
+}
+
+impl Asked {
+    /// Reads the request's headers.
+    pub fn of(headers: &HeaderMap, request_id: impl Into<String>) -> Self {
+        let asks = |value: &HeaderValue| {
+            value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(PROBLEM_JSON))
+        };
+        let problem_json = headers.get_all(header::ACCEPT).iter().any(asks);
+        Self { request_id: request_id.into(), problem_json }
+    }
+}
+
+const PROBLEM_JSON: &str = "application/problem+json";
+
+/// How errors are made.
+impl ApiError {
+    /// An error with a status, a code for programs and a sentence for people.
+    pub fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let message = message.into();
+        let (extra, headers) = (Vec::new(), Vec::new());
+        Self(Box::new(Inner { status, code, message, extra, headers, log: None }))
+    }
+
+    /// The same with one more field in the body.
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.extra.push((name, value.into()));
+        self
+    }
+
+    /// The same with one more header. A value that no header can carry is left out.
+    pub fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
+            self.0.headers.push((name, value));
+        }
+        self
+    }
+
+    /// The same with a line for the log.
+    pub fn with_log(mut self, line: impl Into<String>) -> Self {
+        self.0.log = Some(line.into());
+        self
+    }
+
+    /// 400 with a sentence.
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// 400: a parameter is wrong, and what it must be.
+    pub fn bad_parameter(name: &str, must: &str) -> Self {
+        let message = format!("Parameter \"{name}\" {must}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_parameter", message).with("parameter", name)
+    }
+
+    /// 400: a path breaks a rule.
+    pub fn bad_path(rule: impl fmt::Display) -> Self {
+        let message = format!("The path is not allowed: {rule}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_path", message)
+    }
+
+    /// 400: a form without a file.
+    pub fn no_file() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "no_file", "No file provided")
+    }
+
+    /// 401: no credential.
+    pub fn missing_api_key() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "missing_api_key", "An API key is required")
+            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// 401: a credential that is unknown, revoked or expired. Which of them is not said.
+    pub fn invalid_api_key() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is not valid")
+            .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
+    }
+
+    /// 403: the caller is known and may not.
+    pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// 403: the account's plan does not reach so far.
+    pub fn plan_required(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "plan_required", message)
+    }
+
+    /// 403: the account is suspended.
+    pub fn account_suspended() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "account_suspended", "The account is suspended")
+    }
+
+    /// 404: no such bucket, or none that the caller may see.
+    pub fn bucket_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "bucket_not_found", "Bucket not found")
+    }
+
+    /// 404: no such file.
+    pub fn file_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "file_not_found", "File not found")
+    }
+
+    /// 404: an address that is none of ours.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "Not found")
+    }
+
+    /// 404: no such presigned token.
+    pub fn token_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "token_not_found", "The upload token is not known")
+    }
+
+    /// 410: the presigned token has run out.
+    pub fn token_expired() -> Self {
+        Self::new(StatusCode::GONE, "token_expired", "The upload token has expired")
+    }
+
+    /// 410: the presigned token has been used.
+    pub fn token_used() -> Self {
+        Self::new(StatusCode::GONE, "token_used", "The upload token has been used already")
+    }
+
+    /// 409: the presigned token is being used by another request.
+    pub fn token_in_use() -> Self {
+        Self::new(StatusCode::CONFLICT, "token_in_use", "The upload token is in use")
+    }
+
+    /// 409 with a sentence.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    /// 405 with the methods that are allowed, as `GET, HEAD`.
+    pub fn method_not_allowed(allow: &str) -> Self {
+        let message = "The method is not allowed for this address";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+            .with_header(header::ALLOW, allow)
+    }
+
+    /// 408: the request came too slowly. The connection ends with it.
+    pub fn too_slow() -> Self {
+        let message = "The request body came too slowly";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
+            .with_header(header::CONNECTION, "close")
+    }
+
+    /// 412: a precondition of the request does not hold.
+    pub fn precondition_failed() -> Self {
+        let message = "A precondition of the request does not hold";
+        Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
+    }
+
+    /// 413 with the limit in bytes.
+    pub fn file_too_large(limit: u64) -> Self {
+        let message = format!("The request body is larger than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
+    }
+
+    /// 415: not a form.
+    pub fn not_multipart() -> Self {
+        let message = "Only multipart/form-data is accepted";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 415: not JSON.
+    pub fn not_json() -> Self {
+        let message = "Only application/json is accepted";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 415: the bucket takes no files of this type.
+    pub fn type_not_allowed(content_type: &str) -> Self {
+        let message = format!("Files of type {content_type} are not allowed in this bucket");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "type_not_allowed", message)
+    }
+
+    /// 416 for an object of `total` bytes.
+    pub fn range_not_satisfiable(total: u64) -> Self {
+        let message = format!("The range lies outside the file, which has {total} bytes");
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
+            .with("size", total)
+            .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
+    }
+
+    /// 422: bytes that claim to be an image and are none.
+    pub fn undecodable_image() -> Self {
+        let message = "The image cannot be decoded";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "undecodable_image", message)
+    }
+
+    /// 429, to be tried again after so many seconds (at least 1).
+    pub fn rate_limited(retry_after_seconds: u64) -> Self {
+        let seconds = retry_after_seconds.max(1);
+        let message = format!("Too many requests: try again in {seconds} s");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            .with("retryAfter", seconds)
+            .with_header(header::RETRY_AFTER, seconds.to_string())
+    }
+
+    /// 503: too much is going on, to be tried again after so many seconds (at least 1).
+    pub fn overloaded(retry_after_seconds: u64) -> Self {
+        let seconds = retry_after_seconds.max(1);
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is busy: try again")
+            .with("retryAfter", seconds)
+            .with_header(header::RETRY_AFTER, seconds.to_string())
+    }
+
+    /// 507: the account's or the bucket's quota does not hold the upload.
+    pub fn quota_exceeded(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "quota_exceeded", message)
+    }
+
+    /// 500: our fault. The client learns nothing but that.
+    pub fn internal(log: impl Into<String>) -> Self {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self::new(status, "internal", "Something went wrong on the server").with_log(log)
+    }
+}
+
+impl From<engine::Error> for ApiError {
+    fn from(error: engine::Error) -> Self {
+        let log = error.to_string();
+        let refusal = match error {
+            engine::Error::Corrupt(corruption) => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                let Some(object) = corruption.object else {
+                    return Self::new(status, "damaged", "Stored data is damaged").with_log(log);
+                };
+                let message = format!("The stored file {object} is damaged");
+                Self::new(status, "damaged", message)
+                    .with("bucketName", object.bucket.as_str())
+                    .with("key", object.key.as_str())
+            }
+            engine::Error::NoSpace => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "no_space",
+                "There is no room left on the server",
+            ),
+            engine::Error::ReadOnly(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "read_only",
+                "The server takes no changes at the moment",
+            ),
+            engine::Error::Busy => Self::overloaded(1),
+            engine::Error::Closed => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "shutting_down",
+                "The server is shutting down",
+            )
+            .with_header(header::RETRY_AFTER, "5"),
+            engine::Error::TooLarge(_) => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                "The request is larger than the store takes at once",
+            ),
+            engine::Error::Conflict(_) => {
+                Self::conflict("Something else changed the same file at the same time")
+            }
+            _ => Self::internal(""),
+        };
+        refusal.with_log(log)
+    }
+}
+
+/// How errors are looked at and sent.
+impl ApiError {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// The code for programs.
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// The sentence for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The line for the log, when there is more to say than the client is told.
+    pub fn log(&self) -> Option<&str> {
+        self.0.log.as_deref()
+    }
+
+    /// The answer to the request.
+    pub fn response(&self, asked: &Asked) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::from(self.body(asked).to_string()));
+        *response.status_mut() = self.0.status;
+        let headers = response.headers_mut();
+        let content_type = if asked.problem_json { PROBLEM_JSON } else { "application/json" };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        allow_every_origin(headers);
+        for (name, value) in &self.0.headers {
+            headers.insert(name, value.clone());
+        }
+        response
+    }
+
+    /// The JSON body.
+    pub fn body(&self, asked: &Asked) -> Value {
+        let mut body = Map::new();
+        let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+        put("success", json!(false));
+        put("error", json!(self.0.message));
+        put("message", json!(self.0.message));
+        put("code", json!(self.0.code));
+        put("status", json!(self.0.status.as_u16()));
+        if !asked.request_id.is_empty() {
+            put("requestId", json!(asked.request_id));
+        }
+        if asked.problem_json {
+            let is_rate = self.0.status == StatusCode::TOO_MANY_REQUESTS;
+            put("type", json!(if is_rate { QUOTA_PROBLEM } else { "about:blank" }));
+            put("title", json!(self.0.status.canonical_reason().unwrap_or("Error")));
+            put("detail", json!(self.0.message));
+        }
+        for (name, value) in &self.0.extra {
+            put(name, value.clone());
+        }
+        Value::Object(body)
+    }
+}
+
+const QUOTA_PROBLEM: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+/// Renders the errors among the answers once more, now with what the request asked for.
+///
+/// A handler returns an [`ApiError`] without knowing the request; its answer carries the error as an extension. Headers
+/// that were added on the way out are kept.
+pub fn complete(response: Response<Body>, asked: &Asked) -> Response<Body> {
+    let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
+    let (mut parts, _) = response.into_parts();
+    let (ours, body) = error.response(asked).into_parts();
+    parts.headers.extend(ours.headers);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(body))
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response<Body> {
+        let mut response = self.response(&Asked::default()).map(Body::from);
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.0.status.as_u16(), self.0.code, self.0.message)?;
+        match &self.0.log {
+            Some(line) => write!(f, " ({line})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::{BucketName, ObjectKey, ObjectName};
+
+    #[test]
+    fn the_body_is_what_clients_read() {
+        let asked = Asked { request_id: "r1".into(), problem_json: false };
+        let response = ApiError::file_not_found().response(&asked);
+        assert_eq!(response.status(), 404);
+        let headers = response.headers();
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("cache-control", "no-store"),
+            ("access-control-allow-origin", "*"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            assert_eq!(headers[name], value, "{name}");
+        }
+        let body: Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(
+            body,
+            json!({"success": false, "error": "File not found", "message": "File not found",
+                "code": "file_not_found", "status": 404, "requestId": "r1"})
+        );
+    }
+
+    #[test]
+    fn problem_json_is_sent_when_it_is_asked_for() {
+        let mut headers = HeaderMap::new();
+        let accept = HeaderValue::from_static("text/html, Application/Problem+JSON;q=0.5");
+        headers.insert(header::ACCEPT, accept);
+        let asked = Asked::of(&headers, "r1");
+        let response = ApiError::rate_limited(0).response(&asked);
+        assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
+        assert_eq!(response.headers()["retry-after"], "1");
+        let body: Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(body["type"], QUOTA_PROBLEM);
+        assert_eq!(body["success"], false);
+        assert!(body["error"].is_string() && body["retryAfter"] == 1);
+    }
+
+    #[test]
+    fn refusals_carry_their_headers() {
+        let header_of = |error: ApiError, name: &str| {
+            error.response(&Asked::default()).headers()[name].to_str().unwrap().to_owned()
+        };
+        assert_eq!(header_of(ApiError::missing_api_key(), "www-authenticate"), "Bearer");
+        assert!(header_of(ApiError::invalid_api_key(), "www-authenticate").starts_with("Bearer"));
+        assert_eq!(header_of(ApiError::method_not_allowed("GET, HEAD"), "allow"), "GET, HEAD");
+        assert_eq!(header_of(ApiError::range_not_satisfiable(9), "content-range"), "bytes */9");
+        assert_eq!(header_of(ApiError::overloaded(7), "retry-after"), "7");
+    }
+
+    #[test]
+    fn failures_of_the_store_say_no_more_than_they_should() {
+        let read_only = engine::Error::ReadOnly("fsync of /var/lib/x failed".into());
+        for (failure, status, code) in [
+            (engine::Error::NoSpace, 507, "no_space"),
+            (read_only, 503, "read_only"),
+            (engine::Error::Busy, 503, "overloaded"),
+            (engine::Error::Closed, 503, "shutting_down"),
+            (engine::Error::TooLarge("batch"), 413, "too_large"),
+            (engine::Error::NotAStore("/var/lib/x".into()), 500, "internal"),
+            (engine::Error::InUse(Some(7)), 500, "internal"),
+        ] {
+            let shown = failure.to_string();
+            let error = ApiError::from(failure);
+            assert_eq!((error.status().as_u16(), error.code()), (status, code), "{shown}");
+            assert_eq!(error.log(), Some(&*shown));
+            assert!(!error.body(&Asked::default()).to_string().contains("/var/lib"), "{shown}");
+        }
+        let busy = ApiError::from(engine::Error::Busy).response(&Asked::default());
+        assert!(busy.headers().contains_key("retry-after"));
+        let name =
+            ObjectName::new(BucketName::parse("abc").unwrap(), ObjectKey::parse("a.png").unwrap());
+        let conflict = engine::Error::Conflict(engine::Conflict::KeyPresent(name));
+        assert_eq!(ApiError::from(conflict).status(), 409);
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_completed_with_what_the_request_asked() {
+        let mut response = ApiError::no_file().into_response();
+        response.headers_mut().insert("x-request-id", HeaderValue::from_static("r2"));
+        let asked = Asked { request_id: "r2".into(), problem_json: true };
+        let response = complete(response, &asked);
+        assert_eq!(response.headers()["x-request-id"], "r2");
+        assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
+        assert_eq!(response.headers().get_all("content-type").iter().count(), 1);
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["requestId"], "r2");
+
+        let fine = complete(Response::new(Body::from("fine")), &asked);
+        assert_eq!(axum::body::to_bytes(fine.into_body(), 10).await.unwrap(), "fine");
+    }
+}

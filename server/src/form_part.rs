@@ -1,0 +1,210 @@
+//! The head of one part of a form: its name, its file name, its type.
+//!
+//! Pure. Clients write file names in four ways (raw UTF-8, Latin-1, `%22` and its like, RFC 8187), so the header is read
+//! here and not by the form's parser. Promises: any bytes give a head. Never here: cleaning names.
+
+use percent_encoding::percent_decode_str;
+
+use crate::content_type::essence;
+use crate::limits::FORM_BOUNDARY_BYTES_MAX;
+
+/// What the head of a part says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartHead {
+    /// The field's name.
+    pub field_name: Option<String>,
+    /// The file name; empty where a page's form had no file to send.
+    pub file_name: Option<String>,
+    /// The declared type, word by word.
+    pub declared_type: Option<String>,
+}
+
+impl PartHead {
+    /// Reads the values of `Content-Disposition` and `Content-Type`.
+    pub fn read(disposition: Option<&[u8]>, content_type: Option<&[u8]>) -> Self {
+        let disposition = disposition.map(text_of).unwrap_or_default();
+        let plain = parameter(&disposition, "filename").map(|name| unescape(&name));
+        let extended = parameter(&disposition, "filename*").and_then(|name| decode_extended(&name));
+        let declared_type = content_type.map(|value| text_of(value).trim().to_owned());
+        Self {
+            field_name: parameter(&disposition, "name").map(|name| unescape(&name)),
+            file_name: extended.or(plain),
+            declared_type: declared_type.filter(|value| !value.is_empty()),
+        }
+    }
+
+    /// Whether the part is a file: it has a file name, or a type that is none of a text field.
+    pub fn is_file(&self) -> bool {
+        let is_text = |kind: &str| {
+            let kind = kind.to_ascii_lowercase();
+            kind.starts_with("text/")
+                || kind == "application/json"
+                || kind == "application/x-www-form-urlencoded"
+        };
+        let kind = self.declared_type.as_deref().map(essence);
+        self.file_name.is_some() || kind.is_some_and(|kind| !is_text(kind))
+    }
+}
+
+/// The boundary that a request's `Content-Type` names, if it is a possible one.
+pub fn boundary_of(content_type: &str) -> Option<String> {
+    let boundary = parameter(content_type, "boundary")?;
+    let is_possible = (1..=FORM_BOUNDARY_BYTES_MAX).contains(&boundary.len())
+        && boundary.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    is_possible.then_some(boundary)
+}
+
+/// UTF-8 where it is, else Latin-1.
+fn text_of(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    }
+}
+
+/// The value of a parameter, without its quotes. Only `\"` is an escape: old browsers send paths with backslashes.
+fn parameter(header: &str, wanted: &str) -> Option<String> {
+    let mut rest = header.split_once(';')?.1;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ';']);
+        let (name, after) = rest.split_once('=')?;
+        let after = after.trim_start();
+        let (value, tail) = match after.strip_prefix('"') {
+            Some(quoted) => split_quoted(quoted),
+            None => {
+                let end = after.find(';').unwrap_or(after.len());
+                let (value, tail) = after.split_at(end);
+                (value.trim_end().to_owned(), tail)
+            }
+        };
+        // A parameter without a value before this one is part of what was taken for the name.
+        let name = name.rsplit(';').next().unwrap_or(name).trim();
+        if name.eq_ignore_ascii_case(wanted) {
+            return Some(value);
+        }
+        rest = tail;
+    }
+}
+
+/// The text up to the closing quote, and what follows it.
+fn split_quoted(quoted: &str) -> (String, &str) {
+    let mut value = String::with_capacity(quoted.len());
+    let mut chars = quoted.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return (value, quoted.get(at + 1..).unwrap_or("")),
+            '\\' if chars.peek().is_some_and(|(_, next)| *next == '"') => {
+                value.push('"');
+                chars.next();
+            }
+            other => value.push(other),
+        }
+    }
+    (value, "")
+}
+
+/// Undoes what browsers escape in names, and no more: `100%25.png` is a name.
+fn unescape(name: &str) -> String {
+    if !name.contains('%') {
+        return name.to_owned();
+    }
+    let name = name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n");
+    name.replace("%0d", "\r").replace("%0a", "\n")
+}
+
+/// RFC 8187: `UTF-8''caf%C3%A9.png`.
+fn decode_extended(value: &str) -> Option<String> {
+    let (charset, rest) = value.split_once('\'')?;
+    let (_language, encoded) = rest.split_once('\'')?;
+    let bytes: Vec<u8> = percent_decode_str(encoded).collect();
+    if charset.eq_ignore_ascii_case("utf-8") {
+        String::from_utf8(bytes).ok()
+    } else if charset.eq_ignore_ascii_case("iso-8859-1") {
+        Some(bytes.iter().map(|byte| char::from(*byte)).collect())
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_name(disposition: &[u8]) -> Option<String> {
+        PartHead::read(Some(disposition), None).file_name
+    }
+
+    #[test]
+    fn file_names_are_read_however_they_are_written() {
+        let cases: &[(&[u8], Option<&str>)] = &[
+            (b"form-data; name=\"file\"; filename=\"a.png\"", Some("a.png")),
+            (b"form-data; name=file; filename=a.png", Some("a.png")),
+            (b"form-data; filename=\"a.png\"; name=\"file\"", Some("a.png")),
+            (b"form-data;name=\"file\";FileName=\"a.png\"", Some("a.png")),
+            ("form-data; filename=\"日本 ä.png\"".as_bytes(), Some("日本 ä.png")),
+            (b"form-data; filename=\"caf\xe9.png\"", Some("café.png")),
+            (b"form-data; filename=\"a%22b%0D%0Ac.png\"", Some("a\"b\r\nc.png")),
+            (b"form-data; filename=\"100%25.png\"", Some("100%25.png")),
+            (b"form-data; filename=\"a\\\"b;c.png\"", Some("a\"b;c.png")),
+            (b"form-data; filename=\"C:\\dir\\a.png\"", Some("C:\\dir\\a.png")),
+            (b"form-data; filename=\"x\"; filename*=UTF-8''caf%C3%A9%20b.png", Some("café b.png")),
+            (b"form-data; filename*=iso-8859-1'en'caf%e9.png", Some("café.png")),
+            (b"form-data; filename=\"x.png\"; filename*=utf-7''odd", Some("x.png")),
+            (b"form-data; filename=\"x.png\"; filename*=UTF-8''%ff", Some("x.png")),
+            (b"form-data; name=\"file\"; filename=\"\"", Some("")),
+            (b"form-data; name=\"file\"; filename=", Some("")),
+            (b"form-data; name=\"filename=x\"", None),
+            (b"form-data; name=\"a; filename=x\"", None),
+            (b"form-data; odd; filename=\"a.png\"", Some("a.png")),
+            (b"form-data; filename=\"open", Some("open")),
+            (b"form-data", None),
+            (b"", None),
+            (b"\xff\xfe;=\"", None),
+        ];
+        for (disposition, want) in cases {
+            let shown = String::from_utf8_lossy(disposition);
+            assert_eq!(file_name(disposition).as_deref(), *want, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_a_file_by_its_name_or_its_type() {
+        type Case = (&'static [u8], Option<&'static [u8]>, bool);
+        let cases: &[Case] = &[
+            (b"form-data; name=\"x\"; filename=\"a\"", None, true),
+            (b"form-data; name=\"x\"; filename=\"a\"", Some(b"text/plain"), true),
+            (b"form-data; name=\"x\"", Some(b"video/webm;codecs=vp8,opus"), true),
+            (b"form-data; name=\"x\"", Some(b"application/octet-stream"), true),
+            (b"form-data; name=\"x\"", Some(b"text/plain; charset=utf-8"), false),
+            (b"form-data; name=\"payload_json\"", Some(b"application/json"), false),
+            (b"form-data; name=\"x\"", Some(b" "), false),
+            (b"form-data; name=\"x\"", None, false),
+        ];
+        for (disposition, content_type, is_file) in cases {
+            let head = PartHead::read(Some(disposition), *content_type);
+            assert_eq!(head.is_file(), *is_file, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn declared_types_are_kept_word_by_word() {
+        let head = PartHead::read(None, Some(b"video/webm;codecs=vp8,opus"));
+        assert_eq!(head.declared_type.as_deref(), Some("video/webm;codecs=vp8,opus"));
+    }
+
+    #[test]
+    fn boundaries_are_found_in_the_header() {
+        for (content_type, boundary) in [
+            ("multipart/form-data; boundary=abc", Some("abc")),
+            ("multipart/form-data; boundary=\"a b\"", Some("a b")),
+            ("Multipart/Form-Data;charset=utf-8;BOUNDARY=abc; x=y", Some("abc")),
+            ("multipart/form-data", None),
+            ("multipart/form-data; boundary=", None),
+            ("multipart/form-data; boundary=\"\u{e4}\"", None),
+        ] {
+            assert_eq!(boundary_of(content_type).as_deref(), boundary, "{content_type}");
+        }
+        let long = format!("multipart/form-data; boundary={}", "x".repeat(71));
+        assert_eq!(boundary_of(&long), None);
+    }
+}

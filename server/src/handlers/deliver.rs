@@ -1,0 +1,197 @@
+//! `GET` and `HEAD` of a file: whole, in ranges, or not at all because the client has it.
+//!
+//! The statuses 200, 206, 304, 404, 412 and 416 are decided here. Promises: HEAD has the headers of GET; nothing is read
+//! for an answer without a body; what a private bucket refuses does not depend on what is in it.
+//! Never here: what the headers say, and how ranges and preconditions are read.
+
+use axum::body::Body;
+use axum::response::Response;
+use engine::{Object, ObjectName};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use crate::auth::check_delivery;
+use crate::bridge::{self, Piece};
+use crate::catalog::{Access, Bucket, ServeHtml};
+use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
+use crate::delivery_headers::{
+    Audience, Delivery, Download, Pages, not_modified_headers, object_headers,
+};
+use crate::error::ApiError;
+use crate::query::Query;
+use crate::range::{ByteRange, Multirange, content_range, parse_range};
+use crate::state::AppState;
+use crate::target::Target;
+
+/// How long a placeholder stands in for a file that may come.
+const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
+
+/// Delivers the file at the address.
+pub async fn deliver(app: &AppState, request: &Parts) -> Result<Response, ApiError> {
+    let target = Target::from_path(request.uri.path())?;
+    let query = Query::of(&request.uri);
+    let bucket = app.catalog.bucket(&target.bucket).ok_or_else(ApiError::bucket_not_found)?;
+    check_delivery(&app.catalog, &bucket, &target, &request.headers, &query)?;
+    let name = target.object().ok_or_else(ApiError::file_not_found)?;
+    for _ in 0..LOOKUPS_MAX {
+        let delivered = match app.store.get(&name)? {
+            Some(object) => deliver_object(app, request, &query, &bucket, &object).await,
+            None => deliver_placeholder(app, request, &bucket).await,
+        };
+        match delivered {
+            Err(Undelivered::Changed) => {}
+            Err(Undelivered::Refused(error)) => return Err(error),
+            Ok(response) => return Ok(response),
+        }
+    }
+    Err(ApiError::overloaded(1))
+}
+
+/// How often an object that is replaced while it is opened is looked up again.
+const LOOKUPS_MAX: usize = 16;
+
+/// Why there is no answer from this look-up.
+enum Undelivered {
+    /// The object was replaced or deleted since it was looked up, and its bytes are gone.
+    Changed,
+    /// The answer is this error.
+    Refused(ApiError),
+}
+
+impl<E: Into<ApiError>> From<E> for Undelivered {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+async fn deliver_object(
+    app: &AppState,
+    request: &Parts,
+    query: &Query,
+    bucket: &Bucket,
+    object: &Object,
+) -> Result<Response, Undelivered> {
+    let download = query.text_or_empty(&["download"])?;
+    let validators = validators(object);
+    let delivery = Delivery {
+        download: Download::of(download.as_deref()),
+        ..delivery(bucket, object, &validators)
+    };
+    let total = object.bytes();
+    let range = match evaluate(&request.method, &request.headers, Some(&validators)) {
+        Outcome::PreconditionFailed => return Err(ApiError::precondition_failed().into()),
+        Outcome::NotModified => {
+            return Ok(answer(StatusCode::NOT_MODIFIED, not_modified_headers(&delivery)));
+        }
+        Outcome::Proceed { range: RangeRule::Holds } => parse_range(&request.headers, total),
+        Outcome::Proceed { range: RangeRule::Ignored } => ByteRange::Whole,
+    };
+    let mut headers = object_headers(&delivery);
+    let (status, length, pieces) = match range {
+        ByteRange::Unsatisfiable => return Err(ApiError::range_not_satisfiable(total).into()),
+        ByteRange::Whole => (StatusCode::OK, total, vec![Piece::Slice(0..total)]),
+        ByteRange::One(range) => {
+            headers.insert(header::CONTENT_RANGE, header_value(&content_range(&range, total))?);
+            let length = range.end - range.start;
+            (StatusCode::PARTIAL_CONTENT, length, vec![Piece::Slice(range)])
+        }
+        ByteRange::Several(ranges) => {
+            let content_type = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+            let boundary = app.entropy.uuid().simple().to_string();
+            let multirange =
+                Multirange::new(&ranges, total, content_type.unwrap_or_default(), &boundary);
+            headers.insert(header::CONTENT_TYPE, header_value(&multirange.content_type)?);
+            (StatusCode::PARTIAL_CONTENT, multirange.content_length, pieces(multirange))
+        }
+    };
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    send(app, request, object, pieces, answer(status, headers)).await
+}
+
+/// A missing file: the bucket's placeholder with status 404, or else an error.
+async fn deliver_placeholder(
+    app: &AppState,
+    request: &Parts,
+    bucket: &Bucket,
+) -> Result<Response, Undelivered> {
+    let missing = ApiError::file_not_found;
+    let key = bucket.placeholder.clone().ok_or_else(missing)?;
+    let object = app.store.get(&ObjectName::new(bucket.name.clone(), key))?.ok_or_else(missing)?;
+    let mut headers = object_headers(&delivery(bucket, &object, &validators(&object)));
+    // These describe the file at this address, and there is none.
+    for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
+        headers.remove(name);
+    }
+    if bucket.access == Access::Public {
+        headers.insert(header::CACHE_CONTROL, PLACEHOLDER_CACHE);
+    }
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(object.bytes()));
+    let pieces = vec![Piece::Slice(0..object.bytes())];
+    send(app, request, &object, pieces, answer(StatusCode::NOT_FOUND, headers)).await
+}
+
+/// Puts the body into an answer, unless only its head was asked for.
+async fn send(
+    app: &AppState,
+    request: &Parts,
+    object: &Object,
+    pieces: Vec<Piece>,
+    mut answer: Response,
+) -> Result<Response, Undelivered> {
+    if request.method != Method::HEAD {
+        let body = match bridge::open(&app.store, object).await {
+            Err(engine::Error::Conflict(_)) => return Err(Undelivered::Changed),
+            opened => opened?,
+        };
+        *answer.body_mut() = bridge::body_of(body, pieces).await?;
+    }
+    Ok(answer)
+}
+
+fn delivery<'a>(
+    bucket: &'a Bucket,
+    object: &'a Object,
+    validators: &'a Validators,
+) -> Delivery<'a> {
+    Delivery {
+        file_name: object.name().key.file_name(),
+        content_type: object.content_type(),
+        validators,
+        audience: match bucket.access {
+            Access::Public => Audience::Public,
+            Access::Private => Audience::Private,
+        },
+        cache_control: bucket.cache_control.as_ref().map(|value| value.as_str()),
+        pages: match bucket.serve_html {
+            ServeHtml::AsText => Pages::AsText,
+            ServeHtml::AsPages => Pages::Sandboxed,
+        },
+        download: Download::No,
+        variant_extension: None,
+    }
+}
+
+fn validators(object: &Object) -> Validators {
+    Validators { etag: object.etag().to_string(), modified_ms: object.modified_ms() }
+}
+
+fn pieces(multirange: Multirange) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(2 * multirange.parts.len() + 1);
+    for (head, range) in multirange.parts {
+        pieces.extend([Piece::Text(head), Piece::Slice(range)]);
+    }
+    pieces.push(Piece::Text(multirange.end));
+    pieces
+}
+
+fn answer(status: StatusCode, headers: HeaderMap) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
+    HeaderValue::from_str(text).map_err(|error| ApiError::internal(format!("{text:?}: {error}")))
+}

@@ -1,0 +1,256 @@
+//! Files of a form, stored: received one after the other, named together, committed in one batch.
+//!
+//! 1. [`receive`]: every file streams into the store's staging. A form that breaks off or breaks a rule leaves nothing.
+//! 2. [`wanted_keys`]: where each file would lie if no name were taken.
+//! 3. [`keep`]: one batch stores all files or none. A name that somebody else takes in the meantime is a conflict of the
+//!    batch: the next name is proposed and the batch tried again.
+//!
+//! Promises: two uploads never get the same name; no file of a request replaces another of the same request.
+//! Never here: who may upload, and what the answer looks like.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use engine::{
+    Batch, BucketName, Conflict, Error, FolderKey, Object, ObjectKey, ObjectName, Precondition,
+    PutOptions, Staged, Upload,
+};
+use serde::Serialize;
+
+use crate::bridge::{blocking, commit};
+use crate::catalog::{Bucket, BucketKind};
+use crate::claims::Claim;
+use crate::content_type::{extension_of, guess};
+use crate::error::ApiError;
+use crate::limits;
+use crate::multipart::FormFiles;
+use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
+use crate::state::AppState;
+use crate::target::{Place, check_writable, key_in};
+
+/// A file that was received and is not stored yet. Dropped, it is gone.
+pub struct Received {
+    client_name: Option<String>,
+    declared_type: Option<String>,
+    staged: Staged,
+}
+
+/// A file that is stored.
+pub struct Kept {
+    pub object: Object,
+    /// What the client called it.
+    pub original_name: Option<String>,
+    /// Whether the name that it should have had was taken.
+    pub renamed: bool,
+}
+
+/// What is kept of an upload beside its content.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Attributes<'a> {
+    declared_type: &'a str,
+}
+
+/// Receives all files of a form that is meant for a place in a bucket.
+pub async fn receive(
+    app: &AppState,
+    bucket: &Bucket,
+    place: &Place,
+    mut form: FormFiles,
+) -> Result<Vec<Received>, ApiError> {
+    let mut files = Vec::new();
+    while let Some(mut part) = form.next_file().await? {
+        if !files.is_empty() && matches!(place, Place::File(_)) && !may_be_folder(bucket, place) {
+            return Err(several_files_refused());
+        }
+        let mut upload = app.store.upload();
+        while let Some(chunk) = part.chunk().await? {
+            upload = push(upload, chunk).await?;
+        }
+        files.push(Received {
+            client_name: part.file_name().map(str::to_owned),
+            declared_type: part.declared_type().map(str::to_owned),
+            staged: finish(upload).await?,
+        });
+    }
+    if files.is_empty() {
+        return Err(ApiError::no_file());
+    }
+    Ok(files)
+}
+
+/// The key that each file would have if none were taken, in the order of the files.
+pub fn wanted_keys(
+    app: &AppState,
+    bucket: &Bucket,
+    place: &Place,
+    naming: Naming,
+    files: &[Received],
+) -> Result<Vec<ObjectKey>, ApiError> {
+    let name_of = |file: &Received, path_name: Option<&str>| {
+        let own_name = path_name.or(file.client_name.as_deref());
+        file_name(naming, own_name, file.content_extension(), app.entropy.uuid())
+    };
+    let keys_in = |folder: &FolderKey| {
+        files.iter().map(|file| key_in(folder, &name_of(file, None))).collect::<Result<Vec<_>, _>>()
+    };
+    let keys = match place {
+        Place::Folder(folder) => keys_in(folder)?,
+        Place::File(key) => {
+            let all_have_extensions =
+                files.iter().all(|file| split_extension(&name_of(file, None)).1.is_some());
+            match (files, naming) {
+                _ if may_be_folder(bucket, place) && all_have_extensions => {
+                    let folder =
+                        FolderKey::parse(&format!("{key}/")).map_err(ApiError::bad_path)?;
+                    keys_in(&folder)?
+                }
+                ([_], Naming::Kept) => vec![key.clone()],
+                ([file], Naming::Randomised) => {
+                    let has_extension = split_extension(key.file_name()).1.is_some();
+                    let path_name = Some(key.file_name()).filter(|_| has_extension);
+                    vec![key_in(&key.folder(), &name_of(file, path_name))?]
+                }
+                _ => return Err(several_files_refused()),
+            }
+        }
+    };
+    for key in &keys {
+        check_writable(key)?;
+    }
+    Ok(keys)
+}
+
+/// Stores all files under the keys that are wanted for them, or none.
+pub async fn keep(
+    app: &AppState,
+    bucket: &Bucket,
+    rule: NameRule,
+    files: Vec<Received>,
+    wanted: &[ObjectKey],
+) -> Result<Vec<Kept>, ApiError> {
+    let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+    for _ in 0..limits::NAME_TRIES_MAX {
+        // The claims are held until the batch is stored or refused.
+        let (proposals, _claims) = {
+            let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
+            blocking(move || propose(&app, &bucket, rule, &wanted)).await?
+        };
+        let mut batch = Batch::new().require(Precondition::FactPresent(bucket_fact.clone()));
+        for (file, proposal) in files.iter().zip(&proposals) {
+            let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
+            if proposal.rule == NameRule::Suffix {
+                batch = batch.require(Precondition::KeyAbsent(name.clone()));
+            }
+            batch = batch.put(name.clone(), file.staged.clone(), file.options(&proposal.key));
+        }
+        match commit(&app.store, batch).await {
+            Ok(committed) => {
+                let kept = committed.objects.into_iter().zip(files).zip(proposals);
+                return Ok(kept
+                    .map(|((object, file), proposal)| Kept {
+                        object,
+                        original_name: file.client_name,
+                        renamed: proposal.renamed,
+                    })
+                    .collect());
+            }
+            Err(Error::Conflict(Conflict::KeyPresent(_))) => {}
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(ApiError::bucket_not_found());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ApiError::conflict("Too many uploads want the same name at the same time"))
+}
+
+/// Whether a path without a final `/` may mean a folder: phones are set up with such paths.
+pub fn may_be_folder(bucket: &Bucket, place: &Place) -> bool {
+    match place {
+        Place::File(key) => {
+            bucket.kind == BucketKind::Phone && split_extension(key.file_name()).1.is_none()
+        }
+        Place::Folder(_) => true,
+    }
+}
+
+async fn push(mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
+    if upload.will_wait(chunk.len()) {
+        let push = move || upload.push(&chunk).map(|()| upload);
+        return Ok(blocking(push).await?);
+    }
+    upload.push(&chunk)?;
+    Ok(upload)
+}
+
+async fn finish(upload: Upload) -> Result<Staged, ApiError> {
+    if upload.is_big() {
+        return Ok(blocking(move || upload.finish()).await?);
+    }
+    Ok(upload.finish()?)
+}
+
+/// Keys that are free at this moment, claimed. Waits for the index.
+fn propose(
+    app: &AppState,
+    bucket: &BucketName,
+    rule: NameRule,
+    wanted: &[ObjectKey],
+) -> Result<(Vec<Proposal>, Vec<Claim>), ApiError> {
+    let mut chosen = BTreeSet::new();
+    let mut proposals = Vec::with_capacity(wanted.len());
+    let mut claims = Vec::new();
+    for key in wanted {
+        // A file of the same request is never replaced, whatever may be replaced otherwise.
+        let rule = if chosen.contains(key) { NameRule::Suffix } else { rule };
+        let proposal = loop {
+            let proposal = rule.proposal(key, |key| {
+                let name = ObjectName::new(bucket.clone(), key.clone());
+                let is_wanted_elsewhere = chosen.contains(key) || app.claims.contain(&name);
+                Ok::<_, Error>(is_wanted_elsewhere || app.store.get(&name)?.is_some())
+            })?;
+            let no_number = || ApiError::conflict("No number is free for a file of this name");
+            let proposal = proposal.ok_or_else(no_number)?;
+            if proposal.rule == NameRule::Overwrite {
+                break proposal;
+            }
+            // Somebody else may have claimed it since it was looked at.
+            let name = ObjectName::new(bucket.clone(), proposal.key.clone());
+            if let Some(claim) = app.claims.claim(name) {
+                claims.push(claim);
+                break proposal;
+            }
+        };
+        chosen.insert(proposal.key.clone());
+        proposals.push(proposal);
+    }
+    Ok((proposals, claims))
+}
+
+impl Received {
+    /// The extension of what the bytes, the client's name and its word say that this is.
+    fn content_extension(&self) -> Option<&'static str> {
+        let name = self.client_name.as_deref().unwrap_or_default();
+        extension_of(&guess(name, self.staged.head(), self.declared_type.as_deref()))
+    }
+
+    fn options(&self, key: &ObjectKey) -> PutOptions {
+        let declared_type = self.declared_type.as_deref();
+        let content_type = guess(key.file_name(), self.staged.head(), declared_type).into_owned();
+        // What the client said is only worth keeping where something else was believed.
+        let differs = declared_type.filter(|declared| *declared != content_type);
+        let attributes = differs.map(|declared_type| Attributes { declared_type });
+        let attributes = attributes.and_then(|it| serde_json::to_vec(&it).ok());
+        let fits = |it: &Vec<u8>| it.len() <= engine::limits::ATTRIBUTES_BYTES_MAX;
+        PutOptions {
+            content_type,
+            attributes: attributes.filter(fits).unwrap_or_default(),
+            derived: false,
+        }
+    }
+}
+
+fn several_files_refused() -> ApiError {
+    ApiError::bad_request("path must end with \"/\" for several files")
+}

@@ -1,0 +1,69 @@
+//! What every answer gets on its way out, wherever it was made.
+//!
+//! 1. An error is written again, now that the request is known: with its id, in the form that the client asked for. What
+//!    the client is not told goes to the log.
+//! 2. The request's id, so that a person can find the line of the log.
+//! 3. No body where only the head was asked for.
+//!
+//! Never here: a query string in a log.
+
+use axum::body::Body;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Method, Response, Uri};
+use http_body::Body as _;
+
+use crate::error::{ApiError, Asked, complete};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What of a request is needed when its answer goes out.
+pub(crate) struct Outgoing {
+    method: Method,
+    uri: Uri,
+    asked: Asked,
+}
+
+impl Outgoing {
+    pub(crate) fn of(request: &http::Request<Body>, request_id: String) -> Self {
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            asked: Asked::of(request.headers(), request_id),
+        }
+    }
+
+    /// Finishes the answer.
+    pub(crate) fn finish(self, response: Response<Body>) -> Response<Body> {
+        if let Some(error) = response.extensions().get::<ApiError>() {
+            self.log(error);
+        }
+        let mut response = complete(response, &self.asked);
+        if let Ok(id) = HeaderValue::from_str(&self.asked.request_id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if self.method == Method::HEAD { without_body(response) } else { response }
+    }
+}
+
+/// What lies with the server is an error, what lies with the client is worth a line to those who look for it.
+impl Outgoing {
+    fn log(&self, error: &ApiError) {
+        // The path alone: keys may stand in the query.
+        let (id, method, path) = (&self.asked.request_id, &self.method, self.uri.path());
+        let line = error.log().unwrap_or_else(|| error.message());
+        if error.status().is_server_error() {
+            tracing::error!(request = %id, %method, path, "{line}");
+        } else {
+            tracing::debug!(request = %id, %method, path, "{line}");
+        }
+    }
+}
+
+/// The head alone, which still says how long the body would be.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    Response::from_parts(parts, Body::empty())
+}

@@ -1,0 +1,114 @@
+//! Every bound of the HTTP side, each with its source.
+//!
+//! "Spec 8" is section 8 of the service's specification, "clients 3.2" a section of the study of real clients; a bound
+//! without a source is ours. Sizes are in bytes. A bound that an operator may change is the default here and a field of
+//! the configuration. Never here: bounds of names and objects, which are the engine's.
+
+use std::time::Duration;
+
+/// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
+pub const BODY_BYTES_MAX: u64 = 104_857_600;
+/// Largest request body on the premium endpoint. Clients 3.2, 13.14.
+pub const PREMIUM_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
+/// Largest JSON body of the management API.
+pub const JSON_BODY_BYTES_MAX: u64 = MIB;
+/// Largest form of the dashboard and other urlencoded bodies.
+pub const FORM_BODY_BYTES_MAX: u64 = 64 * KIB;
+
+/// Uploads a minute on the Free plan. Spec 8.
+pub const POSTS_PER_MINUTE_FREE: u32 = 100;
+/// Uploads a minute on the Starter plan. Spec 8.
+pub const POSTS_PER_MINUTE_STARTER: u32 = 300;
+/// Uploads a minute on the Pro plan. Spec 8.
+pub const POSTS_PER_MINUTE_PRO: u32 = 1_000;
+/// Uploads a minute on the Business plan, unless the account says otherwise. Spec 8 ("custom").
+pub const POSTS_PER_MINUTE_BUSINESS: u32 = 10_000;
+/// Management requests a minute for a user. Spec 8.
+pub const MANAGEMENT_PER_MINUTE: u32 = 1_000;
+/// Failed authentications a minute for one address. Clients 8.2.
+pub const FAILED_AUTH_PER_MINUTE: u32 = 60;
+/// Deliveries a second for one address; product 0, anti-DDoS.
+pub const DELIVERIES_PER_SECOND: u32 = 2_000;
+/// Deliveries that one address may make at once before the rate above holds. Product 0.
+pub const DELIVERIES_BURST: u32 = 10_000;
+
+/// Files that one delete request takes. Spec 8.
+pub const DELETE_FILES_MAX: usize = 100;
+/// Longest life of a presigned upload, in seconds. Spec 8.
+pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
+/// Life of a presigned upload unless asked otherwise, in seconds. Spec 8.
+pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
+/// Largest page of a listing, and its size unless asked otherwise. Spec 8.
+pub const LIST_KEYS_MAX: usize = 1_000;
+/// Size of a search page unless asked otherwise. Spec 8.
+pub const SEARCH_LIMIT_DEFAULT: usize = 20;
+/// Largest search page. Clients 3.5.
+pub const SEARCH_LIMIT_MAX: usize = 1_000;
+/// Longest search query, in bytes.
+pub const SEARCH_QUERY_BYTES_MAX: usize = 512;
+
+/// Text fields of one form. Clients 3.2.
+pub const FORM_FIELDS_MAX: usize = 100;
+/// Largest text field of a form. Clients 3.2.
+pub const FORM_FIELD_BYTES_MAX: u64 = 64 * KIB;
+/// Files of one form: they are stored in one batch or not at all.
+pub const FORM_FILES_MAX: usize = 100;
+/// Longest head of one part of a form, and longest text before the first part.
+pub const FORM_PART_HEAD_BYTES_MAX: u64 = 16 * KIB;
+/// Longest boundary. RFC 2046, 5.1.1.
+pub const FORM_BOUNDARY_BYTES_MAX: usize = 70;
+/// Longest client file name that is kept; a longer one loses the end of its stem.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
+/// Longest extension that is kept when a name is shortened or randomised.
+pub const EXTENSION_BYTES_MAX: usize = 16;
+
+/// Names that are tried one after the other before larger steps are taken to find a free one.
+pub const NAME_STEPS_MAX: u32 = 256;
+/// Highest number in a ` (n)` suffix.
+pub const NAME_NUMBER_MAX: u32 = 1_000_000;
+/// Commits that are tried when another upload takes the free name first.
+pub const NAME_TRIES_MAX: usize = 32;
+
+/// Ranges that one request gets; more are answered with the whole object. Clients 7.
+pub const RANGES_MAX: usize = 8;
+/// Range specifications that are looked at before the header is ignored.
+pub const RANGE_SPECS_MAX: usize = 64;
+
+/// Longest request head. Product 3.1.
+pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
+/// Header fields of one request. Product 3.1.
+pub const HEADERS_MAX: usize = 64;
+/// A request head must be complete this long after its first byte, or after the connection was opened. Product finding 6.
+pub const HEAD_WAIT: Duration = Duration::from_secs(5);
+/// A connection that has had an answer may stay idle this long.
+pub const IDLE_WAIT: Duration = Duration::from_secs(60);
+/// A body must bring [`BODY_WINDOW_BYTES_MIN`] in each window of this length; waiting for ourselves does not count.
+pub const BODY_WINDOW: Duration = Duration::from_secs(5);
+/// Least that a window of a body's way in must bring: 800 bytes a second.
+pub const BODY_WINDOW_BYTES_MIN: u64 = 4_000;
+/// A client that takes nothing of its answer for this long is cut off.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// After the last answer what a client still sends is read for this long, so that it gets to see the answer.
+pub const LINGER_WAIT: Duration = Duration::from_secs(2);
+/// Most that is read in that time. Large, because a client that sends 101 MiB reads nothing before it has sent them.
+pub const LINGER_BYTES_MAX: u64 = 256 * MIB;
+/// Connections at once; more wait in the listener's queue.
+pub const CONNECTIONS_MAX: usize = 8_192;
+/// Connections at once from one address, or one /64 of IPv6.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
+/// Requests in flight get this long when the server stops. Product 3.2.
+pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a browser keeps the answer to a preflight, in seconds. Clients 7.
+pub const PREFLIGHT_SECONDS: u32 = 7_200;
+/// Longest file name that `?download=` may ask for, in bytes.
+pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
+
+const KIB: u64 = 1_024;
+const MIB: u64 = 1_024 * KIB;
+
+const _: () = assert!(BODY_BYTES_MAX <= PREMIUM_BODY_BYTES_MAX);
+const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
+const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(HEAD_WAIT.as_secs() <= 10 && BODY_WINDOW.as_secs() <= 10);

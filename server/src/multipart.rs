@@ -1,0 +1,510 @@
+//! The files of a form, streaming.
+//!
+//! Reads `multipart/form-data` as real clients write it: with the boundary only in the body, with any field name, with
+//! names in UTF-8, Latin-1, percent escapes or RFC 8187, with types that are none. A part is a file if it has a file name
+//! or a type that is no text; every other part is read over. Promises: memory is bounded by one piece of the body and
+//! the head of one part; a form that breaks off is an error, never a short file. Never here: what becomes of the files.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap};
+use http::{HeaderValue, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::BodyDataStream;
+use multer::{Field, Multipart};
+
+use crate::content_type::essence;
+use crate::error::ApiError;
+use crate::form_part::{PartHead, boundary_of};
+use crate::limits;
+use crate::request_body::{BodyFailure, BodyLimits, RequestBody};
+
+/// The files of one form, one after the other.
+pub struct FormFiles {
+    form: Multipart<'static>,
+    head_watch: Arc<HeadWatch>,
+    current: Option<Field<'static>>,
+    file_count: usize,
+    field_count: usize,
+}
+
+/// One file of a form. What of it is not read is read over when the next one is asked for.
+pub struct FormFile<'f> {
+    form: &'f mut FormFiles,
+    head: PartHead,
+    first: Option<Bytes>,
+}
+
+impl FormFiles {
+    /// Begins to read the form of a request: 415 when it is none, 413 when it is too large already.
+    pub async fn open<B>(headers: &HeaderMap, body: B, limits: BodyLimits) -> Result<Self, ApiError>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: fmt::Display,
+    {
+        let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let content_type = String::from_utf8_lossy(content_type);
+        if !essence(&content_type).eq_ignore_ascii_case("multipart/form-data") {
+            return Err(ApiError::not_multipart());
+        }
+        let mut body = RequestBody::new(headers, body, limits)?;
+        let mut read = Bytes::new();
+        let boundary = match boundary_of(&content_type) {
+            Some(boundary) => boundary,
+            None => first_line_boundary(&mut body, &mut read).await?,
+        };
+        let head_watch = Arc::new(HeadWatch::default());
+        let gate = Gate { body, read, must_pause: false, head_watch: head_watch.clone() };
+        let form = Multipart::new(BodyDataStream::new(gate), boundary);
+        Ok(Self { form, head_watch, current: None, file_count: 0, field_count: 0 })
+    }
+
+    /// The next file; `None` at the end of the form.
+    pub async fn next_file(&mut self) -> Result<Option<FormFile<'_>>, ApiError> {
+        loop {
+            while self.chunk().await?.is_some() {}
+            self.head_watch.begin();
+            let field = self.form.next_field().await;
+            self.head_watch.end();
+            let Some(field) = field.map_err(refusal_of)? else { return Ok(None) };
+            let head = PartHead::read(
+                field.headers().get(CONTENT_DISPOSITION).map(HeaderValue::as_bytes),
+                field.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes),
+            );
+            self.current = Some(field);
+            if !head.is_file() {
+                self.skip_field().await?;
+                continue;
+            }
+            // A form on a page sends an empty part without a name where no file was chosen.
+            let first = self.chunk().await?;
+            if first.is_none() && head.file_name.as_deref() == Some("") {
+                continue;
+            }
+            self.file_count += 1;
+            if self.file_count > limits::FORM_FILES_MAX {
+                let message = format!("A form may hold {} files", limits::FORM_FILES_MAX);
+                return Err(ApiError::new(StatusCode::BAD_REQUEST, "too_many_files", message));
+            }
+            return Ok(Some(FormFile { form: self, head, first }));
+        }
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let Some(field) = &mut self.current else { return Ok(None) };
+        loop {
+            match field.chunk().await.map_err(refusal_of)? {
+                Some(chunk) if chunk.is_empty() => {}
+                Some(chunk) => return Ok(Some(chunk)),
+                None => break,
+            }
+        }
+        self.current = None;
+        Ok(None)
+    }
+
+    /// Reads over a text field, within the limits of a form.
+    async fn skip_field(&mut self) -> Result<(), ApiError> {
+        self.field_count += 1;
+        if self.field_count > limits::FORM_FIELDS_MAX {
+            return Err(bad_form("The form has too many fields"));
+        }
+        let mut bytes = 0;
+        while let Some(chunk) = self.chunk().await? {
+            bytes += chunk.len() as u64;
+            if bytes > limits::FORM_FIELD_BYTES_MAX {
+                return Err(bad_form("A text field of the form is too large"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FormFile<'_> {
+    /// The field's name.
+    pub fn field_name(&self) -> Option<&str> {
+        self.head.field_name.as_deref()
+    }
+
+    /// The file name that the client sent, decoded but not cleaned.
+    pub fn file_name(&self) -> Option<&str> {
+        self.head.file_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// The type that the client declared, as it stands in the part's head.
+    pub fn declared_type(&self) -> Option<&str> {
+        self.head.declared_type.as_deref()
+    }
+
+    /// The next piece of the file; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.form.chunk().await,
+        }
+    }
+}
+
+/// Finds the boundary in the first line of the body: some clients overwrite the header that carries it.
+async fn first_line_boundary<B>(
+    body: &mut RequestBody<B>,
+    read: &mut Bytes,
+) -> Result<String, ApiError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: fmt::Display,
+{
+    let line_bytes_max = limits::FORM_BOUNDARY_BYTES_MAX + "----\r\n".len();
+    let mut start = BytesMut::new();
+    let mut is_complete = false;
+    loop {
+        if let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") {
+            let line = start.get(..end).and_then(|line| line.strip_prefix(b"--")).unwrap_or(&[]);
+            let is_alone = start.len() == end + 2;
+            let line = match line.strip_suffix(b"--") {
+                // A form without parts consists of its end alone; or there is more to come.
+                Some(boundary) if is_alone && is_complete => boundary,
+                Some(_) if is_alone => &[],
+                _ => line,
+            };
+            if !line.is_empty() || !is_alone || is_complete {
+                let boundary = std::str::from_utf8(line).ok().filter(|it| is_boundary(it));
+                let boundary = boundary.map(str::to_owned).ok_or_else(no_boundary);
+                *read = start.freeze();
+                return boundary;
+            }
+        } else if start.len() > line_bytes_max || (is_complete && !start.is_empty()) {
+            return Err(no_boundary());
+        } else if is_complete {
+            return Err(ApiError::no_file());
+        }
+        match body.chunk().await? {
+            Some(chunk) => start.extend_from_slice(&chunk),
+            None => is_complete = true,
+        }
+    }
+}
+
+fn is_boundary(text: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&b);
+    (1..=limits::FORM_BOUNDARY_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
+}
+
+fn no_boundary() -> ApiError {
+    bad_form("The form has no boundary: not in its Content-Type and not in its first line")
+}
+
+fn bad_form(message: &'static str) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "bad_form", message)
+}
+
+fn refusal_of(error: multer::Error) -> ApiError {
+    let log = error.to_string();
+    match error {
+        multer::Error::StreamReadFailed(cause) => match cause.downcast::<BodyFailure>() {
+            Ok(failure) => (*failure).into(),
+            Err(other) => bad_form("The form cannot be read").with_log(other.to_string()),
+        },
+        multer::Error::IncompleteFieldData { .. }
+        | multer::Error::IncompleteHeaders
+        | multer::Error::IncompleteStream => {
+            let message = "The form ends before its last boundary";
+            ApiError::new(StatusCode::BAD_REQUEST, "incomplete_body", message).with_log(log)
+        }
+        _ => bad_form("The form cannot be read").with_log(log),
+    }
+}
+
+/// Counts what is read while the head of a part is looked for.
+#[derive(Debug)]
+struct HeadWatch(AtomicU64);
+
+const OFF: u64 = u64::MAX;
+
+impl Default for HeadWatch {
+    fn default() -> Self {
+        Self(AtomicU64::new(OFF))
+    }
+}
+
+impl HeadWatch {
+    fn begin(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.0.store(OFF, Ordering::Relaxed);
+    }
+
+    fn read(&self, bytes: u64) {
+        let before = self.0.load(Ordering::Relaxed);
+        if before != OFF {
+            self.0.store(before + bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let bytes = self.0.load(Ordering::Relaxed);
+        bytes != OFF && bytes > limits::FORM_PART_HEAD_BYTES_MAX
+    }
+}
+
+/// Lets the body through one piece at a time.
+///
+/// The parser takes all that is ready before it looks at any of it; a pause after each piece bounds what it holds, and
+/// makes sure that it has looked before it is told that a head is too long.
+struct Gate<B> {
+    body: RequestBody<B>,
+    read: Bytes,
+    must_pause: bool,
+    head_watch: Arc<HeadWatch>,
+}
+
+impl<B> Body for Gate<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: fmt::Display,
+{
+    type Data = Bytes;
+    type Error = BodyFailure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
+        let this = &mut *self;
+        if std::mem::take(&mut this.must_pause) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if this.head_watch.is_over() {
+            return Poll::Ready(Some(Err(BodyFailure::HeadTooLong)));
+        }
+        let frame = if this.read.is_empty() {
+            std::task::ready!(Pin::new(&mut this.body).poll_frame(cx))
+        } else {
+            Some(Ok(Frame::data(std::mem::take(&mut this.read))))
+        };
+        if let Some(Ok(frame)) = &frame {
+            this.must_pause = true;
+            this.head_watch.read(frame.data_ref().map_or(0, |data| data.len() as u64));
+        }
+        Poll::Ready(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use crate::request_body::scripted::{Scripted, Step};
+
+    const WINDOW: Duration = Duration::from_millis(60);
+
+    fn headers(content_type: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_str(content_type).unwrap());
+        headers
+    }
+
+    fn limits(bytes_max: u64) -> BodyLimits {
+        BodyLimits { bytes_max, window: WINDOW, window_bytes_min: 100 }
+    }
+
+    /// One file: field name, file name, declared type, content.
+    type Seen = (String, Option<String>, Option<String>, Vec<u8>);
+
+    async fn read(
+        content_type: &str,
+        body: Scripted,
+        bytes_max: u64,
+    ) -> Result<Vec<Seen>, ApiError> {
+        let mut form = FormFiles::open(&headers(content_type), body, limits(bytes_max)).await?;
+        let mut seen = Vec::new();
+        while let Some(mut file) = form.next_file().await? {
+            let mut content = Vec::new();
+            while let Some(chunk) = file.chunk().await? {
+                content.extend_from_slice(&chunk);
+            }
+            let text = |value: Option<&str>| value.map(str::to_owned);
+            let field = file.field_name().unwrap_or("").to_owned();
+            seen.push((field, text(file.file_name()), text(file.declared_type()), content));
+        }
+        Ok(seen)
+    }
+
+    async fn read_all(content_type: &str, body: &[u8]) -> Result<Vec<Seen>, ApiError> {
+        let whole = read(content_type, Scripted::pieces(body, body.len().max(1)), 1 << 20).await;
+        for piece_bytes in [1, 2, 7, 64] {
+            let pieces = read(content_type, Scripted::pieces(body, piece_bytes), 1 << 20).await;
+            let codes =
+                (whole.as_ref().map_err(ApiError::code), pieces.as_ref().map_err(ApiError::code));
+            assert_eq!(codes.0, codes.1, "in pieces of {piece_bytes}");
+        }
+        whole
+    }
+
+    fn part(boundary: &str, head: &str, content: &str) -> String {
+        format!("--{boundary}\r\n{head}\r\n\r\n{content}\r\n")
+    }
+
+    const NAMED: &str = "multipart/form-data; boundary=xyz";
+
+    #[tokio::test]
+    async fn files_of_any_field_are_taken_and_text_fields_are_read_over() {
+        let body = [
+            part("xyz", "Content-Disposition: form-data; name=\"metadata\"", "{}"),
+            part("xyz", "content-disposition: form-data; name=\"file\"; filename=\"a.png\"", "one"),
+            part("xyz", "Content-Disposition: form-data; name=\"filename\"", "recording"),
+            part(
+                "xyz",
+                "Content-Disposition: form-data; name=\"files[]\"; filename=\"blob\"\r\n\
+                 Content-Type: video/webm;codecs=vp8,opus",
+                "two\r\n--xy\r\n",
+            ),
+            part(
+                "xyz",
+                "Content-Disposition: form-data; name=\"gks_image\"\r\nContent-Type: image/png",
+                "",
+            ),
+            "--xyz--".to_owned(),
+        ];
+        let seen = read_all(NAMED, body.concat().as_bytes()).await.unwrap();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            seen,
+            [
+                ("file".to_owned(), text("a.png"), None, b"one".to_vec()),
+                (
+                    "files[]".to_owned(),
+                    text("blob"),
+                    text("video/webm;codecs=vp8,opus"),
+                    b"two\r\n--xy\r\n".to_vec()
+                ),
+                ("gks_image".to_owned(), None, text("image/png"), Vec::new()),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_boundary_is_found_in_the_first_line() {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+        for boundary in ["----WebKitFormBoundaryabc", "x", "odd--", &*"y".repeat(70)] {
+            let body = format!("{}--{boundary}--", part(boundary, head, "one"));
+            let seen = read_all("multipart/form-data", body.as_bytes()).await.unwrap();
+            assert_eq!(seen.len(), 1, "{boundary}");
+            assert_eq!(seen[0].3, b"one");
+        }
+        for odd in ["no boundary\r\n", "--\r\n", "--a\u{e4}\r\n", "--x", &*"-".repeat(200)] {
+            let refusal = read_all("multipart/form-data", odd.as_bytes()).await.unwrap_err();
+            assert_eq!(refusal.code(), "bad_form", "{odd}");
+        }
+        assert_eq!(read_all("multipart/form-data", b"").await.unwrap_err().code(), "no_file");
+    }
+
+    #[tokio::test]
+    async fn a_form_without_a_file_has_none() {
+        let empty_input = "Content-Disposition: form-data; name=\"file\"; filename=\"\"\r\n\
+            Content-Type: application/octet-stream";
+        for body in [
+            "--xyz--\r\n".to_owned(),
+            format!("{}--xyz--\r\n", part("xyz", empty_input, "")),
+            format!(
+                "{}--xyz--\r\n",
+                part("xyz", "Content-Disposition: form-data; name=\"a\"", "b")
+            ),
+        ] {
+            assert_eq!(read_all(NAMED, body.as_bytes()).await.unwrap(), [], "{body}");
+            assert_eq!(
+                read_all("multipart/form-data", body.as_bytes()).await.unwrap(),
+                [],
+                "{body}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_not_read_is_read_over() {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+        let large = "x".repeat(100_000);
+        let body = format!("{}{}--xyz--", part("xyz", head, &large), part("xyz", head, "two"));
+        let body = Scripted::pieces(body.as_bytes(), 1_000);
+        let mut form = FormFiles::open(&headers(NAMED), body, limits(1 << 20)).await.unwrap();
+        assert!(form.next_file().await.unwrap().is_some());
+        let mut second = form.next_file().await.unwrap().unwrap();
+        assert_eq!(second.chunk().await.unwrap().as_deref(), Some(&b"two"[..]));
+        drop(second);
+        assert!(form.next_file().await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_form_is_refused() {
+        for content_type in
+            ["text/plain", "application/json", "multipart/mixed; boundary=a", "x", ""]
+        {
+            let refusal = read_all(content_type, b"--a--").await.unwrap_err();
+            assert_eq!(
+                (refusal.status().as_u16(), refusal.code()),
+                (415, "unsupported_media_type")
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_form_that_breaks_off_is_an_error() {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+        let whole = format!("{}--xyz--", part("xyz", head, "content"));
+        for end in 6..whole.len() - 2 {
+            let refusal = read_all(NAMED, &whole.as_bytes()[..end]).await.unwrap_err();
+            assert_eq!(
+                (refusal.status().as_u16(), refusal.code()),
+                (400, "incomplete_body"),
+                "{end}"
+            );
+        }
+        let broken = Scripted::pieces(&whole.as_bytes()[..80], 80).then(Step::Break);
+        assert_eq!(read(NAMED, broken, 1 << 20).await.unwrap_err().code(), "incomplete_body");
+        let stalled = Scripted::pieces(&whole.as_bytes()[..80], 80).then(Step::Stall);
+        assert_eq!(read(NAMED, stalled, 1 << 20).await.unwrap_err().status(), 408);
+    }
+
+    #[tokio::test]
+    async fn a_form_beyond_its_limit_is_refused_on_the_way() {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+        let body = format!("{}--xyz--", part("xyz", head, &"x".repeat(1_000)));
+        let refusal = read(NAMED, Scripted::pieces(body.as_bytes(), 100), 500).await.unwrap_err();
+        assert_eq!((refusal.status().as_u16(), refusal.code()), (413, "file_too_large"));
+    }
+
+    #[tokio::test]
+    async fn heads_fields_and_files_have_bounds() {
+        let field = part("xyz", "Content-Disposition: form-data; name=\"a\"", "b");
+        let file = part("xyz", "Content-Disposition: form-data; name=\"a\"; filename=\"b\"", "c");
+        let large_field =
+            part("xyz", "Content-Disposition: form-data; name=\"a\"", &"x".repeat(70_000));
+        let long_head = part("xyz", &format!("X: {}", "y".repeat(200_000)), "c");
+        let preamble = "z".repeat(200_000);
+        for (body, code) in [
+            (field.repeat(100), None),
+            (field.repeat(101), Some("bad_form")),
+            (file.repeat(100), None),
+            (file.repeat(101), Some("too_many_files")),
+            (large_field, Some("bad_form")),
+            (long_head, Some("bad_form")),
+            (preamble, Some("bad_form")),
+        ] {
+            let body = format!("{body}--xyz--");
+            for piece_bytes in [1_000, 60_000] {
+                let seen =
+                    read(NAMED, Scripted::pieces(body.as_bytes(), piece_bytes), 1 << 20).await;
+                assert_eq!(seen.err().map(|refusal| refusal.code()), code, "{}", &body[..60]);
+            }
+        }
+    }
+}

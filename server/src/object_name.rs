@@ -1,0 +1,337 @@
+//! Final names: what of a client's file name is kept, ` (1)`, UUIDs, `_thumb.webp`.
+//!
+//! Pure: chance comes in as a UUID, what is taken comes in as a question. Promises: a kept name is never empty, `.` or
+//! `..`, and holds no slash, backslash or control character; an extension survives every change of the name.
+//! Never here: the store, and which rule an upload follows.
+
+use engine::ObjectKey;
+use unicode_normalization::UnicodeNormalization;
+use uuid::Uuid;
+
+use crate::limits::{EXTENSION_BYTES_MAX, FILE_NAME_BYTES_MAX, NAME_NUMBER_MAX, NAME_STEPS_MAX};
+
+/// What happens to a name that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// The object there is replaced.
+    Overwrite,
+    /// The first free ` (n)` is put before the extension.
+    Suffix,
+}
+
+/// Where a file's own name comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// From the client, as far as it is usable.
+    Kept,
+    /// A UUID, with the extension kept.
+    Randomised,
+}
+
+/// A key to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The key.
+    pub key: ObjectKey,
+    /// What the batch has to require of it.
+    pub rule: NameRule,
+    /// Whether a suffix was put in.
+    pub renamed: bool,
+}
+
+/// The name of a file in its folder.
+///
+/// `content_extension` is that of the content type, without a dot; it is used when the client's name has none. `uuid` is
+/// used when the name is to be random or nothing of the client's is usable.
+pub fn file_name(
+    naming: Naming,
+    client_name: Option<&str>,
+    content_extension: Option<&str>,
+    uuid: Uuid,
+) -> String {
+    let cleaned = client_name.and_then(clean);
+    let extension = cleaned.as_deref().and_then(|name| split_extension(name).1);
+    match (naming, cleaned.as_deref()) {
+        (Naming::Kept, Some(name)) => match (extension, content_extension) {
+            // A text without an extension (README, LICENSE) is one on purpose.
+            (None, Some(added)) if added != "txt" => format!("{name}.{added}"),
+            _ => name.to_owned(),
+        },
+        _ => match extension.map(str::to_ascii_lowercase).as_deref().or(content_extension) {
+            Some(extension) => format!("{}.{extension}", uuid.hyphenated()),
+            None => uuid.hyphenated().to_string(),
+        },
+    }
+}
+
+/// What of a client's file name is kept: its last component, in NFC, without control and text direction characters,
+/// spaces at the ends and dots at the end, and not too long. `None` when nothing is left.
+pub fn clean(client_name: &str) -> Option<String> {
+    let last = client_name.rsplit(['/', '\\']).next().unwrap_or("");
+    let kept: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).nfc().collect();
+    let kept = kept.trim().trim_end_matches(['.', ' ']);
+    if kept.is_empty() {
+        return None;
+    }
+    Some(shorten(kept, "", FILE_NAME_BYTES_MAX))
+}
+
+/// Splits a file name into stem and extension, without the dot. An extension is short and made of letters and digits; a
+/// dot at the start makes none.
+pub fn split_extension(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once('.') {
+        Some((stem, extension))
+            if !stem.is_empty()
+                && (1..=EXTENSION_BYTES_MAX).contains(&extension.len())
+                && extension.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
+        {
+            (stem, Some(extension))
+        }
+        _ => (name, None),
+    }
+}
+
+impl NameRule {
+    /// The next key to try for an upload to `key`. `is_taken` is asked about keys; what other files of the same request
+    /// chose counts as taken. `None` when no number is free.
+    pub fn proposal<E>(
+        self,
+        key: &ObjectKey,
+        mut is_taken: impl FnMut(&ObjectKey) -> Result<bool, E>,
+    ) -> Result<Option<Proposal>, E> {
+        if self == Self::Overwrite || !is_taken(key)? {
+            return Ok(Some(Proposal { key: key.clone(), rule: self, renamed: false }));
+        }
+        let mut is_number_taken = |number: u32| match numbered(key, number) {
+            Some(key) => is_taken(&key),
+            None => Ok(false),
+        };
+        let Some(number) = first_free(&mut is_number_taken)? else { return Ok(None) };
+        Ok(numbered(key, number).map(|key| Proposal { key, rule: self, renamed: true }))
+    }
+}
+
+/// The key with ` (n)` before the last extension: `a (1).png`, `a.tar (1).gz`, `README (1)`, `.env (1)`. The stem is
+/// shortened where the key would become too long.
+pub fn numbered(key: &ObjectKey, number: u32) -> Option<ObjectKey> {
+    with_suffix(key, &format!(" ({number})"))
+}
+
+/// The key of a file's stored thumbnail, `<stem>_thumb.webp`.
+pub fn thumbnail_key(key: &ObjectKey) -> Option<ObjectKey> {
+    let (stem, _) = split_extension(key.file_name());
+    let folder = key.folder();
+    let room =
+        engine::limits::KEY_BYTES_MAX.checked_sub(folder.as_str().len() + THUMBNAIL.len())?;
+    let stem = cut(stem, room);
+    if stem.is_empty() { None } else { folder.key(&format!("{stem}{THUMBNAIL}")).ok() }
+}
+
+/// Whether a file name is that of a stored thumbnail.
+pub fn is_thumbnail(file_name: &str) -> bool {
+    file_name.len() > THUMBNAIL.len() && file_name.ends_with(THUMBNAIL)
+}
+
+/// Whether a file name is a random UUID, with an extension or as a thumbnail: such a name is never used twice.
+pub fn is_random(file_name: &str) -> bool {
+    let stem = match file_name.strip_suffix(THUMBNAIL) {
+        Some(stem) => stem,
+        None => split_extension(file_name).0,
+    };
+    let has_form = stem.len() == 36 && !stem.bytes().any(|byte| byte.is_ascii_uppercase());
+    has_form && Uuid::try_parse(stem).is_ok_and(|uuid| uuid.get_version_num() == 4)
+}
+
+const THUMBNAIL: &str = "_thumb.webp";
+
+/// The first free number. A folder may hold many thousand `screenshot.webp`: after some single steps the numbers are
+/// doubled until one is free, and halved in between; holes in the row may then stay unused.
+fn first_free<E>(is_taken: &mut impl FnMut(u32) -> Result<bool, E>) -> Result<Option<u32>, E> {
+    for number in 1..=NAME_STEPS_MAX {
+        if !is_taken(number)? {
+            return Ok(Some(number));
+        }
+    }
+    let mut taken = NAME_STEPS_MAX;
+    let mut free = taken;
+    while free == taken {
+        let next = taken.saturating_mul(2).min(NAME_NUMBER_MAX);
+        match is_taken(next)? {
+            true if next == NAME_NUMBER_MAX => return Ok(None),
+            true => (taken, free) = (next, next),
+            false => free = next,
+        }
+    }
+    while free - taken > 1 {
+        let middle = taken + (free - taken) / 2;
+        if is_taken(middle)? { taken = middle } else { free = middle }
+    }
+    Ok(Some(free))
+}
+
+fn with_suffix(key: &ObjectKey, suffix: &str) -> Option<ObjectKey> {
+    let folder = key.folder();
+    let room = engine::limits::KEY_BYTES_MAX.checked_sub(folder.as_str().len())?;
+    let name = shorten(key.file_name(), suffix, room);
+    if name.len() > room { None } else { folder.key(&name).ok() }
+}
+
+/// Puts a suffix before the extension, and takes from the end of the stem what is too long.
+fn shorten(name: &str, suffix: &str, bytes_max: usize) -> String {
+    let (stem, extension) = split_extension(name);
+    let tail = extension.map_or(suffix.to_owned(), |extension| format!("{suffix}.{extension}"));
+    format!("{}{tail}", cut(stem, bytes_max.saturating_sub(tail.len())))
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
+}
+
+/// Characters that turn the direction of text: with them `gpj.exe` can be made to look like `exe.jpg`.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    const UUID: Uuid = Uuid::from_u128(0x0123_4567_89ab_4def_8123_4567_89ab_cdef);
+    const UUID_TEXT: &str = "01234567-89ab-4def-8123-456789abcdef";
+
+    fn key(text: &str) -> ObjectKey {
+        ObjectKey::parse(text).unwrap()
+    }
+
+    #[test]
+    fn client_names_are_cleaned() {
+        for (raw, kept) in [
+            ("a.png", Some("a.png")),
+            ("C:\\Users\\me\\a.png", Some("a.png")),
+            ("../../etc/passwd", Some("passwd")),
+            ("a/", None),
+            ("..", None),
+            (".", None),
+            ("", None),
+            ("   ", None),
+            ("\r\n", None),
+            ("a\0b\r\n.png", Some("ab.png")),
+            (" a.png ", Some("a.png")),
+            ("a.png. .", Some("a.png")),
+            (".env", Some(".env")),
+            ("...", None),
+            ("cafe\u{301}.png", Some("caf\u{e9}.png")),
+            ("Screenshot 9.41.00\u{202f}AM.png", Some("Screenshot 9.41.00\u{202f}AM.png")),
+            ("日本 語.webp", Some("日本 語.webp")),
+            ("a\u{202e}gpj.exe", Some("agpj.exe")),
+            ("a \"b\" <c>.png", Some("a \"b\" <c>.png")),
+            ("a%2Fb.png", Some("a%2Fb.png")),
+        ] {
+            assert_eq!(clean(raw).as_deref(), kept, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn long_names_lose_the_end_of_their_stem() {
+        let name = clean(&format!("{}.webp", "ä".repeat(300))).unwrap();
+        assert!(name.len() <= FILE_NAME_BYTES_MAX && name.ends_with("ä.webp"), "{name}");
+        let name = clean(&"x".repeat(2_000)).unwrap();
+        assert_eq!(name.len(), FILE_NAME_BYTES_MAX);
+    }
+
+    #[test]
+    fn names_end_in_the_right_extension() {
+        let cases: &[(Naming, Option<&str>, Option<&str>, &str)] = &[
+            (Naming::Kept, Some("a.png"), Some("webp"), "a.png"),
+            (Naming::Kept, Some("blob"), Some("webp"), "blob.webp"),
+            (Naming::Kept, Some("blob"), None, "blob"),
+            (Naming::Kept, Some("README"), Some("txt"), "README"),
+            (Naming::Kept, Some("Dr. No, a film"), Some("mp4"), "Dr. No, a film.mp4"),
+            (Naming::Kept, None, Some("webp"), "{uuid}.webp"),
+            (Naming::Kept, Some("///"), None, "{uuid}"),
+            (Naming::Randomised, Some("A.PNG"), Some("webp"), "{uuid}.png"),
+            (Naming::Randomised, Some("blob"), Some("webm"), "{uuid}.webm"),
+            (Naming::Randomised, Some("notes"), Some("txt"), "{uuid}.txt"),
+            (Naming::Randomised, None, None, "{uuid}"),
+        ];
+        for (naming, client, content, want) in cases {
+            let want = want.replace("{uuid}", UUID_TEXT);
+            assert_eq!(file_name(*naming, *client, *content, UUID), want, "{client:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_goes_before_the_last_extension() {
+        for (plain, first) in [
+            ("a.png", "a (1).png"),
+            ("a.tar.gz", "a.tar (1).gz"),
+            ("README", "README (1)"),
+            (".env", ".env (1)"),
+            ("dir.d/a", "dir.d/a (1)"),
+            ("dir/ä.webp", "dir/ä (1).webp"),
+            ("a (1).png", "a (1) (1).png"),
+            ("Dr. No film", "Dr. No film (1)"),
+        ] {
+            assert_eq!(numbered(&key(plain), 1), Some(key(first)), "{plain}");
+        }
+        let long = key(&format!("d/{}.png", "ä".repeat(509)));
+        let renamed = numbered(&long, 12).unwrap();
+        assert!(renamed.as_str().len() <= 1_024 && renamed.as_str().ends_with("ä (12).png"));
+    }
+
+    #[test]
+    fn a_taken_name_gets_the_first_free_number() {
+        let propose = |rule: NameRule, taken: &[&str]| {
+            let is_taken = |key: &ObjectKey| Ok::<_, Infallible>(taken.contains(&key.as_str()));
+            rule.proposal(&key("a.png"), is_taken).unwrap().unwrap()
+        };
+        let free = propose(NameRule::Suffix, &[]);
+        assert_eq!((free.key.as_str(), free.renamed), ("a.png", false));
+        let next = propose(NameRule::Suffix, &["a.png", "a (1).png", "a (3).png"]);
+        assert_eq!((next.key.as_str(), next.renamed), ("a (2).png", true));
+        let over = propose(NameRule::Overwrite, &["a.png"]);
+        assert_eq!((over.key.as_str(), over.renamed), ("a.png", false));
+    }
+
+    #[test]
+    fn many_taken_names_cost_few_questions() {
+        for count in [0, 1, 255, 256, 257, 1_000, 99_999, NAME_NUMBER_MAX - 1] {
+            let mut questions = 0;
+            let mut is_taken = |number: u32| {
+                questions += 1;
+                Ok::<_, Infallible>(number <= count)
+            };
+            assert_eq!(first_free(&mut is_taken), Ok(Some(count + 1)));
+            assert!(questions < 300, "{questions} for {count}");
+        }
+        assert_eq!(first_free(&mut |_| Ok::<_, Infallible>(true)), Ok(None));
+    }
+
+    #[test]
+    fn thumbnails_lie_beside_their_file() {
+        assert_eq!(thumbnail_key(&key("a/b.png")), Some(key("a/b_thumb.webp")));
+        assert_eq!(thumbnail_key(&key("b")), Some(key("b_thumb.webp")));
+        assert_eq!(thumbnail_key(&key("dir/")), None);
+        assert!(thumbnail_key(&key(&"k".repeat(1_024))).is_some());
+        assert!(
+            is_thumbnail("b_thumb.webp") && !is_thumbnail("_thumb.webp") && !is_thumbnail("b.webp")
+        );
+    }
+
+    #[test]
+    fn random_names_are_known_again() {
+        for random in [UUID_TEXT, &format!("{UUID_TEXT}.png"), &format!("{UUID_TEXT}_thumb.webp")] {
+            assert!(is_random(random), "{random}");
+        }
+        for not in [
+            "a.png",
+            "01234567-89AB-4def-8123-456789abcdef.png",
+            "01234567-89ab-1def-8123-456789abcdef.png",
+            "0123456789ab4def8123456789abcdef.png",
+            "x01234567-89ab-4def-8123-456789abcdef",
+        ] {
+            assert!(!is_random(not), "{not}");
+        }
+    }
+}

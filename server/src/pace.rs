@@ -1,0 +1,115 @@
+//! How long may be waited for the other side of a connection while it does next to nothing.
+//!
+//! Counts only time spent waiting: while we are busy ourselves, the clock of the other side stands still. Promises: one
+//! timer for each pace, made when there is first something to wait for. Never here: what happens to those who are late.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// A least speed: so many bytes in each window of waiting.
+#[derive(Debug)]
+pub struct Pace {
+    window: Duration,
+    window_bytes_min: u64,
+    left: Duration,
+    window_bytes: u64,
+    waiting_since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pace {
+    /// A pace of at least `window_bytes_min` (1 at least) in each `window` of waiting.
+    pub fn new(window: Duration, window_bytes_min: u64) -> Self {
+        Self {
+            window,
+            window_bytes_min: window_bytes_min.max(1),
+            left: window,
+            window_bytes: 0,
+            waiting_since: None,
+            timer: None,
+        }
+    }
+
+    /// The other side did something.
+    pub fn progress(&mut self, bytes: u64) {
+        if let Some(since) = self.waiting_since.take() {
+            self.left = self.left.saturating_sub(since.elapsed());
+        }
+        self.window_bytes += bytes;
+        if self.window_bytes >= self.window_bytes_min {
+            self.window_bytes = 0;
+            self.left = self.window;
+        }
+    }
+
+    /// Waits; ready when the other side is too late. To be called each time that it has nothing for us.
+    pub fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.waiting_since.is_none() {
+            let now = Instant::now();
+            self.waiting_since = Some(now);
+            set_timer(&mut self.timer, now + self.left);
+        }
+        poll_timer(&mut self.timer, cx)
+    }
+}
+
+/// Sets a timer, which is made when it is first needed.
+pub fn set_timer(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant) {
+    match timer {
+        Some(timer) if timer.deadline() == deadline => {}
+        Some(timer) => timer.as_mut().reset(deadline),
+        None => *timer = Some(Box::pin(tokio::time::sleep_until(deadline))),
+    }
+}
+
+/// Waits for a timer; one that was never set never comes.
+pub fn poll_timer(timer: &mut Option<Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> Poll<()> {
+    match timer {
+        Some(timer) => timer.as_mut().poll(cx),
+        None => Poll::Pending,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    const WINDOW: Duration = Duration::from_millis(40);
+
+    #[tokio::test]
+    async fn doing_nothing_is_late_after_one_window() {
+        let mut pace = Pace::new(WINDOW, 10);
+        let began = Instant::now();
+        poll_fn(|cx| pace.poll_late(cx)).await;
+        assert!(began.elapsed() >= WINDOW);
+    }
+
+    #[tokio::test]
+    async fn doing_too_little_is_late_and_doing_enough_is_not() {
+        let mut pace = Pace::new(WINDOW, 10);
+        for bytes in [1, 1, 1] {
+            let step = tokio::time::timeout(WINDOW / 2, poll_fn(|cx| pace.poll_late(cx)));
+            let is_late = step.await.is_ok();
+            pace.progress(bytes);
+            if is_late {
+                break;
+            }
+        }
+        assert_eq!(pace.left, Duration::ZERO, "three bytes in three half windows are too few");
+        pace.progress(10);
+        assert_eq!(pace.left, WINDOW);
+    }
+
+    #[tokio::test]
+    async fn our_own_time_does_not_count() {
+        let mut pace = Pace::new(WINDOW, 10);
+        pace.progress(1);
+        tokio::time::sleep(2 * WINDOW).await;
+        let waited = tokio::time::timeout(WINDOW / 4, poll_fn(|cx| pace.poll_late(cx)));
+        assert!(waited.await.is_err(), "it has a whole window left");
+    }
+}

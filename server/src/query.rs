@@ -1,0 +1,203 @@
+//! The query string, read as clients write it.
+//!
+//! Promises: unknown parameters do no harm; the last of several equal names wins, aliases included; a value that is asked
+//! for and wrong is a 400 that names the parameter. Never here: what a parameter means.
+
+use std::borrow::Cow;
+
+use http::Uri;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use percent_encoding::percent_decode;
+
+use crate::error::ApiError;
+
+/// The query string of one request. Cheap to clone; nothing is decoded before it is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Option<PathAndQuery>);
+
+impl Query {
+    /// The query of a request's address.
+    pub fn of(uri: &Uri) -> Self {
+        Self(uri.path_and_query().filter(|it| it.query().is_some()).cloned())
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.raw().is_empty()
+    }
+
+    /// Whether one of the names is there, with a value or without.
+    pub fn has(&self, names: &[&str]) -> bool {
+        self.last(names).is_some()
+    }
+
+    /// The text given under one of the names; empty counts as absent.
+    pub fn text(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
+        Ok(self.text_or_empty(names)?.filter(|text| !text.is_empty()))
+    }
+
+    /// The text given under one of the names, which may be empty.
+    pub fn text_or_empty(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
+        let Some(raw) = self.last(names) else { return Ok(None) };
+        match decode(raw.unwrap_or("")) {
+            Some(text) => Ok(Some(text.into_owned())),
+            None => Err(ApiError::bad_parameter(name_of(names), "must be UTF-8")),
+        }
+    }
+
+    /// The flag given under one of the names: true, 1, yes, on or no value at all; false, 0, no or off; any case.
+    pub fn flag(&self, names: &[&str]) -> Result<Option<bool>, ApiError> {
+        let Some(raw) = self.last(names) else { return Ok(None) };
+        let text = decode(raw.unwrap_or("")).unwrap_or(Cow::Borrowed("?"));
+        match parse_flag(&text) {
+            Some(flag) => Ok(Some(flag)),
+            None => Err(ApiError::bad_parameter(name_of(names), "must be true or false")),
+        }
+    }
+
+    /// The whole number given under one of the names; empty counts as absent.
+    pub fn number(&self, names: &[&str]) -> Result<Option<u64>, ApiError> {
+        let Some(text) = self.text(names)? else { return Ok(None) };
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            // More digits than a u64 holds is still a number: it is clamped like any other that is too large.
+            return Ok(Some(text.parse().unwrap_or(u64::MAX)));
+        }
+        Err(ApiError::bad_parameter(name_of(names), "must be a whole number, 0 or more"))
+    }
+
+    /// All names and values, decoded, in order; what is not UTF-8 is replaced.
+    pub fn pairs(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        raw_pairs(self.raw()).map(|(name, value)| (lossy(name), lossy(value.unwrap_or(""))))
+    }
+
+    fn raw(&self) -> &str {
+        self.0.as_ref().and_then(PathAndQuery::query).unwrap_or("")
+    }
+
+    /// The raw value of the last pair that has one of the names; `None` inside for a name without `=`.
+    fn last(&self, names: &[&str]) -> Option<Option<&str>> {
+        let is_asked = |name: &str| decode(name).is_some_and(|name| names.contains(&&*name));
+        raw_pairs(self.raw()).filter(|(name, _)| is_asked(name)).last().map(|(_, value)| value)
+    }
+}
+
+impl<S: Sync> axum::extract::FromRequestParts<S> for Query {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self::of(&parts.uri))
+    }
+}
+
+/// The flag that a text stands for, as in [`Query::flag`]; forms use it as well.
+pub fn parse_flag(text: &str) -> Option<bool> {
+    let is_one_of =
+        |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
+    if is_one_of(&["", "true", "1", "yes", "on"]) {
+        Some(true)
+    } else if is_one_of(&["false", "0", "no", "off"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn raw_pairs(raw: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    raw.split('&').filter(|pair| !pair.is_empty()).map(|pair| match pair.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (pair, None),
+    })
+}
+
+/// Decodes as forms do: `+` is a space, a malformed escape stays as it is. `None` when it is not UTF-8.
+fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    if !raw.contains(['%', '+']) {
+        return Some(Cow::Borrowed(raw));
+    }
+    let spaced = raw.replace('+', " ");
+    let text = percent_decode(spaced.as_bytes()).decode_utf8().ok()?;
+    Some(Cow::Owned(text.into_owned()))
+}
+
+fn lossy(raw: &str) -> String {
+    percent_decode(raw.replace('+', " ").as_bytes()).decode_utf8_lossy().into_owned()
+}
+
+fn name_of<'a>(names: &[&'a str]) -> &'a str {
+    names.first().copied().unwrap_or("parameter")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(raw: &str) -> Query {
+        Query::of(&format!("/b/x?{raw}").parse().unwrap())
+    }
+
+    #[test]
+    fn flags_are_read_as_clients_write_them() {
+        let cases: &[(&str, Option<bool>)] = &[
+            ("", None),
+            ("other=1", None),
+            ("overwrite", Some(true)),
+            ("overwrite=", Some(true)),
+            ("overwrite=true", Some(true)),
+            ("overwrite=True", Some(true)),
+            ("overwrite=1", Some(true)),
+            ("overwrite=YES", Some(true)),
+            ("overwrite=on", Some(true)),
+            ("overwrite=false", Some(false)),
+            ("overwrite=0", Some(false)),
+            ("overwrite=No", Some(false)),
+            ("overwrite=OFF", Some(false)),
+            ("overwrite=true&overwrite=false", Some(false)),
+            ("upsert=1", Some(true)),
+            ("overwrite=0&upsert=1", Some(true)),
+            ("over%77rite=1", Some(true)),
+            ("&&overwrite=1&", Some(true)),
+        ];
+        for (raw, flag) in cases {
+            assert_eq!(query(raw).flag(&["overwrite", "upsert"]).unwrap(), *flag, "{raw}");
+        }
+        for wrong in ["overwrite=2", "overwrite=maybe", "overwrite=%ff"] {
+            let refusal = query(wrong).flag(&["overwrite", "upsert"]).unwrap_err();
+            assert_eq!(refusal.status(), 400, "{wrong}");
+            assert!(refusal.message().contains("overwrite"), "{}", refusal.message());
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole_and_empty_is_absent() {
+        assert_eq!(query("limit=20").number(&["limit"]).unwrap(), Some(20));
+        assert_eq!(query("limit=1&limit=2").number(&["limit"]).unwrap(), Some(2));
+        assert_eq!(query("limit=").number(&["limit"]).unwrap(), None);
+        assert_eq!(query("limit").number(&["limit"]).unwrap(), None);
+        assert_eq!(query("limit=99999999999999999999").number(&["limit"]).unwrap(), Some(u64::MAX));
+        for wrong in ["limit=-1", "limit=1.5", "limit=abc", "limit=+1", "limit=%201"] {
+            assert_eq!(query(wrong).number(&["limit"]).unwrap_err().status(), 400, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_are_decoded_once() {
+        let text = |raw: &str| query(raw).text(&["path"]).unwrap();
+        assert_eq!(text("path=b%2Fdir%2F").as_deref(), Some("b/dir/"));
+        assert_eq!(text("path=a%252Fb").as_deref(), Some("a%2Fb"));
+        assert_eq!(text("path=a+b%2B").as_deref(), Some("a b+"));
+        assert_eq!(text("path=100%").as_deref(), Some("100%"));
+        assert_eq!(text("path=a=b").as_deref(), Some("a=b"));
+        assert_eq!(text("path="), None);
+        assert_eq!(query("path=").text_or_empty(&["path"]).unwrap().as_deref(), Some(""));
+        assert_eq!(query("path=%ff").text(&["path"]).unwrap_err().status(), 400);
+    }
+
+    #[test]
+    fn a_bare_name_is_there() {
+        assert!(query("download").has(&["download"]));
+        assert!(!query("downloads").has(&["download"]));
+        assert!(!Query::default().has(&["download"]));
+        assert!(Query::of(&"/b/x".parse().unwrap()).is_empty());
+    }
+}

@@ -1,0 +1,289 @@
+//! A request body on its way in, with an end to its size and to our patience.
+//!
+//! Every handler reads bodies through [`RequestBody`]. Promises: no more than the limit is taken, whatever
+//! `Content-Length` says; a body that comes too slowly ends; nothing is buffered. What of a refused body is still on the
+//! wire is read by the connection (see `connection.rs`), so a handler just returns its refusal.
+//! Never here: forms, JSON, files.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+
+use crate::error::ApiError;
+use crate::limits;
+use crate::pace::Pace;
+
+/// How much of a body is taken, and how slowly it may come.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyLimits {
+    /// Most bytes of the body.
+    pub bytes_max: u64,
+    /// The body must bring `window_bytes_min` in each such time of waiting.
+    pub window: Duration,
+    /// See `window`.
+    pub window_bytes_min: u64,
+}
+
+impl BodyLimits {
+    /// A limit on the size, and the usual patience.
+    pub fn new(bytes_max: u64) -> Self {
+        let (window, window_bytes_min) = (limits::BODY_WINDOW, limits::BODY_WINDOW_BYTES_MIN);
+        Self { bytes_max, window, window_bytes_min }
+    }
+}
+
+/// A body that counts and watches what comes.
+#[derive(Debug)]
+pub struct RequestBody<B> {
+    body: B,
+    bytes_max: u64,
+    taken: u64,
+    pace: Pace,
+}
+
+/// Why a body ended before its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BodyFailure {
+    /// It is larger than this.
+    TooLarge(u64),
+    /// It came too slowly.
+    TooSlow,
+    /// The connection broke or the framing is wrong.
+    Broken(String),
+    /// A part of a form has a head that does not end.
+    HeadTooLong,
+}
+
+impl<B> RequestBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: fmt::Display,
+{
+    /// Takes a body. Refused at once when `Content-Length` is beyond the limit.
+    pub fn new(headers: &HeaderMap, body: B, limits: BodyLimits) -> Result<Self, ApiError> {
+        if declared_bytes(headers).is_some_and(|bytes| bytes > limits.bytes_max) {
+            return Err(ApiError::file_too_large(limits.bytes_max));
+        }
+        let pace = Pace::new(limits.window, limits.window_bytes_min);
+        Ok(Self { body, bytes_max: limits.bytes_max, taken: 0, pace })
+    }
+
+    /// The next piece; `None` at the end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        loop {
+            match self.frame().await {
+                None => return Ok(None),
+                Some(Err(failure)) => return Err(failure.into()),
+                // Trailers have no data and no meaning here.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    /// The whole body at once: for small limits.
+    pub async fn collect(mut self) -> Result<Bytes, ApiError> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut whole = BytesMut::from(&*first);
+        whole.extend_from_slice(&second);
+        while let Some(more) = self.chunk().await? {
+            whole.extend_from_slice(&more);
+        }
+        Ok(whole.freeze())
+    }
+}
+
+/// The length that a request declares for its body.
+pub fn declared_bytes(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+impl<B> Body for RequestBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: fmt::Display,
+{
+    type Data = Bytes;
+    type Error = BodyFailure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
+        let this = &mut *self;
+        match Pin::new(&mut this.body).poll_frame(cx) {
+            Poll::Pending => {
+                std::task::ready!(this.pace.poll_late(cx));
+                Poll::Ready(Some(Err(BodyFailure::TooSlow)))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some(Err(broken))) => {
+                Poll::Ready(Some(Err(BodyFailure::Broken(broken.to_string()))))
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                this.pace.progress(bytes);
+                this.taken += bytes;
+                if this.taken > this.bytes_max {
+                    return Poll::Ready(Some(Err(BodyFailure::TooLarge(this.bytes_max))));
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl From<BodyFailure> for ApiError {
+    fn from(failure: BodyFailure) -> Self {
+        match failure {
+            BodyFailure::TooLarge(limit) => Self::file_too_large(limit),
+            BodyFailure::TooSlow => Self::too_slow(),
+            BodyFailure::Broken(log) => Self::new(
+                http::StatusCode::BAD_REQUEST,
+                "incomplete_body",
+                "The request body is incomplete",
+            )
+            .with_log(log),
+            BodyFailure::HeadTooLong => Self::new(
+                http::StatusCode::BAD_REQUEST,
+                "bad_form",
+                "A part of the form has too long a head",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for BodyFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(limit) => write!(f, "the body is larger than {limit} bytes"),
+            Self::TooSlow => write!(f, "the body came too slowly"),
+            Self::Broken(why) => write!(f, "the body broke off: {why}"),
+            Self::HeadTooLong => write!(f, "a part's head does not end"),
+        }
+    }
+}
+
+impl std::error::Error for BodyFailure {}
+
+/// A body for tests that comes as told.
+#[cfg(test)]
+pub(crate) mod scripted {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// What a scripted body does next; after the last it ends.
+    #[derive(Clone, Debug)]
+    pub(crate) enum Step {
+        Data(Bytes),
+        Stall,
+        Break,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct Scripted(pub(crate) VecDeque<Step>);
+
+    impl Scripted {
+        /// The bytes in pieces of so many.
+        pub(crate) fn pieces(bytes: &[u8], piece_bytes: usize) -> Self {
+            Self(
+                bytes
+                    .chunks(piece_bytes)
+                    .map(|it| Step::Data(Bytes::copy_from_slice(it)))
+                    .collect(),
+            )
+        }
+
+        pub(crate) fn then(mut self, step: Step) -> Self {
+            self.0.push_back(step);
+            self
+        }
+    }
+
+    impl Body for Scripted {
+        type Data = Bytes;
+        type Error = &'static str;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+            match self.0.front() {
+                None => Poll::Ready(None),
+                Some(Step::Stall) => Poll::Pending,
+                Some(Step::Break) => Poll::Ready(Some(Err("gone"))),
+                Some(Step::Data(data)) => {
+                    let data = data.clone();
+                    self.0.pop_front();
+                    Poll::Ready(Some(Ok(Frame::data(data))))
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scripted::{Scripted, Step};
+    use super::*;
+    use http::HeaderValue;
+    use http_body_util::Full;
+
+    fn limits(bytes_max: u64) -> BodyLimits {
+        BodyLimits { bytes_max, window: Duration::from_millis(50), window_bytes_min: 4 }
+    }
+
+    #[tokio::test]
+    async fn a_declared_length_beyond_the_limit_is_refused_before_a_byte_is_read() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("11"));
+        let refusal = RequestBody::new(&headers, Full::new(Bytes::new()), limits(10)).unwrap_err();
+        assert_eq!((refusal.status().as_u16(), refusal.code()), (413, "file_too_large"));
+        assert_eq!(refusal.body(&Default::default())["limit"], 10);
+    }
+
+    #[tokio::test]
+    async fn bytes_are_counted_whatever_was_declared() {
+        for (bytes, status) in [(10, None), (11, Some(413))] {
+            let body = Full::new(Bytes::from(vec![b'x'; bytes]));
+            let body = RequestBody::new(&HeaderMap::new(), body, limits(10)).unwrap();
+            let taken = body.collect().await;
+            assert_eq!(taken.err().map(|refusal| refusal.status().as_u16()), status);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_is_given_up() {
+        let body = Scripted::pieces(b"abcdef", 6).then(Step::Stall);
+        let mut body = RequestBody::new(&HeaderMap::new(), body, limits(10)).unwrap();
+        assert_eq!(body.chunk().await.unwrap().as_deref(), Some(&b"abcdef"[..]));
+        assert_eq!(body.chunk().await.unwrap_err().status(), 408);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_is_the_clients_fault() {
+        let body = Scripted::pieces(b"abc", 1).then(Step::Break);
+        let body = RequestBody::new(&HeaderMap::new(), body, limits(10)).unwrap();
+        let refusal = body.collect().await.unwrap_err();
+        assert_eq!((refusal.status().as_u16(), refusal.code()), (400, "incomplete_body"));
+        assert_eq!(refusal.log(), Some("gone"));
+    }
+}

@@ -1,0 +1,241 @@
+//! Starting and stopping, in the order that the head of `lib.rs` gives.
+//!
+//! Never here: signals; whoever calls decides when to stop.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::body::Body;
+use engine::{Clock, Entropy, Store};
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::bridge::blocking;
+use crate::catalog::CatalogError;
+use crate::config::{Config, PublicUrl};
+use crate::connection::{ConnectionOptions, Stop, accept};
+use crate::control::ControlSocket;
+use crate::dispatch::App;
+use crate::state::AppState;
+
+/// What is served.
+pub struct Service {
+    /// The open store. It is closed when serving ends.
+    pub store: Store,
+    /// The data folder, for the control socket.
+    pub data: PathBuf,
+    pub config: Config,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// What is told when requests are taken.
+pub struct Started {
+    /// Where the server listens.
+    pub listen: SocketAddr,
+    /// What stands before the addresses that it gives out.
+    pub public_url: PublicUrl,
+    /// Whether there is an account yet: without one nobody can upload.
+    pub has_accounts: bool,
+}
+
+/// Why the server does not run, or ended badly.
+#[derive(Debug)]
+pub enum ServeError {
+    Listen(SocketAddr, io::Error),
+    Control(PathBuf, io::Error),
+    Catalog(CatalogError),
+    Close(engine::Error),
+}
+
+/// Serves until it is told to stop, then closes the store.
+pub async fn serve(
+    service: Service,
+    stop: watch::Receiver<Stop>,
+    started: impl FnOnce(&Started),
+) -> Result<(), ServeError> {
+    let store = service.store.clone();
+    let served = serve_open(service, stop, started).await;
+    let closed = blocking(move || store.close()).await.map_err(ServeError::Close);
+    served.and(closed)
+}
+
+async fn serve_open(
+    service: Service,
+    stop: watch::Receiver<Stop>,
+    started: impl FnOnce(&Started),
+) -> Result<(), ServeError> {
+    let Service { store, data, config, clock, entropy } = service;
+    let refused = |error| ServeError::Listen(config.listen, error);
+    let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
+    let listen = listener.local_addr().map_err(refused)?;
+    let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
+    let options = ConnectionOptions {
+        connections_max: config.connections_max,
+        per_address_max: config.connections_per_address_max,
+        drain: config.drain,
+        ..ConnectionOptions::new()
+    };
+    let url = public_url.clone();
+    let open = move || AppState::new(store, config, url, clock, entropy);
+    let state = blocking(open).await.map_err(ServeError::Catalog)?;
+    let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
+    started(&Started { listen, public_url, has_accounts: state.catalog.has_accounts() });
+
+    let app = App::new(state.clone());
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let app = app.clone();
+        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+    });
+    let mut stopping = stop.clone();
+    let announce = async {
+        let _ = stopping.wait_for(|it| *it != Stop::Running).await;
+        state.start_draining();
+    };
+    let public = accept(listener, answer, options, stop.clone());
+    let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
+    if drained.cut_off > 0 {
+        tracing::warn!(connections = drained.cut_off, "connections were cut off");
+    }
+    Ok(())
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
+            Self::Control(data, error) => {
+                write!(f, "cannot make the control socket in {}: {error}", data.display())
+            }
+            Self::Catalog(error) => write!(f, "cannot read the catalog: {error}"),
+            Self::Close(error) => write!(f, "the store did not close cleanly: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::os::unix::fs::PermissionsExt;
+
+    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Surroundings};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::catalog::{BucketKind, Plan};
+    use crate::control::{self, ControlError, SOCKET_NAME};
+    use crate::management::{BucketSettings, Reply, Request};
+
+    fn service(data: PathBuf) -> Service {
+        let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
+        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(3));
+        let disk = Arc::new(engine::disk::sim::SimDisk::with_seed(3));
+        let surroundings = Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
+        let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Service { store, data, config: Config { listen, ..Config::default() }, clock, entropy }
+    }
+
+    fn put(store: &Store, key: &str, bytes: &[u8]) {
+        let name = engine::ObjectName::new(
+            engine::BucketName::parse("files").unwrap(),
+            engine::ObjectKey::parse(key).unwrap(),
+        );
+        let mut upload = store.upload();
+        upload.push(bytes).unwrap();
+        let options = engine::PutOptions {
+            content_type: "application/octet-stream".into(),
+            attributes: Vec::new(),
+            derived: false,
+        };
+        let staged = upload.finish().unwrap();
+        store.commit(engine::Batch::new().put(name, staged, options)).unwrap();
+    }
+
+    async fn ask(listen: SocketAddr, line: &str) -> String {
+        let mut stream = TcpStream::connect(listen).await.unwrap();
+        let request = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_server_answers_people_and_its_operator_until_it_is_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().to_owned();
+        let socket = data.join(SOCKET_NAME);
+        // What a killed server leaves behind is in nobody's way.
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        let none = control::call(&data, &Request::Stats).await;
+        assert!(matches!(none, Err(ControlError::NotRunning)));
+
+        let service = service(data.clone());
+        let store = service.store.clone();
+        let (stop, stopped) = watch::channel(Stop::Running);
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let server = tokio::spawn(serve(service, stopped, move |started| {
+            assert!(!started.has_accounts);
+            assert_eq!(started.public_url, PublicUrl::of_listener(started.listen));
+            tell.send(started.listen).unwrap();
+        }));
+        let listen = told.await.unwrap();
+
+        assert!(ask(listen, "GET /-/health").await.starts_with("HTTP/1.1 200 OK"));
+        assert!(ask(listen, "GET /none/a.png").await.contains("bucket_not_found"));
+        let head = ask(listen, "HEAD /-/health").await;
+        assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
+        assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+        let create = Request::CreateAccount { name: "Ann".into(), plan: Plan::Pro };
+        let Reply::Account(account) = control::call(&data, &create).await.unwrap() else {
+            panic!("an account was to be made");
+        };
+        assert_eq!((&*account.name, account.plan), ("Ann", Plan::Pro));
+        match control::call(&data, &create).await {
+            Err(ControlError::Refused { code, message }) => {
+                assert_eq!(code, "already_exists");
+                assert_eq!(message, "the account \"Ann\" exists already");
+            }
+            other => panic!("a second Ann was to be refused, not {other:?}"),
+        }
+
+        let settings = BucketSettings::default();
+        let (name, account, kind) = ("files".into(), "Ann".into(), BucketKind::Standard);
+        let create = Request::CreateBucket { name, account, kind, settings };
+        control::call(&data, &create).await.unwrap();
+        put(&store, "a.bin", &[b'x'; 600_000]);
+        let whole = ask(listen, "GET /files/a.bin").await;
+        assert!(whole.contains("content-length: 600000\r\n"));
+        assert!(whole.ends_with(&format!("\r\n\r\n{}", "x".repeat(600_000))));
+        let head = ask(listen, "HEAD /files/a.bin").await;
+        assert!(head.contains("content-length: 600000\r\n") && head.ends_with("\r\n\r\n"));
+
+        stop.send(Stop::Drain).unwrap();
+        server.await.unwrap().unwrap();
+        assert!(TcpStream::connect(listen).await.is_err());
+        assert!(!socket.exists());
+        assert!(matches!(store.commit(engine::Batch::new()), Err(engine::Error::Closed)));
+    }
+
+    #[tokio::test]
+    async fn an_address_in_use_is_told_and_the_store_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut service = service(folder.path().to_owned());
+        service.config.listen = taken.local_addr().unwrap();
+        let (_stop, stopped) = watch::channel(Stop::Running);
+        let error = serve(service, stopped, |_| panic!("nothing starts")).await.unwrap_err();
+        assert!(error.to_string().starts_with("cannot listen on 127.0.0.1:"), "{error}");
+    }
+}

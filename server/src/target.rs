@@ -1,0 +1,311 @@
+//! What an address means: a bucket, and a file or a folder in it.
+//!
+//! Every entry point reads paths and names through this file. An address is decoded once; `%2F` equals `/` behind the
+//! bucket; names are NFC-normalised. Promises: what comes out is a valid name or a refusal that says which rule was
+//! broken. Never here: whether the bucket exists or who may see it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use engine::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+use crate::error::ApiError;
+use crate::reserved;
+
+/// A bucket, and a place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The bucket.
+    pub bucket: BucketName,
+    /// The place.
+    pub place: Place,
+}
+
+/// A file or a folder of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A path that ends in `/`, or no path at all: the root.
+    Folder(FolderKey),
+    /// Any other path.
+    File(ObjectKey),
+}
+
+impl Target {
+    /// Reads the path of an address, as `/bucket/folder/file.png`, percent escapes and all.
+    pub fn from_path(path: &str) -> Result<Self, ApiError> {
+        let path = path.strip_prefix('/').ok_or_else(ApiError::bucket_not_found)?;
+        let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
+        let bucket = bucket_of(&decode(bucket)?)?;
+        Ok(Self { bucket, place: Place::parse(&decode(rest)?)? })
+    }
+
+    /// Reads a text that is decoded already, as `bucket/folder/file.png`; one leading `/` is tolerated.
+    pub fn from_text(text: &str) -> Result<Self, ApiError> {
+        let text = text.strip_prefix('/').unwrap_or(text);
+        let (bucket, rest) = text.split_once('/').unwrap_or((text, ""));
+        Ok(Self { bucket: bucket_of(bucket)?, place: Place::parse(rest)? })
+    }
+
+    /// The object, when the target is a file.
+    pub fn object(&self) -> Option<ObjectName> {
+        match &self.place {
+            Place::File(key) => Some(ObjectName::new(self.bucket.clone(), key.clone())),
+            Place::Folder(_) => None,
+        }
+    }
+}
+
+impl Place {
+    /// Reads a decoded path inside a bucket.
+    pub fn parse(path: &str) -> Result<Self, ApiError> {
+        let path = normalize(path);
+        if path.is_empty() || path.ends_with('/') {
+            FolderKey::parse(&path).map(Self::Folder).map_err(ApiError::bad_path)
+        } else {
+            ObjectKey::parse(&path).map(Self::File).map_err(ApiError::bad_path)
+        }
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Folder(folder) => folder.as_str(),
+            Self::File(key) => key.as_str(),
+        }
+    }
+}
+
+/// Reads the name of a bucket in a request. One that cannot exist is answered like one that does not.
+pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
+    match BucketName::parse(name) {
+        Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
+        _ => Err(ApiError::bucket_not_found()),
+    }
+}
+
+/// Reads a folder as parameters give it: decoded, with or without the last `/`.
+pub fn folder_of(path: &str) -> Result<FolderKey, ApiError> {
+    let path = normalize(path);
+    if path.is_empty() || path == "/" {
+        return Ok(FolderKey::root());
+    }
+    let path = if path.ends_with('/') { path } else { Cow::Owned(format!("{path}/")) };
+    FolderKey::parse(&path).map_err(ApiError::bad_path)
+}
+
+/// The key of a file in a folder, refused with the rule that it breaks.
+pub fn key_in(folder: &FolderKey, file_name: &str) -> Result<ObjectKey, ApiError> {
+    folder.key(&normalize(file_name)).map_err(|rule| match rule {
+        NameError::TooLong(max) => ApiError::bad_path(format!("it is longer than {max} bytes")),
+        other => ApiError::bad_path(other),
+    })
+}
+
+/// Refuses a key that an upload may not make: the earlier presign form lies at `presigned/` of every bucket.
+pub fn check_writable(key: &ObjectKey) -> Result<(), ApiError> {
+    match key.as_str().split_once('/') {
+        Some((reserved::PRESIGNED, _)) => {
+            Err(ApiError::bad_path("the folder \"presigned/\" is reserved"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same text in Unicode's composed form (NFC).
+pub fn normalize(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.nfc().collect())
+}
+
+/// The first component of an address's path, decoded; the router's fork looks at it. `None` when it cannot be decoded.
+pub fn first_component(path: &str) -> Option<Cow<'_, str>> {
+    let path = path.strip_prefix('/')?;
+    let raw = path.split_once('/').map_or(path, |(first, _)| first);
+    decode(raw).ok()
+}
+
+/// The public address of an object below a base without a final `/`: each component escaped, `(` and `)` readable.
+pub fn public_url(base: &str, name: &ObjectName) -> String {
+    let mut url = String::with_capacity(base.len() + name.key.as_str().len() + 80);
+    url.push_str(base.trim_end_matches('/'));
+    let _ = write!(url, "/{}/{}", name.bucket, escape_path(name.key.as_str()));
+    url
+}
+
+/// A path with everything escaped but what stays readable in a link; `/` stays.
+pub fn escape_path(path: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(path, PATH)
+}
+
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'!')
+    .remove(b'*')
+    .remove(b'@')
+    .remove(b',');
+
+/// Decodes percent escapes, once. A malformed escape and what is not UTF-8 are refused.
+fn decode(raw: &str) -> Result<Cow<'_, str>, ApiError> {
+    if !raw.contains('%') {
+        return Ok(Cow::Borrowed(raw));
+    }
+    let mut rest = raw.as_bytes();
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        match rest.get(at + 1..at + 3) {
+            Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {}
+            _ => return Err(ApiError::bad_path("it has a \"%\" that starts no escape")),
+        }
+        rest = rest.get(at + 3..).unwrap_or(&[]);
+    }
+    let decoded = percent_decode_str(raw).decode_utf8();
+    decoded.map_err(|_| ApiError::bad_path("it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Result<String, (u16, &'static str)> {
+        let target = Target::from_path(path).map_err(|it| (it.status().as_u16(), it.code()))?;
+        let kind = if matches!(target.place, Place::Folder(_)) { "folder" } else { "file" };
+        Ok(format!("{kind} {} {}", target.bucket, target.place.as_str()))
+    }
+
+    #[test]
+    fn addresses_are_decoded_once() {
+        for (path, want) in [
+            ("/abc", "folder abc "),
+            ("/abc/", "folder abc "),
+            ("/abc/dir/", "folder abc dir/"),
+            ("/abc/a.png", "file abc a.png"),
+            ("/abc/dir/a%20b.png", "file abc dir/a b.png"),
+            ("/abc/dir%2Fa.png", "file abc dir/a.png"),
+            ("/abc/dir%2f", "folder abc dir/"),
+            ("/abc/a%252Fb", "file abc a%2Fb"),
+            ("/abc/a+b", "file abc a+b"),
+            ("/%61bc/a", "file abc a"),
+            ("/abc/caf%65%cc%81", "file abc caf\u{e9}"),
+            ("/abc/%E6%97%A5", "file abc \u{65e5}"),
+            ("/abc/...", "file abc ..."),
+        ] {
+            assert_eq!(read(path).as_deref(), Ok(want), "{path}");
+        }
+    }
+
+    #[test]
+    fn hostile_paths_are_refused() {
+        const PATH: (u16, &str) = (400, "bad_path");
+        const BUCKET: (u16, &str) = (404, "bucket_not_found");
+        for (path, want) in [
+            ("/abc/../api/list-objects", PATH),
+            ("/abc/%2e%2e/api", PATH),
+            ("/abc/%2e%2e%2f%2e%2e%2fetc", PATH),
+            ("/abc/./a", PATH),
+            ("/abc/a/..", PATH),
+            ("/abc/a//c", PATH),
+            ("/abc//x", PATH),
+            ("/abc//", PATH),
+            ("/abc/%2F", PATH),
+            ("/abc/a%00b", PATH),
+            ("/abc/a%0d%0aX:1", PATH),
+            ("/abc/a%C2%85b", PATH),
+            ("/abc/a%5c..%5cb", PATH),
+            ("/abc/%ff", PATH),
+            ("/abc/%c0%ae", PATH),
+            ("/abc/%", PATH),
+            ("/abc/%2", PATH),
+            ("/abc/%zz", PATH),
+            ("//abc/x", BUCKET),
+            ("/", BUCKET),
+            ("", BUCKET),
+            ("*", BUCKET),
+            ("/abc%2Fx/y", BUCKET),
+            ("/%2e%2e/x", BUCKET),
+            ("/ab/x", BUCKET),
+            ("/API/x", BUCKET),
+            ("/api/x", BUCKET),
+            ("/%61pi/list-objects", BUCKET),
+            ("/-/health", BUCKET),
+            ("/favicon.ico", BUCKET),
+        ] {
+            assert_eq!(read(path), Err(want), "{path}");
+        }
+        assert_eq!(read(&format!("/abc/{}", "k".repeat(1_025))), Err(PATH));
+        assert!(read(&format!("/abc/{}", "k".repeat(1_024))).is_ok());
+    }
+
+    #[test]
+    fn a_refusal_names_the_rule() {
+        let refusal = Target::from_path("/abc/a/../b").unwrap_err();
+        assert!(refusal.message().contains("\"..\""), "{}", refusal.message());
+    }
+
+    #[test]
+    fn texts_are_read_without_decoding() {
+        let target = Target::from_text("/abc/dir/100%25.png").unwrap();
+        assert_eq!(target.object().unwrap().to_string(), "abc/dir/100%25.png");
+        assert_eq!(Target::from_text("abc").unwrap().place, Place::Folder(FolderKey::root()));
+        assert!(Target::from_text("abc/").unwrap().object().is_none());
+        assert_eq!(Target::from_text("").unwrap_err().status(), 404);
+    }
+
+    #[test]
+    fn folders_may_lack_their_slash() {
+        for (text, folder) in [("", ""), ("/", ""), ("a", "a/"), ("a/b/", "a/b/")] {
+            assert_eq!(folder_of(text).unwrap().as_str(), folder, "{text}");
+        }
+        assert_eq!(folder_of("a//").unwrap_err().status(), 400);
+    }
+
+    #[test]
+    fn only_the_presigned_folder_is_closed_to_uploads() {
+        let check = |key: &str| check_writable(&ObjectKey::parse(key).unwrap()).is_ok();
+        assert!(!check("presigned/a") && !check("presigned/"));
+        assert!(check("presigned") && check("a/presigned/b") && check("presigned.png"));
+    }
+
+    #[test]
+    fn public_addresses_read_back_as_what_they_name() {
+        for key in [
+            "a.png",
+            "img/a (1).webp",
+            "日本 語/100% #?&+.png",
+            "a%2Fb",
+            "e\u{301}".nfc().collect::<String>().as_str(),
+        ] {
+            let name =
+                ObjectName::new(BucketName::parse("abc").unwrap(), ObjectKey::parse(key).unwrap());
+            let url = public_url("https://cdn.example.org/", &name);
+            let path = url.strip_prefix("https://cdn.example.org").unwrap();
+            assert!(url.is_ascii() && !url.contains([' ', '?', '#']), "{url}");
+            assert_eq!(Target::from_path(path).unwrap().object(), Some(name), "{url}");
+        }
+        let name = ObjectName::new(
+            BucketName::parse("abc").unwrap(),
+            ObjectKey::parse("a (1).png").unwrap(),
+        );
+        assert_eq!(
+            public_url("https://cdn.example.org", &name),
+            "https://cdn.example.org/abc/a%20(1).png"
+        );
+    }
+
+    #[test]
+    fn the_first_component_is_compared_decoded() {
+        assert_eq!(first_component("/%61pi/x").as_deref(), Some("api"));
+        assert_eq!(first_component("/-/health").as_deref(), Some("-"));
+        assert_eq!(first_component("/").as_deref(), Some(""));
+        assert_eq!(first_component("/%"), None);
+        assert_eq!(first_component("*"), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! Who may do what: specification 5, clients 3.6, 8.1 and 13.12.
+
+use axum::body::Body;
+use http::Method;
+use server::catalog::{Scope, Standing};
+use server::management::{ApiKeySettings, Request};
+use tests::world::BEGINNING_MS;
+use tests::{Client, Form, Reply, World};
+
+/// Deletes a file that is not there: 404 says that the credential was good.
+async fn probe(client: &Client, query: &str, headers: &[(&str, &str)]) -> Reply {
+    let path = format!("/photos/none.txt{query}");
+    client.without_key().send(Method::DELETE, &path, headers, Body::empty()).await
+}
+
+fn scoped(scopes: &[Scope]) -> ApiKeySettings {
+    ApiKeySettings { scopes: scopes.to_vec(), ..ApiKeySettings::default() }
+}
+
+#[tokio::test]
+async fn every_form_of_a_key_is_taken() {
+    let (_world, client) = World::with_bucket(1);
+    let key = client.key();
+    for value in
+        [format!("Bearer {key}"), format!("bearer {key}"), key.into(), format!("Key {key}")]
+    {
+        probe(&client, "", &[("authorization", &value)]).await.check_error(404, "file_not_found");
+    }
+    probe(&client, "", &[("x-api-key", key)]).await.check_error(404, "file_not_found");
+    for name in ["apiKey", "api_key"] {
+        let query = format!("?{name}={key}");
+        probe(&client, &query, &[]).await.check_error(404, "file_not_found");
+    }
+}
+
+#[tokio::test]
+async fn the_first_credential_decides_even_when_it_is_wrong() {
+    let (_world, client) = World::with_bucket(1);
+    let key = client.key();
+    let both = [("authorization", "Bearer nonsense"), ("x-api-key", key)];
+    probe(&client, "", &both).await.check_error(401, "invalid_api_key");
+    let foreign = [("authorization", "Basic dTpw"), ("x-api-key", key)];
+    probe(&client, "", &foreign).await.check_error(404, "file_not_found");
+    let query = format!("?apiKey={key}");
+    probe(&client, &query, &[("x-api-key", "x")]).await.check_error(401, "invalid_api_key");
+}
+
+#[tokio::test]
+async fn without_a_key_nothing_is_changed() {
+    let (world, client) = World::with_bucket(1);
+    let stranger = client.without_key();
+    let reply = stranger.upload("/photos/", Form::new().file("f", "a", None, b"1")).await;
+    reply.check_error(401, "missing_api_key");
+    assert_eq!(reply.header("www-authenticate"), "Bearer");
+    stranger.delete("/photos/a").await.check_error(401, "missing_api_key");
+    stranger.delete("/nobucket/a").await.check_error(401, "missing_api_key");
+    assert_eq!(world.object_count("photos"), 0);
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused_whatever_is_wrong_with_it() {
+    let (world, client) = World::with_bucket(1);
+    let key = client.key().to_owned();
+    let mut typo = key.clone();
+    typo.pop();
+    let other_world = World::with_bucket(2).1;
+    for wrong in [&typo, "trug_a_b_c", "x", other_world.key(), &format!("{key}x")] {
+        let headers = [("authorization", wrong)];
+        let reply = probe(&client, "", &headers).await;
+        reply.check_error(401, "invalid_api_key");
+    }
+    let issued = world.api_key("ann", ApiKeySettings::default());
+    let headers = [("authorization", &*issued.key)];
+    probe(&client, "", &headers).await.check_error(404, "file_not_found");
+    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    probe(&client, "", &headers).await.check_error(401, "invalid_api_key");
+}
+
+#[tokio::test]
+async fn a_key_expires() {
+    let (world, client) = World::with_bucket(1);
+    let expires_at = Some("2026-01-31T12:00:10Z".to_owned());
+    let issued = world.api_key("ann", ApiKeySettings { expires_at, ..Default::default() });
+    let headers = [("x-api-key", &*issued.key)];
+    probe(&client, "", &headers).await.check_error(404, "file_not_found");
+    world.clock.advance(10_000);
+    probe(&client, "", &headers).await.check_error(401, "invalid_api_key");
+    assert_eq!(issued.api_key.created_at, "2026-01-31T12:00:00.000Z");
+    assert_eq!(BEGINNING_MS, 1_769_860_800_000);
+}
+
+#[tokio::test]
+async fn a_key_does_what_its_scopes_name() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"1").await;
+    let uploader = world.client_of("ann", scoped(&[Scope::Upload]));
+    uploader.put("/photos/", "b.txt", b"1").await;
+    uploader.delete("/photos/b.txt").await.check_error(403, "forbidden");
+    let deleter = world.client_of("ann", scoped(&[Scope::Delete]));
+    let form = Form::new().file("f", "c.txt", None, b"1");
+    deleter.upload("/photos/", form).await.check_error(403, "forbidden");
+    assert_eq!(deleter.delete("/photos/b.txt").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_stays_in_its_bucket_and_does_not_tell_of_others() {
+    let (world, _) = World::with_bucket(1);
+    world.bucket("ann", "second", Default::default());
+    let bucket = Some("photos".to_owned());
+    let client = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    client.put("/photos/", "a.txt", b"1").await;
+    let there = client.delete("/second/a.txt").await;
+    let nowhere = client.delete("/nowhere/a.txt").await;
+    there.check_error(403, "forbidden");
+    nowhere.check_error(403, "forbidden");
+    assert_eq!(there.json()["error"], nowhere.json()["error"]);
+}
+
+#[tokio::test]
+async fn a_key_stays_in_its_folder() {
+    let (world, client) = World::with_bucket(1);
+    world.manage(Request::CreateBucket {
+        name: "phone".into(),
+        account: "ann".into(),
+        kind: server::catalog::BucketKind::Phone,
+        settings: Default::default(),
+    });
+    client.put("/photos/img2/", "a.txt", b"1").await;
+    let prefix = Some("img".to_owned());
+    let limited = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
+    assert_eq!(limited.put("/photos/img/", "a.txt", b"1").await["key"], "img/a.txt");
+    assert_eq!(limited.put("/photos/img/x/y.txt", "a.txt", b"1").await["key"], "img/x/y.txt");
+    assert_eq!(limited.put("/phone/img", "a.txt", b"1").await["key"], "img/a.txt");
+    for path in ["/photos/", "/photos/img", "/photos/img2/", "/photos/img2/b.txt", "/phone/img2"] {
+        let form = Form::new().file("f", "b.txt", None, b"1");
+        limited.upload(path, form).await.check_error(403, "forbidden");
+    }
+    let form = Form::new().file("f", "noextension", None, b"plain text");
+    limited.upload("/phone/img", form).await.check_error(403, "forbidden");
+    limited.delete("/photos/img2/a.txt").await.check_error(403, "forbidden");
+    limited.delete("/photos/img2/").await.check_error(403, "forbidden");
+    assert_eq!(limited.delete("/photos/img/").await.json()["deletedCount"], 2);
+}
+
+#[tokio::test]
+async fn the_bucket_of_somebody_else_is_as_one_that_does_not_exist() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"1").await;
+    world.account("bob");
+    let bob = world.client_of("bob", ApiKeySettings::default());
+    for path in ["/photos/a.txt", "/photos/none.txt", "/nowhere/a.txt"] {
+        bob.delete(path).await.check_error(404, "bucket_not_found");
+        let form = Form::new().file("f", "a.txt", None, b"1");
+        bob.upload(path, form).await.check_error(404, "bucket_not_found");
+    }
+    assert_eq!(world.object_count("photos"), 1);
+}
+
+#[tokio::test]
+async fn a_suspended_account_only_delivers() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"1").await;
+    world.manage(Request::EditAccount {
+        account: "ann".into(),
+        name: None,
+        plan: None,
+        standing: Some(Standing::Suspended),
+    });
+    client.delete("/photos/a.txt").await.check_error(403, "account_suspended");
+    assert_eq!(client.without_key().get("/photos/a.txt").await.status, 200);
+}

@@ -1,0 +1,59 @@
+//! What clients see of a disk that lies: an error that names the file, or a body that breaks off; never wrong bytes.
+
+use http::Method;
+use tests::World;
+
+const MARK: &[u8] = b"here the disk will lie";
+
+/// Flips one bit of the marked bytes, wherever they lie.
+fn damage(world: &World) {
+    for path in world.disk.paths() {
+        let bytes = world.disk.bytes(&path);
+        if let Some(at) = bytes.windows(MARK.len()).position(|window| window == MARK) {
+            world.disk.flip(&path, at as u64, 1);
+            return;
+        }
+    }
+    panic!("the marked bytes are on no file");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_an_error_that_names_it() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.bin", MARK).await;
+    client.put("/photos/", "b.bin", b"sound").await;
+    damage(&world);
+    let reply = client.get("/photos/a.bin").await;
+    reply.check_error(500, "damaged");
+    assert_eq!(reply.json()["key"], "a.bin");
+    assert_eq!(reply.json()["bucketName"], "photos");
+    assert_eq!(client.get("/photos/b.bin").await.text(), "sound");
+}
+
+#[tokio::test]
+async fn damage_in_the_middle_breaks_the_body_off() {
+    let (world, client) = World::with_bucket(1);
+    let mut body = vec![7; 3_000_000];
+    body[1_500_000..1_500_000 + MARK.len()].copy_from_slice(MARK);
+    client.put("/photos/", "a.bin", &body).await;
+    damage(&world);
+    let answer = client.open(Method::GET, "/photos/a.bin", &[]).await;
+    assert_eq!(answer.status(), 200);
+    let (bytes, is_whole) = tests::client::read_while_it_lasts(answer.into_body()).await;
+    assert!(!is_whole);
+    assert!(bytes.len() < 1_500_000 && bytes[..] == body[..bytes.len()]);
+    let sound = client.get_with("/photos/a.bin", &[("range", "bytes=0-65535")]).await;
+    assert_eq!(sound.status, 206);
+    assert_eq!(sound.body[..], body[..65_536]);
+}
+
+#[tokio::test]
+async fn a_cold_disk_gives_the_same_bytes() {
+    let (world, client) = World::with_bucket(1);
+    let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    client.put("/photos/", "big.bin", &body).await;
+    client.put("/photos/", "small.bin", &body[..5_000]).await;
+    world.disk.set_cold(true);
+    assert!(client.get("/photos/big.bin").await.body == body);
+    assert!(client.get("/photos/small.bin").await.body == body[..5_000]);
+}

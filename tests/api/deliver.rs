@@ -1,0 +1,242 @@
+//! Delivery: specification 4.1, clients 3.1 and 7. Ranges have a file of their own.
+
+use server::management::BucketSettings;
+use tests::{Form, World};
+
+#[tokio::test]
+async fn a_file_comes_back_whole_with_all_its_headers() {
+    let (_world, client) = World::with_bucket(1);
+    let stored = client.put("/photos/cats/", "tom.txt", b"meow").await;
+    let reply = client.without_key().get("/photos/cats/tom.txt").await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(&reply.body[..], b"meow");
+    for (name, value) in [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("content-length", "4"),
+        ("accept-ranges", "bytes"),
+        ("last-modified", "Sat, 31 Jan 2026 12:00:00 GMT"),
+        ("cache-control", "public, max-age=300, stale-while-revalidate=60"),
+        ("x-content-type-options", "nosniff"),
+        ("access-control-allow-origin", "*"),
+        ("cross-origin-resource-policy", "cross-origin"),
+        ("timing-allow-origin", "*"),
+    ] {
+        assert_eq!(reply.header(name), value, "{name}");
+    }
+    assert_eq!(reply.header("etag"), stored["files"][0]["etag"]);
+    assert!(reply.header("access-control-expose-headers").contains("Content-Range"));
+    assert!(reply.header("content-security-policy").ends_with("sandbox"));
+    assert_eq!(reply.header("x-request-id").len(), 16);
+    assert_eq!(reply.header("content-disposition"), "");
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get_and_no_body() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/", "tom.txt", b"meow").await;
+    for headers in [&[][..], &[("range", "bytes=1-2")], &[("range", "bytes=9-")]] {
+        let get = client.get_with("/photos/tom.txt", headers).await;
+        let head = client.head_with("/photos/tom.txt", headers).await;
+        assert_eq!(head.status, get.status);
+        assert!(head.body.is_empty());
+        for (name, value) in &get.headers {
+            if name != "x-request-id" && get.status.is_success() {
+                assert_eq!(head.headers.get(name), Some(value), "{name}");
+            }
+        }
+        assert_eq!(head.header("content-length"), get.body.len().to_string());
+    }
+    let missing = client.head_with("/photos/none.txt", &[]).await;
+    assert_eq!(missing.status, 404);
+    assert!(missing.body.is_empty());
+}
+
+#[tokio::test]
+async fn large_and_empty_files_come_back_whole() {
+    let (_world, client) = World::with_bucket(1);
+    for bytes in [0, 1, 65_536, 262_144, 262_145, 3_000_000] {
+        let body: Vec<u8> = (0..bytes).map(|at: u32| (at % 251) as u8).collect();
+        client.put(&format!("/photos/{bytes}.bin"), "x.bin", &body).await;
+        let reply = client.get(&format!("/photos/{bytes}.bin")).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.header("content-length"), bytes.to_string());
+        assert!(reply.body == body, "{bytes} bytes came back changed");
+    }
+}
+
+#[tokio::test]
+async fn conditions_are_weighed_in_their_order() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/", "tom.txt", b"meow").await;
+    let etag = client.get("/photos/tom.txt").await.header("etag").to_owned();
+    let (at, before, after) = (
+        "Sat, 31 Jan 2026 12:00:00 GMT",
+        "Sat, 31 Jan 2026 11:59:59 GMT",
+        "Sat, 31 Jan 2026 12:00:01 GMT",
+    );
+    let weak = format!("W/{etag}");
+    let list = format!("\"other\", {etag}");
+    let cases: &[(&[(&str, &str)], u16)] = &[
+        (&[("if-none-match", &etag)], 304),
+        (&[("if-none-match", &weak)], 304),
+        (&[("if-none-match", &list)], 304),
+        (&[("if-none-match", "*")], 304),
+        (&[("if-none-match", "\"other\"")], 200),
+        (&[("if-none-match", "\"other\""), ("if-modified-since", at)], 200),
+        (&[("if-modified-since", at)], 304),
+        (&[("if-modified-since", after)], 304),
+        (&[("if-modified-since", before)], 200),
+        (&[("if-modified-since", "yesterday")], 200),
+        (&[("if-match", &etag)], 200),
+        (&[("if-match", "*")], 200),
+        (&[("if-match", &weak)], 412),
+        (&[("if-match", "\"other\"")], 412),
+        (&[("if-unmodified-since", at)], 200),
+        (&[("if-unmodified-since", before)], 412),
+        (&[("if-match", "\"other\""), ("if-none-match", &etag)], 412),
+        (&[("if-none-match", &etag), ("range", "bytes=0-1")], 304),
+    ];
+    for (headers, status) in cases {
+        let reply = client.get_with("/photos/tom.txt", headers).await;
+        assert_eq!(reply.status, *status, "{headers:?}");
+        if *status == 304 {
+            assert!(reply.body.is_empty());
+            assert_eq!(reply.header("etag"), etag);
+            assert_ne!(reply.header("cache-control"), "");
+            assert_eq!(reply.header("content-type"), "");
+        }
+        if *status == 412 {
+            reply.check_error(412, "precondition_failed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_is_a_404_in_json() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/cats/", "tom.txt", b"meow").await;
+    let stranger = client.without_key();
+    for path in ["/photos/none.png", "/photos/", "/photos", "/photos/cats/", "/photos/cats"] {
+        stranger.get(path).await.check_error(404, "file_not_found");
+    }
+    for path in [
+        "/nobucket/a.png",
+        "/x/a.png",
+        "/No/a.png",
+        "/favicon.ico",
+        "/%61pi/list",
+        "/b%2Fx/y",
+        "//b/x",
+    ] {
+        stranger.get(path).await.check_error(404, "bucket_not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_is_replaced_by_the_placeholder_with_status_404() {
+    let (world, client) = World::with_bucket(1);
+    let settings = BucketSettings { placeholder: Some("none.svg".into()), ..Default::default() };
+    world.edit_bucket("photos", settings);
+    client.get("/photos/gone.png").await.check_error(404, "file_not_found");
+    client.put("/photos/", "none.svg", b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>").await;
+    let reply = client.get_with("/photos/gone.png", &[("range", "bytes=0-1")]).await;
+    assert_eq!(reply.status, 404);
+    assert!(reply.body.starts_with(b"<svg"));
+    assert!(reply.header("content-type").starts_with("image/svg+xml"));
+    assert_eq!(reply.header("cache-control"), "max-age=30");
+    assert_eq!(reply.header("etag"), "");
+    assert_eq!(reply.header("content-length"), reply.body.len().to_string());
+}
+
+#[tokio::test]
+async fn what_users_store_cannot_run_as_a_page() {
+    let (world, client) = World::with_bucket(1);
+    let page = b"<!doctype html><script>alert(1)</script>";
+    client.put("/photos/", "page.html", page).await;
+    let reply = client.get("/photos/page.html").await;
+    assert_eq!(reply.header("content-type"), "text/plain; charset=utf-8");
+    assert!(reply.header("content-security-policy").ends_with("sandbox"));
+    world.edit_bucket("photos", BucketSettings { serve_html: Some(true), ..Default::default() });
+    let reply = client.get("/photos/page.html").await;
+    assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
+    assert!(reply.header("content-security-policy").contains("sandbox"));
+    client.put("/photos/", "draw.svg", b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>").await;
+    let reply = client.get("/photos/draw.svg").await;
+    assert!(reply.header("content-type").starts_with("image/svg+xml"));
+    assert!(reply.header("content-security-policy").ends_with("sandbox"));
+}
+
+#[tokio::test]
+async fn random_names_are_cached_for_ever_and_others_as_the_bucket_says() {
+    let (world, client) = World::with_bucket(1);
+    let form = Form::new().file("file", "a.png", None, b"\x89PNG\r\n\x1a\n");
+    let stored = client.upload("/photos/?randomizeName=true", form).await.json();
+    let path = format!("/photos/{}", stored["key"].as_str().unwrap());
+    let forever = "public, max-age=31536000, immutable";
+    assert_eq!(client.get(&path).await.header("cache-control"), forever);
+    client.put("/photos/", "a.txt", b"a").await;
+    let settings = BucketSettings { cache_control: Some("no-cache".into()), ..Default::default() };
+    world.edit_bucket("photos", settings);
+    assert_eq!(client.get("/photos/a.txt").await.header("cache-control"), "no-cache");
+    assert_eq!(client.get(&path).await.header("cache-control"), forever);
+}
+
+#[tokio::test]
+async fn a_download_is_named() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/", "käse.txt", b"a").await;
+    for (query, value) in [
+        ("", ""),
+        ("?download", "attachment; filename=\"k_se.txt\"; filename*=UTF-8''k%C3%A4se.txt"),
+        ("?download=cheese.txt", "attachment; filename=\"cheese.txt\""),
+        ("?v=2&unknown=%ff", ""),
+    ] {
+        let reply = client.get(&format!("/photos/k%C3%A4se.txt{query}")).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.header("content-disposition"), value, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_is_decoded_once_and_composed() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/a/", "caf\u{e9}.txt", b"1").await;
+    for path in ["/photos/a/caf%C3%A9.txt", "/photos/a%2Fcaf%C3%A9.txt", "/photos/a/cafe%CC%81.txt"]
+    {
+        assert_eq!(client.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(client.get("/photos/a%252Fcaf%C3%A9.txt").await.status, 404);
+    for path in [
+        "/photos/../x",
+        "/photos/a/%2e%2e/x",
+        "/photos/a//x",
+        "/photos/a%00b",
+        "/photos/a%0d%0ab",
+        "/photos/a%5cb",
+        "/photos/%ff",
+        "/photos/%",
+    ] {
+        client.get(path).await.check_error(400, "bad_path");
+    }
+}
+
+#[tokio::test]
+async fn a_private_bucket_refuses_alike_whatever_is_in_it() {
+    let (world, client) = World::with_bucket(1);
+    let private =
+        BucketSettings { access: Some(server::catalog::Access::Private), ..Default::default() };
+    world.edit_bucket("photos", private);
+    client.put("/photos/", "a.txt", b"secret").await;
+    world.account("bob");
+    let bob = world.client_of("bob", Default::default());
+    for path in ["/photos/a.txt", "/photos/none.txt", "/photos/"] {
+        let reply = world.stranger().get(path).await;
+        reply.check_error(401, "missing_api_key");
+        assert_eq!(reply.header("www-authenticate"), "Bearer");
+        bob.get(path).await.check_error(403, "forbidden");
+    }
+    let reply = client.get("/photos/a.txt").await;
+    assert_eq!(&reply.body[..], b"secret");
+    assert_eq!(reply.header("cache-control"), "private, no-store");
+    client.get("/photos/none.txt").await.check_error(404, "file_not_found");
+}

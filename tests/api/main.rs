@@ -1,0 +1,14 @@
+//! Does the service keep its specification, section by section? Each file says which.
+//!
+//! Every test speaks to the real router over the real store on a simulated disk, without a socket.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod auth;
+mod damage;
+mod delete;
+mod deliver;
+mod errors;
+mod names;
+mod ranges;
+mod upload;

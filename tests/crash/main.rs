@@ -1,0 +1,14 @@
+//! What is left when power goes after any disk operation, when bits rot, when files go? Everything runs on the simulated
+//! disk; each check is a function that returns what it found wrong, so that `mutation` can show that it finds it.
+
+mod bit_rot;
+mod bit_rot_matrix;
+mod determinism;
+mod failed_sync;
+mod index_loss;
+mod mutation;
+mod power_loss;
+mod random_runs;
+mod scenario;
+mod survivor;
+mod torn_tail;

@@ -1,0 +1,189 @@
+//! Scripted scenarios: a store with a little in it, then up to three acts, and the disk as it was in the middle of each
+//! operation of the last one. What comes before the last act is a scenario of its own.
+
+use bytes::Bytes;
+use engine::Store;
+use engine::disk::faults::Ignore;
+use engine::disk::sim::SimDisk;
+use tests::store::{
+    Change, Model, World, batch, body, commit, fact, idle, name, name_in, bucket_named, roll_over,
+};
+
+/// One thing that happens to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// A new small object.
+    Put,
+    /// Other bytes for a small object.
+    Overwrite,
+    /// A small object goes.
+    Delete,
+    /// A put, a deletion and a fact together.
+    Batch,
+    /// A new object with a segment of its own.
+    PutBig,
+    /// A small object in place of a big one, whose segment goes.
+    ReplaceBig,
+    /// A big one in place of a big one.
+    OverwriteBig,
+    /// Half a log segment in one batch; two of them roll.
+    Fill,
+    /// A moment without commits: the watermark.
+    Idle,
+    /// What is in memory goes to the index.
+    Checkpoint,
+    /// The next segment is prepared and what is full is sealed.
+    RollOver,
+    /// The process ends without a word and starts again.
+    Reopen,
+    /// The store is closed, and opened again.
+    Close,
+}
+
+impl Act {
+    /// Each of them.
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Put,
+        Self::Overwrite,
+        Self::Delete,
+        Self::Batch,
+        Self::PutBig,
+        Self::ReplaceBig,
+        Self::OverwriteBig,
+        Self::Fill,
+        Self::Idle,
+        Self::Checkpoint,
+        Self::RollOver,
+        Self::Reopen,
+        Self::Close,
+    ];
+
+    /// What is committed, when it is the `turn`-th act.
+    fn changes(self, turn: u64) -> Option<Vec<Change>> {
+        let bytes = |seed: u64, length| Bytes::from(body(100 * turn + seed, length));
+        let other = name_in(&bucket_named("other"), &format!("in/a/folder/{turn}"));
+        Some(match self {
+            Self::Put => vec![Change::Put(name(&format!("new/{turn}")), bytes(1, 700))],
+            Self::Overwrite => vec![Change::Put(name("small"), bytes(2, 900))],
+            Self::Delete => vec![Change::Delete(name("gone-soon"))],
+            Self::Batch => vec![
+                Change::PutDerived(other, bytes(3, 50)),
+                Change::Delete(name("small")),
+                Change::PutFact(fact("token/1"), bytes(4, 30)),
+                Change::DeleteFact(fact("token/0")),
+            ],
+            Self::PutBig => vec![Change::Put(name(&format!("huge/{turn}")), bytes(5, 70_000))],
+            Self::ReplaceBig => vec![Change::Put(name("big"), bytes(6, 10))],
+            Self::OverwriteBig => vec![Change::Put(name("big"), bytes(7, 5_000))],
+            Self::Fill => (0..6)
+                .map(|at| Change::Put(name(&format!("fill/{turn}/{at}")), bytes(10 + at, 4_000)))
+                .collect(),
+            Self::Idle | Self::Checkpoint | Self::RollOver | Self::Reopen | Self::Close => {
+                return None;
+            }
+        })
+    }
+}
+
+/// The disks that power cuts in one scenario leave, and what was promised when.
+pub(crate) struct Recording {
+    /// The disk in the middle of each operation, and at the end.
+    pub(crate) cuts: Vec<SimDisk>,
+    /// How many operations were done when a model was acknowledged.
+    marks: Vec<(u64, Model)>,
+}
+
+impl Recording {
+    /// What a store on this disk may hold: what was acknowledged, or what was under way.
+    pub(crate) fn acceptable(&self, cut: &SimDisk) -> Vec<&Model> {
+        self.marks.iter().skip(self.acknowledged(cut)).take(2).map(|(_, model)| model).collect()
+    }
+
+    /// Which model was acknowledged last before power went.
+    pub(crate) fn acknowledged(&self, cut: &SimDisk) -> usize {
+        let done = cut.operations();
+        self.marks.iter().rposition(|(at, _)| *at <= done).unwrap_or(0)
+    }
+}
+
+/// Whether a step did what it should; under a mutation it need not.
+type Played = Result<(), String>;
+
+/// Plays the acts on a machine whose disk ignores some syncs, and records the last of them. No acts: the making of the
+/// store is recorded.
+pub(crate) fn record(acts: &[Act], ignored: &[Ignore]) -> Result<Recording, String> {
+    let world = World::new(7);
+    for ignore in ignored {
+        world.disk.ignore(ignore.clone());
+    }
+    let mut model = Model::default();
+    let mut marks = vec![(0, model.clone())];
+    if acts.is_empty() {
+        world.disk.record_cuts();
+    }
+    let mut store = Some(world.open());
+    for changes in beginning() {
+        play(&world, store.as_ref(), &changes, &mut model, &mut marks)?;
+    }
+    for (turn, act) in (1..).zip(acts) {
+        if turn == acts.len() as u64 {
+            world.disk.record_cuts();
+            let model = model.clone();
+            marks = vec![(0, model)];
+        }
+        if let Some(changes) = act.changes(turn) {
+            play(&world, store.as_ref(), &changes, &mut model, &mut marks)?;
+            continue;
+        }
+        let open = store.as_ref().ok_or("no store")?;
+        let done = match act {
+            Act::Idle => {
+                idle(open);
+                Ok(())
+            }
+            Act::Checkpoint => open.checkpoint().map(|_| ()),
+            Act::RollOver => roll_over(open),
+            Act::Close => open.close(),
+            _ => Ok(()),
+        };
+        done.map_err(|error| format!("{act:?}: {error}"))?;
+        if matches!(act, Act::Reopen | Act::Close) {
+            store = None;
+            store.get_or_insert(world.open());
+        }
+    }
+    let last = world.disk.fork();
+    let mut cuts = world.disk.take_cuts();
+    last.cut_power();
+    cuts.push(last);
+    Ok(Recording { cuts, marks })
+}
+
+/// What every scenario begins with.
+fn beginning() -> Vec<Vec<Change>> {
+    let bytes = |seed, length| Bytes::from(body(seed, length));
+    vec![
+        vec![Change::Put(name("small"), bytes(1, 300))],
+        vec![
+            Change::Put(name("gone-soon"), bytes(2, 40)),
+            Change::Put(name("empty"), Bytes::new()),
+            Change::PutFact(fact("token/0"), bytes(3, 20)),
+        ],
+        vec![Change::Put(name("big"), bytes(4, 6_000))],
+    ]
+}
+
+fn play(
+    world: &World,
+    store: Option<&Store>,
+    changes: &[Change],
+    model: &mut Model,
+    marks: &mut Vec<(u64, Model)>,
+) -> Played {
+    let store = store.ok_or("no store")?;
+    let committed = batch(store, changes).and_then(|batch| commit(store, batch));
+    committed.map_err(|error| format!("{changes:?}: {error}"))?;
+    model.apply(changes);
+    marks.push((world.disk.operations(), model.clone()));
+    Ok(())
+}

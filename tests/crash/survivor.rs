@@ -1,0 +1,143 @@
+//! A machine after a crash: what its store must be.
+//!
+//! What was acknowledged is there byte for byte, what was under way is whole or absent; counters and listings agree; no
+//! file is left that no record names; recovering again changes nothing; the index made anew from the segments is the
+//! same; and the store goes on.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use engine::disk::Disk;
+use engine::disk::sim::{LossPolicy, SimDisk};
+use engine::{RecoveryReport, Store};
+use tests::store::{Contents, Model, World, body, name, put};
+
+/// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
+pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    let world = World::on(disk.clone(), 8);
+    let (store, report) = open(&world, "the first recovery")?;
+    let contents = Contents::of(&store)?;
+    must_be_one_of(&contents, acceptable)?;
+    must_have_no_orphans(&world, &store, &contents)?;
+
+    // Power goes again at once: what recovery did must hold, or be done again to the same end.
+    let again = World::on(disk.fork(), 9);
+    goes_on(&world, store, &contents)?;
+    let files = log_and_big_files(&again.disk);
+    again.disk.power_on(LossPolicy::KeepSynced, 0);
+    let (store, report_again) = open(&again, "the second recovery")?;
+    must_do_nothing(&report_again)?;
+    if report_again.last_lsn != report.last_lsn {
+        return Err(format!("recovered to {report}, then to {report_again}"));
+    }
+    if Contents::of(&store)? != contents {
+        return Err("the second recovery shows something else".to_owned());
+    }
+    drop(store);
+    if log_and_big_files(&again.disk) != files {
+        return Err("the second recovery changed files".to_owned());
+    }
+
+    again.disk.remove("index.redb").map_err(|error| error.to_string())?;
+    let (store, _) = open(&again, "the rebuild")?;
+    let rebuilt = Contents::of(&store)?;
+    if rebuilt != contents {
+        return Err(format!("the index made anew differs: {rebuilt:?}\nfrom {contents:?}"));
+    }
+    Ok(())
+}
+
+/// The process was killed, and the machine went on: what the next one shows, and acknowledges, survives a power cut.
+pub(crate) fn check_after_a_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    disk.restart_process();
+    let world = World::on(disk.clone(), 8);
+    let (store, _) = open(&world, "the recovery after a kill")?;
+    let contents = Contents::of(&store)?;
+    must_be_one_of(&contents, acceptable)?;
+    must_have_no_orphans(&world, &store, &contents)?;
+    goes_on(&world, store, &contents)
+}
+
+/// A fingerprint of everything on the disk, so that equal survivors are checked once.
+pub(crate) fn fingerprint(disk: &SimDisk) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for path in disk.paths() {
+        path.hash(&mut hasher);
+        disk.bytes(&path).hash(&mut hasher);
+    }
+    for folder in ["", "big"] {
+        disk.list(folder).unwrap_or_default().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// One more object is put, power goes, and all of it is there.
+fn goes_on(world: &World, store: Store, before: &Contents) -> Result<(), String> {
+    let after = name("after-the-crash");
+    let bytes = body(77, 1_000);
+    put(&store, &after, &bytes).map_err(|error| format!("the store does not go on: {error}"))?;
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    let (store, _) = open(world, "the recovery after going on")?;
+    let mut contents = Contents::of(&store)?;
+    match contents.objects.remove(&after) {
+        Some(seen) if seen.body == bytes => {}
+        _ => return Err("what was put after the crash is not there".to_owned()),
+    }
+    if contents.objects != before.objects || contents.facts != before.facts {
+        return Err("something else is there after going on".to_owned());
+    }
+    Ok(())
+}
+
+fn open(world: &World, which: &str) -> Result<(Store, RecoveryReport), String> {
+    let (store, report) = world.try_open().map_err(|error| format!("{which} failed: {error}"))?;
+    match report.damage.is_empty() {
+        true => Ok((store, report)),
+        false => Err(format!("{which} reports damage: {report}")),
+    }
+}
+
+fn must_be_one_of(contents: &Contents, acceptable: &[&Model]) -> Result<(), String> {
+    let faults: Vec<String> =
+        acceptable.iter().filter_map(|model| contents.must_be(model).err()).collect();
+    match faults.len() < acceptable.len() {
+        true => Ok(()),
+        false => Err(faults.join("; or: ")),
+    }
+}
+
+fn must_do_nothing(report: &RecoveryReport) -> Result<(), String> {
+    let idle = RecoveryReport {
+        last_lsn: report.last_lsn,
+        replayed_records: report.replayed_records,
+        ..RecoveryReport::default()
+    };
+    match *report == idle {
+        true => Ok(()),
+        false => Err(format!("the second recovery found something to do: {report}")),
+    }
+}
+
+/// Every big segment is an object's, and no spare is left.
+fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Result<(), String> {
+    let big = world.files_in("big/");
+    if big.len() as u64 != contents.big.segments {
+        return Err(format!("big segments {big:?}, but {} are named", contents.big.segments));
+    }
+    let stats = store.stats().map_err(|error| error.to_string())?;
+    let log = world.files_in("log/");
+    if (log.len() as u64) < stats.log.segments {
+        return Err(format!("log segments {log:?}, but {} are named", stats.log.segments));
+    }
+    Ok(())
+}
+
+fn log_and_big_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+    let paths = disk.paths().into_iter();
+    paths
+        .filter(|path| path.starts_with("log/") || path.starts_with("big/"))
+        .map(|path| (path.clone(), disk.bytes(&path)))
+        .collect()
+}

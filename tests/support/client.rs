@@ -1,0 +1,153 @@
+//! A client that speaks to the service without a socket.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use server::dispatch::App;
+
+use crate::Form;
+
+/// Somebody who asks.
+#[derive(Clone)]
+pub struct Client {
+    app: App,
+    /// Sent as `Authorization: Bearer`.
+    pub key: Option<String>,
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Client {
+    pub fn new(app: App, key: Option<String>) -> Self {
+        Self { app, key }
+    }
+
+    /// The same client, without its key.
+    pub fn without_key(&self) -> Self {
+        Self { app: self.app.clone(), key: None }
+    }
+
+    /// The key, where there is one.
+    pub fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or_default()
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.get_with(path, &[]).await
+    }
+
+    pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        self.send(Method::GET, path, headers, Body::empty()).await
+    }
+
+    pub async fn head_with(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        self.send(Method::HEAD, path, headers, Body::empty()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(Method::DELETE, path, &[], Body::empty()).await
+    }
+
+    pub async fn upload(&self, path: &str, form: Form) -> Reply {
+        let (content_type, body) = (form.content_type(), form.body());
+        let length = body.len().to_string();
+        let headers = [("content-type", &*content_type), ("content-length", &*length)];
+        self.send(Method::POST, path, &headers, Body::from(body)).await
+    }
+
+    /// Uploads one file that must be stored.
+    pub async fn put(&self, path: &str, file_name: &str, bytes: &[u8]) -> Value {
+        let reply = self.upload(path, Form::new().file("file", file_name, None, bytes)).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text());
+        reply.json()
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Reply {
+        let (head, body) = self.ask(method, path, headers, body).await.into_parts();
+        let body = body.collect().await.expect("the body comes whole").to_bytes();
+        Reply { status: head.status, headers: head.headers, body }
+    }
+
+    /// Asks, and leaves the body of the answer to be read.
+    pub async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response<Body> {
+        self.ask(method, path, headers, Body::empty()).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Response<Body> {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(key) = &self.key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.app.call(request.body(body).expect("the request is well-formed")).await
+    }
+}
+
+/// Reads a body to its end or to where it breaks off, and says which.
+pub async fn read_while_it_lasts(mut body: Body) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Err(_) => return (bytes, false),
+        }
+    }
+    (bytes, true)
+}
+
+impl Reply {
+    /// The value of a header; empty when it is absent.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("the header is text"))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
+    }
+
+    /// Checks that this is an error as every client can read it.
+    pub fn check_error(&self, status: u16, code: &str) {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        let body = self.json();
+        assert_eq!(self.header("content-type"), "application/json");
+        assert_eq!(self.header("cache-control"), "no-store");
+        assert_eq!(self.header("access-control-allow-origin"), "*");
+        assert_eq!(body["success"], false);
+        assert_eq!(body["code"], code);
+        assert_eq!(body["status"], status);
+        assert!(body["error"].is_string() && body["error"] == body["message"], "{body}");
+        assert_eq!(body["requestId"], self.header("x-request-id"));
+    }
+}

@@ -1,0 +1,430 @@
+//! A store on a simulated machine: disk, clock and chance that a test holds in its hands, and a model to compare with.
+//!
+//! Segments are as small as they may be, so that a few writes see rolls, seals and big segments. Nobody runs the
+//! committer but the test: [`commit`] takes one step, so what a disk operation belongs to is known.
+//! Never here: what must hold; the suites say that.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::disk::sim::SimDisk;
+use engine::{
+    Background, Batch, BucketName, BucketUsage, ClassStats, Committed, Create, Error, FactName,
+    FolderCursor, FolderKey, ObjectKey, ObjectName, OpenOptions, PutOptions, RecoveryReport,
+    Result, SeededEntropy, SimClock, Staged, Store, Surroundings,
+};
+
+/// Where a simulated machine's clock starts.
+pub const START_MS: u64 = 1_700_000_000_000;
+/// The log segments of a small world.
+pub const SMALL_SEGMENT_BYTES: u64 = 64 << 10;
+/// The largest body that a small world keeps in its log.
+pub const SMALL_INLINE_BYTES: usize = 4 << 10;
+
+/// One machine with one disk.
+pub struct World {
+    /// Its disk.
+    pub disk: SimDisk,
+    /// Its clock.
+    pub clock: Arc<SimClock>,
+    /// How stores are opened on it.
+    pub options: OpenOptions,
+    seed: u64,
+    openings: Cell<u64>,
+}
+
+impl World {
+    /// An empty machine with small segments.
+    pub fn new(seed: u64) -> Self {
+        Self::on(SimDisk::with_seed(seed), seed)
+    }
+
+    /// A machine with this disk in it.
+    pub fn on(disk: SimDisk, seed: u64) -> Self {
+        let mut options = OpenOptions::new(Create::IfMissing);
+        options.segment_bytes = SMALL_SEGMENT_BYTES;
+        options.inline_bytes_max = SMALL_INLINE_BYTES;
+        options.index_cache_bytes = 1 << 20;
+        options.background = Background::Steps;
+        let clock = Arc::new(SimClock::at(START_MS));
+        Self { disk, clock, options, seed, openings: Cell::new(0) }
+    }
+
+    /// The same with room for bodies of several blocks in the log.
+    pub fn wide(seed: u64) -> Self {
+        let mut world = Self::new(seed);
+        world.options.segment_bytes = 2 << 20;
+        world.options.inline_bytes_max = 192 << 10;
+        world
+    }
+
+    /// Opens the store; each opening draws its own chance.
+    pub fn try_open(&self) -> Result<(Store, RecoveryReport)> {
+        let opening = self.openings.get() + 1;
+        self.openings.set(opening);
+        let surroundings = Surroundings {
+            disk: Arc::new(self.disk.clone()),
+            clock: Arc::clone(&self.clock) as _,
+            entropy: Arc::new(SeededEntropy::new(self.seed.wrapping_mul(1_000) + opening)),
+        };
+        Store::open(surroundings, self.options.clone())
+    }
+
+    /// Opens the store, which must work.
+    pub fn open(&self) -> Store {
+        self.open_and_tell().0
+    }
+
+    /// Opens the store, which must work, and says what was found.
+    pub fn open_and_tell(&self) -> (Store, RecoveryReport) {
+        self.try_open().unwrap_or_else(|error| panic!("the store opens: {error}"))
+    }
+
+    /// Opens the store with threads of its own.
+    pub fn open_with_threads(&mut self) -> Store {
+        self.options.background = Background::Threads;
+        let store = self.open();
+        self.options.background = Background::Steps;
+        store
+    }
+
+    /// The files below a folder.
+    pub fn files_in(&self, folder: &str) -> Vec<String> {
+        self.disk.paths().into_iter().filter(|path| path.starts_with(folder)).collect()
+    }
+}
+
+/// The bucket that tests use when it does not matter which.
+pub fn bucket() -> BucketName {
+    bucket_named("photos")
+}
+
+/// A bucket's name.
+pub fn bucket_named(name: &str) -> BucketName {
+    BucketName::parse(name).unwrap_or_else(|why| panic!("{name:?} names a bucket: {why}"))
+}
+
+/// An object of the usual bucket.
+pub fn name(key: &str) -> ObjectName {
+    name_in(&bucket(), key)
+}
+
+/// An object of a bucket.
+pub fn name_in(bucket: &BucketName, key: &str) -> ObjectName {
+    let key = ObjectKey::parse(key).unwrap_or_else(|why| panic!("{key:?} is a key: {why}"));
+    ObjectName::new(bucket.clone(), key)
+}
+
+/// The name of a fact.
+pub fn fact(name: &str) -> FactName {
+    FactName::parse(name).unwrap_or_else(|why| panic!("{name:?} names a fact: {why}"))
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub fn body(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut out = Vec::with_capacity(bytes + 8);
+    while out.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out.truncate(bytes);
+    out
+}
+
+/// Uploads a body.
+pub fn stage(store: &Store, body: &[u8]) -> Result<Staged> {
+    let mut upload = store.upload();
+    upload.push(body)?;
+    upload.finish()
+}
+
+/// Commits a batch in one step of the committer, without the watermark that a second step would write.
+pub fn commit(store: &Store, batch: Batch) -> Result<Committed> {
+    let (answer, outcome) = mpsc::channel();
+    store.submit(batch, move |result| {
+        let _ = answer.send(result);
+    });
+    store.step_committer(Duration::ZERO);
+    outcome.try_recv().unwrap_or(Err(Error::Closed))
+}
+
+/// Puts an object.
+pub fn put(store: &Store, name: &ObjectName, body: &[u8]) -> Result<Committed> {
+    let staged = stage(store, body)?;
+    commit(store, Batch::new().put(name.clone(), staged, PutOptions::default()))
+}
+
+/// Deletes an object.
+pub fn delete(store: &Store, name: &ObjectName) -> Result<Committed> {
+    commit(store, Batch::new().delete(name.clone()))
+}
+
+/// Lets the store be idle for a moment, which vouches for the last group.
+pub fn idle(store: &Store) {
+    while store.step_committer(Duration::ZERO) == engine::Progress::Worked {}
+}
+
+/// Does what the store's threads would do beside the committer.
+pub fn roll_over(store: &Store) -> Result<()> {
+    while store.step_rollover()? {}
+    Ok(())
+}
+
+/// Reads an object whole; None when it is not there.
+pub fn read(store: &Store, name: &ObjectName) -> Result<Option<Vec<u8>>> {
+    let Some(object) = store.get(name)? else { return Ok(None) };
+    let body = store.body(&object)?;
+    let mut all = Vec::new();
+    while (all.len() as u64) < body.bytes() {
+        all.extend_from_slice(&body.read(all.len() as u64..body.bytes())?);
+    }
+    Ok(Some(all))
+}
+
+/// What a store ought to hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// The objects and whether each is derived.
+    pub objects: BTreeMap<ObjectName, (Bytes, bool)>,
+    /// The facts.
+    pub facts: BTreeMap<FactName, Bytes>,
+}
+
+/// One operation of a batch, for model and store alike.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// An object is put.
+    Put(ObjectName, Bytes),
+    /// A derived object is put.
+    PutDerived(ObjectName, Bytes),
+    /// An object is deleted.
+    Delete(ObjectName),
+    /// A fact is set.
+    PutFact(FactName, Bytes),
+    /// A fact is removed.
+    DeleteFact(FactName),
+}
+
+impl Model {
+    /// Does what a committed batch does.
+    pub fn apply(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change.clone() {
+                Change::Put(name, body) => {
+                    self.objects.insert(name, (body, false));
+                }
+                Change::PutDerived(name, body) => {
+                    self.objects.insert(name, (body, true));
+                }
+                Change::Delete(name) => {
+                    self.objects.remove(&name);
+                }
+                Change::PutFact(name, value) => {
+                    self.facts.insert(name, value);
+                }
+                Change::DeleteFact(name) => {
+                    self.facts.remove(&name);
+                }
+            }
+        }
+    }
+
+    /// The counters that a bucket ought to have.
+    pub fn usage(&self, bucket: &BucketName) -> BucketUsage {
+        let mut usage = BucketUsage::default();
+        for (_, (body, derived)) in self.objects.iter().filter(|(name, _)| name.bucket == *bucket) {
+            let (objects, bytes) = match derived {
+                true => (&mut usage.derived_objects, &mut usage.derived_bytes),
+                false => (&mut usage.objects, &mut usage.bytes),
+            };
+            *objects += 1;
+            *bytes += body.len() as u64;
+        }
+        usage
+    }
+}
+
+/// The batch that makes these changes; bodies are uploaded.
+pub fn batch(store: &Store, changes: &[Change]) -> Result<Batch> {
+    let mut batch = Batch::new();
+    for change in changes {
+        batch = match change.clone() {
+            Change::Put(name, body) => {
+                batch.put(name, stage(store, &body)?, PutOptions::default())
+            }
+            Change::PutDerived(name, body) => {
+                let options = PutOptions { derived: true, ..PutOptions::default() };
+                batch.put(name, stage(store, &body)?, options)
+            }
+            Change::Delete(name) => batch.delete(name),
+            Change::PutFact(name, value) => batch.put_fact(name, value),
+            Change::DeleteFact(name) => batch.delete_fact(name),
+        };
+    }
+    Ok(batch)
+}
+
+/// Everything that a store shows of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Every object, read whole.
+    pub objects: BTreeMap<ObjectName, Seen>,
+    /// Every fact.
+    pub facts: BTreeMap<FactName, Bytes>,
+    /// The counters of every bucket that holds something.
+    pub usage: BTreeMap<BucketName, BucketUsage>,
+    /// Live and dead bytes of the log.
+    pub log: ClassStats,
+    /// The same of big segments.
+    pub big: ClassStats,
+    /// The last record.
+    pub last_lsn: u64,
+}
+
+/// An object as the store shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its body.
+    pub body: Bytes,
+    /// The number of its record.
+    pub lsn: u64,
+    /// Content type, attributes, times, whether derived.
+    pub described: (String, Vec<u8>, u64, u64, bool),
+}
+
+impl Contents {
+    /// Reads all there is; the listings must agree with each other and with what is found by name.
+    pub fn of(store: &Store) -> Result<Self, String> {
+        let told = |error: Error| error.to_string();
+        let stats = store.stats().map_err(told)?;
+        let mut contents = Self {
+            log: stats.log,
+            big: stats.big,
+            last_lsn: stats.last_lsn,
+            ..Self::default()
+        };
+        for (bucket, usage) in stats.buckets {
+            let listed = keys(store, &bucket, "", 1_000).map_err(told)?;
+            let mut walked = Vec::new();
+            walk_folders(store, &bucket, &FolderKey::root(), &mut walked).map_err(told)?;
+            walked.sort();
+            if listed != walked {
+                return Err(format!("{bucket}: keys {listed:?}, folders {walked:?}"));
+            }
+            for key in listed {
+                let name = ObjectName::new(bucket.clone(), key);
+                let seen = see(store, &name).map_err(told)?;
+                let seen = seen.ok_or_else(|| format!("{name} is listed and not there"))?;
+                contents.objects.insert(name, seen);
+            }
+            if usage != BucketUsage::default() {
+                contents.usage.insert(bucket, usage);
+            }
+        }
+        let facts = store.facts("", None, 1_000).map_err(told)?;
+        contents.facts = facts.into_iter().collect();
+        Ok(contents)
+    }
+
+    /// Whether this is what the model holds, byte for byte and count for count.
+    pub fn must_be(&self, model: &Model) -> Result<(), String> {
+        for (name, (body, derived)) in &model.objects {
+            match self.objects.get(name) {
+                None => return Err(format!("{name} is missing")),
+                Some(seen) if seen.body != *body => {
+                    return Err(format!("{name} has other bytes: {}", compare(&seen.body, body)));
+                }
+                Some(seen) if seen.described.4 != *derived => {
+                    return Err(format!("{name} is derived, or should be"));
+                }
+                Some(_) => {}
+            }
+        }
+        if let Some(name) = self.objects.keys().find(|name| !model.objects.contains_key(name)) {
+            return Err(format!("{name} is there and should not be"));
+        }
+        if self.facts != model.facts {
+            return Err(format!("facts are {:?}, not {:?}", self.facts, model.facts));
+        }
+        for (bucket, usage) in &self.usage {
+            if *usage != model.usage(bucket) {
+                return Err(format!("{bucket} counts {usage:?}, not {:?}", model.usage(bucket)));
+            }
+        }
+        let uncounted = model.objects.keys().find(|name| !self.usage.contains_key(&name.bucket));
+        match uncounted {
+            Some(name) => Err(format!("{} is not counted", name.bucket)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Every key of a bucket with a prefix, in pages of a size.
+pub fn keys(
+    store: &Store,
+    bucket: &BucketName,
+    prefix: &str,
+    page: usize,
+) -> Result<Vec<ObjectKey>> {
+    let mut all: Vec<ObjectKey> = Vec::new();
+    loop {
+        let after = all.last().map(|key| key.as_str().to_owned());
+        let found = store.list_keys(bucket, prefix, after.as_deref(), page)?;
+        all.extend(found.objects.iter().map(|object| object.name().key.clone()));
+        if !found.more {
+            return Ok(all);
+        }
+        assert!(!found.objects.is_empty(), "a page with more to come is not empty");
+    }
+}
+
+/// Every key below a folder, by walking its subfolders.
+fn walk_folders(
+    store: &Store,
+    bucket: &BucketName,
+    folder: &FolderKey,
+    all: &mut Vec<ObjectKey>,
+) -> Result<()> {
+    if let Ok(marker) = ObjectKey::parse(folder.as_str()) {
+        let name = ObjectName::new(bucket.clone(), marker.clone());
+        if store.get(&name)?.is_some() {
+            all.push(marker);
+        }
+    }
+    let mut after: Option<FolderCursor> = None;
+    loop {
+        let page = store.list_folder(bucket, folder, after.as_ref(), 7)?;
+        all.extend(page.files.iter().map(|object| object.name().key.clone()));
+        for subfolder in &page.folders {
+            walk_folders(store, bucket, subfolder, all)?;
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn see(store: &Store, name: &ObjectName) -> Result<Option<Seen>> {
+    let Some(object) = store.get(name)? else { return Ok(None) };
+    let body = read(store, name)?.unwrap_or_default().into();
+    let described = (
+        object.content_type().to_owned(),
+        object.attributes().to_vec(),
+        object.created_ms(),
+        object.modified_ms(),
+        object.is_derived(),
+    );
+    Ok(Some(Seen { body, lsn: object.lsn(), described }))
+}
+
+fn compare(found: &[u8], wanted: &[u8]) -> String {
+    let differs = found.iter().zip(wanted).position(|(found, wanted)| found != wanted);
+    format!("{} of {} bytes, first difference at {differs:?}", found.len(), wanted.len())
+}

@@ -1,0 +1,110 @@
+//! A service in memory: simulated disk, clock and chance under the real store, catalog and router.
+//!
+//! Two worlds of one seed are the same world. Never here: sockets and sleeps.
+
+use std::sync::Arc;
+
+use engine::disk::sim::SimDisk;
+use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
+use server::config::{Config, PublicUrl};
+use server::dispatch::App;
+use server::management::{
+    ApiKeyIssuedView, ApiKeySettings, BucketSettings, Reply, Request, execute,
+};
+use server::state::AppState;
+
+use crate::Client;
+
+/// When every world begins: 2026-01-31T12:00:00Z.
+pub const BEGINNING_MS: u64 = 1_769_860_800_000;
+/// What stands before every address that the service gives out.
+pub const PUBLIC_URL: &str = "https://cdn.example.com";
+
+/// A service, and the handles to what is around it.
+pub struct World {
+    pub disk: Arc<SimDisk>,
+    pub store: Store,
+    pub clock: Arc<SimClock>,
+    pub state: AppState,
+    app: App,
+}
+
+impl World {
+    /// An empty service.
+    pub fn new(seed: u64) -> Self {
+        Self::with(seed, Config::default())
+    }
+
+    /// An empty service with its own configuration.
+    pub fn with(seed: u64, config: Config) -> Self {
+        let clock = Arc::new(SimClock::at(BEGINNING_MS));
+        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(seed));
+        let disk = Arc::new(SimDisk::with_seed(seed));
+        let surroundings =
+            Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
+        let options = OpenOptions::new(Create::IfMissing);
+        let (store, _) = Store::open(surroundings, options).expect("an empty disk opens");
+        let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
+        let ours: Arc<dyn Clock> = clock.clone();
+        let state = AppState::new(store.clone(), config, url, ours, entropy)
+            .expect("an empty catalog opens");
+        let app = App::new(state.clone());
+        Self { disk, store, clock, state, app }
+    }
+
+    /// A service with the account `ann`, her public bucket `photos`, and a client that holds a key to all of it.
+    pub fn with_bucket(seed: u64) -> (Self, Client) {
+        let world = Self::new(seed);
+        world.account("ann");
+        world.bucket("ann", "photos", BucketSettings::default());
+        let client = world.client_of("ann", ApiKeySettings::default());
+        (world, client)
+    }
+
+    /// Somebody without a key.
+    pub fn stranger(&self) -> Client {
+        Client::new(self.app.clone(), None)
+    }
+
+    /// Somebody with a new key.
+    pub fn client_of(&self, account: &str, settings: ApiKeySettings) -> Client {
+        let issued = self.api_key(account, settings);
+        Client::new(self.app.clone(), Some(issued.key))
+    }
+
+    pub fn account(&self, name: &str) {
+        self.manage(Request::CreateAccount { name: name.into(), plan: Default::default() });
+    }
+
+    pub fn bucket(&self, account: &str, name: &str, settings: BucketSettings) {
+        self.manage(Request::CreateBucket {
+            name: name.into(),
+            account: account.into(),
+            kind: Default::default(),
+            settings,
+        });
+    }
+
+    pub fn edit_bucket(&self, name: &str, settings: BucketSettings) {
+        self.manage(Request::EditBucket { name: name.into(), settings });
+    }
+
+    pub fn api_key(&self, account: &str, settings: ApiKeySettings) -> ApiKeyIssuedView {
+        match self.manage(Request::CreateApiKey { account: account.into(), settings }) {
+            Reply::ApiKeyIssued(issued) => issued,
+            other => panic!("a key was to be issued, not {other:?}"),
+        }
+    }
+
+    /// Does something as the operator.
+    pub fn manage(&self, request: Request) -> Reply {
+        let (store, catalog) = (&self.state.store, &self.state.catalog);
+        execute(store, catalog, request).expect("the operator's request is done")
+    }
+
+    /// How many objects a bucket holds.
+    pub fn object_count(&self, bucket: &str) -> u64 {
+        let bucket = engine::BucketName::parse(bucket).expect("the bucket name is valid");
+        self.store.bucket_usage(&bucket).expect("usage can be read").objects
+    }
+}
