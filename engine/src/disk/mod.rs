@@ -106,6 +106,12 @@ pub trait DiskFile: Send + Sync {
     /// After an error the file's unsynced bytes may be gone, whatever a later call says: never try again.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// Sees to it that what is read from now on is what the disk holds. After a crash the system may still show bytes
+    /// in memory that were never written, or whose writing failed.
+    fn settle(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
     /// Maps the whole file as it is now. Only for files whose bytes change no more.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;
 }

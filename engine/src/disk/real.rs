@@ -229,6 +229,13 @@ impl DiskFile for RealFile {
         Ok(rustix::fs::fdatasync(&*self.file)?)
     }
 
+    fn settle(&self) -> io::Result<()> {
+        // Pages whose writing failed count as clean: the sync passes over them, and dropping them shows the disk's
+        // bytes.
+        self.sync_data()?;
+        Ok(rustix::fs::fadvise(&*self.file, 0, None, rustix::fs::Advice::DontNeed)?)
+    }
+
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {
         Ok(Box::new(mmap::map_unchanging(Arc::clone(&self.file), access)?))
     }

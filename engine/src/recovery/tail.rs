@@ -10,8 +10,8 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, Checksum, FooterEntries, FooterTrailer, Malformed, SegmentClass, SegmentHeader,
-    What, compare, salvage,
+    CheckClass, Checksum, FooterEntries, FooterTrailer, Malformed, Scanned, SegmentClass,
+    SegmentHeader, What, compare, salvage,
 };
 use crate::replay::{Replay, location};
 use crate::segment::{GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer};
@@ -34,35 +34,48 @@ impl SegmentReplay<'_> {
             .open(&path)
             .map_err(|source| Error::io(format!("opening {path}"), source))?;
         let footer = read_footer(file.as_ref(), self.header)?;
+        if footer.is_none() {
+            file.settle().map_err(|source| Error::io(format!("syncing {path}"), source))?;
+        }
         let is_first_seen = replay.position().segment != Some(self.header.segment);
         if is_first_seen {
             self.join(replay, report);
         }
         if let Some(footer) = &footer
             && is_first_seen
-            && self.replay_footer(file.as_ref(), footer, replay)?
+            && self.replay_footer(file.as_ref(), footer, replay, report)?
         {
             return Ok(());
         }
+        let length = file.bytes_len();
+        let length = length.map_err(|source| Error::io(format!("reading {path}"), source))?;
         let end = match (&footer, self.named_end()) {
             (Some(footer), _) => footer.footer_offset,
-            (None, Some(end)) => end,
-            (None, None) => {
-                let length = file.bytes_len();
-                length.map_err(|source| Error::io(format!("reading {path}"), source))?
-            }
+            (None, Some(end)) => end.min(length),
+            (None, None) => length,
         };
         let walk = LogWalk::new(Arc::clone(&file), path, self.header, end);
         let at = replay.position();
+        if !is_first_seen && at.offset > end {
+            self.report(report, end, at.lsn, Malformed::Short);
+            return leave_unsealed(self.segments, self.header);
+        }
         let walk = if is_first_seen {
             walk
         } else {
             walk.starting_at(at.offset, at.next_group, at.lsn + 1, at.previous_group)
         };
         let damage_before = report.damage.len();
-        self.walk(walk, footer.as_ref(), replay, report)?;
+        let last = self.walk(walk, footer.as_ref(), replay, report)?;
         if footer.is_some() {
             return Ok(());
+        }
+        if let Some(last) = last {
+            // The sync that was to cover it may have failed, and then what is read here is in memory only, and no later
+            // sync says so. Written again, it is durable with the footer.
+            let written = file.write_at(last.start, &[last.bytes()]);
+            let path = self.header.segment.path(SegmentClass::Log);
+            written.map_err(|source| Error::io(format!("writing {path}"), source))?;
         }
         if report.damage.len() > damage_before {
             return leave_unsealed(self.segments, self.header);
@@ -110,6 +123,7 @@ impl SegmentReplay<'_> {
         file: &dyn DiskFile,
         footer: &FooterTrailer,
         replay: &mut Replay<'_>,
+        report: &mut RecoveryReport,
     ) -> Result<bool> {
         let io = |source| {
             let path = self.header.segment.path(SegmentClass::Log);
@@ -140,11 +154,8 @@ impl SegmentReplay<'_> {
                 let value_at = entry.offset + u64::from(entry.head_bytes);
                 file.read_at(value_at, &mut value).map_err(io)?;
                 if entry.record.verify_body(context.at(entry.offset), &value).is_err() {
-                    return Err(Error::corrupt(
-                        self.header.segment.path(SegmentClass::Log),
-                        value_at,
-                        Malformed::Checksum,
-                    ));
+                    self.report(report, value_at, entry.record.lsn, Malformed::Checksum);
+                    continue;
                 }
             }
             replay.apply(entry.record, place, &value)?;
@@ -169,22 +180,24 @@ impl SegmentReplay<'_> {
         footer: Option<&FooterTrailer>,
         replay: &mut Replay<'_>,
         report: &mut RecoveryReport,
-    ) -> Result<()> {
+    ) -> Result<Option<GroupRead>> {
+        let mut last = None;
         loop {
             let start = walk.offset();
             let first_lsn = walk.next_lsn();
             match walk.step()? {
-                Walked::End => return Ok(()),
+                Walked::End => return Ok(last),
                 Walked::Group(group) => {
                     let view = group.view().map_err(|reason| self.damaged(start, reason))?;
                     if let Err(fault) = view.verify_bodies() {
                         if !self.is_vouched(&walk, footer, first_lsn)? {
                             report.torn_tail = Some((self.header.segment, start));
-                            return Ok(());
+                            return Ok(last);
                         }
                         self.report(report, fault.offset, fault.lsn, Malformed::Checksum);
                     }
                     self.apply(&group, replay)?;
+                    last = Some(group);
                 }
                 Walked::Broken(reason) => {
                     if !self.is_vouched(&walk, footer, first_lsn)? {
@@ -192,7 +205,7 @@ impl SegmentReplay<'_> {
                         if !blank {
                             report.torn_tail = Some((self.header.segment, start));
                         }
-                        return Ok(());
+                        return Ok(last);
                     }
                     self.report(report, start, first_lsn, reason);
                     let next = walk.skip_to_next_header()?;
@@ -201,7 +214,7 @@ impl SegmentReplay<'_> {
                         if let Some(footer) = footer {
                             replay.reach(self.end_of(footer))?;
                         }
-                        return Ok(());
+                        return Ok(last);
                     }
                 }
             }
@@ -212,10 +225,7 @@ impl SegmentReplay<'_> {
         let view = group.view().map_err(|reason| self.damaged(group.start, reason))?;
         let header = *view.header();
         for scanned in view.into_records() {
-            // A fact whose value is damaged is lost; it was reported with its group.
-            let is_lost =
-                matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err();
-            if !is_lost {
+            if !is_lost(&scanned) {
                 let place =
                     location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
                 replay.apply(scanned.record, place, scanned.body)?;
@@ -230,7 +240,7 @@ impl SegmentReplay<'_> {
         })
     }
 
-    /// Objects of a damaged group whose records are intact are served; what reads them checks their bodies.
+    /// What is left of a damaged group is served; what reads an object checks its body.
     fn apply_salvaged(
         &self,
         walk: &LogWalk,
@@ -240,8 +250,7 @@ impl SegmentReplay<'_> {
     ) -> Result<()> {
         let (bytes, place) = walk.skipped(start)?;
         for scanned in salvage(&bytes, place) {
-            let is_intact = scanned.record.lsn >= first_lsn && scanned.verify_body().is_ok();
-            if is_intact {
+            if scanned.record.lsn >= first_lsn && !is_lost(&scanned) {
                 let place =
                     location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
                 replay.apply(scanned.record, place, scanned.body)?;
@@ -254,7 +263,7 @@ impl SegmentReplay<'_> {
     fn is_vouched(&self, walk: &LogWalk, footer: Option<&FooterTrailer>, lsn: u64) -> Result<bool> {
         let by_successor = self.successors.iter().any(|later| later.base_lsn > lsn);
         let by_footer = footer.is_some_and(|footer| footer.last_lsn >= lsn);
-        Ok(by_successor || by_footer || walk.vouched_later()? >= lsn)
+        Ok(by_successor || by_footer || walk.vouched_later(lsn)?)
     }
 
     fn report(&self, report: &mut RecoveryReport, offset: u64, first_lsn: u64, reason: Malformed) {
@@ -265,6 +274,11 @@ impl SegmentReplay<'_> {
     fn damaged(&self, offset: u64, reason: Malformed) -> Error {
         Error::corrupt(self.header.segment.path(SegmentClass::Log), offset, reason)
     }
+}
+
+/// A fact whose value is damaged is lost; an object is not, because its key answers that it is damaged.
+fn is_lost(scanned: &Scanned<'_>) -> bool {
+    matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err()
 }
 
 /// Seals a segment whose records are all in the index, when a crash came before its footer.
