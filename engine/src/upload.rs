@@ -39,10 +39,6 @@ impl UploadMemory {
         }
         fits
     }
-
-    fn has_room_for(&self, bytes: u64) -> bool {
-        self.used().saturating_add(bytes) <= self.bytes_max
-    }
 }
 
 /// A share of the budget, given back when it is dropped.
@@ -113,50 +109,40 @@ impl Upload {
         &self.head
     }
 
-    /// Whether the body goes to a file of its own; [`Upload::push`] and [`Upload::finish`] then wait for the disk.
+    /// Whether the body goes to a file of its own: [`Upload::push`], [`Upload::finish`] and dropping the upload then
+    /// wait for the disk.
     pub fn is_big(&self) -> bool {
         matches!(self.destination, Destination::Big(_))
     }
 
-    /// Whether pushing `more` bytes waits for the disk.
-    pub fn will_wait(&self, more: usize) -> bool {
-        let more = more as u64;
-        match &self.destination {
-            Destination::Big(_) => true,
+    /// Takes the next bytes of the body if they stay in memory. When they do not, nothing is taken and the answer is
+    /// `false`: [`Upload::push`] takes them, and waits for the disk.
+    pub fn push_in_memory(&mut self, bytes: &[u8]) -> Result<bool> {
+        let total = self.bytes.saturating_add(bytes.len() as u64);
+        let stays = match &mut self.destination {
+            Destination::Big(_) => false,
             Destination::Memory { share, .. } => {
-                self.bytes.saturating_add(more) > self.inline_bytes_max
-                    || !share.memory.has_room_for(more)
+                total <= self.inline_bytes_max && share.grow(bytes.len() as u64)
             }
+        };
+        if stays {
+            self.take(bytes)?;
         }
+        Ok(stays)
     }
 
-    /// Takes the next bytes of the body.
+    /// Takes the next bytes of the body. Waits for the disk when they do not stay in memory.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        let total = self.bytes.saturating_add(bytes.len() as u64);
-        if total > limits::OBJECT_BYTES_MAX {
+        if self.bytes.saturating_add(bytes.len() as u64) > limits::OBJECT_BYTES_MAX {
             return Err(Error::TooLarge("an object has at most 64 GiB"));
         }
-        if let Destination::Memory { share, .. } = &mut self.destination {
-            let stays = total <= self.inline_bytes_max && share.grow(bytes.len() as u64);
-            if !stays {
-                self.move_to_disk()?;
-            }
+        if self.push_in_memory(bytes)? {
+            return Ok(());
         }
-        let head_room = UPLOAD_HEAD_BYTES - self.head.len();
-        self.head.extend_from_slice(bytes.get(..head_room).unwrap_or(bytes));
-        self.hasher.update(bytes);
-        self.bytes = total;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let room = limits::BLOCK_BYTES - self.block.len();
-            let (taken, later) = rest.split_at(rest.len().min(room));
-            self.block.extend_from_slice(taken);
-            rest = later;
-            if self.block.len() == limits::BLOCK_BYTES {
-                self.end_block()?;
-            }
+        if !self.is_big() {
+            self.move_to_disk()?;
         }
-        Ok(())
+        self.take(bytes)
     }
 
     /// Ends the body. A big one is durable when this returns; a small one is in memory until it is committed.
@@ -175,6 +161,24 @@ impl Upload {
         };
         let body = StagedBody { bytes: self.bytes, hash, head: self.head, place };
         Ok(Staged(Arc::new(body)))
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        let head_room = UPLOAD_HEAD_BYTES - self.head.len();
+        self.head.extend_from_slice(bytes.get(..head_room).unwrap_or(bytes));
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = limits::BLOCK_BYTES - self.block.len();
+            let (taken, later) = rest.split_at(rest.len().min(room));
+            self.block.extend_from_slice(taken);
+            rest = later;
+            if self.block.len() == limits::BLOCK_BYTES {
+                self.end_block()?;
+            }
+        }
+        Ok(())
     }
 
     fn end_block(&mut self) -> Result<()> {

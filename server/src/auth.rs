@@ -1,8 +1,8 @@
 //! Who is asking, and whether they may.
 //!
-//! A credential is looked for in `Authorization`, then `X-API-Key`, then the query; the first that looks like one decides,
-//! right or wrong. Promises: a bucket that the caller may not see is answered like one that does not exist, and a refusal
-//! never depends on whether an object exists.
+//! A credential is looked for in `Authorization`, then `X-API-Key`, then the query; the first that looks like one
+//! decides, right or wrong. Promises: a bucket that the caller may not see is answered like one that does not exist,
+//! and a refusal never depends on whether an object exists.
 //! Never here: how keys are made and kept.
 
 use std::borrow::Cow;
@@ -44,7 +44,8 @@ impl Caller {
 
     /// The bucket, when the caller may do in it what the scope names.
     ///
-    /// What the key itself rules out is refused before the bucket is looked up, so that the refusal says nothing about it.
+    /// What the key itself rules out is refused before the bucket is looked up, so that the refusal says nothing about
+    /// it.
     pub fn bucket(
         &self,
         catalog: &Catalog,
@@ -137,7 +138,8 @@ fn credential(headers: &HeaderMap, query: &Query) -> Result<Option<String>, ApiE
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// The key in a value of `Authorization`: after `Bearer` or `Key`, or standing alone. Other schemes are somebody else's.
+/// The key in a value of `Authorization`: after `Bearer` or `Key`, or standing alone. Other schemes are somebody
+/// else's.
 fn authorization(value: &str) -> Option<&str> {
     let is_ours = |scheme: &str| ["bearer", "key"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
     let value = value.trim();

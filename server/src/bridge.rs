@@ -1,7 +1,7 @@
 //! Between the async server and the synchronous engine: waiting for it, and sending what it reads.
 //!
-//! Promises: no worker waits for the disk; a body is sent in the engine's own slices, at most one of them held at a time; an
-//! error in the middle of a body ends the connection, so that a client never takes a part for the whole.
+//! Promises: no worker waits for the disk; a body is sent in the engine's own slices, at most one of them held at a
+//! time; an error in the middle of a body ends the connection, so that a client never takes a part for the whole.
 //! Never here: which bytes are sent.
 
 use std::collections::VecDeque;
@@ -54,11 +54,12 @@ pub enum Piece {
 }
 
 /// Makes the body of an answer out of pieces of an object. The first slice is read before this returns: an object that
-/// cannot be read at all is an error that can still be answered.
+/// cannot be read at all is an error that can still be answered. What fits into one slice is sent as one.
 pub async fn body_of(object: engine::Body, pieces: Vec<Piece>) -> engine::Result<Body> {
     let mut sending = Sending::new(object, pieces);
-    let Some(first) = sending.next_frame().await else { return Ok(Body::empty()) };
-    let first = first?;
+    let lead = sending.take_text();
+    let Some(first) = sending.next_frame().await else { return Ok(Body::from(lead)) };
+    let first = if lead.is_empty() { first? } else { Bytes::from([&*lead, &*first?].concat()) };
     if sending.pieces.is_empty() {
         return Ok(Body::from(first));
     }
@@ -88,6 +89,16 @@ impl Sending {
         };
         let unsent_bytes = pieces.iter().map(bytes_of).sum();
         Self { object, pieces: pieces.into(), reading: Reading::Nothing, unsent_bytes }
+    }
+
+    /// The text that stands before the first slice.
+    fn take_text(&mut self) -> Bytes {
+        let Some(Piece::Text(text)) = self.pieces.pop_front_if(|it| matches!(it, Piece::Text(_)))
+        else {
+            return Bytes::new();
+        };
+        self.unsent_bytes -= text.len() as u64;
+        text
     }
 
     async fn next_frame(&mut self) -> Option<engine::Result<Bytes>> {

@@ -1,9 +1,9 @@
 //! Names that uploads on their way have chosen and not stored yet.
 //!
-//! Many phones upload `screenshot.webp` at the same moment. Without claims all of them would choose the same free number,
-//! one would get it and the rest would choose again, together. Promises: a name is claimed by one at a time, and free again
-//! when its claim is dropped, whatever became of the upload. That no name is given twice does not rest on this: the batch
-//! requires it.
+//! Many phones upload `screenshot.webp` at the same moment. Without claims all of them would choose the same free
+//! number, one would get it and the rest would choose again, together. Promises: a name is claimed by one at a time,
+//! and free again when its claim is dropped, whatever became of the upload. That no name is given twice does not rest
+//! on this: the batch requires it.
 //! Never here: which names exist.
 
 use std::collections::HashSet;

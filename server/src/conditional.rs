@@ -3,6 +3,7 @@
 //! Pure. Promises: `If-Match` and `If-Range` compare strongly, `If-None-Match` weakly; dates have whole seconds; a date
 //! that is none is ignored. Never here: status codes, ranges.
 
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{
@@ -14,10 +15,9 @@ use http::{HeaderValue, Method};
 /// What tells one version of an object from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validators {
-    /// The strong entity tag, without quotes: letters and digits.
-    pub etag: String,
-    /// When the object was changed last.
-    pub modified_ms: u64,
+    /// The strong entity tag, in its quotes.
+    etag: String,
+    modified_ms: u64,
 }
 
 /// What the preconditions say.
@@ -44,14 +44,19 @@ pub enum RangeRule {
 }
 
 impl Validators {
+    /// An entity tag of letters and digits, without quotes, and when the object was changed last.
+    pub fn new(etag: impl fmt::Display, modified_ms: u64) -> Self {
+        Self { etag: format!("\"{etag}\""), modified_ms }
+    }
+
     /// The value of `ETag`.
     pub fn etag_header(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(&format!("\"{}\"", self.etag)).ok()
+        HeaderValue::from_str(&self.etag).ok()
     }
 
     /// The value of `Last-Modified`.
     pub fn last_modified_header(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(&http_date(self.modified_ms)).ok()
+        HeaderValue::try_from(http_date(self.modified_ms)).ok()
     }
 }
 
@@ -121,11 +126,11 @@ fn list_names(list: &[u8], etag: &str, how: Compare) -> bool {
         let Some(opened) = rest.get(if is_weak { 2 } else { 0 }..) else { return false };
         let Some(quoted) = opened.strip_prefix(b"\"") else { return false };
         let Some(end) = quoted.iter().position(|byte| *byte == b'"') else { return false };
-        let (tag, tail) = quoted.split_at(end);
+        let (tag, tail) = opened.split_at(end + 2);
         if tag == etag.as_bytes() && (how == Compare::Weak || !is_weak) {
             return true;
         }
-        rest = tail.get(1..).unwrap_or(&[]);
+        rest = tail;
     }
 }
 
@@ -135,7 +140,7 @@ fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> RangeRule {
     let Some(current) = current else { return RangeRule::Ignored };
     let value_bytes = value.as_bytes().trim_ascii();
     let names_this = if value_bytes.starts_with(b"\"") || value_bytes.starts_with(b"W/") {
-        value_bytes == format!("\"{}\"", current.etag).as_bytes()
+        value_bytes == current.etag.as_bytes()
     } else {
         parse_date(value) == Some(seconds(current))
     };
@@ -177,7 +182,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(name.clone(), value.parse().unwrap());
         }
-        let current = Validators { etag: "abc".into(), modified_ms: MODIFIED_MS };
+        let current = Validators::new("abc", MODIFIED_MS);
         evaluate(&method, &headers, Some(&current))
     }
 

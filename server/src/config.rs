@@ -119,7 +119,7 @@ impl Config {
                 "body_bytes_max",
                 layer.body_bytes_max,
                 default.body_bytes_max,
-                limits::PREMIUM_BODY_BYTES_MAX,
+                limits::CONFIGURED_BODY_BYTES_MAX,
             )?,
             connections_max: within(
                 "connections_max",

@@ -1,9 +1,9 @@
 //! The accept loop: from a listening socket to requests, with a bound on everything that a client can make us hold.
 //!
 //! `axum::serve` waits for ever for the head of a request; this does not. Promises: silent, half-sent and trickling
-//! connections end within their time-outs; there are never more connections than allowed, in all and from one address; a
-//! request with no `Host`, two, or one that its address contradicts never reaches the service; stopping lets requests in
-//! flight end, for a while. Never here: what is served.
+//! connections end within their time-outs; there are never more connections than allowed, in all and from one address;
+//! a request with no `Host`, two, or one that its address contradicts never reaches the service; what cannot be read as
+//! HTTP is answered in JSON as well; stopping lets requests in flight end, for a while. Never here: what is served.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, HeaderValue};
 use http::uri::Authority;
-use http::{Request, Response, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -98,7 +98,7 @@ pub struct Drained {
     pub cut_off: usize,
 }
 
-/// The other end of a connection; each request carries it as an extension.
+/// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A socket address.
@@ -109,7 +109,7 @@ pub enum Peer {
 
 impl Peer {
     /// The IP address; an IPv4 address that came in as IPv6 is an IPv4 address.
-    pub fn ip(self) -> Option<IpAddr> {
+    fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Address(address) => Some(address.ip().to_canonical()),
             Self::Local => None,
@@ -261,15 +261,12 @@ async fn serve<I, S, B>(
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let exchange = Arc::new(Exchange::new());
-    let io = TokioIo::new(PacedIo::new(io, exchange.clone(), waits));
+    let io = TokioIo::new(PacedIo::new(io, exchange.clone(), waits, refuse));
     let (shared, stop_seen) = (exchange.clone(), stop.clone());
-    let answer = move |mut request: Request<Incoming>| {
+    let answer = move |request: Request<Incoming>| {
         shared.begin();
         let answer = match check_host(&request) {
-            Ok(()) => {
-                request.extensions_mut().insert(peer);
-                Ok(service.call(request))
-            }
+            Ok(()) => Ok(service.call(request)),
             Err(refusal) => Err(refusal.response(&Asked::of(request.headers(), ""))),
         };
         let (exchange, stop_seen) = (shared.clone(), stop_seen.clone());
@@ -314,6 +311,31 @@ async fn serve<I, S, B>(
     if let Err(error) = ended {
         tracing::debug!(%error, ?peer, "connection ended");
     }
+}
+
+/// The whole answer to a head that hyper cannot read, as it goes out.
+fn refuse(status: u16) -> Bytes {
+    let error = match status {
+        414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "The address is too long"),
+        431 => ApiError::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "head_too_large",
+            "The request's head is too large",
+        ),
+        _ => ApiError::bad_request("The request's head cannot be read"),
+    };
+    let (head, body) = error.response(&Asked::default()).into_parts();
+    let mut answer = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
+    for (name, value) in &head.headers {
+        answer.extend_from_slice(name.as_str().as_bytes());
+        answer.extend_from_slice(b": ");
+        answer.extend_from_slice(value.as_bytes());
+        answer.extend_from_slice(b"\r\n");
+    }
+    let end = format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    answer.extend_from_slice(end.as_bytes());
+    answer.extend_from_slice(&body);
+    answer.into()
 }
 
 /// Refuses a request whose `Host` is missing, doubled, no host at all, or not that of its address.

@@ -55,18 +55,34 @@ pub fn extension_of(content_type: &str) -> Option<&'static str> {
 
 /// What a browser would do with a file of this type.
 pub fn activity(content_type: &str) -> Activity {
-    let essence = essence(content_type).to_ascii_lowercase();
-    match essence.as_str() {
-        "image/svg+xml" => Activity::Svg,
-        "text/html" | "text/xml" | "application/xml" | "text/xsl" | "text/cache-manifest" => {
-            Activity::Page
-        }
-        "message/rfc822" | "multipart/related" | "application/x-mimearchive" => Activity::Page,
-        "application/hta" | "text/x-component" | "text/vnd.wap.wml" => Activity::Page,
-        other if other.ends_with("+xml") || other.starts_with("multipart/") => Activity::Page,
-        _ => Activity::Inert,
+    let essence = essence(content_type).as_bytes();
+    let is = |other: &&str| essence.eq_ignore_ascii_case(other.as_bytes());
+    let ends_like_xml =
+        essence.last_chunk::<4>().is_some_and(|it| it.eq_ignore_ascii_case(b"+xml"));
+    let is_multipart =
+        essence.first_chunk::<10>().is_some_and(|it| it.eq_ignore_ascii_case(b"multipart/"));
+    if is(&"image/svg+xml") {
+        Activity::Svg
+    } else if ends_like_xml || is_multipart || PAGES.iter().any(is) {
+        Activity::Page
+    } else {
+        Activity::Inert
     }
 }
+
+/// The HTML family, but for what ends in `+xml` or starts with `multipart/`.
+const PAGES: &[&str] = &[
+    "text/html",
+    "text/xml",
+    "text/xsl",
+    "text/cache-manifest",
+    "text/x-component",
+    "text/vnd.wap.wml",
+    "application/xml",
+    "application/hta",
+    "application/x-mimearchive",
+    "message/rfc822",
+];
 
 /// A type without its parameters.
 pub fn essence(content_type: &str) -> &str {

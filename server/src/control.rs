@@ -1,8 +1,8 @@
 //! The control socket: the command line's way to a store that a server has open.
 //!
 //! It lies in the data folder and only its owner may open it; who can open it is the operator. It speaks HTTP: a
-//! [`Request`] as JSON in a POST, a [`Reply`] or an error back. Promises: at most [`CONNECTIONS_MAX`] at once, requests of
-//! bounded size; a socket that a killed server left behind is replaced.
+//! [`Request`] as JSON in a POST, a [`Reply`] or an error back. Promises: at most [`limits::CONTROL_CONNECTIONS_MAX`]
+//! requests at once, of bounded size; a socket that a killed server left behind is replaced.
 //! Never here: what the requests do.
 
 use std::fmt;
@@ -29,11 +29,6 @@ use crate::state::AppState;
 
 /// What the socket is called in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";
-
-/// Requests of the command line at once; more wait.
-const CONNECTIONS_MAX: usize = 16;
-/// Largest answer that the command line reads.
-const REPLY_BYTES_MAX: usize = 256 * 1_024 * 1_024;
 
 /// Why the running server did not do what it was asked.
 #[derive(Debug)]
@@ -70,7 +65,7 @@ impl ControlSocket {
     /// Answers requests until it is stopped, then removes the socket.
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
         let service = service_fn(move |request| answer(app.clone(), request));
-        let connections_max = CONNECTIONS_MAX;
+        let connections_max = limits::CONTROL_CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
         accept(self.listener, service, options, stop).await;
         drop(self.file);
@@ -109,7 +104,7 @@ pub async fn call(data: &Path, request: &Request) -> Result<Reply, ControlError>
         .map_err(broken)?;
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), REPLY_BYTES_MAX);
+    let body = Limited::new(response.into_body(), limits::CONTROL_REPLY_BYTES_MAX);
     let body = body.collect().await.map_err(broken)?.to_bytes();
     conversation.abort();
     if status == StatusCode::OK {
@@ -139,9 +134,9 @@ async fn perform(app: AppState, request: http::Request<Incoming>) -> Result<Vec<
     if request.method() != Method::POST {
         return Err(ApiError::method_not_allowed("POST"));
     }
-    let limit = usize::try_from(limits::JSON_BODY_BYTES_MAX).unwrap_or(usize::MAX);
-    let body = Limited::new(request.into_body(), limit).collect().await;
-    let body = body.map_err(|_| ApiError::file_too_large(limits::JSON_BODY_BYTES_MAX))?.to_bytes();
+    const BYTES_MAX: usize = limits::CONTROL_REQUEST_BYTES_MAX;
+    let body = Limited::new(request.into_body(), BYTES_MAX).collect().await;
+    let body = body.map_err(|_| ApiError::file_too_large(BYTES_MAX as u64))?.to_bytes();
     let request: Request = serde_json::from_slice(&body).map_err(|error| {
         ApiError::bad_request(format!("The request is not understood: {error}"))
     })?;

@@ -1,7 +1,7 @@
 //! The headers of a delivered object, and the answer to a preflight.
 //!
-//! Pure. Promises: what users stored can neither run as a page nor be taken for another type; any origin may read public
-//! objects, so the headers do not depend on who asks and shared caches stay clean.
+//! Pure. Promises: what users stored can neither run as a page nor be taken for another type; any origin may read
+//! public objects, so the headers do not depend on who asks and shared caches stay clean.
 //! Never here: status, length and ranges, and whether the caller may see the object.
 
 use bytes::Bytes;
@@ -19,9 +19,9 @@ use crate::object_name;
 pub struct Delivery<'a> {
     /// The object's file name: the last component of its key.
     pub file_name: &'a str,
-    /// The type that is stored, or that of the variant.
+    /// The type that is stored.
     pub content_type: &'a str,
-    /// Version and time; those of the variant, where it is one.
+    /// Version and time.
     pub validators: &'a Validators,
     /// Who may see it.
     pub audience: Audience,
@@ -31,8 +31,6 @@ pub struct Delivery<'a> {
     pub pages: Pages,
     /// Whether the client asked for a download.
     pub download: Download<'a>,
-    /// The extension of the variant that is sent instead of the stored file, without a dot.
-    pub variant_extension: Option<&'a str>,
 }
 
 /// Who may see an object.
@@ -51,8 +49,6 @@ pub enum Pages {
     AsText,
     /// They are shown, without scripts.
     Sandboxed,
-    /// They are shown with scripts: only on a host of their own.
-    WithScripts,
 }
 
 /// Whether an object is to be saved instead of shown.
@@ -124,17 +120,6 @@ pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
     response
 }
 
-/// Whether a page of our own origin wants to run an object as code. To be refused where the dashboard and users' files
-/// share an origin.
-pub fn is_code_load(request_headers: &HeaderMap) -> bool {
-    let is = |name: &str, words: &[&str]| {
-        let value = request_headers.get(name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| words.contains(&value))
-    };
-    let is_own = is("sec-fetch-site", &["same-origin"]);
-    is("service-worker", &["script"]) || (is_own && is("sec-fetch-dest", CODE_DESTINATIONS))
-}
-
 /// The value of `Cache-Control` of an object.
 pub fn cache_control(delivery: &Delivery<'_>) -> HeaderValue {
     if delivery.audience == Audience::Private {
@@ -159,23 +144,9 @@ const EXPOSED: &str = "ETag, Content-Length, Content-Range, Accept-Ranges, Conte
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_SHORTLY: &str = "public, max-age=300, stale-while-revalidate=60";
 const CACHE_PRIVATE: &str = "private, no-store";
-const CODE_DESTINATIONS: &[&str] = &[
-    "script",
-    "style",
-    "worker",
-    "sharedworker",
-    "serviceworker",
-    "audioworklet",
-    "paintworklet",
-    "manifest",
-    "object",
-    "embed",
-];
 const SANDBOX: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; media-src 'self'; sandbox";
 const SANDBOXED_PAGE: &str = "default-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'none'; \
     object-src 'none'; base-uri 'none'; form-action 'none'; sandbox";
-const SCRIPTED_PAGE: &str =
-    "sandbox allow-scripts allow-forms allow-popups allow-downloads allow-modals";
 const REQUEST_PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName =
@@ -196,9 +167,12 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
     put(TIMING_ALLOW_ORIGIN, "*");
     put(RESOURCE_POLICY, "cross-origin");
     headers.insert(header::CACHE_CONTROL, cache_control(delivery));
-    headers.extend(delivery.validators.etag_header().map(|value| (header::ETAG, value)));
-    let modified = delivery.validators.last_modified_header();
-    headers.extend(modified.map(|value| (header::LAST_MODIFIED, value)));
+    if let Some(etag) = delivery.validators.etag_header() {
+        headers.insert(header::ETAG, etag);
+    }
+    if let Some(modified) = delivery.validators.last_modified_header() {
+        headers.insert(header::LAST_MODIFIED, modified);
+    }
 }
 
 /// The type that is sent. Pages become text; text without a character set is UTF-8.
@@ -211,7 +185,7 @@ fn content_type(delivery: &Delivery<'_>) -> HeaderValue {
     let is_text =
         kind.starts_with("text/") || kind == "application/json" || kind == "image/svg+xml";
     let value = if is_text && !stored.to_ascii_lowercase().contains("charset") {
-        HeaderValue::from_str(&format!("{stored}; charset=utf-8"))
+        HeaderValue::try_from(format!("{stored}; charset=utf-8"))
     } else {
         HeaderValue::from_str(stored)
     };
@@ -222,38 +196,31 @@ fn policy(delivery: &Delivery<'_>) -> HeaderValue {
     let is_page = activity(delivery.content_type) == Activity::Page;
     HeaderValue::from_static(match delivery.pages {
         Pages::Sandboxed if is_page => SANDBOXED_PAGE,
-        Pages::WithScripts if is_page => SCRIPTED_PAGE,
         _ => SANDBOX,
     })
 }
 
-/// The value of `Content-Disposition`: for a download, or where the name in the address is not that of what is sent.
+/// The value of `Content-Disposition`, for a download.
 fn disposition(delivery: &Delivery<'_>) -> Option<HeaderValue> {
-    let own_name = || match delivery.variant_extension {
-        Some(ext) => format!("{}.{ext}", object_name::split_extension(delivery.file_name).0),
-        None => delivery.file_name.to_owned(),
-    };
-    let (kind, name) = match delivery.download {
-        Download::No if delivery.variant_extension.is_some() => ("inline", own_name()),
+    let name = match delivery.download {
         Download::No => return None,
-        Download::OwnName => ("attachment", own_name()),
+        Download::OwnName => None,
         Download::Named(asked) => {
-            let name = object_name::clean(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX);
-            ("attachment", name.unwrap_or_else(own_name))
+            object_name::clean(asked).filter(|it| it.len() <= DOWNLOAD_NAME_BYTES_MAX)
         }
     };
-    HeaderValue::from_str(&disposition_value(kind, &name)).ok()
+    HeaderValue::try_from(attachment(name.as_deref().unwrap_or(delivery.file_name))).ok()
 }
 
 /// RFC 6266: an ASCII name for those who know no better, and the name itself as RFC 8187 writes it.
-fn disposition_value(kind: &str, name: &str) -> String {
+fn attachment(name: &str) -> String {
     let is_safe = |c: char| (' '..='~').contains(&c) && !matches!(c, '"' | '\\' | '%' | '/' | ';');
     let ascii: String = name.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
     if ascii == name {
-        return format!("{kind}; filename=\"{name}\"");
+        return format!("attachment; filename=\"{name}\"");
     }
     format!(
-        "{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}",
+        "attachment; filename=\"{ascii}\"; filename*=UTF-8''{}",
         utf8_percent_encode(name, ATTR_CHAR)
     )
 }
@@ -278,7 +245,7 @@ mod tests {
     use super::*;
 
     fn validators() -> Validators {
-        Validators { etag: "abc".into(), modified_ms: 1_700_000_000_000 }
+        Validators::new("abc", 1_700_000_000_000)
     }
 
     fn headers_of(change: impl FnOnce(&mut Delivery<'_>)) -> HeaderMap {
@@ -291,7 +258,6 @@ mod tests {
             cache_control: None,
             pages: Pages::AsText,
             download: Download::No,
-            variant_extension: None,
         };
         change(&mut delivery);
         object_headers(&delivery)
@@ -359,7 +325,7 @@ mod tests {
         assert!(text(&shown, "content-security-policy").contains("script-src 'none'"));
         assert!(text(&shown, "content-security-policy").ends_with("; sandbox"));
         let svg = headers_of(|delivery| {
-            (delivery.content_type, delivery.pages) = ("image/svg+xml", Pages::WithScripts);
+            (delivery.content_type, delivery.pages) = ("image/svg+xml", Pages::Sandboxed);
         });
         assert!(text(&svg, "content-type").starts_with("image/svg+xml"));
         assert!(text(&svg, "content-security-policy").ends_with("; sandbox"));
@@ -401,8 +367,6 @@ mod tests {
             sent("100%.png", Download::OwnName),
             "attachment; filename=\"100_.png\"; filename*=UTF-8''100%25.png"
         );
-        let variant = headers_of(|delivery| delivery.variant_extension = Some("webp"));
-        assert_eq!(text(&variant, "content-disposition"), "inline; filename=\"a.webp\"");
     }
 
     #[test]
@@ -433,21 +397,6 @@ mod tests {
     }
 
     #[test]
-    fn code_is_not_loaded_from_the_dashboards_origin() {
-        let is_code = |pairs: &[(&'static str, &'static str)]| {
-            let pairs = pairs.iter().map(|(name, value)| {
-                (HeaderName::from_static(name), HeaderValue::from_static(value))
-            });
-            is_code_load(&pairs.collect())
-        };
-        assert!(is_code(&[("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "script")]));
-        assert!(is_code(&[("service-worker", "script")]));
-        assert!(!is_code(&[("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "script")]));
-        assert!(!is_code(&[("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "image")]));
-        assert!(!is_code(&[]));
-    }
-
-    #[test]
     fn not_modified_leaves_out_what_describes_the_content() {
         let validators = validators();
         let delivery = Delivery {
@@ -458,7 +407,6 @@ mod tests {
             cache_control: None,
             pages: Pages::AsText,
             download: Download::OwnName,
-            variant_extension: None,
         };
         let headers = not_modified_headers(&delivery);
         assert!(headers.contains_key("etag") && headers.contains_key("cache-control"));

@@ -1,8 +1,8 @@
 //! The fork: a GET or HEAD of a file is delivered at once, everything else goes to the router.
 //!
-//! The router and its extractors cost a third of a small delivery (ARCHITECTURE.md), and delivery has one shape of address
-//! only. Promises: what begins with a component of our own is never taken for a bucket; every method OPTIONS is answered
-//! as a preflight. Never here: what delivery and the endpoints do.
+//! Delivery is most of what the server does and has one shape of address, so it does not pay for the router and its
+//! extractors. Promises: what begins with a component of our own is never taken for a bucket; every method OPTIONS is
+//! answered as a preflight. Never here: what delivery and the endpoints do.
 
 use axum::Router;
 use axum::body::Body;

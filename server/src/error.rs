@@ -1,7 +1,7 @@
 //! What a client is told when something fails: status, code, sentence, and what belongs to it.
 //!
-//! The one file, with the handler of delivery, that knows status codes. The sentence for the client and the line for the
-//! log are two fields: what the machine says about disks and files stays in the log.
+//! The one file, with the handler of delivery, that knows status codes. The sentence for the client and the line for
+//! the log are two fields: what the machine says about disks and files stays in the log.
 //! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; errors are readable
 //! across origins and never cached.
 
@@ -43,9 +43,8 @@ pub struct Asked {
 impl Asked {
     /// Reads the request's headers.
     pub fn of(headers: &HeaderMap, request_id: impl Into<String>) -> Self {
-        let asks = |value: &HeaderValue| {
-            value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(PROBLEM_JSON))
-        };
+        let is_it = |it: &[u8]| it.eq_ignore_ascii_case(PROBLEM_JSON.as_bytes());
+        let asks = |value: &HeaderValue| value.as_bytes().windows(PROBLEM_JSON.len()).any(is_it);
         let problem_json = headers.get_all(header::ACCEPT).iter().any(asks);
         Self { request_id: request_id.into(), problem_json }
     }
@@ -125,11 +124,6 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// 403: the account's plan does not reach so far.
-    pub fn plan_required(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "plan_required", message)
-    }
-
     /// 403: the account is suspended.
     pub fn account_suspended() -> Self {
         Self::new(StatusCode::FORBIDDEN, "account_suspended", "The account is suspended")
@@ -148,26 +142,6 @@ impl ApiError {
     /// 404: an address that is none of ours.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "Not found")
-    }
-
-    /// 404: no such presigned token.
-    pub fn token_not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "token_not_found", "The upload token is not known")
-    }
-
-    /// 410: the presigned token has run out.
-    pub fn token_expired() -> Self {
-        Self::new(StatusCode::GONE, "token_expired", "The upload token has expired")
-    }
-
-    /// 410: the presigned token has been used.
-    pub fn token_used() -> Self {
-        Self::new(StatusCode::GONE, "token_used", "The upload token has been used already")
-    }
-
-    /// 409: the presigned token is being used by another request.
-    pub fn token_in_use() -> Self {
-        Self::new(StatusCode::CONFLICT, "token_in_use", "The upload token is in use")
     }
 
     /// 409 with a sentence.
@@ -207,18 +181,6 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
-    /// 415: not JSON.
-    pub fn not_json() -> Self {
-        let message = "Only application/json is accepted";
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
-    }
-
-    /// 415: the bucket takes no files of this type.
-    pub fn type_not_allowed(content_type: &str) -> Self {
-        let message = format!("Files of type {content_type} are not allowed in this bucket");
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "type_not_allowed", message)
-    }
-
     /// 416 for an object of `total` bytes.
     pub fn range_not_satisfiable(total: u64) -> Self {
         let message = format!("The range lies outside the file, which has {total} bytes");
@@ -227,32 +189,12 @@ impl ApiError {
             .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
     }
 
-    /// 422: bytes that claim to be an image and are none.
-    pub fn undecodable_image() -> Self {
-        let message = "The image cannot be decoded";
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "undecodable_image", message)
-    }
-
-    /// 429, to be tried again after so many seconds (at least 1).
-    pub fn rate_limited(retry_after_seconds: u64) -> Self {
-        let seconds = retry_after_seconds.max(1);
-        let message = format!("Too many requests: try again in {seconds} s");
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
-            .with("retryAfter", seconds)
-            .with_header(header::RETRY_AFTER, seconds.to_string())
-    }
-
     /// 503: too much is going on, to be tried again after so many seconds (at least 1).
     pub fn overloaded(retry_after_seconds: u64) -> Self {
         let seconds = retry_after_seconds.max(1);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is busy: try again")
             .with("retryAfter", seconds)
             .with_header(header::RETRY_AFTER, seconds.to_string())
-    }
-
-    /// 507: the account's or the bucket's quota does not hold the upload.
-    pub fn quota_exceeded(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::INSUFFICIENT_STORAGE, "quota_exceeded", message)
     }
 
     /// 500: our fault. The client learns nothing but that.
@@ -358,8 +300,7 @@ impl ApiError {
             put("requestId", json!(asked.request_id));
         }
         if asked.problem_json {
-            let is_rate = self.0.status == StatusCode::TOO_MANY_REQUESTS;
-            put("type", json!(if is_rate { QUOTA_PROBLEM } else { "about:blank" }));
+            put("type", json!("about:blank"));
             put("title", json!(self.0.status.canonical_reason().unwrap_or("Error")));
             put("detail", json!(self.0.message));
         }
@@ -369,8 +310,6 @@ impl ApiError {
         Value::Object(body)
     }
 }
-
-const QUOTA_PROBLEM: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// Renders the errors among the answers once more, now with what the request asked for.
 ///
@@ -444,11 +383,11 @@ mod tests {
         let accept = HeaderValue::from_static("text/html, Application/Problem+JSON;q=0.5");
         headers.insert(header::ACCEPT, accept);
         let asked = Asked::of(&headers, "r1");
-        let response = ApiError::rate_limited(0).response(&asked);
+        let response = ApiError::overloaded(0).response(&asked);
         assert_eq!(response.headers()["content-type"], PROBLEM_JSON);
         assert_eq!(response.headers()["retry-after"], "1");
         let body: Value = serde_json::from_slice(response.body()).unwrap();
-        assert_eq!(body["type"], QUOTA_PROBLEM);
+        assert_eq!(body["type"], "about:blank");
         assert_eq!(body["success"], false);
         assert!(body["error"].is_string() && body["retryAfter"] == 1);
     }

@@ -2,8 +2,8 @@
 //!
 //! 1. [`receive`]: every file streams into the store's staging. A form that breaks off or breaks a rule leaves nothing.
 //! 2. [`wanted_keys`]: where each file would lie if no name were taken.
-//! 3. [`keep`]: one batch stores all files or none. A name that somebody else takes in the meantime is a conflict of the
-//!    batch: the next name is proposed and the batch tried again.
+//! 3. [`keep`]: one batch stores all files or none. A name that somebody else takes in the meantime is a conflict of
+//!    the batch: the next name is proposed and the batch tried again.
 //!
 //! Promises: two uploads never get the same name; no file of a request replaces another of the same request.
 //! Never here: who may upload, and what the answer looks like.
@@ -23,7 +23,7 @@ use crate::claims::Claim;
 use crate::content_type::{extension_of, guess};
 use crate::error::ApiError;
 use crate::limits;
-use crate::multipart::FormFiles;
+use crate::multipart::{FormFile, FormFiles};
 use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
 use crate::state::AppState;
 use crate::target::{Place, check_writable, key_in};
@@ -59,24 +59,43 @@ pub async fn receive(
     mut form: FormFiles,
 ) -> Result<Vec<Received>, ApiError> {
     let mut files = Vec::new();
-    while let Some(mut part) = form.next_file().await? {
-        if !files.is_empty() && matches!(place, Place::File(_)) && !may_be_folder(bucket, place) {
-            return Err(several_files_refused());
+    let received = async {
+        while let Some(part) = form.next_file().await? {
+            if !files.is_empty() && matches!(place, Place::File(_)) && !may_be_folder(bucket, place)
+            {
+                return Err(several_files_refused());
+            }
+            files.push(receive_file(app, part).await?);
         }
-        let mut upload = app.store.upload();
-        while let Some(chunk) = part.chunk().await? {
-            upload = push(upload, chunk).await?;
+        Ok(())
+    };
+    match received.await {
+        Ok(()) if files.is_empty() => Err(ApiError::no_file()),
+        Ok(()) => Ok(files),
+        Err(refusal) => Err(drop_apart(files, refusal).await),
+    }
+}
+
+async fn receive_file(app: &AppState, mut part: FormFile<'_>) -> Result<Received, ApiError> {
+    let mut upload = app.store.upload();
+    loop {
+        match part.chunk().await {
+            Ok(Some(chunk)) => upload = push(upload, chunk).await?,
+            Ok(None) => break,
+            Err(failure) => return Err(drop_apart(upload, failure).await),
         }
-        files.push(Received {
-            client_name: part.file_name().map(str::to_owned),
-            declared_type: part.declared_type().map(str::to_owned),
-            staged: finish(upload).await?,
-        });
     }
-    if files.is_empty() {
-        return Err(ApiError::no_file());
-    }
-    Ok(files)
+    Ok(Received {
+        client_name: part.file_name().map(str::to_owned),
+        declared_type: part.declared_type().map(str::to_owned),
+        staged: finish(upload).await?,
+    })
+}
+
+/// Drops what was received where that may wait for the disk: what lies there already is removed.
+async fn drop_apart<T: Send + 'static>(received: T, error: ApiError) -> ApiError {
+    blocking(move || drop(received)).await;
+    error
 }
 
 /// The key that each file would have if none were taken, in the order of the files.
@@ -176,12 +195,11 @@ pub fn may_be_folder(bucket: &Bucket, place: &Place) -> bool {
 }
 
 async fn push(mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
-    if upload.will_wait(chunk.len()) {
-        let push = move || upload.push(&chunk).map(|()| upload);
-        return Ok(blocking(push).await?);
+    if upload.push_in_memory(&chunk)? {
+        return Ok(upload);
     }
-    upload.push(&chunk)?;
-    Ok(upload)
+    let push = move || upload.push(&chunk).map(|()| upload);
+    Ok(blocking(push).await?)
 }
 
 async fn finish(upload: Upload) -> Result<Staged, ApiError> {

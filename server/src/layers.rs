@@ -1,7 +1,7 @@
 //! What every answer gets on its way out, wherever it was made.
 //!
-//! 1. An error is written again, now that the request is known: with its id, in the form that the client asked for. What
-//!    the client is not told goes to the log.
+//! 1. An error is written again, now that the request is known: with its id, in the form that the client asked for.
+//!    What the client is not told goes to the log.
 //! 2. The request's id, so that a person can find the line of the log.
 //! 3. No body where only the head was asked for.
 //!
@@ -38,7 +38,7 @@ impl Outgoing {
             self.log(error);
         }
         let mut response = complete(response, &self.asked);
-        if let Ok(id) = HeaderValue::from_str(&self.asked.request_id) {
+        if let Ok(id) = HeaderValue::try_from(self.asked.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         if self.method == Method::HEAD { without_body(response) } else { response }

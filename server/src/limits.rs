@@ -8,44 +8,24 @@ use std::time::Duration;
 
 /// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
 pub const BODY_BYTES_MAX: u64 = 104_857_600;
-/// Largest request body on the premium endpoint. Clients 3.2, 13.14.
-pub const PREMIUM_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
-/// Largest JSON body of the management API.
-pub const JSON_BODY_BYTES_MAX: u64 = MIB;
-/// Largest form of the dashboard and other urlencoded bodies.
-pub const FORM_BODY_BYTES_MAX: u64 = 64 * KIB;
+/// Largest request body that an operator may allow. Clients 3.2.
+pub const CONFIGURED_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
+/// Largest request over the control socket.
+pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
+/// Largest answer over the control socket that the command line reads.
+pub const CONTROL_REPLY_BYTES_MAX: usize = 256 * 1_024 * 1_024;
+/// Requests of the command line at once; more wait.
+pub const CONTROL_CONNECTIONS_MAX: usize = 16;
 
-/// Uploads a minute on the Free plan. Spec 8.
-pub const POSTS_PER_MINUTE_FREE: u32 = 100;
-/// Uploads a minute on the Starter plan. Spec 8.
-pub const POSTS_PER_MINUTE_STARTER: u32 = 300;
-/// Uploads a minute on the Pro plan. Spec 8.
-pub const POSTS_PER_MINUTE_PRO: u32 = 1_000;
-/// Uploads a minute on the Business plan, unless the account says otherwise. Spec 8 ("custom").
-pub const POSTS_PER_MINUTE_BUSINESS: u32 = 10_000;
-/// Management requests a minute for a user. Spec 8.
-pub const MANAGEMENT_PER_MINUTE: u32 = 1_000;
-/// Failed authentications a minute for one address. Clients 8.2.
-pub const FAILED_AUTH_PER_MINUTE: u32 = 60;
-/// Deliveries a second for one address; product 0, anti-DDoS.
-pub const DELIVERIES_PER_SECOND: u32 = 2_000;
-/// Deliveries that one address may make at once before the rate above holds. Product 0.
-pub const DELIVERIES_BURST: u32 = 10_000;
+/// Most accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
+pub const CATALOG_RECORDS_MAX: usize = 100_000;
+/// Facts that are read at once when the catalog is opened.
+pub const CATALOG_PAGE_FACTS: usize = 1_000;
+/// Longest free text of a record of the catalog.
+pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
 
 /// Files that one delete request takes. Spec 8.
 pub const DELETE_FILES_MAX: usize = 100;
-/// Longest life of a presigned upload, in seconds. Spec 8.
-pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
-/// Life of a presigned upload unless asked otherwise, in seconds. Spec 8.
-pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
-/// Largest page of a listing, and its size unless asked otherwise. Spec 8.
-pub const LIST_KEYS_MAX: usize = 1_000;
-/// Size of a search page unless asked otherwise. Spec 8.
-pub const SEARCH_LIMIT_DEFAULT: usize = 20;
-/// Largest search page. Clients 3.5.
-pub const SEARCH_LIMIT_MAX: usize = 1_000;
-/// Longest search query, in bytes.
-pub const SEARCH_QUERY_BYTES_MAX: usize = 512;
 
 /// Text fields of one form. Clients 3.2.
 pub const FORM_FIELDS_MAX: usize = 100;
@@ -78,7 +58,8 @@ pub const RANGE_SPECS_MAX: usize = 64;
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
 /// Header fields of one request. Product 3.1.
 pub const HEADERS_MAX: usize = 64;
-/// A request head must be complete this long after its first byte, or after the connection was opened. Product finding 6.
+/// A request head must be complete this long after its first byte, or after the connection was opened. Product finding
+/// 6.
 pub const HEAD_WAIT: Duration = Duration::from_secs(5);
 /// A connection that has had an answer may stay idle this long.
 pub const IDLE_WAIT: Duration = Duration::from_secs(60);
@@ -107,8 +88,8 @@ pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 const KIB: u64 = 1_024;
 const MIB: u64 = 1_024 * KIB;
 
-const _: () = assert!(BODY_BYTES_MAX <= PREMIUM_BODY_BYTES_MAX);
+const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
-const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(DELETE_FILES_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(HEAD_WAIT.as_secs() <= 10 && BODY_WINDOW.as_secs() <= 10);

@@ -1,7 +1,7 @@
 //! What the operator can do with accounts, buckets and keys: one operation per request, with typed answers.
 //!
-//! The command line calls [`execute`] on a store that it opened, or sends the same request over the control socket to the
-//! server that has it open. Promises: a request that fails changes nothing.
+//! The command line calls [`execute`] on a store that it opened, or sends the same request over the control socket to
+//! the server that has it open. Promises: a request that fails changes nothing.
 //! Never here: who is asking; whoever gets here is the operator.
 
 use engine::{BucketName, ClassStats, Health, NameError, ObjectKey, Store};

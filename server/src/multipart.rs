@@ -1,9 +1,10 @@
 //! The files of a form, streaming.
 //!
 //! Reads `multipart/form-data` as real clients write it: with the boundary only in the body, with any field name, with
-//! names in UTF-8, Latin-1, percent escapes or RFC 8187, with types that are none. A part is a file if it has a file name
-//! or a type that is no text; every other part is read over. Promises: memory is bounded by one piece of the body and
-//! the head of one part; a form that breaks off is an error, never a short file. Never here: what becomes of the files.
+//! names in UTF-8, Latin-1, percent escapes or RFC 8187, with types that are none. A part is a file if it has a file
+//! name or a type that is no text; every other part is read over. Promises: memory is bounded by one piece of the body
+//! and the head of one part; a form that breaks off is an error, never a short file. Never here: what becomes of the
+//! files.
 
 use std::fmt;
 use std::pin::Pin;
@@ -126,11 +127,6 @@ impl FormFiles {
 }
 
 impl FormFile<'_> {
-    /// The field's name.
-    pub fn field_name(&self) -> Option<&str> {
-        self.head.field_name.as_deref()
-    }
-
     /// The file name that the client sent, decoded but not cleaned.
     pub fn file_name(&self) -> Option<&str> {
         self.head.file_name.as_deref().filter(|name| !name.is_empty())
@@ -317,8 +313,8 @@ mod tests {
         BodyLimits { bytes_max, window: WINDOW, window_bytes_min: 100 }
     }
 
-    /// One file: field name, file name, declared type, content.
-    type Seen = (String, Option<String>, Option<String>, Vec<u8>);
+    /// One file: file name, declared type, content.
+    type Seen = (Option<String>, Option<String>, Vec<u8>);
 
     async fn read(
         content_type: &str,
@@ -333,8 +329,7 @@ mod tests {
                 content.extend_from_slice(&chunk);
             }
             let text = |value: Option<&str>| value.map(str::to_owned);
-            let field = file.field_name().unwrap_or("").to_owned();
-            seen.push((field, text(file.file_name()), text(file.declared_type()), content));
+            seen.push((text(file.file_name()), text(file.declared_type()), content));
         }
         Ok(seen)
     }
@@ -380,14 +375,9 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("file".to_owned(), text("a.png"), None, b"one".to_vec()),
-                (
-                    "files[]".to_owned(),
-                    text("blob"),
-                    text("video/webm;codecs=vp8,opus"),
-                    b"two\r\n--xy\r\n".to_vec()
-                ),
-                ("gks_image".to_owned(), None, text("image/png"), Vec::new()),
+                (text("a.png"), None, b"one".to_vec()),
+                (text("blob"), text("video/webm;codecs=vp8,opus"), b"two\r\n--xy\r\n".to_vec()),
+                (None, text("image/png"), Vec::new()),
             ]
         );
     }
@@ -399,7 +389,7 @@ mod tests {
             let body = format!("{}--{boundary}--", part(boundary, head, "one"));
             let seen = read_all("multipart/form-data", body.as_bytes()).await.unwrap();
             assert_eq!(seen.len(), 1, "{boundary}");
-            assert_eq!(seen[0].3, b"one");
+            assert_eq!(seen[0].2, b"one");
         }
         for odd in ["no boundary\r\n", "--\r\n", "--a\u{e4}\r\n", "--x", &*"-".repeat(200)] {
             let refusal = read_all("multipart/form-data", odd.as_bytes()).await.unwrap_err();

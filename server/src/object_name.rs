@@ -1,4 +1,4 @@
-//! Final names: what of a client's file name is kept, ` (1)`, UUIDs, `_thumb.webp`.
+//! Final names: what of a client's file name is kept, ` (1)`, UUIDs.
 //!
 //! Pure: chance comes in as a UUID, what is taken comes in as a question. Promises: a kept name is never empty, `.` or
 //! `..`, and holds no slash, backslash or control character; an extension survives every change of the name.
@@ -41,8 +41,8 @@ pub struct Proposal {
 
 /// The name of a file in its folder.
 ///
-/// `content_extension` is that of the content type, without a dot; it is used when the client's name has none. `uuid` is
-/// used when the name is to be random or nothing of the client's is usable.
+/// `content_extension` is that of the content type, without a dot; it is used when the client's name has none. `uuid`
+/// is used when the name is to be random or nothing of the client's is usable.
 pub fn file_name(
     naming: Naming,
     client_name: Option<&str>,
@@ -117,32 +117,12 @@ pub fn numbered(key: &ObjectKey, number: u32) -> Option<ObjectKey> {
     with_suffix(key, &format!(" ({number})"))
 }
 
-/// The key of a file's stored thumbnail, `<stem>_thumb.webp`.
-pub fn thumbnail_key(key: &ObjectKey) -> Option<ObjectKey> {
-    let (stem, _) = split_extension(key.file_name());
-    let folder = key.folder();
-    let room =
-        engine::limits::KEY_BYTES_MAX.checked_sub(folder.as_str().len() + THUMBNAIL.len())?;
-    let stem = cut(stem, room);
-    if stem.is_empty() { None } else { folder.key(&format!("{stem}{THUMBNAIL}")).ok() }
-}
-
-/// Whether a file name is that of a stored thumbnail.
-pub fn is_thumbnail(file_name: &str) -> bool {
-    file_name.len() > THUMBNAIL.len() && file_name.ends_with(THUMBNAIL)
-}
-
-/// Whether a file name is a random UUID, with an extension or as a thumbnail: such a name is never used twice.
+/// Whether a file name is a random UUID, with or without an extension: such a name is never used twice.
 pub fn is_random(file_name: &str) -> bool {
-    let stem = match file_name.strip_suffix(THUMBNAIL) {
-        Some(stem) => stem,
-        None => split_extension(file_name).0,
-    };
+    let stem = split_extension(file_name).0;
     let has_form = stem.len() == 36 && !stem.bytes().any(|byte| byte.is_ascii_uppercase());
     has_form && Uuid::try_parse(stem).is_ok_and(|uuid| uuid.get_version_num() == 4)
 }
-
-const THUMBNAIL: &str = "_thumb.webp";
 
 /// The first free number. A folder may hold many thousand `screenshot.webp`: after some single steps the numbers are
 /// doubled until one is free, and halved in between; holes in the row may then stay unused.
@@ -309,19 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn thumbnails_lie_beside_their_file() {
-        assert_eq!(thumbnail_key(&key("a/b.png")), Some(key("a/b_thumb.webp")));
-        assert_eq!(thumbnail_key(&key("b")), Some(key("b_thumb.webp")));
-        assert_eq!(thumbnail_key(&key("dir/")), None);
-        assert!(thumbnail_key(&key(&"k".repeat(1_024))).is_some());
-        assert!(
-            is_thumbnail("b_thumb.webp") && !is_thumbnail("_thumb.webp") && !is_thumbnail("b.webp")
-        );
-    }
-
-    #[test]
     fn random_names_are_known_again() {
-        for random in [UUID_TEXT, &format!("{UUID_TEXT}.png"), &format!("{UUID_TEXT}_thumb.webp")] {
+        for random in [UUID_TEXT, &format!("{UUID_TEXT}.png")] {
             assert!(is_random(random), "{random}");
         }
         for not in [

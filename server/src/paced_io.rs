@@ -1,16 +1,19 @@
-//! A connection's bytes, with an end to waiting: for a request head, for the next request, for a reader who reads nothing.
+//! A connection's bytes, with an end to waiting: for a request head, for the next request, for a reader who reads
+//! nothing.
 //!
 //! Wraps the socket below hyper, because hyper's own time-out knows only the head. Promises: a read or write that waits
-//! too long fails, which ends the connection; at an orderly end what the client still sends is read for a moment, so that
-//! it gets to see the last answer instead of a reset. Never here: what is said on the connection.
+//! too long fails, which ends the connection; at an orderly end what the client still sends is read for a moment, so
+//! that it gets to see the last answer instead of a reset; hyper's own answer to a head that it cannot read, which has
+//! no body, is replaced by one of ours. Never here: what our answers say.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -35,7 +38,7 @@ pub struct Waits {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     phase: AtomicU8,
-    is_fresh: AtomicBool,
+    request_count: AtomicU64,
 }
 
 /// A request head is being read.
@@ -47,13 +50,13 @@ const IDLE: u8 = 2;
 
 impl Exchange {
     pub(crate) fn new() -> Self {
-        Self { phase: AtomicU8::new(HEAD), is_fresh: AtomicBool::new(true) }
+        Self { phase: AtomicU8::new(HEAD), request_count: AtomicU64::new(0) }
     }
 
     /// A request head is complete.
     pub(crate) fn begin(&self) {
         self.phase.store(ANSWER, Ordering::Relaxed);
-        self.is_fresh.store(false, Ordering::Relaxed);
+        self.request_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// An answer has been handed over completely.
@@ -63,7 +66,11 @@ impl Exchange {
 
     /// Whether no request has come yet.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.is_fresh.load(Ordering::Relaxed)
+        self.request_count() == 0
+    }
+
+    fn request_count(&self) -> u64 {
+        self.request_count.load(Ordering::Relaxed)
     }
 
     fn phase(&self) -> u8 {
@@ -80,8 +87,16 @@ pub(crate) struct PacedIo<I> {
     deadline: Option<(u8, Instant)>,
     read_timer: Option<Pin<Box<Sleep>>>,
     answer_pace: Pace,
+    /// After so many requests everything that was written had gone out, with the last answer complete.
+    all_sent_after: Option<u64>,
+    refuse: Refuse,
+    /// What is sent instead of hyper's own answer, and has not gone out yet.
+    refusal: Option<Bytes>,
     end: End,
 }
+
+/// Makes the answer that is sent instead of hyper's own of this status.
+pub(crate) type Refuse = fn(u16) -> Bytes;
 
 /// How far the end of the connection has come.
 enum End {
@@ -94,7 +109,7 @@ enum End {
 const ANSWER_WINDOW_BYTES_MIN: u64 = 4_000;
 
 impl<I> PacedIo<I> {
-    pub(crate) fn new(io: I, exchange: Arc<Exchange>, waits: Waits) -> Self {
+    pub(crate) fn new(io: I, exchange: Arc<Exchange>, waits: Waits, refuse: Refuse) -> Self {
         Self {
             io,
             exchange,
@@ -102,8 +117,17 @@ impl<I> PacedIo<I> {
             deadline: Some((HEAD, Instant::now() + waits.head)),
             read_timer: None,
             answer_pace: Pace::new(waits.answer, ANSWER_WINDOW_BYTES_MIN),
+            all_sent_after: Some(0),
+            refuse,
+            refusal: None,
             end: End::Open,
         }
+    }
+
+    /// Whether what is written now comes from hyper and not from the service: since everything had gone out no request
+    /// has come through, so it answers a head that hyper could not read.
+    fn is_own_answer(&self) -> bool {
+        self.all_sent_after == Some(self.exchange.request_count())
     }
 
     /// Brings the deadline of reads in line with what the connection is waiting for now.
@@ -174,12 +198,42 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
     }
 }
 
+impl<I: AsyncWrite + Unpin> PacedIo<I> {
+    /// Sends our answer instead of hyper's, which is `len` bytes long and starts with `head`.
+    fn poll_refuse(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &[u8],
+        len: usize,
+    ) -> Poll<io::Result<usize>> {
+        let status = head.get("HTTP/1.1 ".len()..).and_then(|rest| rest.get(..3));
+        let status = status.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        let refuse = self.refuse;
+        let mut left = self.refusal.take().unwrap_or_else(|| refuse(status.unwrap_or(400)));
+        while left.has_remaining() {
+            match self.poll_paced(cx, |io, cx| io.poll_write(cx, &left)) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => left.advance(written),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.refusal = Some(left);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(len))
+    }
+}
+
 impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.is_own_answer() {
+            return self.poll_refuse(cx, buf, buf.len());
+        }
         self.poll_paced(cx, |io, cx| io.poll_write(cx, buf))
     }
 
@@ -188,6 +242,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.is_own_answer() {
+            let head = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
+            return self.poll_refuse(cx, head, bufs.iter().map(|buf| buf.len()).sum());
+        }
         self.poll_paced(cx, |io, cx| io.poll_write_vectored(cx, bufs))
     }
 
@@ -195,8 +253,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         self.io.is_write_vectored()
     }
 
+    /// Hyper flushes when it has handed over all that it had to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        let is_answering = self.exchange.phase() == ANSWER;
+        self.all_sent_after = (!is_answering).then(|| self.exchange.request_count());
+        Poll::Ready(Ok(()))
     }
 
     /// Says that nothing more comes, then reads over what the client still sends until it ends or the time is up.

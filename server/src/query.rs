@@ -1,7 +1,7 @@
 //! The query string, read as clients write it.
 //!
-//! Promises: unknown parameters do no harm; the last of several equal names wins, aliases included; a value that is asked
-//! for and wrong is a 400 that names the parameter. Never here: what a parameter means.
+//! Promises: unknown parameters do no harm; the last of several equal names wins, aliases included; a value that is
+//! asked for and wrong is a 400 that names the parameter. Never here: what a parameter means.
 
 use std::borrow::Cow;
 
@@ -20,16 +20,6 @@ impl Query {
     /// The query of a request's address.
     pub fn of(uri: &Uri) -> Self {
         Self(uri.path_and_query().filter(|it| it.query().is_some()).cloned())
-    }
-
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.raw().is_empty()
-    }
-
-    /// Whether one of the names is there, with a value or without.
-    pub fn has(&self, names: &[&str]) -> bool {
-        self.last(names).is_some()
     }
 
     /// The text given under one of the names; empty counts as absent.
@@ -56,21 +46,6 @@ impl Query {
         }
     }
 
-    /// The whole number given under one of the names; empty counts as absent.
-    pub fn number(&self, names: &[&str]) -> Result<Option<u64>, ApiError> {
-        let Some(text) = self.text(names)? else { return Ok(None) };
-        if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            // More digits than a u64 holds is still a number: it is clamped like any other that is too large.
-            return Ok(Some(text.parse().unwrap_or(u64::MAX)));
-        }
-        Err(ApiError::bad_parameter(name_of(names), "must be a whole number, 0 or more"))
-    }
-
-    /// All names and values, decoded, in order; what is not UTF-8 is replaced.
-    pub fn pairs(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        raw_pairs(self.raw()).map(|(name, value)| (lossy(name), lossy(value.unwrap_or(""))))
-    }
-
     fn raw(&self) -> &str {
         self.0.as_ref().and_then(PathAndQuery::query).unwrap_or("")
     }
@@ -90,8 +65,8 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Query {
     }
 }
 
-/// The flag that a text stands for, as in [`Query::flag`]; forms use it as well.
-pub fn parse_flag(text: &str) -> Option<bool> {
+/// The flag that a text stands for, as in [`Query::flag`].
+fn parse_flag(text: &str) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
     if is_one_of(&["", "true", "1", "yes", "on"]) {
@@ -118,10 +93,6 @@ fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let spaced = raw.replace('+', " ");
     let text = percent_decode(spaced.as_bytes()).decode_utf8().ok()?;
     Some(Cow::Owned(text.into_owned()))
-}
-
-fn lossy(raw: &str) -> String {
-    percent_decode(raw.replace('+', " ").as_bytes()).decode_utf8_lossy().into_owned()
 }
 
 fn name_of<'a>(names: &[&'a str]) -> &'a str {
@@ -169,18 +140,6 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_whole_and_empty_is_absent() {
-        assert_eq!(query("limit=20").number(&["limit"]).unwrap(), Some(20));
-        assert_eq!(query("limit=1&limit=2").number(&["limit"]).unwrap(), Some(2));
-        assert_eq!(query("limit=").number(&["limit"]).unwrap(), None);
-        assert_eq!(query("limit").number(&["limit"]).unwrap(), None);
-        assert_eq!(query("limit=99999999999999999999").number(&["limit"]).unwrap(), Some(u64::MAX));
-        for wrong in ["limit=-1", "limit=1.5", "limit=abc", "limit=+1", "limit=%201"] {
-            assert_eq!(query(wrong).number(&["limit"]).unwrap_err().status(), 400, "{wrong}");
-        }
-    }
-
-    #[test]
     fn texts_are_decoded_once() {
         let text = |raw: &str| query(raw).text(&["path"]).unwrap();
         assert_eq!(text("path=b%2Fdir%2F").as_deref(), Some("b/dir/"));
@@ -191,13 +150,5 @@ mod tests {
         assert_eq!(text("path="), None);
         assert_eq!(query("path=").text_or_empty(&["path"]).unwrap().as_deref(), Some(""));
         assert_eq!(query("path=%ff").text(&["path"]).unwrap_err().status(), 400);
-    }
-
-    #[test]
-    fn a_bare_name_is_there() {
-        assert!(query("download").has(&["download"]));
-        assert!(!query("downloads").has(&["download"]));
-        assert!(!Query::default().has(&["download"]));
-        assert!(Query::of(&"/b/x".parse().unwrap()).is_empty());
     }
 }

@@ -141,8 +141,8 @@ pub struct Multirange {
 }
 
 impl Multirange {
-    /// Lays out the pieces of an object of `total` bytes. The boundary must not occur in the object: 32 random or hashed
-    /// hex digits do.
+    /// Lays out the pieces of an object of `total` bytes. The boundary must not occur in the object: 32 random or
+    /// hashed hex digits do.
     pub fn new(ranges: &[Range<u64>], total: u64, content_type: &str, boundary: &str) -> Self {
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {

@@ -1,8 +1,8 @@
 //! A request body on its way in, with an end to its size and to our patience.
 //!
 //! Every handler reads bodies through [`RequestBody`]. Promises: no more than the limit is taken, whatever
-//! `Content-Length` says; a body that comes too slowly ends; nothing is buffered. What of a refused body is still on the
-//! wire is read by the connection (see `connection.rs`), so a handler just returns its refusal.
+//! `Content-Length` says; a body that comes too slowly ends; nothing is buffered. What of a refused body is still on
+//! the wire is read by the connection (see `connection.rs`), so a handler just returns its refusal.
 //! Never here: forms, JSON, files.
 
 use std::fmt;
@@ -104,7 +104,7 @@ where
 }
 
 /// The length that a request declares for its body.
-pub fn declared_bytes(headers: &HeaderMap) -> Option<u64> {
+fn declared_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 

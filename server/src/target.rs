@@ -41,13 +41,6 @@ impl Target {
         Ok(Self { bucket, place: Place::parse(&decode(rest)?)? })
     }
 
-    /// Reads a text that is decoded already, as `bucket/folder/file.png`; one leading `/` is tolerated.
-    pub fn from_text(text: &str) -> Result<Self, ApiError> {
-        let text = text.strip_prefix('/').unwrap_or(text);
-        let (bucket, rest) = text.split_once('/').unwrap_or((text, ""));
-        Ok(Self { bucket: bucket_of(bucket)?, place: Place::parse(rest)? })
-    }
-
     /// The object, when the target is a file.
     pub fn object(&self) -> Option<ObjectName> {
         match &self.place {
@@ -78,21 +71,11 @@ impl Place {
 }
 
 /// Reads the name of a bucket in a request. One that cannot exist is answered like one that does not.
-pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
+fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
     match BucketName::parse(name) {
         Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
         _ => Err(ApiError::bucket_not_found()),
     }
-}
-
-/// Reads a folder as parameters give it: decoded, with or without the last `/`.
-pub fn folder_of(path: &str) -> Result<FolderKey, ApiError> {
-    let path = normalize(path);
-    if path.is_empty() || path == "/" {
-        return Ok(FolderKey::root());
-    }
-    let path = if path.ends_with('/') { path } else { Cow::Owned(format!("{path}/")) };
-    FolderKey::parse(&path).map_err(ApiError::bad_path)
 }
 
 /// The key of a file in a folder, refused with the rule that it breaks.
@@ -121,26 +104,15 @@ pub fn normalize(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.nfc().collect())
 }
 
-/// The first component of an address's path, decoded; the router's fork looks at it. `None` when it cannot be decoded.
-pub fn first_component(path: &str) -> Option<Cow<'_, str>> {
-    let path = path.strip_prefix('/')?;
-    let raw = path.split_once('/').map_or(path, |(first, _)| first);
-    decode(raw).ok()
-}
-
 /// The public address of an object below a base without a final `/`: each component escaped, `(` and `)` readable.
 pub fn public_url(base: &str, name: &ObjectName) -> String {
     let mut url = String::with_capacity(base.len() + name.key.as_str().len() + 80);
     url.push_str(base.trim_end_matches('/'));
-    let _ = write!(url, "/{}/{}", name.bucket, escape_path(name.key.as_str()));
+    let _ = write!(url, "/{}/{}", name.bucket, utf8_percent_encode(name.key.as_str(), PATH));
     url
 }
 
-/// A path with everything escaped but what stays readable in a link; `/` stays.
-pub fn escape_path(path: &str) -> impl std::fmt::Display + '_ {
-    utf8_percent_encode(path, PATH)
-}
-
+/// Everything but what stays readable in a link; `/` stays.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -251,23 +223,6 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_without_decoding() {
-        let target = Target::from_text("/abc/dir/100%25.png").unwrap();
-        assert_eq!(target.object().unwrap().to_string(), "abc/dir/100%25.png");
-        assert_eq!(Target::from_text("abc").unwrap().place, Place::Folder(FolderKey::root()));
-        assert!(Target::from_text("abc/").unwrap().object().is_none());
-        assert_eq!(Target::from_text("").unwrap_err().status(), 404);
-    }
-
-    #[test]
-    fn folders_may_lack_their_slash() {
-        for (text, folder) in [("", ""), ("/", ""), ("a", "a/"), ("a/b/", "a/b/")] {
-            assert_eq!(folder_of(text).unwrap().as_str(), folder, "{text}");
-        }
-        assert_eq!(folder_of("a//").unwrap_err().status(), 400);
-    }
-
-    #[test]
     fn only_the_presigned_folder_is_closed_to_uploads() {
         let check = |key: &str| check_writable(&ObjectKey::parse(key).unwrap()).is_ok();
         assert!(!check("presigned/a") && !check("presigned/"));
@@ -298,14 +253,5 @@ mod tests {
             public_url("https://cdn.example.org", &name),
             "https://cdn.example.org/abc/a%20(1).png"
         );
-    }
-
-    #[test]
-    fn the_first_component_is_compared_decoded() {
-        assert_eq!(first_component("/%61pi/x").as_deref(), Some("api"));
-        assert_eq!(first_component("/-/health").as_deref(), Some("-"));
-        assert_eq!(first_component("/").as_deref(), Some(""));
-        assert_eq!(first_component("/%"), None);
-        assert_eq!(first_component("*"), None);
     }
 }

@@ -30,6 +30,9 @@ async fn every_form_of_a_key_is_taken() {
     for name in ["apiKey", "api_key"] {
         let query = format!("?{name}={key}");
         probe(&client, &query, &[]).await.check_error(404, "file_not_found");
+        let form = Form::new().file("file", "a.txt", None, b"1");
+        let path = format!("/photos/{query}&overwrite=true");
+        assert_eq!(client.without_key().upload(&path, form).await.status, 200);
     }
 }
 

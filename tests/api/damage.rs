@@ -1,6 +1,7 @@
 //! What clients see of a disk that lies: an error that names the file, or a body that breaks off; never wrong bytes.
 
 use http::Method;
+use server::management::BucketSettings;
 use tests::World;
 
 const MARK: &[u8] = b"here the disk will lie";
@@ -28,6 +29,42 @@ async fn a_damaged_file_is_an_error_that_names_it() {
     assert_eq!(reply.json()["key"], "a.bin");
     assert_eq!(reply.json()["bucketName"], "photos");
     assert_eq!(client.get("/photos/b.bin").await.text(), "sound");
+}
+
+#[tokio::test]
+async fn damage_is_never_a_404_and_never_a_piece_of_the_file() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.bin", MARK).await;
+    damage(&world);
+    for range in ["bytes=0-", "bytes=0-0", "bytes=-1", "bytes=0-0,5-6", "bytes=3-4,9-"] {
+        let reply = client.get_with("/photos/a.bin", &[("range", range)]).await;
+        reply.check_error(500, "damaged");
+        assert_eq!(reply.json()["key"], "a.bin", "{range}");
+        assert_eq!(reply.header("content-range"), "", "{range}");
+    }
+    // No byte of the body goes into the answer to HEAD, so none is read for it.
+    let head = client.head_with("/photos/a.bin", &[]).await;
+    assert_eq!((head.status.as_u16(), head.header("content-length")), (200, "22"));
+    let etag = head.header("etag").to_owned();
+    assert_eq!(client.get_with("/photos/a.bin", &[("if-none-match", &etag)]).await.status, 304);
+    // It can be replaced and deleted like any other.
+    client.put("/photos/?overwrite=true", "a.bin", b"sound again").await;
+    assert_eq!(client.get("/photos/a.bin").await.text(), "sound again");
+}
+
+#[tokio::test]
+async fn a_damaged_placeholder_is_an_error_and_not_a_missing_file() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "none.bin", MARK).await;
+    let placeholder = Some("none.bin".to_owned());
+    world.edit_bucket("photos", BucketSettings { placeholder, ..Default::default() });
+    assert_eq!(client.get("/photos/gone.bin").await.status, 404);
+    damage(&world);
+    let reply = client.get("/photos/gone.bin").await;
+    reply.check_error(500, "damaged");
+    assert_eq!(reply.json()["key"], "none.bin");
+    let head = client.head_with("/photos/gone.bin", &[]).await;
+    assert_eq!((head.status.as_u16(), head.header("content-length")), (404, "22"));
 }
 
 #[tokio::test]

@@ -1,14 +1,17 @@
 //! Does the service keep its specification, section by section? Each file says which.
 //!
-//! Every test speaks to the real router over the real store on a simulated disk, without a socket.
+//! Every test speaks to the real router over the real store on a simulated disk; without a socket, but for those of
+//! connections.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod auth;
+mod connections;
 mod damage;
 mod delete;
 mod deliver;
 mod errors;
+mod forms;
 mod names;
 mod ranges;
 mod upload;

@@ -47,16 +47,20 @@ async fn files_of_one_form_never_replace_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn uploads_at_the_same_time_all_get_names_of_their_own() {
     let (world, client) = World::with_bucket(1);
-    let uploads = (0..100).map(|_| {
-        let client = client.clone();
-        tokio::spawn(async move { client.put("/photos/", "shot.png", PNG).await })
+    let uploads = (0..100).map(|number| {
+        let (client, bytes) = (client.clone(), [PNG, format!("{number}").as_bytes()].concat());
+        tokio::spawn(async move { (client.put("/photos/", "shot.png", &bytes).await, bytes) })
     });
     let uploads: Vec<_> = uploads.collect();
     let mut keys = BTreeSet::new();
     for upload in uploads {
-        keys.insert(upload.await.unwrap()["key"].as_str().unwrap().to_owned());
+        let (reply, bytes) = upload.await.unwrap();
+        let path = reply["url"].as_str().unwrap().strip_prefix("https://cdn.example.com").unwrap();
+        assert_eq!(client.get(path).await.body, bytes, "{path}");
+        keys.insert(reply["key"].as_str().unwrap().to_owned());
     }
-    assert_eq!(keys.len(), 100);
+    let numbered = (1..100).map(|number| format!("shot ({number}).png"));
+    assert_eq!(keys, numbered.chain(["shot.png".to_owned()]).collect());
     assert_eq!(world.object_count("photos"), 100);
 }
 

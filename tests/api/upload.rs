@@ -77,11 +77,21 @@ async fn a_batch_keeps_the_order_of_the_request() {
 #[tokio::test]
 async fn a_batch_is_stored_whole_or_not_at_all() {
     let (world, client) = World::with_bucket(1);
-    let form = Form::new().file("file", "a.txt", None, b"1").file("file", "b.txt", None, b"2");
-    let (content_type, body) = (form.content_type(), form.body());
-    let cut = &body[..body.len() - 30];
-    post(&client, "/photos/", &content_type, cut).await.check_error(400, "incomplete_body");
-    assert_eq!(world.object_count("photos"), 0);
+    // A small second file is broken off anywhere, a large one where it lies on the disk already.
+    for (second, cuts) in [(&b"2"[..], (40..200).collect()), (&[7; 2_000_000], vec![40, 900_000])] {
+        let form =
+            Form::new().file("file", "a.txt", None, b"1").file("file", "b.txt", None, second);
+        let (content_type, body) = (form.content_type(), form.body());
+        let first_bytes = Form::new().file("file", "a.txt", None, b"1").body().len() - 36;
+        for cut in cuts.into_iter().filter(|cut| first_bytes + cut < body.len() - 4) {
+            let cut = &body[..first_bytes + cut];
+            let reply = post(&client, "/photos/", &content_type, cut).await;
+            reply.check_error(400, "incomplete_body");
+        }
+        assert_eq!(world.object_count("photos"), 0);
+        let left = world.disk.paths().into_iter().filter(|path| path.starts_with("big/"));
+        assert_eq!(left.collect::<Vec<_>>(), [""; 0], "nothing is left behind");
+    }
     let form = Form::new().file("file", "a.txt", None, b"1").file("file", "b.txt", None, b"2");
     client.upload("/photos/one.txt", form).await.check_error(400, "bad_request");
     assert_eq!(world.object_count("photos"), 0);

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod form;
 pub mod store;
+pub mod wire;
 pub mod world;
 
 pub use client::{Client, Reply};

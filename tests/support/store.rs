@@ -255,9 +255,7 @@ pub fn batch(store: &Store, changes: &[Change]) -> Result<Batch> {
     let mut batch = Batch::new();
     for change in changes {
         batch = match change.clone() {
-            Change::Put(name, body) => {
-                batch.put(name, stage(store, &body)?, PutOptions::default())
-            }
+            Change::Put(name, body) => batch.put(name, stage(store, &body)?, PutOptions::default()),
             Change::PutDerived(name, body) => {
                 let options = PutOptions { derived: true, ..PutOptions::default() };
                 batch.put(name, stage(store, &body)?, options)
@@ -303,12 +301,8 @@ impl Contents {
     pub fn of(store: &Store) -> Result<Self, String> {
         let told = |error: Error| error.to_string();
         let stats = store.stats().map_err(told)?;
-        let mut contents = Self {
-            log: stats.log,
-            big: stats.big,
-            last_lsn: stats.last_lsn,
-            ..Self::default()
-        };
+        let mut contents =
+            Self { log: stats.log, big: stats.big, last_lsn: stats.last_lsn, ..Self::default() };
         for (bucket, usage) in stats.buckets {
             let listed = keys(store, &bucket, "", 1_000).map_err(told)?;
             let mut walked = Vec::new();

@@ -61,6 +61,11 @@ impl World {
         (world, client)
     }
 
+    /// The service, for those who bring a socket of their own.
+    pub fn app(&self) -> App {
+        self.app.clone()
+    }
+
     /// Somebody without a key.
     pub fn stranger(&self) -> Client {
         Client::new(self.app.clone(), None)

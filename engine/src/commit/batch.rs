@@ -182,7 +182,8 @@ impl Etag {
 
 impl fmt::Display for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let number = self.0.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+        write!(f, "{number:032x}")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The API key: how it is made, written and recognised, and what it lets its holder do.
 //!
-//! A key reads `trug_<id>_<secret>_<check>`. The id finds the record, the check tells a typing error from a guess without a
-//! look-up, and of the secret only a SHA-256 is kept.
+//! A key reads `trug_<id>_<secret>_<check>`. The id finds the record, the check tells a typing error from a guess
+//! without a look-up, and of the secret only a SHA-256 is kept.
 //! Promises: the secret exists in memory only while a key is issued or presented; it is compared in constant time.
 //! Never here: where in a request a key may stand, and whose bucket is asked for.
 
@@ -15,7 +15,8 @@ use subtle::ConstantTimeEq;
 
 use super::account::AccountId;
 use super::record::Stored;
-use super::{CatalogError, MAX_TEXT_BYTES, base32};
+use super::{CatalogError, base32};
+use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
 /// The fact names of API keys start with this.
 pub(super) const PREFIX: &str = "apikey/";
@@ -166,9 +167,9 @@ impl ApiKey {
         limits: KeyLimits,
         now_ms: u64,
     ) -> Result<IssuedKey, CatalogError> {
-        if name.len() > MAX_TEXT_BYTES || name.chars().any(char::is_control) {
+        if name.len() > CATALOG_TEXT_BYTES_MAX || name.chars().any(char::is_control) {
             return Err(CatalogError::Refused(format!(
-                "a key's name has at most {MAX_TEXT_BYTES} bytes and no control characters"
+                "a key's name has at most {CATALOG_TEXT_BYTES_MAX} bytes and no control characters"
             )));
         }
         if scopes.is_empty() {

@@ -5,9 +5,10 @@
 use engine::{BucketName, FactName, NameError, ObjectKey};
 use serde::{Deserialize, Serialize};
 
+use super::CatalogError;
 use super::account::AccountId;
 use super::record::Stored;
-use super::{CatalogError, MAX_TEXT_BYTES};
+use crate::limits::CATALOG_TEXT_BYTES_MAX;
 use crate::reserved;
 
 /// The fact names of buckets start with this.
@@ -130,9 +131,9 @@ impl CacheControl {
     /// Checks that the value can stand in a header.
     pub fn parse(value: &str) -> Result<Self, CatalogError> {
         let plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        if value.trim().is_empty() || value.len() > MAX_TEXT_BYTES || !plain {
+        if value.trim().is_empty() || value.len() > CATALOG_TEXT_BYTES_MAX || !plain {
             return Err(CatalogError::Refused(format!(
-                "Cache-Control must be 1 to {MAX_TEXT_BYTES} visible ASCII characters"
+                "Cache-Control must be 1 to {CATALOG_TEXT_BYTES_MAX} visible ASCII characters"
             )));
         }
         Ok(Self(value.trim().to_owned()))

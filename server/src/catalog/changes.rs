@@ -10,9 +10,9 @@ use engine::{Batch, BucketName, ObjectKey, Precondition, Store, limits};
 use super::record::encode;
 use super::{
     Access, Account, AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketKind, CacheControl,
-    Catalog, CatalogError, IssuedKey, KeyLimits, Plan, RECORDS_MAX, Scope, ServeHtml, Standing,
-    Tables, bucket,
+    Catalog, CatalogError, IssuedKey, KeyLimits, Plan, Scope, ServeHtml, Standing, Tables, bucket,
 };
+use crate::limits::CATALOG_RECORDS_MAX;
 
 /// What a new bucket is to be.
 pub struct NewBucket {
@@ -158,8 +158,8 @@ impl Catalog {
 
     /// Deletes a bucket; answers how many objects went with it.
     ///
-    /// First the bucket itself goes, and a fact takes its place that keeps the name: from then on no upload into it commits.
-    /// Then its objects, then that fact. A stop in between is finished by the next opening.
+    /// First the bucket itself goes, and a fact takes its place that keeps the name: from then on no upload into it
+    /// commits. Then its objects, then that fact. A stop in between is finished by the next opening.
     pub fn delete_bucket(
         &self,
         name: &BucketName,
@@ -311,10 +311,12 @@ impl BucketChange {
 }
 
 fn room(count: usize, what: &str) -> Result<(), CatalogError> {
-    if count < RECORDS_MAX {
+    if count < CATALOG_RECORDS_MAX {
         return Ok(());
     }
-    Err(CatalogError::Refused(format!("there are {RECORDS_MAX} {what} already, which is the most")))
+    Err(CatalogError::Refused(format!(
+        "there are {CATALOG_RECORDS_MAX} {what} already, which is the most"
+    )))
 }
 
 fn remove_objects(store: &Store, bucket: &BucketName) -> Result<u64, CatalogError> {

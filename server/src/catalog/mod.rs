@@ -1,9 +1,9 @@
 //! The catalog: the server's own facts, typed, in memory, and right at every moment.
 //!
-//! One process owns the store, so what was read at the start and changed together with every commit since is the truth: no
-//! request reads or decodes a fact.
-//! Promises: a change is durable before it is seen; a change that fails is not seen at all; a bucket that was deleted never
-//! comes back with old objects in it.
+//! One process owns the store, so what was read at the start and changed together with every commit since is the truth:
+//! no request reads or decodes a fact.
+//! Promises: a change is durable before it is seen; a change that fails is not seen at all; a bucket that was deleted
+//! never comes back with old objects in it.
 //! Never here: who may ask for a change, and JSON for people.
 //!
 //! Everything that changes the catalog waits for the disk: call it where that is allowed.
@@ -21,19 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use engine::{BucketName, Clock, Entropy, FactName, Store};
 
+use crate::limits;
+
 pub use self::account::{Account, AccountId, AccountName, Plan, Standing};
 pub use self::api_key::{
     ApiKey, ApiKeyId, IssuedKey, KeyLimits, PresentedKey, Scope, prefix_folder,
 };
 pub use self::bucket::{Access, Bucket, BucketKind, CacheControl, ServeHtml, new_bucket_name};
 pub use self::changes::{AccountChange, BucketChange, BucketContents, NewApiKey, NewBucket};
-
-/// Longest free text of a record, in bytes.
-const MAX_TEXT_BYTES: usize = 200;
-/// Most accounts, buckets and keys each: all of them are held in memory, some hundred bytes apiece.
-pub const RECORDS_MAX: usize = 100_000;
-/// Facts that are read at once when the catalog is opened.
-const PAGE_FACTS: usize = 1_000;
 
 /// The server's facts.
 #[derive(Clone)]
@@ -174,8 +169,8 @@ fn each_fact(
 ) -> Result<(), CatalogError> {
     let mut after: Option<FactName> = None;
     loop {
-        let page = store.facts(prefix, after.as_ref(), PAGE_FACTS)?;
-        let is_last = page.len() < PAGE_FACTS;
+        let page = store.facts(prefix, after.as_ref(), limits::CATALOG_PAGE_FACTS)?;
+        let is_last = page.len() < limits::CATALOG_PAGE_FACTS;
         for (fact, bytes) in &page {
             take(fact, fact.as_str().strip_prefix(prefix).unwrap_or_default(), bytes)?;
         }

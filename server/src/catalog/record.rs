@@ -1,7 +1,7 @@
 //! How a fact of the server is written: JSON in an envelope that says which version of the record it holds.
 //!
-//! Promises: what `encode` gives, `decode` reads back; a record of a newer version, or one that is not what it claims, is
-//! an error that names the fact and is never guessed at.
+//! Promises: what `encode` gives, `decode` reads back; a record of a newer version, or one that is not what it claims,
+//! is an error that names the fact and is never guessed at.
 //! Never here: what a record means.
 
 use bytes::Bytes;

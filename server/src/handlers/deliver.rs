@@ -1,7 +1,7 @@
 //! `GET` and `HEAD` of a file: whole, in ranges, or not at all because the client has it.
 //!
-//! The statuses 200, 206, 304, 404, 412 and 416 are decided here. Promises: HEAD has the headers of GET; nothing is read
-//! for an answer without a body; what a private bucket refuses does not depend on what is in it.
+//! The statuses 200, 206, 304, 404, 412 and 416 are decided here. Promises: HEAD has the headers of GET; nothing is
+//! read for an answer without a body; what a private bucket refuses does not depend on what is in it.
 //! Never here: what the headers say, and how ranges and preconditions are read.
 
 use axum::body::Body;
@@ -168,12 +168,11 @@ fn delivery<'a>(
             ServeHtml::AsPages => Pages::Sandboxed,
         },
         download: Download::No,
-        variant_extension: None,
     }
 }
 
 fn validators(object: &Object) -> Validators {
-    Validators { etag: object.etag().to_string(), modified_ms: object.modified_ms() }
+    Validators::new(object.etag(), object.modified_ms())
 }
 
 fn pieces(multirange: Multirange) -> Vec<Piece> {

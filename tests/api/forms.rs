@@ -1,0 +1,288 @@
+//! Forms byte by byte, as real clients write them: clients 2, 4 and 12. The bytes were recorded from these clients.
+
+use axum::body::Body;
+use http::Method;
+use tests::{Client, Reply, World};
+
+const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";
+const WEBM: &[u8] = b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\x82\x84webm";
+const OGG: &[u8] =
+    b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\x02\x03\x04\0\0\0\0\x05\x06\x07\x08\x01\x13OpusHead\x01";
+
+/// Puts the content where the text says `<content>`.
+fn filled(text: &[u8], content: &[u8]) -> Vec<u8> {
+    const MARK: &[u8] = b"<content>";
+    let at = text.windows(MARK.len()).position(|window| window == MARK).unwrap();
+    [&text[..at], content, &text[at + MARK.len()..]].concat()
+}
+
+async fn post(client: &Client, content_type: &str, body: Vec<u8>) -> Reply {
+    let headers = [("content-type", content_type)];
+    client.send(Method::POST, "/photos/in/", &headers, Body::from(body)).await
+}
+
+/// Posts a form in which there is one file, and checks under which key and type it is stored, and that it comes back.
+async fn check(content_type: &str, form: &[u8], content: &[u8], key: &str, kind: &str) {
+    let (world, client) = World::with_bucket(1);
+    let reply = post(&client, content_type, filled(form, content)).await;
+    let shown = String::from_utf8_lossy(form);
+    assert_eq!(reply.status, 200, "{} {shown}", reply.text());
+    let reply = reply.json();
+    assert_eq!(reply["key"], format!("in/{key}"), "{shown}");
+    assert_eq!(reply["files"][0]["contentType"], kind, "{shown}");
+    assert_eq!(reply["files"].as_array().unwrap().len(), 1, "{shown}");
+    let url = reply["url"].as_str().unwrap();
+    let path = url.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    assert_eq!(client.get(path).await.body, content, "{shown}");
+    assert_eq!(world.object_count("photos"), 1);
+}
+
+#[tokio::test]
+async fn sharex_sends_its_arguments_first_and_names_unescaped() {
+    let form = "----------------------8dd3f2a1b4c5e6f\r\n\
+        Content-Disposition: form-data; name=\"album\"\r\n\r\nholiday\r\n\
+        ----------------------8dd3f2a1b4c5e6f\r\n\
+        Content-Disposition: form-data; name=\"file\"; filename=\"Bild \u{e4}\u{65e5}.webp\"\r\n\
+        Content-Type: application/octet-stream\r\n\r\n<content>\r\n\
+        ----------------------8dd3f2a1b4c5e6f--\r\n";
+    let content_type = "multipart/form-data; boundary=--------------------8dd3f2a1b4c5e6f";
+    check(content_type, form.as_bytes(), WEBP, "Bild \u{e4}\u{65e5}.webp", "image/webp").await;
+}
+
+#[tokio::test]
+async fn curl_escapes_quotes_and_requests_sends_no_type() {
+    let form = b"--------------------------d74496d66958873e\r\n\
+        Content-Disposition: form-data; name=\"file\"; filename=\"a%22b.webp\"\r\n\
+        Content-Type: image/webp\r\n\r\n<content>\r\n\
+        --------------------------d74496d66958873e--\r\n";
+    let content_type = "multipart/form-data; boundary=------------------------d74496d66958873e";
+    check(content_type, form, WEBP, "a\"b.webp", "image/webp").await;
+
+    let form = b"--3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c\r\n\
+        Content-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n\
+        --3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c\r\n\
+        Content-Disposition: form-data; name=\"file\"; filename=\"shot.webp\"\r\n\r\n<content>\r\n\
+        --3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c--\r\n";
+    let content_type = "multipart/form-data; boundary=3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c";
+    check(content_type, form, WEBP, "shot.webp", "image/webp").await;
+    // A forced Content-Type loses the boundary.
+    check("multipart/form-data", form, WEBP, "shot.webp", "image/webp").await;
+}
+
+#[tokio::test]
+async fn screenshot_basic_and_browsers_may_name_no_boundary_and_no_file() {
+    let form = b"------WebKitFormBoundaryAbC123xyz\r\n\
+        Content-Disposition: form-data; name=\"files[]\"; filename=\"screenshot.webp\"\r\n\
+        Content-Type: image/webp\r\n\r\n<content>\r\n\
+        ------WebKitFormBoundaryAbC123xyz--\r\n";
+    check("multipart/form-data", form, WEBP, "screenshot.webp", "image/webp").await;
+
+    let form = b"------formdata-undici-012345678901\r\n\
+        Content-Disposition: form-data; name=\"video\"; filename=\"blob\"\r\n\
+        Content-Type: video/webm;codecs=vp8,opus\r\n\r\n<content>\r\n\
+        ------formdata-undici-012345678901--\r\n";
+    let content_type = "multipart/form-data; boundary=----formdata-undici-012345678901";
+    check(content_type, form, WEBM, "blob.webm", "video/webm").await;
+
+    let form = b"------formdata-undici-012345678901\r\n\
+        Content-Disposition: form-data; name=\"audio\"; filename=\"blob\"\r\n\
+        Content-Type: audio/webm;codecs=opus\r\n\r\n<content>\r\n\
+        ------formdata-undici-012345678901--\r\n";
+    check(content_type, form, WEBM, "blob.weba", "audio/webm").await;
+
+    let form = b"------formdata-undici-012345678901\r\n\
+        Content-Disposition: form-data; name=\"a\"; filename=\"x%22y%0D%0Az.webp\"\r\n\
+        Content-Type: \r\n\r\n<content>\r\n\
+        ------formdata-undici-012345678901--\r\n";
+    check(content_type, form, WEBP, "x\"yz.webp", "image/webp").await;
+}
+
+#[tokio::test]
+async fn npwd_names_no_boundary_pads_its_key_and_ends_without_a_line_break() {
+    let (_world, client) = World::with_bucket(1);
+    let form = b"--formdata-polyfill-0.12345678901234567\r\n\
+        Content-Disposition: form-data; name=\"recording\"; filename=\"recording-1f2e.ogg\"\r\n\
+        Content-Type: audio/ogg\r\n\r\n<content>\r\n\
+        --formdata-polyfill-0.12345678901234567--";
+    check("multipart/form-data", form, OGG, "recording-1f2e.ogg", "audio/ogg").await;
+    let key = format!(" {}", client.key());
+    for headers in [[("authorization", &*key)], [("authorization", client.key())]] {
+        let headers = [headers[0], ("false", ""), ("content-type", "multipart/form-data")];
+        let body = Body::from(filled(form, OGG));
+        let stranger = client.without_key();
+        let reply = stranger.send(Method::POST, "/photos/", &headers, body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn screencapture_sends_a_field_filename_that_is_no_name() {
+    let form = b"----------------------------123456789012345678901234\r\n\
+        Content-Disposition: form-data; name=\"file\"; filename=\"recording.webm\"\r\n\
+        Content-Type: video/webm\r\n\r\n<content>\r\n\
+        ----------------------------123456789012345678901234\r\n\
+        Content-Disposition: form-data; name=\"filename\"\r\n\r\nmy recording\r\n\
+        ----------------------------123456789012345678901234--\r\n";
+    let content_type =
+        "multipart/form-data; boundary=--------------------------123456789012345678901234";
+    check(content_type, form, WEBM, "recording.webm", "video/webm").await;
+}
+
+#[tokio::test]
+async fn forms_are_read_whatever_their_style() {
+    const NAMED: &str = "multipart/form-data; boundary=xyz";
+    const KIND: &str = "image/webp";
+    type Case = (&'static str, &'static [u8], &'static str);
+    let cases: &[Case] = &[
+        (
+            "Multipart/Form-Data; charset=utf-8; BOUNDARY=\"x y\"",
+            b"--x y\r\nContent-Disposition: form-data; filename=\"quoted.webp\"\r\n\r\n<content>\r\n\
+                --x y--\r\n",
+            "quoted.webp",
+        ),
+        (
+            NAMED,
+            b"a preamble\r\n--xyz\r\nCONTENT-DISPOSITION: form-data; filename=\"loud.webp\"\r\n\r\n\
+                <content>\r\n--xyz--\r\nan epilogue",
+            "loud.webp",
+        ),
+        (
+            NAMED,
+            b"--xyz\r\nContent-Disposition: form-data; name=\"f\"; filename=\"caf\xe9.webp\"\r\n\r\n\
+                <content>\r\n--xyz--",
+            "caf\u{e9}.webp",
+        ),
+        (
+            NAMED,
+            b"--xyz\r\nContent-Disposition: form-data; filename=\"x\"; filename*=UTF-8''caf%C3%A9.webp\r\n\r\n<content>\r\n--xyz--",
+            "caf\u{e9}.webp",
+        ),
+        (
+            NAMED,
+            b"--xyz\r\nContent-Disposition: form-data; filename=\"a\\\"b.webp\"\r\n\r\n<content>\r\n--xyz--",
+            "a\"b.webp",
+        ),
+        (
+            NAMED,
+            b"--xyz\r\nContent-Disposition: form-data; name=\"gks_image\"\r\n\
+                Content-Type: image/webp\r\n\r\n<content>\r\n--xyz--",
+            "",
+        ),
+        (
+            NAMED,
+            b"--xyz\r\nContent-Disposition: form-data; name=\"payload_json\"\r\n\
+                Content-Type: application/json\r\n\r\n{}\r\n\
+            --xyz\r\nContent-Disposition: form-data; name=\"file\"; filename=\"none.txt\"; filename=\"\"\r\n\r\n<content>\r\n--xyz--",
+            "none.txt",
+        ),
+    ];
+    for (content_type, form, key) in cases {
+        if key.is_empty() {
+            let (_world, client) = World::with_bucket(1);
+            let reply = post(&client, content_type, filled(form, WEBP)).await.json();
+            let key = reply["key"].as_str().unwrap();
+            assert!(key.len() == "in/.webp".len() + 36 && key.ends_with(".webp"), "{key}");
+        } else {
+            check(content_type, form, WEBP, key, KIND).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_field_name_is_taken() {
+    let fields = [
+        "file",
+        "files",
+        "files[]",
+        "file[]",
+        "file0",
+        "image",
+        "video",
+        "audio",
+        "recording",
+        "data",
+        "gks_image",
+        "",
+    ];
+    for field in fields {
+        let form = format!(
+            "--xyz\r\nContent-Disposition: form-data; name=\"{field}\"; filename=\"a.webp\"\r\n\r\n\
+             <content>\r\n--xyz--\r\n"
+        );
+        let content_type = "multipart/form-data; boundary=xyz";
+        check(content_type, form.as_bytes(), WEBP, "a.webp", "image/webp").await;
+    }
+}
+
+#[tokio::test]
+async fn an_empty_file_is_a_file_and_an_empty_input_is_none() {
+    let named = |name: &str| {
+        format!(
+            "--xyz\r\nContent-Disposition: form-data; name=\"f\"; filename=\"{name}\"\r\n\r\n\
+            <content>\r\n--xyz--"
+        )
+    };
+    let content_type = "multipart/form-data; boundary=xyz";
+    check(content_type, named("empty.txt").as_bytes(), b"", "empty.txt", "text/plain").await;
+    let (_world, client) = World::with_bucket(1);
+    let reply = post(&client, content_type, filled(named("").as_bytes(), b"")).await;
+    reply.check_error(400, "no_file");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_refused_and_leaves_nothing() {
+    let (world, client) = World::with_bucket(1);
+    const NAMED: &str = "multipart/form-data; boundary=xyz";
+    let cases: &[(&str, &[u8], u16, &str)] = &[
+        (NAMED, b"", 400, "incomplete_body"),
+        (NAMED, b"--xyz--\r\n", 400, "no_file"),
+        (
+            NAMED,
+            b"--abc\r\nContent-Disposition: form-data; filename=\"a\"\r\n\r\n1\r\n\
+            --abc--",
+            400,
+            "incomplete_body",
+        ),
+        (
+            NAMED,
+            b"--xyz\nContent-Disposition: form-data; filename=\"a\"\n\n1\n--xyz--\n",
+            400,
+            "incomplete_body",
+        ),
+        (
+            NAMED,
+            b"--xyz\r\nContent-Disposition: form-data; filename=\"a\"\r\n\r\n1",
+            400,
+            "incomplete_body",
+        ),
+        (NAMED, b"--xyz\r\nno colon here\r\n\r\n1\r\n--xyz--", 400, "bad_form"),
+        ("multipart/form-data", b"", 400, "no_file"),
+        ("multipart/form-data", b"no boundary at all", 400, "bad_form"),
+        (
+            "text/plain;charset=UTF-8",
+            b"data:image/webp;base64,UklGRg==",
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            "application/json",
+            b"{\"data\":\"data:image/webp;base64,\"}",
+            415,
+            "unsupported_media_type",
+        ),
+        ("application/x-www-form-urlencoded", b"image=UklGRg%3D%3D", 415, "unsupported_media_type"),
+        ("image/webp", b"RIFF", 415, "unsupported_media_type"),
+        ("multipart/mixed; boundary=xyz", b"--xyz--", 415, "unsupported_media_type"),
+    ];
+    for (content_type, body, status, code) in cases {
+        let reply = post(&client, content_type, body.to_vec()).await;
+        assert_eq!(
+            (reply.status.as_u16(), &reply.json()["code"]),
+            (*status, &(*code).into()),
+            "{content_type} {}",
+            String::from_utf8_lossy(body)
+        );
+        reply.check_error(*status, code);
+    }
+    assert_eq!(world.object_count("photos"), 0);
+}

@@ -1,0 +1,88 @@
+//! The whole service behind a real socket of this machine, and clients that write bytes.
+//!
+//! Never here: a client that knows HTTP; these tests are about bytes that are hardly HTTP.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use server::Stop;
+use server::connection::{ConnectionOptions, Drained, accept};
+use server::dispatch::App;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// No test waits longer than this for anything.
+pub const SOON: Duration = Duration::from_secs(15);
+
+/// A service that listens.
+pub struct Listening {
+    pub address: SocketAddr,
+    pub stop: watch::Sender<Stop>,
+    pub ended: JoinHandle<Drained>,
+}
+
+/// One connection.
+pub struct Wire(pub TcpStream);
+
+impl Listening {
+    pub async fn start(app: App, options: ConnectionOptions) -> Self {
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let app = app.clone();
+            async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let address = listener.local_addr().expect("it has an address");
+        let (stop, stopped) = watch::channel(Stop::Running);
+        let ended = tokio::spawn(accept(listener, service, options, stopped));
+        Self { address, stop, ended }
+    }
+
+    /// A new connection on which this was sent.
+    pub async fn send(&self, bytes: impl AsRef<[u8]>) -> Wire {
+        let mut wire = Wire(TcpStream::connect(self.address).await.expect("it listens"));
+        wire.write(bytes).await;
+        wire
+    }
+
+    /// What comes back for these bytes until the other side ends.
+    pub async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
+        self.send(bytes).await.rest().await.0
+    }
+}
+
+impl Wire {
+    /// Writes; that the other side has ended is no failure here.
+    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.0.write_all(bytes.as_ref()).await;
+    }
+
+    /// Everything until the other side ends, and how long that took.
+    pub async fn rest(&mut self) -> (String, Duration) {
+        let (began, mut bytes) = (now(), Vec::new());
+        let read = self.0.read_to_end(&mut bytes);
+        let _ = tokio::time::timeout(SOON, read).await.expect("the connection ends");
+        (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
+    }
+
+    /// Reads until the text has come.
+    pub async fn read_to(&mut self, text: &str) -> String {
+        let mut bytes = Vec::new();
+        while !String::from_utf8_lossy(&bytes).contains(text) {
+            let read = tokio::time::timeout(SOON, self.0.read_buf(&mut bytes)).await;
+            let read = read.expect("something comes").expect("the connection stands");
+            assert!(read > 0, "it ended with {:?}", String::from_utf8_lossy(&bytes));
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "these tests measure real time-outs")]
+pub fn now() -> Instant {
+    Instant::now()
+}
