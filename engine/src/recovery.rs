@@ -1,7 +1,8 @@
 //! Opening after anything, in numbered steps.
 //!
 //! 1. Read the STORE file, or make it in an empty folder.
-//! 2. Open the index; one that is missing, unusable or ahead of the log is made anew, and filled from the whole log.
+//! 2. Open the index; one that is missing or unusable is made anew, and filled from the whole log. One that is ahead of
+//!    the log is kept, and what the log lacks is damage.
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
 //! 4. Replay the log from where the index stands, segment by segment.
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
@@ -27,6 +28,7 @@ use crate::format::{
     SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
 use crate::index::Index;
+use crate::limits;
 use crate::replay::Replay;
 use crate::segment::{BIG_FOLDER, LOG_FOLDER, LogPosition, SegmentSet, read_header, seal};
 
@@ -71,6 +73,7 @@ pub(crate) fn recover(
     let log = log_segments(&segments, &mut report)?;
 
     let index = open_index(&segments, &log, index_cache_bytes, &mut report)?;
+    require_log_of(&index, &log, &mut report)?;
     let checkpointed = index.checkpointed()?;
     if let Some(applied) = checkpointed {
         segments.skip_ids_through(applied.next_segment.saturating_sub(1));
@@ -121,7 +124,9 @@ fn read_or_make_store(
             file.read_at(0, &mut bytes).map_err(io)?;
         }
         match StoreFile::decode(&bytes) {
-            Ok(store) => return Ok(store),
+            Ok(store) if has_log => return Ok(store),
+            // What is read may be in memory only: whoever made the store may have been killed before its sync.
+            Ok(store) => return make_store(disk, store),
             Err(Malformed::Version(version)) => {
                 let why = format!(
                     "the store has format version {version}, which this trug does not read"
@@ -198,7 +203,7 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
                 let beyond = file.next_data(SEGMENT_HEADER_BYTES as u64).map_err(io)?;
                 let in_use = match beyond {
                     None => false,
-                    Some(_) => !is_zero(file.as_ref(), SEGMENT_HEADER_BYTES as u64).map_err(io)?,
+                    Some(from) => !is_zero(file.as_ref(), from).map_err(io)?,
                 };
                 if in_use {
                     report.damage.push(LogDamage {
@@ -219,12 +224,19 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
     Ok(headers)
 }
 
-/// Whether the first group's place is blank.
-fn is_zero(file: &dyn crate::disk::DiskFile, from: u64) -> std::io::Result<bool> {
-    let length = file.bytes_len()?.saturating_sub(from).min(SEGMENT_HEADER_BYTES as u64);
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    file.read_at(from, &mut bytes)?;
-    Ok(bytes.iter().all(|&byte| byte == 0))
+/// Whether there is nothing but zeros from an offset on.
+fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::io::Result<bool> {
+    let end = file.bytes_len()?;
+    while let Some(data) = file.next_data(from)? {
+        let length = end.saturating_sub(data).min(limits::WRITE_BYTES_MAX as u64);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        file.read_at(data, &mut bytes)?;
+        if bytes.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        from = data + length;
+    }
+    Ok(true)
 }
 
 /// Opens the index, or makes it anew when it cannot be used with this log.
@@ -237,40 +249,34 @@ fn open_index(
     let disk = segments.disk();
     let had_index = disk.open(crate::index::INDEX_FILE).is_ok();
     let open = || Index::open(disk, segments.store(), cache_bytes, INDEX_VERIFY_BYTES_MAX);
-    let unusable = match open() {
-        Ok(index) => match index.checkpointed()? {
-            Some(applied) if !log_reaches(segments, log, &applied.into())? => {
-                Some("it is ahead of the log".to_owned())
-            }
-            _ => {
-                report.index_rebuilt = !had_index && !log.is_empty();
-                return Ok(index);
-            }
-        },
-        Err(error) => Some(error.to_string()),
-    };
+    match open() {
+        Ok(index) => {
+            report.index_rebuilt = !had_index && !log.is_empty();
+            return Ok(index);
+        }
+        Err(error) => report.index_fault = Some(error.to_string()),
+    }
     report.index_rebuilt = true;
-    report.index_fault = unusable;
     Index::remove(disk)?;
     open()
 }
 
-/// Whether the log goes at least as far as a position: what the index points to must be there.
-fn log_reaches(
-    segments: &SegmentSet,
-    log: &[SegmentHeader],
-    position: &LogPosition,
-) -> Result<bool> {
-    let Some(id) = position.segment else {
-        return Ok(true);
+/// Reports a log that ends before the index does. The index is kept: it is what knows which objects are lost.
+fn require_log_of(index: &Index, log: &[SegmentHeader], report: &mut RecoveryReport) -> Result<()> {
+    let Some(applied) = index.checkpointed()? else {
+        return Ok(());
     };
-    if log.iter().all(|header| header.segment != id) {
-        return Ok(false);
+    let Some(segment) = applied.segment else {
+        return Ok(());
+    };
+    let is_known = log.iter().any(|header| header.segment == segment)
+        || report.damage.iter().any(|damage| damage.segment == segment);
+    if !is_known {
+        let first_lsn = Some(applied.lsn);
+        let reason = Malformed::Missing;
+        report.damage.push(LogDamage { segment, offset: 0, first_lsn, reason });
     }
-    let path = id.path(SegmentClass::Log);
-    let length = segments.disk().open(&path).and_then(|file| file.bytes_len());
-    let length = length.map_err(|source| Error::io(format!("opening {path}"), source))?;
-    Ok(length >= position.offset)
+    Ok(())
 }
 
 fn replay_log(
@@ -311,7 +317,10 @@ fn remove_orphans(
         if (number + 1).saturating_mul(BIG_FOLDER_SEGMENTS) <= floor {
             continue;
         }
-        let names = segments.disk().list(&format!("{BIG_FOLDER}/{folder}")).map_err(io)?;
+        let folder = format!("{BIG_FOLDER}/{folder}");
+        let names = segments.disk().list(&folder).map_err(io)?;
+        // What a killed process removed is not seen here, and may come back when power goes.
+        segments.was_removed_from(folder);
         for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
             segments.skip_ids_through(id.get());
             // Where records are lost, what no record names may be what a lost record named.

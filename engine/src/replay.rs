@@ -93,7 +93,11 @@ impl<'a> Replay<'a> {
     fn checkpoint(&mut self) -> Result<()> {
         // While records are missing from the index every big segment may be one that a later record names.
         self.index.freeze();
-        self.index.drain(|position| position)?;
+        let next_segment = self.segments.next_id();
+        self.index.drain(|mut position| {
+            position.next_segment = next_segment;
+            position
+        })?;
         self.view = View::clone(&self.index.view());
         Ok(())
     }

@@ -200,6 +200,7 @@ impl Store {
         }
         self.0.threads.join();
         let closed = self.finish();
+        self.0.index.close();
         self.0.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         closed
     }

@@ -1,1 +1,123 @@
-//! To come.
+//! The disk fails one operation: a sync that loses what it was to make durable, a write, a creation. Everybody who
+//! waits hears it, nothing of it shows, reads go on; and after the process was started again nothing that is shown,
+//! or was acknowledged, is lost when power goes.
+
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::{Error, Health, Store};
+use tests::store::{Contents, Model, World, batch, body, commit, idle, name, put, roll_over};
+
+use crate::scenario::{Act, beginning};
+use crate::survivor::check_after_a_kill;
+
+const STORY: [Act; 10] = [
+    Act::Put,
+    Act::PutBig,
+    Act::Fill,
+    Act::Idle,
+    Act::Checkpoint,
+    Act::Fill,
+    Act::Fill,
+    Act::RollOver,
+    Act::OverwriteBig,
+    Act::Checkpoint,
+];
+
+/// The story with one fault in it. False when there were not that many operations.
+fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, String> {
+    let world = World::new(3);
+    let store = world.open();
+    let mut model = Model::default();
+    for changes in beginning() {
+        let committed = batch(&store, &changes).and_then(|batch| commit(&store, batch));
+        committed.map_err(|error| error.to_string())?;
+        model.apply(&changes);
+    }
+    world.disk.inject(Rule::once(operation, Where::Anywhere, fault).after(skipped));
+    let mut in_doubt = None;
+    for (turn, act) in (1..).zip(STORY) {
+        let Some(changes) = act.changes(turn) else {
+            // What fails here is nobody's answer.
+            match act {
+                Act::Idle => idle(&store),
+                Act::Checkpoint => drop(store.checkpoint()),
+                _ => drop(roll_over(&store)),
+            }
+            continue;
+        };
+        let committed = batch(&store, &changes).and_then(|batch| commit(&store, batch));
+        let mut next = model.clone();
+        next.apply(&changes);
+        match committed {
+            Ok(_) => model = next,
+            Err(Error::ReadOnly(_)) => {}
+            Err(_) if in_doubt.is_none() => in_doubt = Some(next),
+            Err(error) => return Err(format!("{act:?} failed too: {error}")),
+        }
+        Contents::of(&store)?.must_be(&model)?;
+    }
+    let happened = world.disk.fault_count() > 0;
+    world.disk.clear_faults();
+    must_be_read_only_for_good(&store, &model)?;
+    let acceptable: Vec<&Model> = [&model].into_iter().chain(&in_doubt).collect();
+    // The process dies without a word, so that nothing is written on the way out.
+    let disk = world.disk.fork();
+    drop(store);
+    check_after_a_kill(&disk, &acceptable)?;
+    Ok(happened)
+}
+
+/// A store that has become read-only stays so although its disk works again, and reads.
+fn must_be_read_only_for_good(store: &Store, model: &Model) -> Result<(), String> {
+    if store.health() == Health::Writable {
+        return Ok(());
+    }
+    match put(store, &name("too-late"), &body(1, 10)) {
+        Err(Error::ReadOnly(_)) => Contents::of(store)?.must_be(model),
+        other => Err(format!("a read-only store answers a put with {other:?}")),
+    }
+}
+
+fn every_one(operation: Operation, fault: Fault) {
+    let mut skipped = 0;
+    loop {
+        match story_with(operation, fault, skipped) {
+            Ok(true) => skipped += 1,
+            Ok(false) => break,
+            Err(what) => panic!("{fault:?} of {operation:?} number {skipped}: {what}"),
+        }
+    }
+    println!("{fault:?} of {operation:?}: {skipped} places");
+    assert!(skipped > 0, "{operation:?} happens");
+}
+
+#[test]
+fn a_sync_that_loses_its_bytes_is_heard_and_is_never_believed_later() {
+    every_one(Operation::SyncData, Fault::SyncGone);
+    every_one(Operation::SyncFolder, Fault::SyncGone);
+}
+
+#[test]
+fn a_sync_that_fails_and_keeps_its_bytes_may_have_happened() {
+    every_one(Operation::SyncData, Fault::Error);
+    every_one(Operation::SyncFolder, Fault::Error);
+}
+
+#[test]
+fn a_write_that_fails_or_is_cut_short_shows_nothing() {
+    every_one(Operation::Write, Fault::Error);
+    every_one(Operation::Write, Fault::Torn);
+}
+
+#[test]
+fn a_disk_without_room_refuses_and_loses_nothing() {
+    every_one(Operation::Write, Fault::NoSpace);
+    every_one(Operation::Create, Fault::NoSpace);
+    every_one(Operation::Allocate, Fault::NoSpace);
+    every_one(Operation::SetLen, Fault::NoSpace);
+}
+
+#[test]
+fn a_name_that_cannot_be_made_or_removed_loses_nothing() {
+    every_one(Operation::Create, Fault::Error);
+    every_one(Operation::Remove, Fault::Error);
+}

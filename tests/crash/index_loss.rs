@@ -1,1 +1,157 @@
-//! To come.
+//! The index is a view: deleting it, cutting it, filling it with rubbish or flipping bits in it at rest costs time and
+//! nothing else. Bits that flip under an open store are noticed by the check of the value that they hit.
+
+use std::collections::BTreeSet;
+
+use engine::disk::Disk;
+use engine::disk::faults::Ignore;
+use engine::disk::sim::SimDisk;
+use engine::{Batch, Error, PutOptions, Store};
+use tests::store::{World, body, commit, name, read, stage};
+
+use crate::bit_rot::{Noticed, Past, Specimen};
+use crate::power_loss::{Survey, survey};
+use crate::scenario::Act;
+
+const INDEX: &str = "index.redb";
+
+/// Damages the index of a store that is shut, and requires that nothing is lost by it.
+fn must_cost_nothing(past: Past, what: &str, damage: impl FnOnce(&SimDisk)) -> Noticed {
+    match Specimen::new(past).examine(&BTreeSet::new(), damage) {
+        Ok(noticed) => noticed,
+        Err(fault) => panic!("{past:?}, {what}: {fault}"),
+    }
+}
+
+#[test]
+fn an_index_that_was_deleted_cut_or_filled_with_rubbish_is_made_anew() {
+    for past in [Past::Closed, Past::Killed] {
+        must_cost_nothing(past, "deleted", |disk| disk.remove(INDEX).unwrap());
+        for length in [0, 1, 100, 4_096, 5_000, 100_000] {
+            must_cost_nothing(past, &format!("cut to {length}"), |disk| {
+                disk.open(INDEX).unwrap().set_len(length).unwrap();
+            });
+        }
+        must_cost_nothing(past, "rubbish", |disk| {
+            let rubbish = body(3, disk.bytes(INDEX).len());
+            disk.overwrite(INDEX, 0, &rubbish);
+        });
+        must_cost_nothing(past, "rubbish behind the first page", |disk| {
+            let rubbish = body(3, disk.bytes(INDEX).len());
+            disk.overwrite(INDEX, 4_096, &rubbish);
+        });
+    }
+}
+
+#[test]
+fn an_index_of_another_store_is_made_anew() {
+    let other = World::new(99);
+    let store = other.open();
+    tests::store::put(&store, &name("stranger"), b"of another store").unwrap();
+    store.close().unwrap();
+    let index = other.disk.bytes(INDEX);
+    must_cost_nothing(Past::Closed, "another store's", |disk| {
+        disk.open(INDEX).unwrap().set_len(index.len() as u64).unwrap();
+        disk.overwrite(INDEX, 0, &index);
+    });
+}
+
+#[test]
+fn a_flipped_bit_in_an_index_at_rest_loses_nothing() {
+    let (mut tried, mut noticed) = (0, 0);
+    for past in [Past::Closed, Past::Killed] {
+        let specimen = Specimen::new(past);
+        let index = specimen.bytes(INDEX);
+        // Pages with something in them at every eleventh byte, the others now and then.
+        let is_used = |offset: &usize| {
+            let page = offset - offset % 4_096;
+            index[page..(page + 4_096).min(index.len())].iter().any(|byte| *byte != 0)
+        };
+        let wanted = |offset: &usize| match is_used(offset) {
+            true => offset.is_multiple_of(23) || *offset < 512,
+            false => offset.is_multiple_of(8_191),
+        };
+        for offset in (0..index.len()).filter(wanted) {
+            let examined =
+                specimen.examine(&BTreeSet::new(), |disk| crate::layout::flip(disk, INDEX, offset));
+            match examined {
+                Ok(found) => noticed += u64::from(found != Noticed::No),
+                Err(fault) => panic!("{past:?}, offset {offset}: {fault}"),
+            }
+            tried += 1;
+        }
+    }
+    println!("{tried} flips, {noticed} noticed");
+    assert!(noticed > 100, "{noticed} of {tried} flips were noticed");
+}
+
+/// Flips a bit in a value of the index under an open store that keeps next to nothing of it in memory.
+pub(crate) fn flip_under_an_open_store() -> Result<u64, String> {
+    let world = World::new(4);
+    fill(&world.open()).map_err(|error| error.to_string())?;
+    let index = world.disk.bytes(INDEX);
+    let mut noticed = 0;
+    for key in (100..200).step_by(9) {
+        let value = format!("text/number-{key}");
+        let places = index.windows(value.len()).enumerate();
+        for (at, _) in places.filter(|(_, found)| *found == value.as_bytes()) {
+            // The content type lies behind the fixed part of the value; all of it is in reach.
+            for offset in (at - 60..at + value.len()).step_by(5) {
+                let mut world = World::on(world.disk.fork(), 5);
+                world.options.index_cache_bytes = 0;
+                let store = world.open();
+                crate::layout::flip(&world.disk, INDEX, offset);
+                noticed += u64::from(must_answer_right(&store, key, &value)?);
+            }
+        }
+    }
+    Ok(noticed)
+}
+
+/// So many objects that most leaves of the index are not its root, which redb keeps in memory.
+fn fill(store: &Store) -> engine::Result<()> {
+    for key in 0..200 {
+        let staged = stage(store, &body(key, 100))?;
+        let content_type = format!("text/number-{key}");
+        let options = PutOptions { content_type, ..PutOptions::default() };
+        commit(store, Batch::new().put(name(&format!("key/{key}")), staged, options))?;
+    }
+    store.close()
+}
+
+/// Whether the store noticed; it may not answer wrong.
+fn must_answer_right(store: &Store, key: u64, content_type: &str) -> Result<bool, String> {
+    let object = name(&format!("key/{key}"));
+    match store.get(&object) {
+        Ok(Some(found)) if found.content_type() != content_type => {
+            Err(format!("{object} has the type {}", found.content_type()))
+        }
+        Ok(Some(_)) => match read(store, &object) {
+            Ok(Some(bytes)) if bytes == body(key, 100) => Ok(false),
+            Err(Error::Corrupt(_)) => Ok(true),
+            other => Err(format!("{object} reads {other:?}")),
+        },
+        Ok(None) => Err(format!("{object} is gone")),
+        Err(Error::Corrupt(_)) => Ok(true),
+        Err(error) => Err(format!("{object} answers {error}")),
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_index_of_an_open_store_is_noticed() {
+    let noticed = flip_under_an_open_store().unwrap();
+    println!("{noticed} noticed");
+    assert!(noticed > 100, "{noticed}");
+}
+
+#[test]
+fn an_index_whose_syncs_do_nothing_costs_nothing() {
+    let ignored = [Ignore::SyncOf(INDEX.to_owned())];
+    let mut total = Survey::default();
+    for act in [Act::Put, Act::OverwriteBig, Act::Checkpoint, Act::Close] {
+        for first in [Act::Checkpoint, Act::Batch, Act::Reopen] {
+            survey(&[first, act], &ignored, 2, &mut total).unwrap();
+        }
+    }
+    println!("{total:?}");
+}

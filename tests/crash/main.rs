@@ -1,11 +1,14 @@
-//! What is left when power goes after any disk operation, when bits rot, when files go? Everything runs on the simulated
-//! disk; each check is a function that returns what it found wrong, so that `mutation` can show that it finds it.
+//! What is left when power goes after any disk operation, when bits rot, when files go? Everything runs on the
+//! simulated disk; each check is a function that returns what it found wrong, so that `mutation` can show that it
+//! finds it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod bit_rot;
-mod bit_rot_matrix;
 mod determinism;
 mod failed_sync;
 mod index_loss;
+mod layout;
 mod mutation;
 mod power_loss;
 mod random_runs;

@@ -6,7 +6,7 @@ use engine::Store;
 use engine::disk::faults::Ignore;
 use engine::disk::sim::SimDisk;
 use tests::store::{
-    Change, Model, World, batch, body, commit, fact, idle, name, name_in, bucket_named, roll_over,
+    Change, Model, World, batch, body, bucket_named, commit, fact, idle, name, name_in, roll_over,
 };
 
 /// One thing that happens to a store.
@@ -59,7 +59,7 @@ impl Act {
     ];
 
     /// What is committed, when it is the `turn`-th act.
-    fn changes(self, turn: u64) -> Option<Vec<Change>> {
+    pub(crate) fn changes(self, turn: u64) -> Option<Vec<Change>> {
         let bytes = |seed: u64, length| Bytes::from(body(100 * turn + seed, length));
         let other = name_in(&bucket_named("other"), &format!("in/a/folder/{turn}"));
         Some(match self {
@@ -160,7 +160,7 @@ pub(crate) fn record(acts: &[Act], ignored: &[Ignore]) -> Result<Recording, Stri
 }
 
 /// What every scenario begins with.
-fn beginning() -> Vec<Vec<Change>> {
+pub(crate) fn beginning() -> Vec<Vec<Change>> {
     let bytes = |seed, length| Bytes::from(body(seed, length));
     vec![
         vec![Change::Put(name("small"), bytes(1, 300))],
@@ -182,7 +182,7 @@ fn play(
 ) -> Played {
     let store = store.ok_or("no store")?;
     let committed = batch(store, changes).and_then(|batch| commit(store, batch));
-    committed.map_err(|error| format!("{changes:?}: {error}"))?;
+    committed.map_err(|error| format!("a commit of {}: {error}", changes.len()))?;
     model.apply(changes);
     marks.push((world.disk.operations(), model.clone()));
     Ok(())

@@ -34,15 +34,21 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
         return Err("the second recovery shows something else".to_owned());
     }
     drop(store);
-    if log_and_big_files(&again.disk) != files {
-        return Err("the second recovery changed files".to_owned());
+    let files_again = log_and_big_files(&again.disk);
+    if let Some(path) = files
+        .keys()
+        .chain(files_again.keys())
+        .find(|path| files.get(*path) != files_again.get(*path))
+    {
+        let lengths = [&files, &files_again].map(|files| files.get(path).map(Vec::len));
+        return Err(format!("the second recovery changed {path}: {lengths:?}; {report}"));
     }
 
     again.disk.remove("index.redb").map_err(|error| error.to_string())?;
     let (store, _) = open(&again, "the rebuild")?;
     let rebuilt = Contents::of(&store)?;
     if rebuilt != contents {
-        return Err(format!("the index made anew differs: {rebuilt:?}\nfrom {contents:?}"));
+        return Err(format!("the index made anew differs: {}", difference(&rebuilt, &contents)));
     }
     Ok(())
 }
@@ -132,6 +138,19 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
         return Err(format!("log segments {log:?}, but {} are named", stats.log.segments));
     }
     Ok(())
+}
+
+/// What differs, without the bytes.
+fn difference(one: &Contents, other: &Contents) -> String {
+    let names = |contents: &Contents| -> Vec<String> {
+        let objects = contents.objects.iter();
+        objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
+    };
+    let told = |contents: &Contents| {
+        let Contents { usage, log, big, last_lsn, .. } = contents;
+        format!("{:?} {usage:?} {log:?} {big:?} {last_lsn}", names(contents))
+    };
+    format!("{}\nis not {}", told(one), told(other))
 }
 
 fn log_and_big_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {

@@ -1,3 +1,12 @@
-//! Does the engine do what `lib.rs` says? Every test drives a real [`engine::Store`].
+//! Does the engine do what `lib.rs` says? Every test drives a real [`engine::Store`] over the simulated disk.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod batches;
+mod facts;
+mod golden;
+mod life;
+mod listing;
 mod objects;
+mod reads;
+mod uploads;

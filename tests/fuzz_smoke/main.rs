@@ -3,6 +3,8 @@
 //! Each target runs over every file of its folder, over mutations of these files, and over random bytes. The seeds are
 //! fixed, so a failure comes again; it names the target and the seed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::{Path, PathBuf};
 
 use engine::{Entropy, SeededEntropy};

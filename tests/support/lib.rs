@@ -1,11 +1,17 @@
 //! What the suites share: a store on a simulated disk, the whole service in memory over one, and a client for it.
 
 pub mod client;
+pub mod commands;
+pub mod connection;
 pub mod form;
+pub mod server_process;
 pub mod store;
 pub mod wire;
 pub mod world;
 
 pub use client::{Client, Reply};
+pub use commands::{DataFolder, Ran};
+pub use connection::{Answer, Connection};
 pub use form::Form;
+pub use server_process::ServerProcess;
 pub use world::World;

@@ -5,6 +5,7 @@
 //! takes no more writes.
 //! Never here: threads, timers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,9 +181,10 @@ impl Committer {
         let mut builder = self.begin_group(bytes)?;
         let now_ms = self.desk.clock.unix_ms();
         let mut decided = Vec::with_capacity(batches.len());
+        let mut named = BTreeSet::new();
         for batch in batches {
             decided.push(match require(&view, &batch.preconditions) {
-                Ok(()) => add(&mut builder, &mut view, batch, now_ms)?,
+                Ok(()) => add(&mut builder, &mut view, batch, now_ms, &mut named)?,
                 Err(refused) => Err(refused),
             });
         }
@@ -301,20 +303,27 @@ fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
 }
 
 /// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this
-/// batch alone.
+/// batch alone. `named` are the big segments that the group names so far.
 fn add(
     builder: &mut GroupBuilder,
     view: &mut View,
     batch: &Batch,
     now_ms: u64,
+    named: &mut BTreeSet<SegmentId>,
 ) -> Result<Result<Decided>> {
+    let mut named_now = named.clone();
     let mut records = Vec::with_capacity(batch.operations.len());
     let mut staged_bodies = Vec::new();
-    let mut present = Present::default();
+    // What the operations so far have put or deleted.
+    let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
     for operation in &batch.operations {
         match operation {
             Operation::Put { name, staged, options } => {
-                let Some(content) = staged.content() else {
+                let content = staged.content().filter(|content| match content {
+                    StagedContent::Memory(_) => true,
+                    StagedContent::Big(segment) => named_now.insert(*segment),
+                });
+                let Some(content) = content else {
                     return Ok(Err(Error::TooLarge("a staged body is committed once")));
                 };
                 let (content, pieces) = match content {
@@ -326,7 +335,8 @@ fn add(
                         (Content::Big { bytes: staged.bytes(), segment }, Vec::new())
                     }
                 };
-                let created_ms = view.entry(name)?.map_or(now_ms, |old| old.meta.created_ms);
+                let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
+                let created_ms = old.map_or(now_ms, |old| old.meta.created_ms);
                 let meta = ObjectMeta {
                     content_type: options.content_type.clone(),
                     hash: *staged.hash(),
@@ -336,13 +346,17 @@ fn add(
                     attributes: options.attributes.clone(),
                 };
                 staged_bodies.push(staged.clone());
-                present.set(name, true);
+                present.insert(name, true);
                 let what = What::Put { name: name.clone(), meta, content };
                 records.push((what, pieces));
             }
             Operation::Delete { name } => {
-                if present.get(view, name)? {
-                    present.set(name, false);
+                let is_present = match present.get(name) {
+                    Some(present) => *present,
+                    None => view.entry(name)?.is_some(),
+                };
+                if is_present {
+                    present.insert(name, false);
                     let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
                     records.push((what, Vec::new()));
                 }
@@ -362,6 +376,7 @@ fn add(
     if records.is_empty() {
         return Ok(Ok(Decided::default()));
     }
+    *named = named_now;
     let placed = builder.frame(&records);
     let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
     for (placed, (what, body)) in placed.into_iter().zip(records) {
@@ -389,21 +404,4 @@ fn add(
         decided.retired.extend(replaced.big);
     }
     Ok(Ok(decided))
-}
-
-/// Which names of a batch are there once the operations before have been done.
-#[derive(Default)]
-struct Present(Vec<(ObjectName, bool)>);
-
-impl Present {
-    fn set(&mut self, name: &ObjectName, present: bool) {
-        self.0.push((name.clone(), present));
-    }
-
-    fn get(&self, view: &View, name: &ObjectName) -> Result<bool> {
-        match self.0.iter().rev().find(|(known, _)| known == name) {
-            Some((_, present)) => Ok(*present),
-            None => Ok(view.entry(name)?.is_some()),
-        }
-    }
 }

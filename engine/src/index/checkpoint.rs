@@ -65,6 +65,12 @@ impl Index {
         }
     }
 
+    /// Lets go of the file: nothing is written to it from now on.
+    pub(crate) fn close(&self) {
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tables.close();
+    }
+
     /// Sets the active overlay aside for [`Index::drain`]. False when nothing has changed, or one is set aside already.
     pub(crate) fn freeze(&self) -> bool {
         let mut frozen = false;
@@ -103,7 +109,7 @@ impl Index {
         overlay: &Overlay,
         finish: impl FnOnce(AppliedPosition) -> AppliedPosition,
     ) -> Result<()> {
-        let mut transaction = self.tables.database.begin_write().map_err(unusable)?;
+        let mut transaction = self.tables.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(unusable)?;
         transaction.set_quick_repair(true);
         {

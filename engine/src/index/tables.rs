@@ -13,9 +13,12 @@
 //! [`Error::Corrupt`]. Never here: overlays.
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
+    TableError, WriteTransaction,
+};
 
 use super::view::Fact;
 use crate::disk::{Disk, RedbFile};
@@ -39,7 +42,8 @@ type ByBytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// The database.
 pub(crate) struct Tables {
-    pub(super) database: Database,
+    /// None once it is closed.
+    database: Mutex<Option<Database>>,
 }
 
 /// The database as of its last checkpoint: a read transaction's tables, kept open until the next.
@@ -65,13 +69,30 @@ impl Tables {
             .set_cache_size(cache_bytes)
             .create_with_backend(RedbFile::new(file))
             .map_err(unusable)?;
-        let tables = Self { database };
+        let tables = Self { database: Mutex::new(Some(database)) };
         tables.belong_to(store)?;
         Ok(tables)
     }
 
+    /// Closes the database: redb writes to the file when it does, so nobody else may have the store open yet. What was
+    /// read before can still be read.
+    pub(crate) fn close(&self) {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Begins the one writing transaction.
+    pub(super) fn begin_write(&self) -> Result<WriteTransaction> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        database.as_ref().ok_or(Error::Closed)?.begin_write().map_err(unusable)
+    }
+
+    fn begin_read(&self) -> Result<ReadTransaction> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        database.as_ref().ok_or(Error::Closed)?.begin_read().map_err(unusable)
+    }
+
     fn belong_to(&self, store: uuid::Uuid) -> Result<()> {
-        let transaction = self.database.begin_read().map_err(unusable)?;
+        let transaction = self.begin_read()?;
         match transaction.open_table(STORE) {
             Ok(table) => {
                 let found = table.get(()).map_err(unusable)?;
@@ -82,7 +103,7 @@ impl Tables {
             Err(other) => return Err(unusable(other)),
         }
         drop(transaction);
-        let mut transaction = self.database.begin_write().map_err(unusable)?;
+        let mut transaction = self.begin_write()?;
         transaction.set_quick_repair(true);
         {
             transaction.open_table(ENTRIES).map_err(unusable)?;
@@ -98,7 +119,8 @@ impl Tables {
 
     /// Checks every page against its checksum. Reads the whole file.
     pub(crate) fn verify(&mut self) -> Result<()> {
-        match self.database.check_integrity() {
+        let database = self.database.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match database.as_mut().ok_or(Error::Closed)?.check_integrity() {
             Ok(true) => Ok(()),
             Ok(false) => Err(damaged(Malformed::Checksum)),
             Err(error) => Err(unusable(error)),
@@ -107,7 +129,7 @@ impl Tables {
 
     /// What the database holds now.
     pub(crate) fn read(&self) -> Result<Checkpointed> {
-        let transaction = self.database.begin_read().map_err(unusable)?;
+        let transaction = self.begin_read()?;
         Ok(Checkpointed {
             entries: transaction.open_table(ENTRIES).map_err(unusable)?,
             facts: transaction.open_table(FACTS).map_err(unusable)?,

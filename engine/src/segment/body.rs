@@ -61,7 +61,8 @@ impl Body {
     ) -> Result<Option<Self>> {
         let at = entry.record.offset;
         let head_bytes = u64::from(entry.record.head_bytes);
-        let Some(head) = segment.read(at..at + head_bytes, patience)? else {
+        let head = segment.read(at..at + head_bytes, patience).map_err(|e| e.about(name))?;
+        let Some(head) = head else {
             return Ok(None);
         };
         let damaged = |reason| Error::corrupt(segment.path(), at, reason).about(name);

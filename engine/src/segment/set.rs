@@ -143,16 +143,27 @@ impl SegmentSet {
 
     /// Nobody will name this big segment: removes it.
     pub(crate) fn abandon_big(&self, id: SegmentId) {
+        locked(&self.in_flight).insert(id);
         self.retire(id, SegmentClass::Big);
-        locked(&self.in_flight).remove(&id);
     }
 
-    /// Removes a segment's name; readers that have it open go on. What cannot be removed is an orphan that fsck names.
+    /// Removes a segment's name; readers that have it open go on. What cannot be removed stays in flight, so that the
+    /// next opening looks for it.
     pub(crate) fn retire(&self, id: SegmentId, class: SegmentClass) {
         self.mapped.remove(&id);
-        if self.disk.remove(&id.path(class)).is_ok() {
-            locked(&self.removed_from).insert(id.folder(class));
+        let removed = self.disk.remove(&id.path(class));
+        // One that is gone already may have been removed by a process that was killed before it synced.
+        if removed.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true) {
+            self.was_removed_from(id.folder(class));
+            locked(&self.in_flight).remove(&id);
+        } else {
+            locked(&self.in_flight).insert(id);
         }
+    }
+
+    /// Names were removed from this folder, and perhaps not durably yet.
+    pub(crate) fn was_removed_from(&self, folder: String) {
+        locked(&self.removed_from).insert(folder);
     }
 
     /// Makes all removals durable.

@@ -56,6 +56,11 @@ impl GroupRead {
     pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
         GroupView::decode(&self.bytes, self.place)
     }
+
+    /// The group as it lies in its segment.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl LogWalk {
@@ -159,15 +164,18 @@ impl LogWalk {
         Ok(None)
     }
 
-    /// The highest durable LSN that any header from the walk's place on vouches for; 0 when there is none.
-    pub(crate) fn vouched_later(&self) -> Result<u64> {
-        let mut vouched = 0;
-        let mut from = self.offset + 1;
+    /// Whether a header from the walk's place on says that the record with this LSN was durable, or that no such record
+    /// was lost: the group that stood in between was empty, and the record comes after it.
+    pub(crate) fn vouched_later(&self, lsn: u64) -> Result<bool> {
+        let mut from = self.offset;
         while let Some((offset, header)) = self.find_header(from)? {
-            vouched = vouched.max(header.durable_lsn);
+            let goes_on = header.number > self.next_group && header.first_lsn == lsn;
+            if header.durable_lsn >= lsn || goes_on {
+                return Ok(true);
+            }
             from = offset + 1;
         }
-        Ok(vouched)
+        Ok(false)
     }
 
     /// The bytes from `start` to the walk's place, at most as many as a group has: for salvaging what was skipped.
@@ -211,9 +219,12 @@ impl LogWalk {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.file
-            .read_at(offset, buffer)
-            .map_err(|source| Error::io(format!("reading {}", self.path), source))
+        self.file.read_at(offset, buffer).map_err(|source| match source.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::corrupt(self.path.clone(), offset, Malformed::Short)
+            }
+            _ => Error::io(format!("reading {}", self.path), source),
+        })
     }
 }
 

@@ -1,0 +1,257 @@
+//! Batches: all or nothing, decided against everything before them; preconditions of each kind, alone, within one
+//! group, and raced for by threads.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::{Batch, Committed, Conflict, Error, Precondition, PutOptions, Result, Store};
+use tests::store::{
+    Change, Contents, Model, World, batch, body, bucket, commit, fact, name, put, read, stage,
+};
+
+fn put_in(batch: Batch, store: &Store, key: &str, bytes: &[u8]) -> Batch {
+    batch.put(name(key), stage(store, bytes).unwrap(), PutOptions::default())
+}
+
+/// Commits batches as one group.
+fn commit_together(store: &Store, batches: Vec<Batch>) -> Vec<Result<Committed>> {
+    let (answer, outcomes) = mpsc::channel();
+    for (at, batch) in batches.into_iter().enumerate() {
+        let answer = answer.clone();
+        store.submit(batch, move |outcome| answer.send((at, outcome)).unwrap());
+    }
+    store.step_committer(Duration::ZERO);
+    drop(answer);
+    let mut outcomes: Vec<_> = outcomes.try_iter().collect();
+    outcomes.sort_by_key(|(at, _)| *at);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[test]
+fn each_precondition_holds_or_refuses_and_says_which() {
+    use Precondition as P;
+    let world = World::new(1);
+    let store = world.open();
+    let etag = put(&store, &name("there"), b"1").unwrap().objects[0].etag();
+    let other = put(&store, &name("other"), b"2").unwrap().objects[0].etag();
+    commit(&store, Batch::new().put_fact(fact("there"), Bytes::new())).unwrap();
+    let (there, missing) = (name("there"), name("missing"));
+    let cases = [
+        (P::KeyAbsent(missing.clone()), None),
+        (P::KeyAbsent(there.clone()), Some(Conflict::KeyPresent(there.clone()))),
+        (P::KeyPresent(there.clone()), None),
+        (P::KeyPresent(missing.clone()), Some(Conflict::KeyMissing(missing.clone()))),
+        (P::KeyIs(there.clone(), etag), None),
+        (P::KeyIs(there.clone(), other), Some(Conflict::KeyChanged(there.clone()))),
+        (P::KeyIs(missing.clone(), etag), Some(Conflict::KeyMissing(missing.clone()))),
+        (P::FactAbsent(fact("missing")), None),
+        (P::FactAbsent(fact("there")), Some(Conflict::FactPresent(fact("there")))),
+        (P::FactPresent(fact("there")), None),
+        (P::FactPresent(fact("missing")), Some(Conflict::FactMissing(fact("missing")))),
+    ];
+    for is_checkpointed in [false, true] {
+        if is_checkpointed {
+            store.checkpoint().unwrap();
+        }
+        for (precondition, conflict) in &cases {
+            let batch = Batch::new().require(precondition.clone());
+            let batch = put_in(batch, &store, "written", b"x").delete(name("written"));
+            match (commit(&store, batch), conflict) {
+                (Ok(_), None) => {}
+                (Err(Error::Conflict(found)), Some(expected)) => assert_eq!(found, *expected),
+                (outcome, _) => panic!("{precondition:?}: {outcome:?}"),
+            }
+        }
+    }
+    assert_eq!(read(&store, &name("written")).unwrap(), None);
+}
+
+#[test]
+fn a_refused_batch_does_nothing_at_all() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("kept"), b"kept").unwrap();
+    let before = Contents::of(&store).unwrap();
+    let big = body(1, 9_000);
+    let refused = put_in(Batch::new(), &store, "new", &big)
+        .delete(name("kept"))
+        .put_fact(fact("f"), Bytes::from_static(b"1"))
+        .require(Precondition::KeyPresent(name("missing")));
+    assert!(matches!(commit(&store, refused), Err(Error::Conflict(_))));
+    assert_eq!(Contents::of(&store).unwrap(), before);
+    assert_eq!(world.files_in("big/"), [""; 0], "the staged body is gone with its batch");
+}
+
+#[test]
+fn batches_of_one_group_see_each_other_in_order() {
+    let world = World::new(1);
+    let store = world.open();
+    let absent = |key| Batch::new().require(Precondition::KeyAbsent(name(key)));
+    let outcomes = commit_together(
+        &store,
+        vec![
+            put_in(absent("a"), &store, "a", b"first"),
+            put_in(absent("a"), &store, "a", b"second"),
+            Batch::new().require(Precondition::KeyPresent(name("a"))).delete(name("a")),
+            put_in(absent("a"), &store, "a", b"third"),
+            Batch::new().put_fact(fact("token"), Bytes::new()),
+            Batch::new()
+                .require(Precondition::FactPresent(fact("token")))
+                .delete_fact(fact("token")),
+            Batch::new()
+                .require(Precondition::FactPresent(fact("token")))
+                .delete_fact(fact("token")),
+        ],
+    );
+    let done: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
+    assert_eq!(done, [true, false, true, true, true, true, false]);
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), b"third");
+    assert_eq!(store.fact(&fact("token")).unwrap(), None);
+    assert_eq!(store.bucket_usage(&bucket()).unwrap().objects, 1);
+    drop(store);
+    assert_eq!(read(&world.open(), &name("a")).unwrap().unwrap(), b"third");
+}
+
+#[test]
+fn of_two_threads_that_require_a_key_to_be_absent_exactly_one_wins() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    for round in 0..30 {
+        let key = format!("raced/{round}");
+        let wins = std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..6_u64)
+                .map(|racer| {
+                    let (store, key) = (store.clone(), key.clone());
+                    scope.spawn(move || {
+                        let absent = Precondition::KeyAbsent(name(&key));
+                        let bytes = body(racer, if racer % 2 == 0 { 10 } else { 9_000 });
+                        let batch = put_in(Batch::new().require(absent), &store, &key, &bytes);
+                        match store.commit(batch) {
+                            Ok(_) => Some(bytes),
+                            Err(Error::Conflict(Conflict::KeyPresent(_))) => None,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            racers.into_iter().filter_map(|racer| racer.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(wins.len(), 1, "round {round}");
+        assert_eq!(read(&store, &name(&key)).unwrap().unwrap(), wins[0]);
+    }
+    let bigs = store.stats().unwrap().big.segments;
+    store.close().unwrap();
+    assert_eq!(world.files_in("big/").len() as u64, bigs, "losers leave no file");
+    assert_eq!(world.open().bucket_usage(&bucket()).unwrap().objects, 30);
+}
+
+#[test]
+fn operations_of_one_batch_happen_in_order() {
+    let world = World::new(1);
+    let store = world.open();
+    let batch = put_in(Batch::new(), &store, "a", b"1").delete(name("a"));
+    let batch = put_in(put_in(batch, &store, "a", b"2"), &store, "b", b"3").delete(name("b"));
+    let done = commit(&store, batch.delete(name("never"))).unwrap();
+    assert_eq!((done.objects.len(), done.deleted_count), (3, 2));
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), b"2");
+    assert_eq!(read(&store, &name("b")).unwrap(), None);
+    assert_eq!(store.bucket_usage(&bucket()).unwrap().objects, 1);
+}
+
+#[test]
+fn a_staged_body_is_tried_under_another_name_but_committed_once() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("taken"), b"1").unwrap();
+    let staged = stage(&store, &body(1, 9_000)).unwrap();
+    let with = |key: &str| {
+        let absent = Precondition::KeyAbsent(name(key));
+        Batch::new().require(absent).put(name(key), staged.clone(), PutOptions::default())
+    };
+    assert!(matches!(commit(&store, with("taken")), Err(Error::Conflict(_))));
+    commit(&store, with("free")).unwrap();
+    assert!(matches!(commit(&store, with("another")), Err(Error::TooLarge(_))));
+    drop(staged);
+    assert_eq!(read(&store, &name("free")).unwrap().unwrap(), body(1, 9_000));
+}
+
+/// Two names for one file: the deletion of one would have taken the other's bytes along.
+#[test]
+fn one_big_body_never_gets_two_names_in_one_group_or_batch() {
+    let world = World::new(1);
+    let store = world.open();
+    let options = PutOptions::default;
+    let staged = stage(&store, &body(1, 9_000)).unwrap();
+    let with = |key: &str| Batch::new().put(name(key), staged.clone(), options());
+    let outcomes = commit_together(&store, vec![with("a"), with("b")]);
+    assert!(outcomes[0].is_ok() && outcomes[1].is_err());
+    let twice = stage(&store, &body(2, 9_000)).unwrap();
+    let batch = Batch::new().put(name("c"), twice.clone(), options());
+    assert!(commit(&store, batch.put(name("d"), twice, options())).is_err());
+    // Not even when the first name was overwritten in between.
+    let staged = stage(&store, &body(3, 9_000)).unwrap();
+    let with = |key: &str| Batch::new().put(name(key), staged.clone(), options());
+    let overwrite = put_in(Batch::new(), &store, "e", b"small");
+    let outcomes = commit_together(&store, vec![with("e"), overwrite, with("f")]);
+    assert!(outcomes[0].is_ok() && outcomes[1].is_ok() && outcomes[2].is_err());
+    drop(staged);
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 9_000));
+    assert_eq!(read(&store, &name("e")).unwrap().unwrap(), b"small");
+    assert_eq!(world.files_in("big/").len(), 1);
+}
+
+#[test]
+fn a_small_staged_body_may_have_many_names() {
+    let world = World::new(1);
+    let store = world.open();
+    let staged = stage(&store, b"shared").unwrap();
+    let batch = ["a", "b", "c"].iter().fold(Batch::new(), |batch, key| {
+        batch.put(name(key), staged.clone(), PutOptions::default())
+    });
+    commit(&store, batch).unwrap();
+    commit(&store, Batch::new().delete(name("b"))).unwrap();
+    assert_eq!(read(&store, &name("c")).unwrap().unwrap(), b"shared");
+}
+
+#[test]
+fn a_batch_that_no_segment_could_take_is_refused_before_it_waits() {
+    let world = World::new(1);
+    let store = world.open();
+    let puts = (0..9).fold(Batch::new(), |batch, at| {
+        put_in(batch, &store, &format!("large/{at}"), &body(at, 4_000))
+    });
+    assert!(matches!(commit(&store, puts), Err(Error::TooLarge(_))));
+    let many = (0..1_025).fold(Batch::new(), |batch, at| batch.delete(name(&format!("{at}"))));
+    assert!(matches!(commit(&store, many), Err(Error::TooLarge(_))));
+    let value = Bytes::from(vec![0; 64 * 1_024 + 1]);
+    assert!(matches!(
+        commit(&store, Batch::new().put_fact(fact("f"), value)),
+        Err(Error::TooLarge(_))
+    ));
+    // Bodies in segments of their own do not count.
+    let bigs = (0..20).fold(Batch::new(), |batch, at| {
+        put_in(batch, &store, &format!("big/{at}"), &body(at, 5_000))
+    });
+    assert_eq!(commit(&store, bigs).unwrap().objects.len(), 20);
+    assert!(Batch::new().is_empty() && commit(&store, Batch::new()).unwrap().objects.is_empty());
+}
+
+#[test]
+fn the_largest_batches_fit_and_are_replayed() {
+    let world = World::new(1);
+    let store = world.open();
+    let mut model = Model::default();
+    for round in 0..5_u64 {
+        let changes: Vec<Change> = (0..150_u64)
+            .map(|at| {
+                let key = name(&format!("{}/{at}", "long".repeat(10)));
+                Change::Put(key, body(round * 1_000 + at, 5).into())
+            })
+            .collect();
+        commit(&store, batch(&store, &changes).unwrap()).unwrap();
+        model.apply(&changes);
+    }
+    drop(store);
+    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+}

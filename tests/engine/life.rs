@@ -1,0 +1,211 @@
+//! The life of a store: one writer, closing, failing, a full disk, threads that come and go.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use engine::disk::Disk;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::{Batch, Create, Error, Health, OpenOptions, PutOptions, Store};
+use tests::store::{Contents, Model, World, body, commit, delete, name, put, read, stage};
+
+#[test]
+fn a_second_opening_is_refused_until_the_first_one_ends() {
+    let world = World::new(1);
+    let store = world.open();
+    assert!(matches!(world.try_open(), Err(Error::InUse(Some(1)))));
+    let clone = store.clone();
+    drop(store);
+    assert!(matches!(world.try_open(), Err(Error::InUse(_))), "a clone keeps it open");
+    drop(clone);
+    let store = world.open();
+    store.close().unwrap();
+    world.open();
+}
+
+#[test]
+fn a_folder_that_is_no_store_is_made_one_only_when_it_is_empty_and_that_was_wanted() {
+    let mut world = World::new(1);
+    world.options.create = Create::Never;
+    assert!(matches!(world.try_open(), Err(Error::NotAStore(_))));
+    world.options.create = Create::IfMissing;
+    world.disk.create("holiday.jpg").unwrap();
+    assert!(matches!(world.try_open(), Err(Error::NotAStore(_))));
+    world.disk.remove("holiday.jpg").unwrap();
+    drop(world.open());
+    world.options.create = Create::Never;
+    world.open();
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let mut world = World::new(1);
+    let good = world.options.clone();
+    let bad: [fn(&mut OpenOptions); 4] = [
+        |options| options.segment_bytes = 1,
+        |options| options.segment_bytes = 1 << 40,
+        |options| options.inline_bytes_max = 9 << 20,
+        |options| options.inline_bytes_max = 60 << 10,
+    ];
+    for spoil in bad {
+        world.options = good.clone();
+        spoil(&mut world.options);
+        assert!(matches!(world.try_open(), Err(Error::TooLarge(_))));
+    }
+}
+
+#[test]
+fn a_closed_store_refuses_writes_and_lets_go_of_everything() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), b"1").unwrap();
+    store.close().unwrap();
+    assert!(matches!(put(&store, &name("b"), b"2"), Err(Error::Closed)));
+    store.close().unwrap();
+    let (reopened, report) = world.open_and_tell();
+    assert_eq!((report.replayed_records, report.segments_sealed), (0, 0), "{report}");
+    assert_eq!(read(&reopened, &name("a")).unwrap().unwrap(), b"1");
+}
+
+/// redb writes when it is dropped: it once wrote into the index of whoever had opened the store since.
+#[test]
+fn dropping_a_closed_store_does_not_touch_the_index_of_the_next_one() {
+    let world = World::new(1);
+    let first = world.open();
+    put(&first, &name("a"), b"1").unwrap();
+    first.close().unwrap();
+    let second = world.open();
+    for at in 0..50 {
+        put(&second, &name(&format!("second/{at}")), &body(at, 100)).unwrap();
+    }
+    second.checkpoint().unwrap();
+    let index = world.disk.bytes("index.redb");
+    drop(first);
+    assert!(world.disk.bytes("index.redb") == index, "the index is the second one's");
+    put(&second, &name("b"), b"2").unwrap();
+    second.checkpoint().unwrap();
+    drop(second);
+    let (third, report) = world.open_and_tell();
+    assert_eq!((report.index_rebuilt, report.index_fault), (false, None));
+    assert_eq!(read(&third, &name("b")).unwrap().unwrap(), b"2");
+}
+
+#[test]
+fn a_failed_sync_is_heard_by_all_and_ends_writing_until_reopening() {
+    let mut world = World::new(1);
+    let store = world.open();
+    put(&store, &name("before"), b"1").unwrap();
+    let (answer, answers) = std::sync::mpsc::channel();
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone));
+    for at in 0..5 {
+        let staged = stage(&store, &body(at, 50)).unwrap();
+        let batch = Batch::new().put(name(&format!("{at}")), staged, PutOptions::default());
+        let answer = answer.clone();
+        store.submit(batch, move |outcome| answer.send(outcome.map(|_| ())).unwrap());
+    }
+    store.step_committer(Duration::ZERO);
+    let heard: Vec<_> = answers.try_iter().collect();
+    assert_eq!(heard.len(), 5);
+    assert!(heard.iter().all(|outcome| matches!(outcome, Err(Error::Io { .. }))), "{heard:?}");
+    assert!(matches!(store.health(), Health::ReadOnly(_)));
+    assert!(matches!(put(&store, &name("after"), b"2"), Err(Error::ReadOnly(_))));
+    assert!(matches!(delete(&store, &name("before")), Err(Error::ReadOnly(_))));
+    assert_eq!(read(&store, &name("before")).unwrap().unwrap(), b"1");
+    assert_eq!(read(&store, &name("0")).unwrap(), None, "nothing of the group shows");
+    store.close().unwrap();
+    drop(store);
+    let store = world.open_with_threads();
+    assert_eq!(store.health(), Health::Writable);
+    assert_eq!(read(&store, &name("before")).unwrap().unwrap(), b"1");
+    let staged = stage(&store, b"2").unwrap();
+    store.commit(Batch::new().put(name("after"), staged, PutOptions::default())).unwrap();
+}
+
+#[test]
+fn a_full_disk_refuses_what_needs_room_and_serves_the_rest() {
+    let world = World::new(1);
+    let store = world.open();
+    let mut model = Model::default();
+    world.disk.set_free_bytes(300 << 10);
+    let mut refused = 0;
+    for at in 0..200_u64 {
+        let key = name(&format!("{at}"));
+        let bytes = body(at, if at % 3 == 0 { 9_000 } else { 3_000 });
+        match put(&store, &key, &bytes) {
+            Ok(_) => {
+                model.objects.insert(key, (bytes.into(), false));
+            }
+            Err(Error::NoSpace) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 10 && model.objects.len() > 10, "{refused} refused");
+    assert_eq!(store.health(), Health::Writable);
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    assert_eq!(world.files_in("big/").len() as u64, store.stats().unwrap().big.segments);
+    world.disk.set_free_bytes(10 << 20);
+    put(&store, &name("again"), b"room").unwrap();
+    drop(store);
+    model.objects.insert(name("again"), (b"room".as_slice().into(), false));
+    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+}
+
+/// Two checkpoints at once: the later one to end once hid what had been frozen in between.
+#[test]
+fn checkpoints_from_many_threads_beside_writers_lose_nothing() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    let done = AtomicBool::new(false);
+    let written = |store: &Store, writer: u64| {
+        for at in 0..60 {
+            let staged = stage(store, &body(at, 500)).unwrap();
+            let key = name(&format!("{writer}/{at}"));
+            let batch = Batch::new().put(key.clone(), staged, PutOptions::default());
+            store.commit(batch).unwrap();
+            assert_eq!(read(store, &key).unwrap().unwrap(), body(at, 500));
+        }
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                scope.spawn({
+                    let store = &store;
+                    move || written(store, writer)
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    store.checkpoint().unwrap();
+                }
+            });
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    let before = Contents::of(&store).unwrap();
+    assert_eq!(before.objects.len(), 180);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(Contents::of(&world.open()).unwrap(), before);
+}
+
+#[test]
+fn dropping_a_store_with_threads_loses_nothing_that_was_answered() {
+    let mut world = World::new(1);
+    for round in 0..5_u64 {
+        let store = world.open_with_threads();
+        for at in 0..20 {
+            let staged = stage(&store, &body(at, 2_000)).unwrap();
+            let key = name(&format!("{round}/{at}"));
+            store.commit(Batch::new().put(key, staged, PutOptions::default())).unwrap();
+        }
+        drop(store);
+    }
+    let store = world.open();
+    assert_eq!(Contents::of(&store).unwrap().objects.len(), 100);
+    commit(&store, Batch::new().delete(name("0/0"))).unwrap();
+}

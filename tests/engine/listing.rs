@@ -1,0 +1,235 @@
+//! Listing against a model: pages of a folder and pages of whole keys, with names made to confuse, from every cursor,
+//! with every prefix and page size, wherever the entries are kept.
+
+use std::collections::BTreeSet;
+
+use engine::{
+    Batch, Entropy, FolderCursor, FolderKey, ObjectKey, PutOptions, SeededEntropy, Store,
+};
+use tests::store::{World, bucket, commit, delete, keys, name, stage};
+
+const NASTY: [&str; 26] = [
+    "a",
+    "a-b",
+    "a/b",
+    "a.b",
+    "a b",
+    "a/",
+    "a/a",
+    "a-/b",
+    "a0",
+    "a0/x",
+    "a!/y",
+    "a/b/c",
+    "a/b-c",
+    "a/b/",
+    "ab/c",
+    "b/",
+    "b/c/d/e",
+    "ä",
+    "ä/ö",
+    "日本/語",
+    "~",
+    "~/x",
+    "a\u{1f600}",
+    "-",
+    "-/-",
+    "a-b/c",
+];
+
+struct Tree {
+    store: Store,
+    keys: BTreeSet<String>,
+}
+
+impl Tree {
+    fn new(world: &World) -> Self {
+        Self { store: world.open(), keys: BTreeSet::new() }
+    }
+
+    fn put(&mut self, keys: &[&str]) {
+        let staged = stage(&self.store, b"x").unwrap();
+        let batch = keys.iter().fold(Batch::new(), |batch, key| {
+            batch.put(name(key), staged.clone(), PutOptions::default())
+        });
+        commit(&self.store, batch).unwrap();
+        self.keys.extend(keys.iter().map(|key| (*key).to_owned()));
+    }
+
+    fn delete(&mut self, key: &str) {
+        delete(&self.store, &name(key)).unwrap();
+        self.keys.remove(key);
+    }
+
+    /// Every prefix of every key, and some that nothing begins with.
+    fn prefixes(&self) -> BTreeSet<String> {
+        let of = |key: &String| -> Vec<String> {
+            let ends = key.char_indices().map(|(at, _)| at).chain([key.len()]);
+            ends.map(|end| key[..end].to_owned()).collect()
+        };
+        self.keys.iter().flat_map(of).chain(["zz".to_owned(), "a/b/c/".to_owned()]).collect()
+    }
+
+    fn keys_are_right(&self) {
+        for prefix in self.prefixes() {
+            let begins = |key: &&String| key.starts_with(&prefix);
+            let expected: Vec<&String> = self.keys.iter().filter(begins).collect();
+            for page in [1, 2, 3, 1_000] {
+                let found = keys(&self.store, &bucket(), &prefix, page).unwrap();
+                let found: Vec<&str> = found.iter().map(ObjectKey::as_str).collect();
+                assert_eq!(found, expected, "prefix {prefix:?} in pages of {page}");
+            }
+            for after in self.prefixes() {
+                let page = self.store.list_keys(&bucket(), &prefix, Some(&after), 4).unwrap();
+                let found: Vec<&str> =
+                    page.objects.iter().map(|object| object.name().key.as_str()).collect();
+                let mut expected = expected.iter().filter(|key| ***key > after);
+                let wanted: Vec<&str> = expected.by_ref().take(4).map(|key| key.as_str()).collect();
+                assert_eq!(found, wanted, "prefix {prefix:?} after {after:?}");
+                assert_eq!(page.more, expected.next().is_some(), "{prefix:?} after {after:?}");
+            }
+        }
+    }
+
+    fn folders(&self) -> BTreeSet<String> {
+        let of = |key: &String| -> Vec<String> {
+            key.match_indices('/').map(|(at, _)| key[..=at].to_owned()).collect()
+        };
+        self.keys.iter().flat_map(of).chain([String::new(), "never/".to_owned()]).collect()
+    }
+
+    fn folders_are_right(&self) {
+        for folder in self.folders() {
+            let below = |key: &String| key.strip_prefix(folder.as_str()).map(str::to_owned);
+            let inside: BTreeSet<String> =
+                self.keys.iter().filter_map(below).filter(|rest| !rest.is_empty()).collect();
+            let subfolders: BTreeSet<String> = inside
+                .iter()
+                .filter_map(|rest| Some(format!("{folder}{}/", rest.split_once('/')?.0)))
+                .collect();
+            let files: Vec<String> = inside
+                .iter()
+                .filter(|rest| !rest.contains('/'))
+                .map(|rest| format!("{folder}{rest}"))
+                .collect();
+            let by_name = |path: &String| path.trim_end_matches('/').to_owned();
+            let mut subfolders: Vec<String> = subfolders.into_iter().collect();
+            subfolders.sort_by_key(by_name);
+            for page in [1, 2, 3, 1_000] {
+                let found = self.pages(&FolderKey::parse(&folder).unwrap(), page);
+                assert_eq!(found.0, subfolders, "folders of {folder:?} in pages of {page}");
+                assert_eq!(found.1, files, "files of {folder:?} in pages of {page}");
+            }
+        }
+    }
+
+    fn pages(&self, folder: &FolderKey, limit: usize) -> (Vec<String>, Vec<String>) {
+        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        let mut after: Option<FolderCursor> = None;
+        loop {
+            let page = self.store.list_folder(&bucket(), folder, after.as_ref(), limit).unwrap();
+            assert!(page.folders.len() + page.files.len() <= limit);
+            assert!(files.is_empty() || page.folders.is_empty(), "folders come first");
+            folders.extend(page.folders.iter().map(|folder| folder.as_str().to_owned()));
+            files.extend(page.files.iter().map(|file| file.name().key.as_str().to_owned()));
+            after = page.next;
+            if after.is_none() {
+                return (folders, files);
+            }
+        }
+    }
+
+    fn is_right(&self) {
+        self.keys_are_right();
+        self.folders_are_right();
+    }
+}
+
+#[test]
+fn nasty_names_are_listed_in_order_from_every_cursor_in_memory_and_in_the_index() {
+    let world = World::new(1);
+    let mut tree = Tree::new(&world);
+    tree.put(&NASTY);
+    tree.is_right();
+    tree.store.checkpoint().unwrap();
+    tree.is_right();
+}
+
+#[test]
+fn entries_in_the_index_and_deletions_and_additions_over_it_are_one_listing() {
+    let world = World::new(1);
+    let mut tree = Tree::new(&world);
+    let (first, second) = NASTY.split_at(13);
+    tree.put(first);
+    tree.store.checkpoint().unwrap();
+    tree.put(second);
+    for key in ["a/b", "a/", "a0/x", "~/x"] {
+        tree.delete(key);
+    }
+    tree.put(&["a/b/0", "a0"]);
+    tree.is_right();
+    tree.store.checkpoint().unwrap();
+    tree.is_right();
+    tree.delete("a/b/c");
+    tree.delete("a");
+    drop(std::mem::replace(&mut tree.store, World::new(2).open()));
+    tree.store = world.open();
+    tree.is_right();
+}
+
+#[test]
+fn random_trees_are_listed_as_the_model_lists_them() {
+    for seed in 0..12 {
+        let world = World::new(seed);
+        let chance = SeededEntropy::new(seed);
+        let mut tree = Tree::new(&world);
+        for step in 0..30 {
+            let parts = ["a", "a-", "a.", "b", "ab", "é"];
+            let depth = 1 + chance.below(3);
+            let part = || parts[usize::try_from(chance.below(6)).unwrap()];
+            let mut key: Vec<&str> = (0..depth).map(|_| part()).collect();
+            if chance.below(6) == 0 {
+                key.push("");
+            }
+            let key = key.join("/");
+            match chance.below(4) {
+                0 => tree.delete(&key),
+                _ => tree.put(&[&key]),
+            }
+            if step == chance.below(30) {
+                tree.store.checkpoint().unwrap();
+            }
+        }
+        println!("seed {seed}: {} keys", tree.keys.len());
+        tree.is_right();
+    }
+}
+
+#[test]
+fn another_bucket_is_another_listing() {
+    let world = World::new(1);
+    let mut tree = Tree::new(&world);
+    tree.put(&["a", "b/c"]);
+    for other in ["photo", "photos-", "photos.a", "phot"] {
+        let other = tests::store::bucket_named(other);
+        assert_eq!(keys(&tree.store, &other, "", 10).unwrap(), []);
+        let staged = stage(&tree.store, b"x").unwrap();
+        let stranger = tests::store::name_in(&other, "a/stranger");
+        commit(&tree.store, Batch::new().put(stranger, staged, PutOptions::default())).unwrap();
+    }
+    tree.is_right();
+}
+
+#[test]
+fn a_page_is_never_longer_than_its_limit() {
+    let world = World::wide(1);
+    let mut tree = Tree::new(&world);
+    let many: Vec<String> = (0..1_024).map(|at| format!("k{at:05}")).collect();
+    tree.put(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    tree.put(&["zzz"]);
+    let page = tree.store.list_keys(&bucket(), "", None, usize::MAX).unwrap();
+    assert_eq!((page.objects.len(), page.more), (engine::limits::LIST_PAGE_MAX, true));
+    let page = tree.store.list_folder(&bucket(), &FolderKey::root(), None, 5_000).unwrap();
+    assert_eq!(page.files.len(), engine::limits::LIST_PAGE_MAX);
+    assert!(page.next.is_some());
+}

@@ -1,0 +1,148 @@
+//! Reads: ranges with every kind of boundary, of growing, mapped and big segments; nothing read that is not in memory
+//! by who may not wait; bodies that stay readable whatever becomes of their objects.
+
+use engine::limits::{BLOCK_BYTES, READ_BYTES_MAX};
+use engine::{Body, Conflict, Error, Store};
+use tests::store::{World, body, delete, name, put, read, roll_over};
+
+const SIZES: [usize; 7] =
+    [0, 1, 1_000, BLOCK_BYTES - 1, BLOCK_BYTES, 2 * BLOCK_BYTES + 5, 6 * BLOCK_BYTES + 17];
+
+fn open_body(store: &Store, key: &str) -> Body {
+    store.body(&store.get(&name(key)).unwrap().unwrap()).unwrap()
+}
+
+/// Every pair of interesting positions.
+fn ranges_are_right(body: &Body, whole: &[u8]) {
+    let size = whole.len();
+    let edges = (0..=size / BLOCK_BYTES).map(|block| block * BLOCK_BYTES);
+    let mut places: Vec<usize> = edges
+        .flat_map(|edge| [edge.saturating_sub(1), edge, edge + 1])
+        .chain([size / 2, size.saturating_sub(1), size, size + 1, size + BLOCK_BYTES])
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    for start in &places {
+        for end in &places {
+            let found = body.read(*start as u64..*end as u64).unwrap();
+            let from = (*start).min(size);
+            let to = (*end).min(size).min(from + READ_BYTES_MAX).max(from);
+            assert!(found == whole[from..to], "{start}..{end} of {size}");
+        }
+    }
+    assert_eq!(body.bytes(), size as u64);
+}
+
+#[test]
+fn every_range_is_right_in_growing_sealed_and_big_segments() {
+    let world = World::wide(1);
+    let store = world.open();
+    for size in SIZES {
+        put(&store, &name(&format!("{size}")), &body(size as u64, size)).unwrap();
+    }
+    let check = |store: &Store| {
+        for size in SIZES {
+            ranges_are_right(&open_body(store, &format!("{size}")), &body(size as u64, size));
+        }
+    };
+    check(&store);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    check(&store);
+    assert!(store.stats().unwrap().mapped_segments >= 2);
+}
+
+#[test]
+fn who_may_not_wait_gets_nothing_that_is_not_in_memory() {
+    let world = World::wide(1);
+    let store = world.open();
+    put(&store, &name("small"), &body(1, 100_000)).unwrap();
+    put(&store, &name("big"), &body(2, 500_000)).unwrap();
+    let growing = open_body(&store, "small");
+    assert_eq!(growing.read_if_resident(0..10).unwrap().unwrap(), body(1, 10));
+    world.disk.set_cold(true);
+    assert_eq!(growing.read_if_resident(0..10).unwrap(), None);
+    assert_eq!(growing.read(0..10).unwrap(), body(1, 10));
+    store.close().unwrap();
+    drop((growing, store));
+    world.disk.set_cold(false);
+    let store = world.open();
+    world.disk.set_cold(true);
+    for (key, seed) in [("small", 1), ("big", 2)] {
+        let object = store.get(&name(key)).unwrap().unwrap();
+        assert!(store.body_if_open(&object).unwrap().is_none(), "{key} is not open yet");
+        let opened = store.body(&object).unwrap();
+        assert_eq!(opened.read_if_resident(70_000..70_010).unwrap(), None, "{key}");
+        let block = body(seed, 70_010);
+        assert_eq!(opened.read(70_000..70_010).unwrap(), block[70_000..], "{key}");
+        // The block that was brought in is there now, the others are not.
+        assert_eq!(
+            opened.read_if_resident(65_536..65_540).unwrap().unwrap(),
+            block[65_536..65_540]
+        );
+        assert_eq!(opened.read_if_resident(0..10).unwrap(), None, "{key}");
+        assert!(store.body_if_open(&object).unwrap().is_some(), "{key} is open");
+    }
+}
+
+#[test]
+fn an_open_body_stays_readable_when_its_object_is_overwritten_or_deleted() {
+    let world = World::wide(1);
+    let store = world.open();
+    for (key, size) in [("small", 1_000), ("big", 400_000)] {
+        put(&store, &name(key), &body(1, size)).unwrap();
+        let first = open_body(&store, key);
+        put(&store, &name(key), &body(2, size)).unwrap();
+        let second = open_body(&store, key);
+        delete(&store, &name(key)).unwrap();
+        roll_over(&store).unwrap();
+        store.checkpoint().unwrap();
+        for (opened, seed) in [(&first, 1), (&second, 2)] {
+            assert_eq!(opened.read(0..1_000).unwrap(), body(seed, 1_000), "{key}");
+        }
+        assert_eq!(read(&store, &name(key)).unwrap(), None);
+    }
+    put(&store, &name("big"), &body(3, 400_000)).unwrap();
+    let opened = open_body(&store, "big");
+    store.close().unwrap();
+    assert_eq!(opened.read(0..1_000).unwrap(), body(3, 1_000), "closing disturbs nobody");
+}
+
+#[test]
+fn a_big_object_that_changed_between_lookup_and_reading_is_a_conflict_not_damage() {
+    let world = World::wide(1);
+    let store = world.open();
+    put(&store, &name("big"), &body(1, 400_000)).unwrap();
+    let seen = store.get(&name("big")).unwrap().unwrap();
+    put(&store, &name("big"), &body(2, 400_000)).unwrap();
+    let told = store.body(&seen).map(|body| body.bytes());
+    assert!(matches!(told, Err(Error::Conflict(Conflict::KeyChanged(_)))), "{told:?}");
+}
+
+#[test]
+fn damage_is_an_error_that_names_object_file_and_offset_and_leaves_the_rest_readable() {
+    let world = World::wide(1);
+    let store = world.open();
+    put(&store, &name("small"), &body(1, 150_000)).unwrap();
+    put(&store, &name("big"), &body(2, 400_000)).unwrap();
+    put(&store, &name("other"), &body(3, 1_000)).unwrap();
+    store.close().unwrap();
+    drop(store);
+    for (path, key) in [("log/0000000001.seg", "small"), ("big/00/0000000002.seg", "big")] {
+        let place = 4_096 + 2 * BLOCK_BYTES + 1_000;
+        let byte = world.disk.bytes(path)[place];
+        world.disk.overwrite(path, place as u64, &[!byte]);
+        let store = world.open();
+        let opened = open_body(&store, key);
+        let whole = body(if key == "small" { 1 } else { 2 }, 100);
+        assert_eq!(opened.read(0..100).unwrap(), whole, "the first block is whole");
+        let Err(Error::Corrupt(told)) = opened.read(2 * BLOCK_BYTES as u64..opened.bytes()) else {
+            panic!("{key} is damaged");
+        };
+        assert_eq!((told.file.as_str(), told.object), (path, Some(name(key))));
+        assert!(told.offset.abs_diff(place as u64) <= BLOCK_BYTES as u64);
+        assert_eq!(read(&store, &name("other")).unwrap().unwrap(), body(3, 1_000));
+        world.disk.overwrite(path, place as u64, &[byte]);
+    }
+}

@@ -1,0 +1,156 @@
+//! The real binary: built once, and run on data folders of their own.
+//!
+//! The suites look at `trug` from outside and cannot have cargo build it for them, so the first call does; cargo knows
+//! when there is nothing to do. Never here: what commands print.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::ServerProcess;
+
+/// A data folder, and the commands on it.
+pub struct DataFolder {
+    folder: TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The binary, ready to be given arguments; the settings of whoever runs the tests are kept from it.
+pub fn trug() -> Command {
+    let mut command = Command::new(built());
+    for (name, _) in std::env::vars_os() {
+        let is_setting = |name: &str| name.starts_with("TRUG_") || name == "RUST_LOG";
+        if name.to_str().is_some_and(is_setting) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ran {
+    let output = command.output().expect("the binary runs");
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+    }
+}
+
+/// The binary of the profile that these tests were built with, which lies two folders above them.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let this = std::env::current_exe().expect("a process knows its file");
+        let folder =
+            this.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+        let target = folder.parent().expect("a profile lies in target");
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(other) => other,
+        };
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests has a parent");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let arguments = ["build", "--quiet", "--package", "tools", "--bin", "trug", "--profile"];
+        let mut build = Command::new(cargo);
+        build.args(arguments).arg(profile).arg("--target-dir").arg(target).current_dir(workspace);
+        let is_built = build.status().is_ok_and(|status| status.success());
+        let binary = folder.join("trug");
+        assert!(
+            is_built && binary.exists(),
+            "{} is missing: `cargo build -p tools` makes it, and failed ({build:?})",
+            binary.display()
+        );
+        binary
+    })
+}
+
+impl DataFolder {
+    /// A folder that does not exist yet.
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder can be made") }
+    }
+
+    /// A store with the account `ann` and her bucket `photos`, and a key to all of it.
+    pub fn with_bucket() -> (Self, String) {
+        let folder = Self::new();
+        folder.done(&["account", "create", "--name", "ann"]);
+        folder.done(&["bucket", "create", "--account", "ann", "--name", "photos"]);
+        let key = folder.done(&["apikey", "create", "--account", "ann"]).stdout;
+        (folder, key.trim_end().to_owned())
+    }
+
+    /// Where the data lies.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A folder beside the data, for other files.
+    pub fn beside(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command on this folder, not yet run.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = trug();
+        command.args(words).arg("--data").arg(self.path());
+        command
+    }
+
+    /// Runs a command on this folder.
+    pub fn run(&self, words: &[&str]) -> Ran {
+        run(&mut self.command(words))
+    }
+
+    /// Runs a command that must be done.
+    pub fn done(&self, words: &[&str]) -> Ran {
+        let ran = self.run(words);
+        assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
+        ran
+    }
+
+    /// Runs a command that must be done, and reads what it prints with `--json`.
+    pub fn json(&self, words: &[&str]) -> Value {
+        let mut words = words.to_vec();
+        words.push("--json");
+        let ran = self.done(&words);
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+    }
+
+    /// Starts a server on this folder, on a free port.
+    pub fn serve(&self) -> ServerProcess {
+        self.serve_with(&["--listen", "127.0.0.1:0"])
+    }
+
+    /// Starts a server on this folder with these arguments.
+    pub fn serve_with(&self, words: &[&str]) -> ServerProcess {
+        let mut command = self.command(&["serve"]);
+        command.args(words);
+        ServerProcess::start(&mut command)
+    }
+}
+
+impl Default for DataFolder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ran {
+    /// Checks the exit code, and that stderr says this.
+    pub fn check_failure(&self, code: i32, says: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        assert!(self.stderr.contains(says), "{says:?} is not in {self:?}");
+        assert_eq!(self.stdout, "");
+    }
+}

@@ -1,0 +1,163 @@
+//! A real `trug serve`, started, watched and stopped.
+//!
+//! Promises: no process outlives its value. Never here: what is asked of it; that is `connection`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::connection::Connection;
+
+/// A server in a process of its own.
+pub struct ServerProcess {
+    child: Child,
+    address: SocketAddr,
+    output: Arc<Mutex<String>>,
+    log: Arc<Mutex<String>>,
+    /// Hangs up when stdout ends.
+    lines: Receiver<String>,
+}
+
+/// What stands before the address in what a server prints.
+const LISTENING: &str = "listening on http://";
+/// How long a server may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl ServerProcess {
+    /// Starts a server and waits until it takes requests.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = spawn(command);
+        let (send, lines) = channel();
+        let output = Arc::new(Mutex::new(String::new()));
+        let log = Arc::new(Mutex::new(String::new()));
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let kept = output.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let mut output = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                output.push_str(&line);
+                output.push('\n');
+                drop(output);
+                let _ = send.send(line);
+            }
+        });
+        let mut stderr = child.stderr.take().expect("stderr is piped");
+        let kept = log.clone();
+        thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            while let Ok(count @ 1..) = stderr.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]);
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+            }
+        });
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut server = Self { child, address, output, log, lines };
+        server.address = server.wait_for_address();
+        server
+    }
+
+    fn wait_for_address(&self) -> SocketAddr {
+        loop {
+            let line = match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => line,
+                Err(why) => {
+                    // What it says last comes just behind the end of its output.
+                    thread::sleep(Duration::from_millis(50));
+                    panic!("the server does not start ({why}): {}{}", self.output(), self.log())
+                }
+            };
+            if let Some(address) = line.strip_prefix(LISTENING) {
+                return address.parse().expect("an address is printed");
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has printed so far.
+    pub fn output(&self) -> String {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until it has printed everything that it prints at the start.
+    pub fn wait_for_output(&self, end: &str) -> String {
+        while !self.output().contains(end) {
+            let line = self.lines.recv_timeout(PATIENCE);
+            assert!(line.is_ok(), "{end:?} is not printed: {}", self.output());
+        }
+        self.output()
+    }
+
+    /// A connection to it.
+    pub fn connect(&self) -> Connection {
+        Connection::connect(self.address).expect("the server takes connections")
+    }
+
+    /// Asks it to stop, as a service manager does.
+    pub fn terminate(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("the server is there to be told");
+    }
+
+    /// Kills it: nothing in it gets to run again.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the server is there to be killed");
+        self.child.wait().expect("its end is told");
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its end is told") {
+                // Its last lines are read by then.
+                while self.lines.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Disconnected) {}
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server does not end: {}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub fn stop(mut self) {
+        self.terminate();
+        let status = self.wait();
+        assert!(status.success(), "{status}: {}", self.log());
+    }
+}
+
+/// Starts a server and kills it after a while, wherever it is by then.
+pub fn start_and_kill(command: &mut Command, after: Duration) {
+    let mut child = spawn(command);
+    thread::sleep(after);
+    child.kill().expect("the server is there to be killed");
+    child.wait().expect("its end is told");
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the binary starts")
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
