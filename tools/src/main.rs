@@ -1,2 +1,119 @@
-//! Scaffold.
-fn main() {}
+//! `trug`: the one binary, and its commands.
+//!
+//! Each command has a file with its arguments, its help and `run`. `management` does a request on the store or through
+//! the server that has it open; `output` prints; `exit` says which failure ends how.
+//!
+//! Never here: what a command does.
+
+mod account;
+mod apikey;
+mod bucket;
+mod choice;
+mod exit;
+mod first_run;
+mod logging;
+mod management;
+mod output;
+mod serve;
+mod stats;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use self::exit::{Exit, Failure};
+
+/// Object storage and CDN for one box.
+#[derive(Parser)]
+#[command(name = "trug", version, after_help = exit::CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    /// Accounts: who owns buckets and keys.
+    #[command(subcommand)]
+    Account(account::Command),
+    /// Buckets: named collections of files.
+    #[command(subcommand)]
+    Bucket(bucket::Command),
+    /// API keys: what a client uploads, deletes and reads with.
+    #[command(subcommand)]
+    Apikey(apikey::Command),
+    Stats(stats::Args),
+}
+
+fn main() -> ExitCode {
+    // A wrong command line ends here, with exit code 2.
+    match run(Cli::parse().command) {
+        Ok(()) => Exit::Done.into(),
+        Err(failure) => {
+            output::failure(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args),
+        Command::Account(command) => account::run(command),
+        Command::Bucket(command) => bucket::run(command),
+        Command::Apikey(command) => apikey::run(command),
+        Command::Stats(args) => stats::run(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_names_the_exit_codes_and_shows_an_example() {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut leaves = 0;
+        let mut open: Vec<&mut clap::Command> = cli.get_subcommands_mut().collect();
+        while let Some(command) = open.pop() {
+            if command.get_name() == "help" {
+                continue;
+            }
+            if command.has_subcommands() {
+                open.extend(command.get_subcommands_mut());
+                continue;
+            }
+            leaves += 1;
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
+        }
+        assert_eq!(leaves, 12);
+    }
+
+    #[test]
+    fn the_examples_can_be_typed() {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut open: Vec<&clap::Command> = cli.get_subcommands().collect();
+        let mut seen = 0;
+        while let Some(command) = open.pop() {
+            open.extend(command.get_subcommands());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter_map(|line| line.strip_prefix("  trug ")) {
+                let words = std::iter::once("trug").chain(line.split(' '));
+                assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+                seen += 1;
+            }
+        }
+        assert!(seen >= 12, "{seen}");
+    }
+}

@@ -1,0 +1,75 @@
+//! `trug apikey`.
+
+use tests::{DataFolder, Form};
+
+use crate::with_and_without_a_server;
+
+#[test]
+fn a_new_key_stands_alone_on_stdout_and_is_shown_once() {
+    with_and_without_a_server(|folder| {
+        let ran = folder.done(&["apikey", "create", "--account", "ann"]);
+        let key = ran.stdout.strip_suffix('\n').expect("a line ends");
+        assert!(key.starts_with("trug_") && !key.contains(char::is_whitespace), "{key}");
+        let id = key.split('_').nth(1).expect("a key holds its id");
+        assert!(ran.stderr.contains(id) && !ran.stderr.contains(key), "{ran:?}");
+
+        let words = ["apikey", "create", "--account", "ann", "--name", "phone", "--bucket"];
+        let mut words = words.to_vec();
+        words.extend(["photos", "--prefix", "img", "--scope", "upload,READ", "--scope", "list"]);
+        words.extend(["--expires-at", "2100-01-31T12:00:00Z"]);
+        let issued = folder.json(&words);
+        let second = issued["key"].as_str().expect("the key is told");
+        for (field, value) in [
+            ("name", "phone"),
+            ("bucketName", "photos"),
+            ("prefix", "img/"),
+            ("expiresAt", "2100-01-31T12:00:00.000Z"),
+        ] {
+            assert_eq!(issued[field], value, "{field}");
+        }
+        assert_eq!(issued["scopes"], serde_json::json!(["upload", "read", "list"]));
+
+        let list = folder.done(&["apikey", "list", "--account", "ann"]).stdout;
+        let json = folder.done(&["apikey", "list", "--json"]).stdout;
+        for text in [list, json] {
+            assert!(text.contains(id) && text.contains("phone"), "{text}");
+            for key in [key, second] {
+                let secret = key.split('_').nth(2).expect("a key holds a secret");
+                assert!(!text.contains(secret), "{text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_key_opens_until_it_is_revoked() {
+    let (folder, key) = DataFolder::with_bucket();
+    let id = key.split('_').nth(1).expect("a key holds its id");
+    let upload = |server: &tests::ServerProcess, key: &str| {
+        let form = Form::new().file("file", "a.txt", None, b"hello");
+        server.connect().with_key(key).upload("/photos/", form).expect("it answers").status
+    };
+    let server = folder.serve();
+    assert_eq!(upload(&server, &key), 200);
+    let reader = folder.done(&["apikey", "create", "--account", "ann", "--scope", "read"]).stdout;
+    assert_eq!(upload(&server, reader.trim_end()), 403);
+    let revoked = folder.json(&["apikey", "revoke", "--id", id]);
+    assert!(revoked["revokedAt"].is_string() && revoked["id"] == id, "{revoked}");
+    assert_eq!(upload(&server, &key), 401);
+    server.stop();
+    let server = folder.serve();
+    assert_eq!(upload(&server, &key), 401);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_in_a_sentence() {
+    with_and_without_a_server(|folder| {
+        let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
+        refused(&["apikey", "create", "--account", "bob"], "\"bob\" does not exist");
+        let create = ["apikey", "create", "--account", "ann", "--expires-at"];
+        refused(&[&create[..], &["tomorrow"]].concat(), "is not a date and time");
+        refused(&[&create[..], &["2001-01-31T12:00:00Z"]].concat(), "in the past");
+        refused(&["apikey", "revoke", "--id", "abcdefghijklmnop"], "does not exist");
+        refused(&["apikey", "revoke", "--id", "?"], "does not exist");
+    });
+}

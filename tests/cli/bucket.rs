@@ -1,0 +1,81 @@
+//! `trug bucket`.
+
+use tests::{DataFolder, Form};
+
+use crate::with_and_without_a_server;
+
+#[test]
+fn buckets_are_made_listed_edited_and_deleted() {
+    with_and_without_a_server(|folder| {
+        folder.done(&["account", "create", "--name", "bob"]);
+        let create = ["bucket", "create", "--account", "bob", "--name", "calls", "--type", "phone"];
+        let mut words = create.to_vec();
+        words.extend(["--access", "private", "--cache-control", "no-cache"]);
+        let calls = folder.json(&words);
+        for (field, value) in [
+            ("bucketName", "calls"),
+            ("type", "phone"),
+            ("access", "private"),
+            ("cacheControl", "no-cache"),
+        ] {
+            assert_eq!(calls[field], value, "{field}");
+        }
+        assert_eq!((&calls["objectCount"], &calls["totalBytes"]), (&0.into(), &0.into()));
+
+        let count = |words: &[&str]| folder.json(words).as_array().map(Vec::len);
+        assert_eq!(count(&["bucket", "list"]), Some(2));
+        assert_eq!(count(&["bucket", "list", "--account", "bob"]), Some(1));
+
+        let edit = ["bucket", "edit", "--name", "calls", "--serve-html", "true"];
+        let mut words = edit.to_vec();
+        words.extend(["--cache-control", "", "--placeholder", "none.png"]);
+        let edited = folder.json(&words);
+        assert_eq!((&edited["serveHtml"], &edited["access"]), (&true.into(), &"private".into()));
+        assert!(edited["cacheControl"].is_null() && edited["placeholder"] == "none.png");
+
+        let list = folder.done(&["bucket", "list"]).stdout;
+        assert!(list.starts_with("NAME ") && list.contains("\nphotos "), "{list}");
+
+        let deleted = folder.done(&["bucket", "delete", "--name", "calls"]);
+        assert_eq!(deleted.stdout, "deleted the bucket calls and 0 files\n");
+        assert_eq!(count(&["bucket", "list"]), Some(1));
+    });
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_in_a_sentence() {
+    with_and_without_a_server(|folder| {
+        let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
+        let create = |account: &str, name: &str, says: &str| {
+            refused(&["bucket", "create", "--account", account, "--name", name], says);
+        };
+        create("ann", "photos", "photos");
+        create("ann", "api", "reserved");
+        create("ann", "No", "not valid");
+        create("bob", "other", "\"bob\" does not exist");
+        refused(&["bucket", "edit", "--name", "none", "--access", "public"], "does not exist");
+        refused(&["bucket", "delete", "--name", "none", "--force"], "does not exist");
+        refused(&["bucket", "list", "--account", "bob"], "does not exist");
+    });
+}
+
+#[test]
+fn a_bucket_with_files_needs_force() {
+    let (folder, key) = DataFolder::with_bucket();
+    let check = || {
+        let refused = folder.run(&["bucket", "delete", "--name", "photos"]);
+        refused.check_failure(1, "photos still holds 1 objects");
+        assert!(refused.stderr.contains("--force"), "{refused:?}");
+    };
+    let server = folder.serve();
+    let form = Form::new().file("file", "a.txt", None, b"hello");
+    let answer = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    check();
+    server.stop();
+    check();
+    let deleted = folder.json(&["bucket", "delete", "--name", "photos", "--force"]);
+    assert_eq!((&deleted["bucketName"], &deleted["deletedCount"]), (&"photos".into(), &1.into()));
+    let again = folder.run(&["bucket", "delete", "--name", "photos"]);
+    again.check_failure(1, "photos does not exist");
+}

@@ -1,0 +1,258 @@
+//! `trug serve`: starting, stopping, settings.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
+
+fn upload(server: &ServerProcess, key: &str, name: &str, bytes: &[u8]) -> Answer {
+    let form = Form::new().file("file", name, None, bytes);
+    let answer = server.connect().with_key(key).upload("/photos/", form).expect("it answers");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer
+}
+
+fn get(server: &ServerProcess, path: &str) -> Answer {
+    server.connect().get(path).expect("it answers")
+}
+
+/// Begins an upload and sends a piece of it; the rest is returned.
+fn half_an_upload(server: &ServerProcess, key: &str) -> (Connection, Vec<u8>) {
+    let form = Form::new().file("file", "late.txt", None, b"late");
+    let content_type = form.content_type();
+    let body = form.body();
+    let (first, rest) = body.split_at(body.len() / 2);
+    let mut connection = server.connect().with_key(key);
+    let headers = [("content-type", &*content_type)];
+    connection.begin("POST", "/photos/", &headers, body.len()).expect("the head is sent");
+    connection.more(first).expect("the body is sent");
+    // The server has to have seen the head before it is stopped.
+    thread::sleep(Duration::from_millis(200));
+    (connection, rest.to_vec())
+}
+
+#[test]
+fn the_first_lines_lead_to_a_first_upload() {
+    let folder = DataFolder::new();
+    let server = folder.serve();
+    let printed = server.wait_for_output("bytes=0-5");
+    assert!(printed.starts_with("trug "), "{printed}");
+    assert!(printed.contains("opened at record 0"), "{printed}");
+    let lines: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let script = lines.join("\n");
+    assert!(script.contains(&format!("http://{}/pics/", server.address())), "{script}");
+    let has_curl = Command::new("curl").arg("--version").output().is_ok();
+    if !has_curl {
+        return;
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-eu", "-c", &script]).current_dir(folder.beside());
+    let output = shell.output().expect("a shell runs");
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script}\n{stdout}{stderr}");
+    assert!(stdout.contains("\"success\":true"), "{stdout}");
+    assert!(stdout.ends_with("hello, trug\nhello,"), "{stdout}");
+    server.stop();
+    // Whoever has an account needs no lesson.
+    let server = folder.serve();
+    thread::sleep(Duration::from_millis(100));
+    assert!(!server.output().contains("account create"), "{}", server.output());
+}
+
+#[test]
+fn a_restart_keeps_everything() {
+    let (folder, key) = DataFolder::with_bucket();
+    let big = vec![b'x'; 3_000_000];
+    let server = folder.serve();
+    upload(&server, &key, "small.txt", b"small");
+    upload(&server, &key, "big.bin", &big);
+    server.stop();
+    let mut server = folder.serve();
+    assert_eq!(get(&server, "/photos/small.txt").body, b"small");
+    assert!(get(&server, "/photos/big.bin").body == big);
+    upload(&server, &key, "late.txt", b"late");
+    server.kill();
+    let server = folder.serve();
+    assert_eq!(get(&server, "/photos/late.txt").body, b"late");
+    assert!(get(&server, "/photos/big.bin").body == big);
+}
+
+#[test]
+fn a_folder_and_an_address_have_one_server() {
+    let (folder, _) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let second = folder.run(&["serve", "--listen", "127.0.0.1:0"]);
+    second.check_failure(4, "in use by process");
+    assert_eq!(get(&server, "/-/ready").status, 200);
+
+    let (other, _) = DataFolder::with_bucket();
+    let address = server.address().to_string();
+    let taken = other.run(&["serve", "--listen", &address]);
+    assert_eq!(taken.code, 1, "{taken:?}");
+    assert!(taken.stderr.contains(&format!("cannot listen on {address}")), "{taken:?}");
+    assert!(taken.stderr.contains("--listen takes another address"), "{taken:?}");
+    other.done(&["stats"]);
+}
+
+#[test]
+fn a_signal_lets_what_is_in_flight_end() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    let (mut connection, rest) = half_an_upload(&server, &key);
+    server.terminate();
+    thread::sleep(Duration::from_millis(200));
+    assert!(Connection::connect(server.address()).is_err(), "it still takes connections");
+    connection.more(&rest).expect("the rest is sent");
+    let answer = connection.answer("POST").expect("it answers");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let status = server.wait();
+    assert!(status.success(), "{status}: {}", server.log());
+    assert!(server.log().contains("\"message\":\"stopping"), "{}", server.log());
+    assert!(!folder.path().join("control.sock").exists());
+    let server = folder.serve();
+    assert_eq!(get(&server, "/photos/late.txt").body, b"late");
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    let (mut connection, _) = half_an_upload(&server, &key);
+    server.terminate();
+    thread::sleep(Duration::from_millis(200));
+    server.terminate();
+    let status = server.wait();
+    assert!(status.success(), "{status}: {}", server.log());
+    let answer = connection.answer("POST");
+    assert!(answer.is_err(), "{answer:?}");
+    let server = folder.serve();
+    assert_eq!(get(&server, "/photos/late.txt").status, 404);
+}
+
+#[test]
+fn settings_come_from_flags_over_variables_over_the_file() {
+    let (folder, key) = DataFolder::with_bucket();
+    let file = folder.beside().join("trug.toml");
+    let text = "listen = \"127.0.0.1:0\"\npublic_url = \"https://file.example\"\n\
+                body_bytes_max = 2000\n";
+    std::fs::write(&file, text).expect("a file can be written");
+    let mut command = folder.command(&["serve"]);
+    command.arg("--config").arg(&file).env("TRUG_PUBLIC_URL", "https://variable.example/cdn/");
+    let server = ServerProcess::start(&mut command);
+    let answer = upload(&server, &key, "a.txt", b"a").json();
+    assert_eq!(answer["url"], "https://variable.example/cdn/photos/a.txt");
+    let form = Form::new().file("file", "b.txt", None, &[b'b'; 3_000]);
+    let refused = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    assert_eq!((refused.status, &refused.json()["limit"]), (413, &2_000.into()));
+    assert!(server.output().contains("addresses begin with https://variable.example/cdn\n"));
+    server.stop();
+
+    command.args(["--public-url", "http://flag.example"]);
+    let server = ServerProcess::start(&mut command);
+    let answer = upload(&server, &key, "c.txt", b"c").json();
+    assert_eq!(answer["url"], "http://flag.example/photos/c.txt");
+}
+
+#[test]
+fn settings_that_make_no_sense_end_with_2() {
+    let folder = DataFolder::new();
+    let refused = |words: &[&str], says: &str| {
+        let words = [&["serve"][..], words].concat();
+        folder.run(&words).check_failure(2, says);
+    };
+    refused(&["--listen", "8080"], "is not an address");
+    refused(&["--public-url", "cdn.example"], "must start with http");
+    let missing = folder.beside().join("none.toml");
+    let missing = missing.to_str().expect("the path is text");
+    refused(&["--config", missing], "cannot read");
+    let file = folder.beside().join("odd.toml");
+    std::fs::write(&file, "listn = \"x\"").expect("a file can be written");
+    let file = file.to_str().expect("the path is text");
+    refused(&["--config", file], "unknown field `listn`");
+    for (name, value) in [("TRUG_LISTN", "x"), ("TRUG_LOG", "a=b=c"), ("TRUG_BODY_BYTES_MAX", "-1")]
+    {
+        let ran = tests::commands::run(folder.command(&["serve"]).env(name, value));
+        assert_eq!(ran.code, 2, "{name}: {ran:?}");
+    }
+    assert!(!folder.path().exists());
+}
+
+#[test]
+fn the_log_is_json_without_secrets() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut server = ServerProcess::start(command.env("TRUG_LOG", "debug"));
+    let path = format!("/photos/none.txt?apiKey={key}&other=thing");
+    assert_eq!(server.connect().delete(&path).expect("it answers").status, 404);
+    upload(&server, &key, "a.txt", b"a");
+    server.terminate();
+    server.wait();
+    let log = server.log();
+    assert!(log.contains("/photos/none.txt"), "{log}");
+    let secret = key.split('_').nth(2).expect("a key holds a secret");
+    assert!(!log.contains(secret) && !log.contains("other=thing"), "{log}");
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        assert!(line["level"].is_string() && line["message"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn damage_is_told_loudly_and_the_rest_is_served() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    let marked = b"a line that is found again in the log, to be damaged";
+    upload(&server, &key, "damaged.txt", marked);
+    upload(&server, &key, "fine.txt", b"fine");
+    server.kill();
+    let log = folder.path().join("log");
+    let mut flipped = 0;
+    for entry in std::fs::read_dir(log).expect("there is a log") {
+        let path = entry.expect("the log can be listed").path();
+        let mut bytes = std::fs::read(&path).expect("a segment can be read");
+        let place = bytes.windows(marked.len()).position(|window| window == marked);
+        if let Some(at) = place {
+            bytes[at + 3] ^= 1;
+            std::fs::write(&path, bytes).expect("a segment can be written");
+            flipped += 1;
+        }
+    }
+    assert_eq!(flipped, 1, "the file is in the log once");
+    let mut server = folder.serve();
+    let fine = get(&server, "/photos/fine.txt");
+    assert_eq!(fine.body, b"fine", "{}", fine.text());
+    let answer = get(&server, "/photos/damaged.txt");
+    assert_eq!((answer.status, &answer.json()["code"]), (500, &"damaged".into()));
+    assert_eq!(answer.json()["key"], "damaged.txt");
+    server.terminate();
+    assert!(server.wait().success());
+    for text in [server.output(), server.log()] {
+        assert!(text.contains("DAMAGE"), "{text}");
+    }
+}
+
+#[test]
+fn an_index_that_is_gone_is_made_anew() {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    upload(&server, &key, "kept.txt", b"kept");
+    server.stop();
+    std::fs::remove_file(folder.path().join("index.redb")).expect("there is an index");
+    let server = folder.serve();
+    assert!(server.output().contains("index rebuilt"), "{}", server.output());
+    assert_eq!(get(&server, "/photos/kept.txt").body, b"kept");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_for_damage_ends_with_3() {
+    let (folder, _) = DataFolder::with_bucket();
+    let file = folder.path().join("STORE");
+    let mut bytes = std::fs::read(&file).expect("there is a store");
+    bytes[20] ^= 1;
+    std::fs::write(&file, bytes).expect("the file can be written");
+    for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["stats"], &["account", "list"]] {
+        folder.run(words).check_failure(3, "STORE");
+    }
+}

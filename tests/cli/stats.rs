@@ -1,0 +1,33 @@
+//! `trug stats`.
+
+use tests::{DataFolder, Form};
+
+#[test]
+fn what_is_in_the_store_is_counted() {
+    let (folder, key) = DataFolder::with_bucket();
+    let check = |objects: u64, bytes: u64| {
+        let stats = folder.json(&["stats"]);
+        for (field, count) in [
+            ("accounts", 1),
+            ("buckets", 1),
+            ("apiKeys", 1),
+            ("objects", objects),
+            ("objectBytes", bytes),
+        ] {
+            assert_eq!(stats[field], count, "{field}");
+        }
+        assert!(stats["log"]["segments"].as_u64() >= Some(1) && stats["readOnly"].is_null());
+        let text = folder.done(&["stats"]).stdout;
+        let line = format!("files         {objects}, {bytes} bytes\n");
+        assert!(text.contains(&line) && text.contains("\nwrites        taken\n"), "{text}");
+    };
+    check(0, 0);
+    let server = folder.serve();
+    check(0, 0);
+    let form = Form::new().file("file", "a.txt", None, b"hello").file("file", "b", None, b"world");
+    let answer = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    check(2, 10);
+    server.stop();
+    check(2, 10);
+}

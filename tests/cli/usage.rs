@@ -1,0 +1,125 @@
+//! What is the same for all commands: help, wrong usage, folders that are no store, a store that is in use.
+
+use engine::{Create, OpenOptions, Store};
+use tests::commands::{run, trug};
+use tests::{DataFolder, Ran};
+
+const LEAVES: &[&[&str]] = &[
+    &["serve"],
+    &["account", "create"],
+    &["account", "list"],
+    &["account", "edit"],
+    &["bucket", "create"],
+    &["bucket", "list"],
+    &["bucket", "edit"],
+    &["bucket", "delete"],
+    &["apikey", "create"],
+    &["apikey", "list"],
+    &["apikey", "revoke"],
+    &["stats"],
+];
+
+/// Commands that need a store that is there.
+const ON_A_STORE: &[&[&str]] = &[
+    &["account", "list"],
+    &["account", "edit", "--account", "ann", "--plan", "Pro"],
+    &["bucket", "create", "--account", "ann", "--name", "photos"],
+    &["bucket", "list"],
+    &["apikey", "create", "--account", "ann"],
+    &["apikey", "list"],
+    &["stats"],
+];
+
+fn plainly(words: &[&str]) -> Ran {
+    run(trug().args(words))
+}
+
+#[test]
+fn every_command_explains_itself() {
+    for words in LEAVES {
+        let ran = plainly(&[words, &["--help"][..]].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        for part in ["Usage: trug", "Example:\n  trug", "Exit codes: 0 done", "--data"] {
+            assert!(ran.stdout.contains(part), "{part:?} is not in {}", ran.stdout);
+        }
+    }
+    let ran = plainly(&["--version"]);
+    assert!(ran.code == 0 && ran.stdout.starts_with("trug "), "{ran:?}");
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let cases: &[&[&str]] = &[
+        &[],
+        &["account"],
+        &["nonsense"],
+        &["account", "create"],
+        &["account", "create", "--name", "ann", "--plan", "Gold"],
+        &["account", "edit", "--account", "ann"],
+        &["bucket", "edit", "--name", "photos"],
+        &["bucket", "edit", "--name", "photos", "--serve-html", "perhaps"],
+        &["bucket", "create", "--account", "ann", "--name", "photos", "--type", "odd"],
+        &["apikey", "create", "--account", "ann", "--scope", "everything"],
+        &["stats", "--color"],
+    ];
+    for words in cases {
+        plainly(words).check_failure(2, if words.len() < 2 { "Usage: trug" } else { "--help" });
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_store_is_told_and_left_alone() {
+    for words in ON_A_STORE {
+        let folder = DataFolder::new();
+        folder.run(words).check_failure(1, "there is no folder");
+        assert!(!folder.path().exists(), "{words:?}");
+        std::fs::create_dir(folder.path()).expect("a folder can be made");
+        folder.run(words).check_failure(1, "there is no store in the folder");
+        assert!(!folder.path().join("STORE").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_store_whose_holder_takes_no_commands_ends_with_4() {
+    let (folder, _) = DataFolder::with_bucket();
+    let (store, _) = Store::open_folder(&folder.path(), OpenOptions::new(Create::Never))
+        .expect("the store is free");
+    let ran = folder.run(&["account", "list"]);
+    ran.check_failure(4, &format!("in use by process {}", std::process::id()));
+    // What a killed server leaves behind is no server.
+    drop(std::os::unix::net::UnixListener::bind(folder.path().join("control.sock")));
+    folder.run(&["stats"]).check_failure(4, "takes no commands");
+    store.close().expect("the store closes");
+    folder.done(&["account", "list"]);
+}
+
+#[test]
+fn commands_at_the_same_time_wait_for_each_other() {
+    let (folder, _) = DataFolder::with_bucket();
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            let folder = &folder;
+            scope.spawn(move || {
+                folder.done(&["account", "create", "--name", &format!("number {number}")]);
+            });
+        }
+    });
+    assert_eq!(folder.json(&["account", "list"]).as_array().map(Vec::len), Some(7));
+}
+
+#[test]
+fn the_data_folder_can_come_from_the_environment() {
+    let (folder, _) = DataFolder::with_bucket();
+    let ran = run(trug().args(["bucket", "list"]).env("TRUG_DATA", folder.path()));
+    assert!(ran.code == 0 && ran.stdout.contains("photos"), "{ran:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let (folder, _) = DataFolder::with_bucket();
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let mut command = folder.command(&["account", "list"]);
+    let status = command.stdout(writer).status().expect("the binary runs");
+    assert_eq!(status.code(), Some(0));
+}

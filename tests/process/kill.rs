@@ -1,0 +1,89 @@
+//! The rounds: start, load, kill, compare.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use engine::{Entropy, SeededEntropy};
+use tests::server_process::start_and_kill;
+use tests::{Connection, DataFolder, ServerProcess};
+
+use crate::client::Client;
+
+const ROUNDS: u32 = 25;
+const CLIENTS: u64 = 4;
+/// Every so many rounds the server is killed while it starts, too.
+const KILL_AT_START_EVERY: u32 = 5;
+const LIFE_MS_MIN: u64 = 30;
+const LIFE_MS_MAX: u64 = 600;
+
+#[test]
+fn what_was_acknowledged_survives_being_killed() {
+    let seed = std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2);
+    println!("seed {seed}");
+    let chance = SeededEntropy::new(seed);
+    let (folder, key) = DataFolder::with_bucket();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(number, seed)).collect();
+    for round in 0..ROUNDS {
+        if round % KILL_AT_START_EVERY == 2 {
+            let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+            start_and_kill(&mut command, Duration::from_millis(chance.number() % 60));
+        }
+        let mut server = folder.serve();
+        compare(&server, &mut clients, round);
+        let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
+        load(&mut server, &key, &mut clients, Duration::from_millis(life_ms));
+    }
+    let server = folder.serve();
+    compare(&server, &mut clients, ROUNDS);
+    server.stop();
+    // And once more, now that the store was closed in peace.
+    compare(&folder.serve(), &mut clients, ROUNDS);
+
+    // The counters are as exact as the files.
+    let totals = clients.iter().map(|client| client.ledger.totals());
+    let (objects, bytes) = totals.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let bucket = &folder.json(&["bucket", "list"])[0];
+    assert_eq!((&bucket["objectCount"], &bucket["totalBytes"]), (&objects.into(), &bytes.into()));
+
+    let uploads: u64 = clients.iter().map(|client| client.ledger.uploads).sum();
+    let deletions: u64 = clients.iter().map(|client| client.ledger.deletions).sum();
+    println!("{ROUNDS} rounds, {uploads} uploads and {deletions} deletions acknowledged");
+    assert!(uploads > u64::from(ROUNDS) && deletions > 0, "there was hardly any load");
+}
+
+/// Lets the clients work on the server for a while, then kills it under them.
+fn load(server: &mut ServerProcess, key: &str, clients: &mut [Client], life: Duration) {
+    let killed = AtomicBool::new(false);
+    let (address, killed) = (server.address(), &killed);
+    thread::scope(|scope| {
+        for client in clients {
+            scope.spawn(move || client.run(address, key, killed));
+        }
+        thread::sleep(life);
+        killed.store(true, Ordering::SeqCst);
+        server.kill();
+    });
+}
+
+/// Reads back everything that any client knows of.
+fn compare(server: &ServerProcess, clients: &mut [Client], round: u32) {
+    let printed = server.output();
+    assert!(!printed.contains("DAMAGE"), "round {round}: {printed}");
+    let address = server.address();
+    thread::scope(|scope| {
+        for client in clients {
+            scope.spawn(move || {
+                let mut connection = Connection::connect(address).expect("it takes connections");
+                client.ledger.check(|key| {
+                    let answer = connection.get(&format!("/photos/{key}")).expect("it answers");
+                    match answer.status {
+                        200 => Some(answer.body),
+                        404 => None,
+                        _ => panic!("round {round}: {key}: {answer:?}"),
+                    }
+                });
+            });
+        }
+    });
+}

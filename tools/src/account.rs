@@ -1,0 +1,75 @@
+//! `trug account`: who owns buckets and keys.
+//!
+//! Never here: how it is done; `management` does it.
+
+use clap::{ArgGroup, Args, Subcommand};
+use server::catalog::{Plan, Standing};
+use server::management::Request;
+
+use crate::choice;
+use crate::exit::{self, Failure};
+use crate::management::{StoreArgs, perform, perform_creating};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Make an account. Where the data folder is no store yet, one is made.
+    #[command(after_help = exit::help("trug account create --data data --name me"))]
+    Create(Create),
+    /// List all accounts.
+    #[command(after_help = exit::help("trug account list --data data"))]
+    List(List),
+    /// Change the name, the plan or the standing of an account.
+    #[command(
+        after_help = exit::help("trug account edit --data data --account me --plan Pro"),
+        group(ArgGroup::new("change").args(["name", "plan", "standing"]).required(true).multiple(true))
+    )]
+    Edit(Edit),
+}
+
+#[derive(Args)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// What the account is called; no two have the same name.
+    #[arg(long)]
+    name: String,
+    /// What the account pays for.
+    #[arg(long, ignore_case = true, default_value = "Free", value_parser = choice::of(choice::PLAN))]
+    plan: Plan,
+}
+
+#[derive(Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct Edit {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name or id of the account.
+    #[arg(long)]
+    account: String,
+    /// Its new name.
+    #[arg(long)]
+    name: Option<String>,
+    /// Its new plan.
+    #[arg(long, ignore_case = true, value_parser = choice::of(choice::PLAN))]
+    plan: Option<Plan>,
+    /// Its new standing; keys of a suspended account open nothing.
+    #[arg(long, ignore_case = true, value_parser = choice::of(choice::STANDING))]
+    standing: Option<Standing>,
+}
+
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Create(Create { store, name, plan }) => {
+            perform_creating(&store, Request::CreateAccount { name, plan })
+        }
+        Command::List(List { store }) => perform(&store, Request::ListAccounts),
+        Command::Edit(Edit { store, account, name, plan, standing }) => {
+            perform(&store, Request::EditAccount { account, name, plan, standing })
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The words that stand for plans, standings, kinds and scopes on the command line.
+//!
+//! Promises: a word here is the word in JSON; capitals do not matter. Never here: what the choices mean.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use server::catalog::{Access, BucketKind, Plan, Scope, Standing};
+
+/// A word and what it stands for.
+type Choice<T> = (&'static str, T);
+
+pub(crate) const PLAN: &[Choice<Plan>] = &[
+    ("Free", Plan::Free),
+    ("Starter", Plan::Starter),
+    ("Pro", Plan::Pro),
+    ("Business", Plan::Business),
+];
+pub(crate) const STANDING: &[Choice<Standing>] = &[
+    ("good", Standing::Good),
+    ("notified", Standing::Notified),
+    ("upgrade_requested", Standing::UpgradeRequested),
+    ("throttled", Standing::Throttled),
+    ("suspended", Standing::Suspended),
+];
+pub(crate) const ACCESS: &[Choice<Access>] =
+    &[("public", Access::Public), ("private", Access::Private)];
+pub(crate) const KIND: &[Choice<BucketKind>] =
+    &[("standard", BucketKind::Standard), ("phone", BucketKind::Phone)];
+pub(crate) const SCOPE: &[Choice<Scope>] = &[
+    ("upload", Scope::Upload),
+    ("delete", Scope::Delete),
+    ("read", Scope::Read),
+    ("list", Scope::List),
+    ("presign", Scope::Presign),
+    ("manage", Scope::Manage),
+];
+
+/// Reads one of the words; the argument that uses it sets `ignore_case`.
+pub(crate) fn of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let words = PossibleValuesParser::new(choices.iter().map(|(word, _)| *word));
+    words.try_map(|typed| {
+        let mut same = choices.iter().filter(|(word, _)| word.eq_ignore_ascii_case(&typed));
+        same.next().map(|(_, value)| *value).ok_or("is none of the words")
+    })
+}
+
+/// The word for a choice.
+pub(crate) fn word<T: PartialEq>(choices: &[Choice<T>], choice: &T) -> &'static str {
+    choices.iter().find(|(_, value)| value == choice).map_or("?", |(word, _)| *word)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use serde::Serialize;
+
+    use super::*;
+
+    fn check<T: Serialize + Debug>(choices: &[Choice<T>]) {
+        for (word, value) in choices {
+            let json = serde_json::to_value(value).unwrap();
+            assert_eq!(json, *word, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_json() {
+        check(PLAN);
+        check(STANDING);
+        check(ACCESS);
+        check(KIND);
+        check(SCOPE);
+        assert_eq!(SCOPE.len(), Scope::ALL.len());
+    }
+
+    #[test]
+    fn words_are_found_both_ways() {
+        assert_eq!(word(STANDING, &Standing::UpgradeRequested), "upgrade_requested");
+        assert_eq!(word(PLAN, &Plan::Pro), "Pro");
+    }
+}

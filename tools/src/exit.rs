@@ -1,0 +1,185 @@
+//! Exit codes, and which failure means which.
+//!
+//! Never here: printing.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use server::ServeError;
+use server::catalog::CatalogError;
+use server::config::ConfigError;
+use server::control::ControlError;
+
+/// What every help text says about exit codes.
+pub(crate) const CODES: &str =
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 damage found, 4 store is in use";
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked is done.
+    Done,
+    /// It is not, for a reason of its own.
+    Failed,
+    /// What was asked makes no sense; the command line and the configuration alike.
+    WrongUsage,
+    /// Stored bytes are not what was written.
+    Damage,
+    /// Another process has the store open and does not answer.
+    InUse,
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+/// What is said beside the refusal to delete a bucket that holds files.
+const FORCE_HINT: &str = "--force deletes them too";
+
+/// The end of a help text: an example, and the exit codes.
+pub(crate) fn help(example: &str) -> String {
+    format!("Example:\n  {example}\n\n{CODES}")
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::WrongUsage => 2,
+            Exit::Damage => 3,
+            Exit::InUse => 4,
+        })
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    pub(crate) fn wrong_usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::WrongUsage, message)
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// The same failure, with a sentence more.
+    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
+        self.message = format!("{}\n{hint}", self.message);
+        self
+    }
+}
+
+fn exit_of_store(error: &engine::Error) -> Exit {
+    match error {
+        engine::Error::Corrupt(_) => Exit::Damage,
+        engine::Error::InUse(_) => Exit::InUse,
+        _ => Exit::Failed,
+    }
+}
+
+impl From<engine::Error> for Failure {
+    fn from(error: engine::Error) -> Self {
+        Self::new(exit_of_store(&error), error.to_string())
+    }
+}
+
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Self {
+        let exit = match &error {
+            CatalogError::Store(error) => exit_of_store(error),
+            CatalogError::Unreadable { .. } => Exit::Damage,
+            _ => Exit::Failed,
+        };
+        let failure = Self::new(exit, error.to_string());
+        match error {
+            CatalogError::NotEmpty(..) => failure.with_hint(FORCE_HINT),
+            _ => failure,
+        }
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        let exit = match &error {
+            ControlError::NotRunning => Exit::InUse,
+            ControlError::Refused { code, .. } if code == "damaged" => Exit::Damage,
+            ControlError::Refused { .. } | ControlError::Broken(_) => Exit::Failed,
+        };
+        let failure = Self::new(exit, error.to_string());
+        match error {
+            ControlError::Refused { code, .. } if code == "bucket_not_empty" => {
+                failure.with_hint(FORCE_HINT)
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::wrong_usage(error.to_string())
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ServeError::Catalog(error) => Self { message, ..Self::from(error) },
+            ServeError::Close(error) => Self { message, ..Self::from(error) },
+            ServeError::Listen(..) | ServeError::Control(..) => Self::failed(message),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn failures_end_as_the_help_says() {
+        let damage = engine::Error::Corrupt(engine::Corruption {
+            file: "log/0000000001.seg".into(),
+            offset: 7,
+            reason: engine::Malformed::Checksum,
+            object: None,
+        });
+        let refused =
+            |code: &str| ControlError::Refused { message: "no".into(), code: code.into() };
+        let taken = io::Error::from(io::ErrorKind::AddrInUse);
+        let address = "127.0.0.1:80".parse().unwrap();
+        for (failure, exit) in [
+            (Failure::from(damage.clone()), Exit::Damage),
+            (Failure::from(CatalogError::Store(damage.clone())), Exit::Damage),
+            (Failure::from(ServeError::Close(damage)), Exit::Damage),
+            (Failure::from(engine::Error::InUse(Some(7))), Exit::InUse),
+            (Failure::from(engine::Error::NoSpace), Exit::Failed),
+            (Failure::from(CatalogError::Missing("it".into())), Exit::Failed),
+            (Failure::from(refused("damaged")), Exit::Damage),
+            (Failure::from(refused("not_found")), Exit::Failed),
+            (Failure::from(ControlError::NotRunning), Exit::InUse),
+            (Failure::from(ServeError::Listen(address, taken)), Exit::Failed),
+        ] {
+            assert_eq!(failure.exit(), exit, "{failure}");
+        }
+    }
+}

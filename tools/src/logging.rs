@@ -1,0 +1,31 @@
+//! Where the lines of the log go: to stderr, as text on a terminal, else as JSON.
+//!
+//! What is logged is decided by `TRUG_LOG`, else `RUST_LOG`, else `info`.
+//! Never here: results, which are `output`'s.
+
+use std::env;
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::Failure;
+
+/// The variables that say what is logged, the first that is set wins.
+const VARIABLES: &[&str] = &["TRUG_LOG", "RUST_LOG"];
+const DEFAULT: &str = "info";
+
+/// Begins to log. To be called once.
+pub(crate) fn start() -> Result<(), Failure> {
+    let filter = filter()?;
+    let is_terminal = io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let started =
+        if is_terminal { log.try_init() } else { log.json().flatten_event(true).try_init() };
+    started.map_err(|error| Failure::failed(format!("cannot log: {error}")))
+}
+
+fn filter() -> Result<EnvFilter, Failure> {
+    let is_set = |name: &&&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let Some(name) = VARIABLES.iter().find(is_set) else { return Ok(EnvFilter::new(DEFAULT)) };
+    EnvFilter::try_from_env(name).map_err(|error| Failure::wrong_usage(format!("{name}: {error}")))
+}

@@ -1,0 +1,313 @@
+//! What people and scripts see: results on stdout, everything else on stderr.
+//!
+//! Promises: with `--json` stdout holds one JSON document and nothing else; no text can steer the terminal that shows
+//! it; a reader that goes away early is no failure.
+//! Never here: the log.
+
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write as _};
+
+use serde::Serialize;
+use server::management::{
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply, SegmentsView, StatsView,
+};
+
+use crate::choice;
+use crate::exit::Failure;
+
+/// Prints the reply to a request.
+pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
+    let text = if json { json_of(reply)? } else { text_of(reply) };
+    if let Reply::ApiKeyIssued(issued) = reply {
+        let id = &issued.api_key.id;
+        note(&format!("API key {id}: this is the only time that it is shown"));
+    }
+    result(&text)
+}
+
+/// Prints what was asked for.
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write the result: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells a person something beside the result.
+pub(crate) fn note(text: &str) {
+    // Nothing can be done about a stderr that is closed.
+    let _ = writeln!(io::stderr(), "trug: {}", lines(text));
+}
+
+/// Says why it was not done.
+pub(crate) fn failure(failure: &Failure) {
+    note(&failure.to_string());
+}
+
+fn text_of(reply: &Reply) -> String {
+    match reply {
+        Reply::Account(account) => table(ACCOUNT, &[account_row(account)]),
+        Reply::Accounts(accounts) => {
+            table(ACCOUNT, &accounts.iter().map(account_row).collect::<Vec<_>>())
+        }
+        Reply::Bucket(bucket) => table(BUCKET, &[bucket_row(bucket)]),
+        Reply::Buckets(buckets) => {
+            table(BUCKET, &buckets.iter().map(bucket_row).collect::<Vec<_>>())
+        }
+        Reply::BucketDeleted(deleted) => format!(
+            "deleted the bucket {} and {} files\n",
+            plain(&deleted.bucket_name),
+            deleted.deleted_count
+        ),
+        Reply::ApiKeyIssued(ApiKeyIssuedView { key, .. }) => format!("{}\n", plain(key)),
+        Reply::ApiKey(api_key) => table(API_KEY, &[api_key_row(api_key)]),
+        Reply::ApiKeys(api_keys) => {
+            table(API_KEY, &api_keys.iter().map(api_key_row).collect::<Vec<_>>())
+        }
+        Reply::Stats(stats) => stats_text(stats),
+    }
+}
+
+const ACCOUNT: &[&str] = &["ID", "NAME", "PLAN", "STANDING", "CREATED"];
+
+fn account_row(account: &AccountView) -> Vec<String> {
+    vec![
+        account.id.clone(),
+        account.name.clone(),
+        choice::word(choice::PLAN, &account.plan).to_owned(),
+        choice::word(choice::STANDING, &account.standing).to_owned(),
+        account.created_at.clone(),
+    ]
+}
+
+const BUCKET: &[&str] = &[
+    "NAME",
+    "ACCOUNT",
+    "TYPE",
+    "ACCESS",
+    "FILES",
+    "BYTES",
+    "HTML",
+    "CACHE-CONTROL",
+    "PLACEHOLDER",
+];
+
+fn bucket_row(bucket: &BucketView) -> Vec<String> {
+    vec![
+        bucket.bucket_name.clone(),
+        bucket.account.clone(),
+        choice::word(choice::KIND, &bucket.kind).to_owned(),
+        choice::word(choice::ACCESS, &bucket.access).to_owned(),
+        bucket.object_count.to_string(),
+        bucket.total_bytes.to_string(),
+        if bucket.serve_html { "pages" } else { "text" }.to_owned(),
+        bucket.cache_control.clone().unwrap_or_default(),
+        bucket.placeholder.clone().unwrap_or_default(),
+    ]
+}
+
+const API_KEY: &[&str] =
+    &["ID", "ACCOUNT", "NAME", "SCOPES", "BUCKET", "PREFIX", "CREATED", "EXPIRES", "REVOKED"];
+
+fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
+    let scopes: Vec<_> =
+        api_key.scopes.iter().map(|scope| choice::word(choice::SCOPE, scope)).collect();
+    vec![
+        api_key.id.clone(),
+        api_key.account.clone(),
+        api_key.name.clone(),
+        scopes.join(","),
+        api_key.bucket_name.clone().unwrap_or_default(),
+        api_key.prefix.clone(),
+        api_key.created_at.clone(),
+        api_key.expires_at.clone().unwrap_or_default(),
+        api_key.revoked_at.clone().unwrap_or_default(),
+    ]
+}
+
+fn stats_text(stats: &StatsView) -> String {
+    let segments = |segments: &SegmentsView| {
+        let (live, dead) = (bytes_text(segments.live_bytes), bytes_text(segments.dead_bytes));
+        format!("{}, live {live}, dead {dead}", segments.segments)
+    };
+    let rows = [
+        ("accounts", stats.accounts.to_string()),
+        ("buckets", stats.buckets.to_string()),
+        ("API keys", stats.api_keys.to_string()),
+        ("files", format!("{}, {}", stats.objects, bytes_text(stats.object_bytes))),
+        ("derived", format!("{}, {}", stats.derived_objects, bytes_text(stats.derived_bytes))),
+        ("log segments", segments(&stats.log)),
+        ("big segments", segments(&stats.big)),
+        ("writes", stats.read_only.clone().map_or("taken".into(), |why| format!("refused: {why}"))),
+    ];
+    let mut text = String::new();
+    for (name, value) in rows {
+        let _ = writeln!(text, "{name:<14}{}", plain(&value));
+    }
+    text
+}
+
+/// A number of bytes for people.
+fn bytes_text(bytes: u64) -> String {
+    const UNITS: &[&str] = &["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut unit = "bytes";
+    let (mut whole, mut tenth) = (bytes, 0);
+    for larger in UNITS {
+        if whole < 1_024 {
+            break;
+        }
+        (whole, tenth, unit) = (whole / 1_024, whole % 1_024 * 10 / 1_024, larger);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{whole}.{tenth} {unit}") }
+}
+
+/// Columns as wide as their widest cell; an empty cell is a dash.
+fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
+    let cell = |text: &String| if text.is_empty() { "-".to_owned() } else { plain(text) };
+    let rows: Vec<Vec<String>> =
+        std::iter::once(&head).chain(rows).map(|row| row.iter().map(cell).collect()).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn json_of(reply: &Reply) -> Result<String, Failure> {
+    match reply {
+        Reply::Account(it) => document(it),
+        Reply::Accounts(it) => document(it),
+        Reply::Bucket(it) => document(it),
+        Reply::Buckets(it) => document(it),
+        Reply::BucketDeleted(it) => document(it),
+        Reply::ApiKeyIssued(it) => document(it),
+        Reply::ApiKey(it) => document(it),
+        Reply::ApiKeys(it) => document(it),
+        Reply::Stats(it) => document(it),
+    }
+}
+
+/// JSON text; what could steer a terminal can only stand in its strings, where it has an escape.
+fn document(value: &impl Serialize) -> Result<String, Failure> {
+    let written = serde_json::to_string_pretty(value);
+    let written = written.map_err(|error| Failure::failed(format!("no JSON: {error}")))?;
+    let mut text = String::with_capacity(written.len() + 1);
+    for c in written.chars() {
+        if c != '\n' && steers(c) {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+/// Text as a terminal may show it: what would steer it is written out.
+pub(crate) fn plain(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// The same for a text of several lines.
+fn lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n      ")
+}
+
+/// Control characters, and what turns the direction of text. All of them have four hexadecimal digits.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use server::catalog::{Plan, Standing};
+
+    use super::*;
+
+    fn account(name: &str) -> AccountView {
+        AccountView {
+            id: "abcdefghijklmnop".into(),
+            name: name.into(),
+            plan: Plan::Pro,
+            standing: Standing::Good,
+            created_at: "2026-01-31T12:00:00.000Z".into(),
+        }
+    }
+
+    #[test]
+    fn a_table_has_straight_columns_and_no_empty_cells() {
+        let rows = [vec!["a".to_owned(), String::new()], vec!["long".into(), "x".into()]];
+        assert_eq!(table(&["N", "VALUE"], &rows), "N     VALUE\na     -\nlong  x\n");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let evil = "a\u{1b}[31m\u{9b}2J\r\n\u{202e}b\u{7}";
+        let replies = [Reply::Account(account(evil)), Reply::Accounts(vec![account(evil)])];
+        for reply in &replies {
+            for text in [text_of(reply), json_of(reply).unwrap()] {
+                let steering = text.chars().filter(|c| *c != '\n' && steers(*c)).count();
+                assert_eq!(steering, 0, "{text:?}");
+            }
+        }
+        let back: serde_json::Value = serde_json::from_str(&json_of(&replies[0]).unwrap()).unwrap();
+        assert_eq!(back["name"], evil);
+        assert_eq!(lines("a\u{1b}\nb"), "a\\u{1b}\n      b");
+    }
+
+    #[test]
+    fn a_new_key_stands_alone() {
+        let api_key = ApiKeyView {
+            id: "abcdefghijklmnop".into(),
+            account: "x".into(),
+            name: String::new(),
+            scopes: Vec::new(),
+            bucket_name: None,
+            prefix: String::new(),
+            created_at: String::new(),
+            expires_at: None,
+            revoked_at: None,
+        };
+        let issued = ApiKeyIssuedView { key: "trug_a_b_c".into(), api_key };
+        assert_eq!(text_of(&Reply::ApiKeyIssued(issued)), "trug_a_b_c\n");
+    }
+
+    #[test]
+    fn sizes_are_readable() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1_023, "1023 bytes"),
+            (1_024, "1.0 KiB"),
+            (1_600_000, "1.5 MiB"),
+            (u64::MAX, "15.9 EiB"),
+        ] {
+            assert_eq!(bytes_text(bytes), text);
+        }
+    }
+}

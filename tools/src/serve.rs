@@ -1,0 +1,155 @@
+//! `trug serve`: the configuration, the store, the server, and the signals that stop it.
+//!
+//! The command line stands over the environment, that over the configuration file, that over the defaults.
+//! Never here: what is served.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy};
+use server::config::{Layer, PublicUrl, VARIABLE_PREFIX};
+use server::{Config, ServeError, Service, Started, Stop};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::exit::{self, Failure};
+use crate::{first_run, logging, output};
+
+/// Serve a data folder, which is made when there is none.
+///
+/// Every setting of the configuration file can also be given as an environment variable: TRUG_ and the setting in
+/// capitals. SIGTERM and SIGINT let requests in flight end; a second one stops at once.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug serve --data data --listen 127.0.0.1:8080"))]
+pub(crate) struct Args {
+    /// The data folder.
+    #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
+    data: PathBuf,
+    /// A configuration file, TOML.
+    #[arg(long, value_name = "FILE", env = "TRUG_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one. [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// What stands before the addresses that are given out, as https://cdn.example.com. [default: where it listens]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let Args { data, config, listen, public_url } = args;
+    let flags = Layer { listen, public_url, ..Layer::default() };
+    let file = config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    let config = Config::new(flags.over(environment()?).over(file))?;
+    logging::start()?;
+    // Before the store is opened, so that a signal that comes meanwhile is not lost.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let stop = {
+        let _entered = runtime.enter();
+        stop_by_signals().map_err(|error| Failure::failed(format!("no signals: {error}")))?
+    };
+    let store = open(&data)?;
+    let service = Service {
+        store,
+        data: data.clone(),
+        config,
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy),
+    };
+    let served = runtime.block_on(server::serve(service, stop, |started| announce(&data, started)));
+    served.map_err(with_hint)?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Opens the store, or makes it, and says in one line what was found.
+fn open(data: &Path) -> Result<Store, Failure> {
+    let (store, report) = Store::open_folder(data, OpenOptions::new(Create::IfMissing))?;
+    let version = env!("CARGO_PKG_VERSION");
+    output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
+    if !report.damage.is_empty() {
+        tracing::error!(
+            places = report.damage.len(),
+            "DAMAGE: stored data is not what was written; the rest is served: {report}"
+        );
+    }
+    Ok(store)
+}
+
+/// Says where the server listens, and what to do first where nothing was done yet.
+fn announce(data: &Path, started: &Started) {
+    let url = PublicUrl::of_listener(started.listen);
+    let mut text = format!("listening on {}\n", url.as_str());
+    if started.public_url != url {
+        text.push_str(&format!("addresses begin with {}\n", started.public_url.as_str()));
+    }
+    if !started.has_accounts {
+        let program = env::args_os().next().map(|name| name.to_string_lossy().into_owned());
+        let program = program.unwrap_or_else(|| "trug".to_owned());
+        text.push_str(&first_run::lines(&program, data, url.as_str()));
+    }
+    // Serving goes on, whoever reads this or not.
+    let _ = output::result(&text);
+    tracing::info!(listen = %started.listen, public_url = started.public_url.as_str(), "serving");
+}
+
+fn with_hint(error: ServeError) -> Failure {
+    let is_taken = matches!(
+        &error,
+        ServeError::Listen(_, error) if error.kind() == std::io::ErrorKind::AddrInUse
+    );
+    let failure = Failure::from(error);
+    if is_taken { failure.with_hint("--listen takes another address") } else { failure }
+}
+
+/// What the environment says; it says nothing in letters that are not UTF-8.
+fn environment() -> Result<Layer, Failure> {
+    let mut variables = Vec::new();
+    for (name, value) in env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else {
+            continue;
+        };
+        let not_text = || Failure::wrong_usage(format!("{name} is not UTF-8"));
+        variables.push((name.to_owned(), value.into_string().map_err(|_| not_text())?));
+    }
+    Ok(Layer::from_variables(variables.into_iter())?)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the configuration is no file of the store")]
+fn read_file(path: &Path) -> Result<Layer, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::wrong_usage(format!("cannot read {name}: {error}")))?;
+    Ok(Layer::from_toml(&text, &name)?)
+}
+
+/// Stops by the first SIGTERM or SIGINT, at once by the second.
+fn stop_by_signals() -> std::io::Result<watch::Receiver<Stop>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (stop, stopped) = watch::channel(Stop::Running);
+    tokio::spawn(async move {
+        either(&mut terminate, &mut interrupt).await;
+        tracing::info!("stopping: requests in flight may end, a second signal stops at once");
+        let _ = stop.send(Stop::Drain);
+        either(&mut terminate, &mut interrupt).await;
+        tracing::warn!("stopping at once");
+        let _ = stop.send(Stop::Now);
+        // Dropping the sender would say "drain".
+        std::future::pending::<()>().await;
+    });
+    Ok(stopped)
+}
+
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+fn shown(data: &Path) -> String {
+    data.display().to_string()
+}
