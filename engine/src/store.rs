@@ -9,7 +9,6 @@ mod threads;
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -106,7 +105,7 @@ impl Store {
             let _ = answer.send(result);
         });
         if self.0.options.background == Background::Steps {
-            while self.step_committer(Duration::ZERO) == Progress::Worked {}
+            while self.step_committer() == Progress::Worked {}
         }
         outcome.recv().unwrap_or(Err(Error::Closed))
     }
@@ -179,7 +178,8 @@ impl Store {
 
     /// Reads the index. Damage in it shows here: the next opening will not use it.
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        read(&self.0.index.view()).inspect_err(|error| {
+        let view = self.0.index.view();
+        Index::guard(|| read(&view)).inspect_err(|error| {
             if Index::is_damage(error) {
                 self.0.index.condemn(self.0.segments.disk());
             }
@@ -196,7 +196,7 @@ impl Store {
     pub fn close(&self) -> Result<()> {
         self.0.queue.close();
         if self.0.options.background == Background::Steps {
-            while self.step_committer(Duration::ZERO) == Progress::Worked {}
+            while self.step_committer() == Progress::Worked {}
         }
         self.0.threads.join();
         let closed = self.finish();
@@ -217,8 +217,8 @@ impl Store {
 
     /// Commits what waits: one step of the committer. For stores without threads.
     #[doc(hidden)]
-    pub fn step_committer(&self, patience: Duration) -> Progress {
-        self.committer().step(patience)
+    pub fn step_committer(&self) -> Progress {
+        self.committer().step()
     }
 
     /// Writes a checkpoint, whether one is due or not. False when there was nothing to write.

@@ -2,7 +2,6 @@
 //! group, and raced for by threads.
 
 use std::sync::mpsc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{Batch, Committed, Conflict, Error, Precondition, PutOptions, Result, Store};
@@ -21,7 +20,7 @@ fn commit_together(store: &Store, batches: Vec<Batch>) -> Vec<Result<Committed>>
         let answer = answer.clone();
         store.submit(batch, move |outcome| answer.send((at, outcome)).unwrap());
     }
-    store.step_committer(Duration::ZERO);
+    store.step_committer();
     drop(answer);
     let mut outcomes: Vec<_> = outcomes.try_iter().collect();
     outcomes.sort_by_key(|(at, _)| *at);

@@ -1,7 +1,6 @@
 //! The life of a store: one writer, closing, failing, a full disk, threads that come and go.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
@@ -103,7 +102,7 @@ fn a_failed_sync_is_heard_by_all_and_ends_writing_until_reopening() {
         let answer = answer.clone();
         store.submit(batch, move |outcome| answer.send(outcome.map(|_| ())).unwrap());
     }
-    store.step_committer(Duration::ZERO);
+    store.step_committer();
     let heard: Vec<_> = answers.try_iter().collect();
     assert_eq!(heard.len(), 5);
     assert!(heard.iter().all(|outcome| matches!(outcome, Err(Error::Io { .. }))), "{heard:?}");

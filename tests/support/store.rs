@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
 use bytes::Bytes;
 use engine::disk::sim::SimDisk;
@@ -150,7 +149,7 @@ pub fn commit(store: &Store, batch: Batch) -> Result<Committed> {
     store.submit(batch, move |result| {
         let _ = answer.send(result);
     });
-    store.step_committer(Duration::ZERO);
+    store.step_committer();
     outcome.try_recv().unwrap_or(Err(Error::Closed))
 }
 
@@ -167,7 +166,7 @@ pub fn delete(store: &Store, name: &ObjectName) -> Result<Committed> {
 
 /// Lets the store be idle for a moment, which vouches for the last group.
 pub fn idle(store: &Store) {
-    while store.step_committer(Duration::ZERO) == engine::Progress::Worked {}
+    while store.step_committer() == engine::Progress::Worked {}
 }
 
 /// Does what the store's threads would do beside the committer.

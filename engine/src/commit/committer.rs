@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::batch::{Batch, Committed, Etag, Operation, Precondition};
 use super::health::HealthState;
@@ -86,11 +85,10 @@ impl Committer {
         Self { desk, log }
     }
 
-    /// Commits what waits, waiting at most this long for something to come. With nothing to commit, vouches for what
-    /// was.
-    pub(crate) fn step(&mut self, patience: Duration) -> Progress {
+    /// Commits what waits. With nothing to commit, vouches for what was.
+    pub(crate) fn step(&mut self) -> Progress {
         let bytes_max = limits::GROUP_BYTES_MAX.min(self.batch_bytes_max());
-        match self.desk.queue.take(bytes_max, patience) {
+        match self.desk.queue.take(bytes_max) {
             Taken::Closed => Progress::Closed,
             Taken::Nothing => {
                 self.vouch();

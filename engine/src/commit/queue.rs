@@ -37,7 +37,7 @@ struct State {
 pub(crate) enum Taken {
     /// Batches for one group.
     Batches(Vec<Waiting>),
-    /// Nothing, within the time given.
+    /// Nothing.
     Nothing,
     /// Nothing, and nothing will come.
     Closed,
@@ -63,14 +63,19 @@ impl Queue {
         }
     }
 
-    /// Takes what makes one group: at least one batch, at most [`limits::GROUP_RECORDS_MAX`] records or `bytes_max`
-    /// bytes unless a single batch is larger. Waits at most this long for the first.
-    pub(crate) fn take(&self, bytes_max: u64, patience: Duration) -> Taken {
+    /// Waits until something waits here, or the queue is closed, at most this long.
+    pub(crate) fn wait(&self, patience: Duration) {
         let state = self.lock();
-        let (mut state, _) = self
+        let _state = self
             .arrived
             .wait_timeout_while(state, patience, |state| state.waiting.is_empty() && !state.closed)
             .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Takes what makes one group: at least one batch, at most [`limits::GROUP_RECORDS_MAX`] records or `bytes_max`
+    /// bytes unless a single batch is larger. Does not wait.
+    pub(crate) fn take(&self, bytes_max: u64) -> Taken {
+        let mut state = self.lock();
         let mut taken = Vec::new();
         let (mut records, mut bytes) = (0, 0);
         while let Some(next) = state.waiting.front() {

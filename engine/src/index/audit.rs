@@ -30,7 +30,8 @@ impl Index {
     /// The index is damaged: sees to it that the next opening makes a new one. What is open goes on meanwhile, and says
     /// where it cannot answer.
     pub(crate) fn condemn(&self, disk: &dyn Disk) {
-        if !self.condemned.0.swap(true, Ordering::SeqCst) {
+        // Once it is closed the file may be somebody else's.
+        if !self.tables.is_closed() && !self.condemned.0.swap(true, Ordering::SeqCst) {
             // When even this fails, the next opening or audit finds the damage again.
             let _ = Self::remove(disk);
         }
@@ -44,8 +45,13 @@ impl Index {
     /// Reads the whole checkpointed index, until `stopped` says that nobody wants to know any more.
     pub(crate) fn audit(&self, stopped: impl Fn() -> bool) -> Result<()> {
         let view = self.view();
-        // redb may panic on bytes that it never wrote.
-        std::panic::catch_unwind(AssertUnwindSafe(|| audit(&view.checkpointed, stopped)))
+        Self::guard(|| audit(&view.checkpointed, stopped))
+    }
+
+    /// Does work that reads redb. What lies in its file is the world's: it may meet bytes there that it never wrote,
+    /// and panic. That is damage like any other.
+    pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+        std::panic::catch_unwind(AssertUnwindSafe(work))
             .unwrap_or_else(|_| Err(damaged(Malformed::Order)))
     }
 }

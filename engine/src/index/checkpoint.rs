@@ -5,7 +5,6 @@
 //! Quick repair is on, so that opening after a crash does not walk the file.
 //! Never here: when a checkpoint is due.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
@@ -13,13 +12,11 @@ use redb::Durability;
 use super::Index;
 use super::audit::Condemned;
 use super::overlay::Overlay;
-use super::tables::{
-    BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, damaged, unusable,
-};
+use super::tables::{BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, unusable};
 use super::view::View;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::format::{AppliedPosition, FactEntry, Malformed};
+use crate::format::{AppliedPosition, FactEntry};
 
 impl Index {
     /// Opens the index of the store with this id.
@@ -33,8 +30,7 @@ impl Index {
         cache_bytes: usize,
         verify_bytes_max: u64,
     ) -> Result<Self> {
-        // What lies in the file is the world's: redb may meet bytes there that it never wrote, and panic.
-        std::panic::catch_unwind(AssertUnwindSafe(|| {
+        Self::guard(|| {
             let mut tables = Tables::open(disk, store, cache_bytes)?;
             let file_bytes = disk.open(INDEX_FILE).and_then(|file| file.bytes_len());
             if file_bytes.is_ok_and(|bytes| bytes <= verify_bytes_max) {
@@ -50,8 +46,7 @@ impl Index {
                 draining: Mutex::new(()),
                 condemned: Condemned::default(),
             })
-        }))
-        .unwrap_or_else(|_| Err(damaged(Malformed::Order)))
+        })
     }
 
     /// Removes the index file, for a new one to be made in its place.

@@ -80,6 +80,11 @@ impl Tables {
         self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Whether it was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     /// Begins the one writing transaction.
     pub(super) fn begin_write(&self) -> Result<WriteTransaction> {
         let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);

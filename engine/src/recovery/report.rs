@@ -47,16 +47,16 @@ impl fmt::Display for RecoveryReport {
                 write!(f, " ({why})")?;
             }
         } else {
-            write!(f, ", {} replayed", self.replayed_records)?;
+            write!(f, ", replayed: {}", self.replayed_records)?;
         }
         if let Some((segment, offset)) = self.torn_tail {
             write!(f, ", unfinished write cut off segment {segment} at {offset}")?;
         }
         if self.segments_sealed > 0 {
-            write!(f, ", {} segments sealed", self.segments_sealed)?;
+            write!(f, ", segments sealed: {}", self.segments_sealed)?;
         }
         if self.orphans_removed > 0 {
-            write!(f, ", {} orphans removed", self.orphans_removed)?;
+            write!(f, ", orphans removed: {}", self.orphans_removed)?;
         }
         for damage in &self.damage {
             write!(

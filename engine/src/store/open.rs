@@ -134,6 +134,7 @@ impl Store {
             Background::Steps => Threads::none(),
             Background::Threads => Threads::start(
                 Arc::clone(&committer),
+                Arc::clone(&queue),
                 Arc::clone(&rollover),
                 Arc::clone(&index),
                 Arc::clone(&segments),

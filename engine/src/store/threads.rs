@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crate::commit::{Committer, HealthState, Progress, Rollover};
+use crate::commit::{Committer, HealthState, Progress, Queue, Rollover};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;
@@ -26,6 +26,7 @@ impl Threads {
     /// Starts all of them.
     pub(super) fn start(
         committer: Arc<Mutex<Committer>>,
+        queue: Arc<Queue>,
         rollover: Arc<Rollover>,
         index: Arc<Index>,
         segments: Arc<SegmentSet>,
@@ -36,7 +37,7 @@ impl Threads {
         let commits = {
             let (rollover, frozen) = (Arc::clone(&rollover), Arc::clone(&frozen));
             spawn("trug-commit", move || {
-                run_committer(&committer, &frozen);
+                run_committer(&committer, &queue, &frozen);
                 frozen.end();
                 rollover.stop();
             })?
@@ -71,11 +72,11 @@ impl Threads {
     }
 }
 
-fn run_committer(committer: &Mutex<Committer>, frozen: &Signal) {
-    let patience = Duration::from_millis(limits::WATERMARK_IDLE_MS);
+fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &Signal) {
     loop {
+        queue.wait(Duration::from_millis(limits::WATERMARK_IDLE_MS));
         let mut committer = committer.lock().unwrap_or_else(PoisonError::into_inner);
-        if committer.step(patience) == Progress::Closed {
+        if committer.step() == Progress::Closed {
             return;
         }
         if committer.checkpoint_is_due() && committer.freeze() {
