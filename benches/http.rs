@@ -1,12 +1,12 @@
 //! How many hot GETs a second, and at what CPU per request, against nginx with sendfile and open_file_cache?
 //!
-//! Expected, on two cores with the load generator beside: nginx spends 25-35 us a request at 4 KiB, most of it in the
-//! kernel's TCP. We do the same system calls, spare the open and the stat (a slice of a map), and pay for a lookup and
-//! for Rust's HTTP/1: 1.2-1.5 times the requests. At 1 MiB the copy decides: from a map straight into the socket it takes
-//! about 220 us, where sendfile through small buffers takes 350.
+//! Expected, on two cores with the load generator beside: nginx spends about 11 us a request at 4 KiB, most of it in
+//! the kernel's TCP. We do the same system calls, spare the open and the stat (a slice of a map), and pay for a
+//! lookup and for Rust's HTTP/1: 1.2-1.5 times the requests. At 1 MiB the kernel's copies and the socket's buffer
+//! decide: half the CPU of sendfile, and about twice the requests.
 //!
-//! Both have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is that of
-//! the server's processes, and the figure to trust on a noisy machine.
+//! Both have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is
+//! that of the server's processes, and the figure to trust on a noisy machine.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use benches::arguments::Arguments;
+use benches::nginx::{self, Nginx};
 use benches::rounds::{self, Sample};
 use benches::server::{Load, Running, ServerKind, post_file, require_program};
 use benches::table::{self, Table};
@@ -21,23 +22,19 @@ use benches::{data, folder};
 
 const SEED: u64 = 4;
 const CONNECTIONS: u32 = 64;
-const WORKERS: u32 = 2;
 const BUCKET: &str = "bench";
 const FILES: [(&str, usize); 4] =
     [("4k.bin", 4 << 10), ("64k.bin", 64 << 10), ("1m.bin", 1 << 20), ("100m.bin", 100 << 20)];
 
-/// A row: what is asked for, and the length and bound of random ranges of it.
-const ROWS: [(&str, &str, Option<(u64, u64)>); 4] = [
+/// A row: its label, what is asked for, and the length and bound of random ranges of it.
+type Row = (&'static str, &'static str, Option<(u64, u64)>);
+
+const ROWS: [Row; 4] = [
     ("GET 4 KiB", "4k.bin", None),
     ("GET 64 KiB", "64k.bin", None),
     ("GET 1 MiB", "1m.bin", None),
     ("64 KiB range of 100 MiB", "100m.bin", Some((64 << 10, 100 << 20))),
 ];
-
-/// Debian's nginx, serving a folder of files.
-struct Nginx {
-    files: PathBuf,
-}
 
 /// Our server, its store filled with the same files.
 struct Trug {
@@ -57,15 +54,16 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     require_program("wrk", "on Debian, apt-get install wrk")?;
-    require_program(NGINX, "on Debian, apt-get install nginx-light")?;
+    require_program(nginx::PROGRAM, "on Debian, apt-get install nginx-light")?;
     let (round_count, seconds) = if arguments.quick { (1, 1) } else { (5, 4) };
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
-    let files = folder.path().join("files").join(BUCKET);
+    let root = folder.path().join("files");
+    let files = root.join(BUCKET);
     fs::create_dir_all(&files).map_err(text)?;
     for (name, length) in FILES {
         fs::write(files.join(name), data::bytes(SEED, length)).map_err(text)?;
     }
-    let mut kinds: Vec<Box<dyn ServerKind>> = vec![Box::new(Nginx { files: files.clone() })];
+    let mut kinds: Vec<Box<dyn ServerKind>> = vec![Box::new(Nginx { root: root.clone() })];
     let program = arguments.value("--trug").map_or_else(trug_program, PathBuf::from);
     if program.exists() {
         kinds.insert(0, Box::new(Trug { program, files }));
@@ -78,7 +76,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         fs::create_dir_all(&own).map_err(text)?;
         servers.push(Running::start(kind.as_ref(), &own, FILES[0].0)?);
     }
-    let mut table = Table::new(&["request", "server", "requests/s", "CPU us", "ratio", "CPU ratio"]);
+    let mut table =
+        Table::new(&["request", "server", "requests/s", "CPU us", "ratio", "CPU ratio"]);
     for (label, name, range) in ROWS {
         let mut failed = None;
         let samples = rounds::interleaved(round_count, servers.len(), |server| {
@@ -107,68 +106,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     table.print();
     Ok(())
-}
-
-const NGINX: &str = "/usr/sbin/nginx";
-
-impl ServerKind for Nginx {
-    fn label(&self) -> &'static str {
-        "nginx"
-    }
-
-    fn path(&self, name: &str) -> String {
-        format!("/{BUCKET}/{name}")
-    }
-
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
-        let root = self.files.parent().unwrap_or(&self.files);
-        let config = folder.join("nginx.conf");
-        fs::write(&config, nginx_config(folder, root, address)).map_err(text)?;
-        Command::new(NGINX)
-            .arg("-p")
-            .arg(folder)
-            .arg("-c")
-            .arg(&config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .map_err(|error| format!("starting {NGINX}: {error}"))
-    }
-}
-
-fn nginx_config(folder: &Path, root: &Path, address: SocketAddr) -> String {
-    let (folder, root) = (folder.display(), root.display());
-    // Started by root, nginx would hand the workers to a user who may not enter the data folder.
-    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    format!(
-        "{user}
-daemon off;
-worker_processes {WORKERS};
-pid {folder}/nginx.pid;
-error_log stderr error;
-events {{ worker_connections 1024; }}
-http {{
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    tcp_nodelay on;
-    keepalive_timeout 65;
-    keepalive_requests 1000000000;
-    open_file_cache max=1000 inactive=60s;
-    open_file_cache_valid 60s;
-    default_type application/octet-stream;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{
-        listen {address} reuseport;
-        root {root};
-    }}
-}}
-"
-    )
 }
 
 impl ServerKind for Trug {

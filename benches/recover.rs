@@ -1,9 +1,9 @@
 //! How long does a store with a million objects take to open after a crash, and to build its index anew?
 //!
-//! Expected: the index was checkpointed at the latest 256 Ki changes or 5 seconds before the crash, so opening reads redb's
-//! head (milliseconds, thanks to quick repair) and replays at most that much log: 0.1-0.5 s. Without the index all million
-//! records are read and sorted into redb: about 3 us each in memory and as much in redb, 5-10 s. Memory afterwards: the
-//! overlay at a few hundred bytes for each replayed object, and redb's cache (64 MiB).
+//! Expected: the index was checkpointed at the latest 256 Ki changes or 5 seconds before the crash, so opening reads
+//! redb's head (milliseconds, thanks to quick repair) and replays at most that much log: 0.1-0.5 s. Without the index
+//! all million records are read and sorted into redb: about 3 us each in memory and as much in redb, 5-10 s. Memory
+//! afterwards: the overlay at a few hundred bytes for each replayed object, and redb's cache (64 MiB).
 //!
 //! The store is filled by a child process that kills itself with SIGKILL; another child opens it, tells what it
 //! measured, and ends the same way. The page cache is warm: this measures work, not the disk.
@@ -17,14 +17,14 @@ use std::time::Instant;
 use benches::arguments::Arguments;
 use benches::rounds::median;
 use benches::table::{self, Table};
-use benches::{data, folder, process};
-use engine::{Batch, BucketName, OpenOptions, PutOptions, Store};
+use benches::{data, folder, process, stores};
+use engine::{Batch, BucketName, PutOptions};
 use rustix::process::{Signal, getpid, kill_process};
 
 const SEED: u64 = 3;
 const BATCH: u64 = 256;
 const BATCHES_IN_FLIGHT: usize = 16;
-/// Children count these numbers in one line, in this order.
+/// Children print these numbers in one line, in this order.
 const FIGURES: [&str; 5] = ["open, s", "replayed", "anonymous memory", "of files", "CPU, s"];
 
 fn main() {
@@ -88,17 +88,15 @@ fn child(order: &str, folder: &Path, count: u64, bytes: usize) -> Vec<f64> {
 }
 
 fn fill(folder: &Path, count: u64, bytes: usize) {
-    let (store, _) = open_store(folder);
-    let body = data::bytes(SEED, bytes);
+    let (store, _) = stores::open(folder);
+    let mut body = data::bytes(SEED, bytes.max(8));
     let (answer, answers) = mpsc::channel();
     let mut in_flight = 0;
     for first in (0..count).step_by(BATCH as usize) {
         let mut batch = Batch::new();
         for number in first..count.min(first + BATCH) {
-            let mut upload = store.upload();
-            upload.push(&number.to_le_bytes()).expect("a body in memory");
-            upload.push(&body).expect("a body in memory");
-            let staged = upload.finish().expect("a staged body");
+            body[..8].copy_from_slice(&number.to_le_bytes());
+            let staged = stores::stage(&store, &body);
             batch = batch.put(data::name(SEED, number), staged, PutOptions::default());
         }
         let answer = answer.clone();
@@ -119,7 +117,7 @@ fn fill(folder: &Path, count: u64, bytes: usize) {
 
 fn open(folder: &Path, count: u64) {
     let (started, cpu) = (Instant::now(), process::own_cpu());
-    let (store, report) = open_store(folder);
+    let (store, report) = stores::open(folder);
     let (seconds, cpu) = (started.elapsed().as_secs_f64(), process::own_cpu() - cpu);
     let (anonymous, of_files) = process::own_memory();
     let bucket = BucketName::parse("bench").expect("a valid bucket name");
@@ -128,10 +126,6 @@ fn open(folder: &Path, count: u64) {
     let replayed = report.replayed_records;
     println!("{seconds} {replayed} {anonymous} {of_files} {}", cpu.as_secs_f64());
     die();
-}
-
-fn open_store(folder: &Path) -> (Store, engine::RecoveryReport) {
-    Store::open_folder(folder, OpenOptions::new(engine::Create::IfMissing)).expect("a store")
 }
 
 /// Ends this process as a crash would: nothing is closed, flushed or dropped.

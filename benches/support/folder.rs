@@ -1,21 +1,42 @@
 //! A folder of its own on a real disk, gone with its value.
 
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
 /// What `statfs` says of a file system that lives in memory (`TMPFS_MAGIC`, `RAMFS_MAGIC`).
 const MEMORY_KINDS: [u64; 2] = [0x0102_1994, 0x8584_58F6];
 
-/// Makes a folder in `parent`, and warns when what lies there lies in memory: then syncs cost nothing and no number counts.
+/// Makes a folder in `parent`, and warns when what lies there lies in memory: then syncs cost nothing and no number
+/// counts.
 pub fn make(parent: &Path) -> io::Result<TempDir> {
     let kind = rustix::fs::statfs(parent)?.f_type;
-    if MEMORY_KINDS.contains(&u64::from(kind.cast_unsigned())) {
+    if MEMORY_KINDS.contains(&kind.cast_unsigned()) {
         eprintln!(
             "warning: {} is in memory, so nothing is durable: choose another place with --data-folder",
             parent.display()
         );
     }
     tempfile::Builder::new().prefix("bench-data-").tempdir_in(parent)
+}
+
+/// Lets the page cache forget what lies in a folder; what is not written back yet stays.
+pub fn forget_pages(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+        if kind.is_dir() {
+            forget_pages(&path)?;
+        } else {
+            match File::open(&path) {
+                Ok(file) => fadvise(&file, 0, None, Advice::DontNeed)?,
+                // A spare, a log of SQLite: files come and go.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }

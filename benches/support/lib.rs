@@ -6,7 +6,9 @@
 pub mod arguments;
 pub mod data;
 pub mod folder;
+pub mod nginx;
 pub mod process;
 pub mod rounds;
 pub mod server;
+pub mod stores;
 pub mod table;

@@ -34,6 +34,12 @@ pub fn own_memory() -> (u64, u64) {
     (field("RssAnon:").unwrap_or(0), field("RssFile:").unwrap_or(0))
 }
 
+/// Uses this much memory once and gives it back. On a virtual machine the host provides memory at the first touch only,
+/// which is far slower than writing to it, and must not be measured.
+pub fn touch_memory(bytes: usize) {
+    std::hint::black_box(vec![1_u8; bytes]);
+}
+
 struct Process {
     parent: u32,
     ticks: u64,

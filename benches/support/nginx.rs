@@ -1,0 +1,78 @@
+//! Debian's nginx as a peer: files by sendfile, with its cache of open files, no log, two workers.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::server::ServerKind;
+
+/// Where Debian puts it.
+pub const PROGRAM: &str = "/usr/sbin/nginx";
+const WORKERS: u32 = 2;
+
+/// Serves a folder of files.
+pub struct Nginx {
+    /// The folder that `/` stands for.
+    pub root: PathBuf,
+}
+
+impl ServerKind for Nginx {
+    fn label(&self) -> &'static str {
+        "nginx"
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("/bench/{name}")
+    }
+
+    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+        let config = folder.join("nginx.conf");
+        fs::write(&config, configuration(folder, &self.root, address))
+            .map_err(|error| format!("{}: {error}", config.display()))?;
+        Command::new(PROGRAM)
+            .arg("-p")
+            .arg(folder)
+            .arg("-c")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|error| format!("starting {PROGRAM}: {error}"))
+    }
+}
+
+fn configuration(folder: &Path, root: &Path, address: SocketAddr) -> String {
+    let (folder, root) = (folder.display(), root.display());
+    // Started by root, nginx would hand the workers to a user who may not enter the data folder.
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    format!(
+        "{user}
+daemon off;
+worker_processes {WORKERS};
+pid {folder}/nginx.pid;
+error_log stderr error;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    tcp_nodelay on;
+    keepalive_timeout 65;
+    keepalive_requests 1000000000;
+    open_file_cache max=1000 inactive=60s;
+    open_file_cache_valid 60s;
+    default_type application/octet-stream;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen {address} reuseport;
+        root {root};
+    }}
+}}
+"
+    )
+}
