@@ -203,7 +203,7 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
                 let beyond = file.next_data(SEGMENT_HEADER_BYTES as u64).map_err(io)?;
                 let in_use = match beyond {
                     None => false,
-                    Some(from) => !is_zero(file.as_ref(), from).map_err(io)?,
+                    Some(data) => !is_zero(file.as_ref(), data.start).map_err(io)?,
                 };
                 if in_use {
                     report.damage.push(LogDamage {
@@ -226,15 +226,14 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
 
 /// Whether there is nothing but zeros from an offset on.
 fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::io::Result<bool> {
-    let end = file.bytes_len()?;
     while let Some(data) = file.next_data(from)? {
-        let length = end.saturating_sub(data).min(limits::WRITE_BYTES_MAX as u64);
+        let length = (data.end - data.start).min(limits::WRITE_BYTES_MAX as u64);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        file.read_at(data, &mut bytes)?;
+        file.read_at(data.start, &mut bytes)?;
         if bytes.iter().any(|&byte| byte != 0) {
             return Ok(false);
         }
-        from = data + length;
+        from = data.start + length;
     }
     Ok(true)
 }

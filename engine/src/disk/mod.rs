@@ -84,10 +84,12 @@ pub trait DiskFile: Send + Sync {
         Ok(false)
     }
 
-    /// The first offset from `offset` on that may hold something other than zeros; None when there is none up to the
-    /// end.
-    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
-        Ok((offset < self.bytes_len()?).then_some(offset))
+    /// The first stretch from `offset` on that may hold something other than zeros; None when there is none up to the end.
+    ///
+    /// What was read before may count as something: a system keeps the zeros that it was asked for.
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let end = self.bytes_len()?;
+        Ok((offset < end).then_some(offset..end))
     }
 
     /// Writes the pieces one after another from `offset`, growing the file where needed. Not durable before
@@ -105,12 +107,6 @@ pub trait DiskFile: Send + Sync {
     ///
     /// After an error the file's unsynced bytes may be gone, whatever a later call says: never try again.
     fn sync_data(&self) -> io::Result<()>;
-
-    /// Sees to it that what is read from now on is what the disk holds. After a crash the system may still show bytes
-    /// in memory that were never written, or whose writing failed.
-    fn settle(&self) -> io::Result<()> {
-        self.sync_data()
-    }
 
     /// Maps the whole file as it is now. Only for files whose bytes change no more.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;

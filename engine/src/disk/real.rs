@@ -14,6 +14,7 @@
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -175,14 +176,13 @@ impl DiskFile for RealFile {
         Ok(true)
     }
 
-    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let end = self.bytes_len()?;
         match rustix::fs::seek(&*self.file, SeekFrom::Data(offset)) {
-            Ok(data) => Ok(Some(data)),
+            Ok(data) => Ok(Some(data..rustix::fs::seek(&*self.file, SeekFrom::Hole(data))?)),
             Err(Errno::NXIO) => Ok(None),
             // A file system that does not know its holes: anything may be data.
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-                Ok((offset < self.bytes_len()?).then_some(offset))
-            }
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok((offset < end).then_some(offset..end)),
             Err(error) => Err(error.into()),
         }
     }
@@ -227,13 +227,6 @@ impl DiskFile for RealFile {
 
     fn sync_data(&self) -> io::Result<()> {
         Ok(rustix::fs::fdatasync(&*self.file)?)
-    }
-
-    fn settle(&self) -> io::Result<()> {
-        // Pages whose writing failed count as clean: the sync passes over them, and dropping them shows the disk's
-        // bytes.
-        self.sync_data()?;
-        Ok(rustix::fs::fadvise(&*self.file, 0, None, rustix::fs::Advice::DontNeed)?)
     }
 
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {

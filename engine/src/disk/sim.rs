@@ -336,7 +336,7 @@ impl DiskFile for SimFile {
         Ok(true)
     }
 
-    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         Ok(self.state()?.next_data(self.file, offset))
     }
 

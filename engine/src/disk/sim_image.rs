@@ -38,10 +38,13 @@ impl Image {
         self.pages.contains_key(&page)
     }
 
-    /// The first offset from `offset` on that was written to.
-    pub(super) fn next_data(&self, offset: u64) -> Option<u64> {
-        let page = self.pages_from(offset / PAGE_BYTES).next()?;
-        Some(offset.max(page * PAGE_BYTES)).filter(|offset| *offset < self.bytes_len)
+    /// The first stretch from `offset` on whose pages were written to.
+    pub(super) fn next_data(&self, offset: u64) -> Option<Range<u64>> {
+        let first = self.pages_from(offset / PAGE_BYTES).next()?;
+        let pages = self.pages_from(first).zip(first..);
+        let last = pages.take_while(|(page, next)| page == next).last()?.0;
+        let data = offset.max(first * PAGE_BYTES)..((last + 1) * PAGE_BYTES).min(self.bytes_len);
+        Some(data).filter(|data| !data.is_empty())
     }
 
     /// Fills the buffer; beyond the length there are zeros.

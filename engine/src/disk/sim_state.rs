@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -223,7 +224,7 @@ impl State {
         self.file(id).live.bytes_len()
     }
 
-    pub(super) fn next_data(&mut self, id: u64, offset: u64) -> Option<u64> {
+    pub(super) fn next_data(&mut self, id: u64, offset: u64) -> Option<Range<u64>> {
         self.file(id).live.next_data(offset)
     }
 

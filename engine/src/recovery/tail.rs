@@ -34,9 +34,6 @@ impl SegmentReplay<'_> {
             .open(&path)
             .map_err(|source| Error::io(format!("opening {path}"), source))?;
         let footer = read_footer(file.as_ref(), self.header)?;
-        if footer.is_none() {
-            file.settle().map_err(|source| Error::io(format!("syncing {path}"), source))?;
-        }
         let is_first_seen = replay.position().segment != Some(self.header.segment);
         if is_first_seen {
             self.join(replay, report);
@@ -54,7 +51,7 @@ impl SegmentReplay<'_> {
             (None, Some(end)) => end.min(length),
             (None, None) => length,
         };
-        let walk = LogWalk::new(Arc::clone(&file), path, self.header, end);
+        let walk = LogWalk::new(Arc::clone(&file), path, self.header, end)?;
         let at = replay.position();
         if !is_first_seen && at.offset > end {
             self.report(report, end, at.lsn, Malformed::Short);
@@ -72,8 +69,9 @@ impl SegmentReplay<'_> {
         }
         if let Some(last) = last {
             // The sync that was to cover it may have failed, and then what is read here is in memory only, and no later
-            // sync says so. Written again, it is durable with the footer.
-            let written = file.write_at(last.start, &[last.bytes()]);
+            // sync says so. Written again, it is durable.
+            let written =
+                file.write_at(last.start, &[last.bytes()]).and_then(|()| file.sync_data());
             let path = self.header.segment.path(SegmentClass::Log);
             written.map_err(|source| Error::io(format!("writing {path}"), source))?;
         }

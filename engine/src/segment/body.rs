@@ -121,20 +121,27 @@ impl Body {
         if start == end {
             return Ok(Some(Bytes::new()));
         }
+        let in_file = |range: Range<u64>| self.start + range.start..self.start + range.end;
         let block_bytes = limits::BLOCK_BYTES as u64;
         let covering_start = start - start % block_bytes;
         let covering_end = end.next_multiple_of(block_bytes).min(self.bytes);
-        let file_range = self.start + covering_start..self.start + covering_end;
-        let covering = self.segment.read(file_range, patience).map_err(|e| e.about(&self.name))?;
-        let Some(covering) = covering else {
+        let is_verified = (covering_start..covering_end)
+            .step_by(limits::BLOCK_BYTES)
+            .all(|at| self.segment.is_verified(self.start + at, block_bytes.min(self.bytes - at)));
+        let wanted = if is_verified { start..end } else { covering_start..covering_end };
+        let read = self.segment.read(in_file(wanted), patience);
+        let Some(covering) = read.map_err(|error| error.about(&self.name))? else {
             return Ok(None);
         };
+        if is_verified {
+            return Ok(Some(covering));
+        }
         let mut offset = covering_start;
         for block in covering.chunks(limits::BLOCK_BYTES) {
             let checksum = self.checksum(offset / block_bytes)?;
             self.segment
                 .verify_block(block, self.start + offset, checksum)
-                .map_err(|e| e.about(&self.name))?;
+                .map_err(|error| error.about(&self.name))?;
             offset += block.len() as u64;
         }
         let within =

@@ -58,7 +58,9 @@ impl OpenSegment {
         file: Arc<dyn DiskFile>,
     ) -> Self {
         let path = header.segment.path(class);
-        let verified = Verified::for_bytes(0);
+        // Where the length cannot be had, every read verifies.
+        let file_bytes = file.bytes_len().unwrap_or(0);
+        let verified = Verified::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
         Self { header, path, backing: Backing::Growing(file), verified, big: None }
     }
 
@@ -150,16 +152,17 @@ impl OpenSegment {
         }
     }
 
-    /// Checks one block that [`OpenSegment::read`] brought in from `offset`, unless that was done before.
+    /// Whether the block of `bytes` at `offset` was verified since the segment was opened.
+    pub(crate) fn is_verified(&self, offset: u64, bytes: u64) -> bool {
+        self.verified_bit(offset, bytes).is_some_and(|bit| self.verified.contains(bit))
+    }
+
+    /// Checks one block that [`OpenSegment::read`] brought in from `offset`, and remembers that.
     pub(crate) fn verify_block(&self, block: &[u8], offset: u64, checksum: Checksum) -> Result<()> {
-        let bit = self.verified_bit(offset, block.len());
-        if bit.is_some_and(|bit| self.verified.contains(bit)) {
-            return Ok(());
-        }
         checksum
             .verify(CheckClass::Block, block, self.place(offset))
             .map_err(|reason| Error::corrupt(self.path.clone(), offset, reason))?;
-        if let Some(bit) = bit {
+        if let Some(bit) = self.verified_bit(offset, block.len() as u64) {
             self.verified.insert(bit);
         }
         Ok(())
@@ -168,14 +171,13 @@ impl OpenSegment {
     /// Which bit remembers the block at `offset`. In a log segment two blocks of at least 4 KiB never begin in the same
     /// 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller blocks are cheap:
     /// they have no bit, and are verified each time.
-    fn verified_bit(&self, offset: u64, bytes: usize) -> Option<u64> {
-        match (&self.backing, &self.big) {
-            (Backing::Growing(_), _) => None,
-            (Backing::Mapped { .. }, Some(_)) => Some(
+    fn verified_bit(&self, offset: u64, bytes: u64) -> Option<u64> {
+        match self.header.class {
+            SegmentClass::Big => Some(
                 offset.saturating_sub(SEGMENT_HEADER_BYTES as u64) / limits::BLOCK_BYTES as u64,
             ),
-            (Backing::Mapped { .. }, None) => {
-                (bytes as u64 >= VERIFIED_GRAIN_BYTES).then_some(offset / VERIFIED_GRAIN_BYTES)
+            SegmentClass::Log => {
+                (bytes >= VERIFIED_GRAIN_BYTES).then_some(offset / VERIFIED_GRAIN_BYTES)
             }
         }
     }

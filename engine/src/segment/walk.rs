@@ -5,6 +5,8 @@
 //! is for recovery to decide.
 //! Never here: records' meanings.
 
+use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::disk::DiskFile;
@@ -22,6 +24,8 @@ pub(crate) struct LogWalk {
     context: SegmentContext,
     offset: u64,
     end: u64,
+    /// Where there may be something other than zeros, as it was before the walk read anything.
+    data: Vec<Range<u64>>,
     next_group: u64,
     next_lsn: u64,
     previous: Checksum,
@@ -70,17 +74,20 @@ impl LogWalk {
         path: String,
         header: &SegmentHeader,
         end: u64,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        let data = stretches(file.as_ref(), end)
+            .map_err(|source| Error::io(format!("reading {path}"), source))?;
+        Ok(Self {
             file,
             path,
             context: header.context(),
             offset: SEGMENT_HEADER_BYTES as u64,
             end,
+            data,
             next_group: header.first_group,
             next_lsn: header.base_lsn,
             previous: header.previous_group,
-        }
+        })
     }
 
     /// The same walk, from a later group on.
@@ -195,37 +202,43 @@ impl LogWalk {
     }
 
     fn find_header(&self, from: u64) -> Result<Option<(u64, GroupHeader)>> {
-        let mut window_start = from;
         let overlap = GROUP_HEADER_BYTES as u64 - 1;
-        while window_start + (GROUP_HEADER_BYTES as u64) <= self.end {
-            let data = self
-                .file
-                .next_data(window_start)
-                .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
-            let Some(data) = data.filter(|data| data + (GROUP_HEADER_BYTES as u64) <= self.end)
-            else {
-                return Ok(None);
-            };
-            window_start = data.saturating_sub(overlap).max(window_start);
-            let length = SEARCH_WINDOW_BYTES.min(self.end - window_start);
-            let mut window = vec![0; usize::try_from(length).unwrap_or(0)];
-            self.read(window_start, &mut window)?;
-            if let Some(found) = find_group_header(&window, self.context, window_start) {
-                return Ok(Some(found));
+        for data in &self.data {
+            // A header may begin in the zeros before.
+            let mut window_start = data.start.saturating_sub(overlap).max(from);
+            while window_start < data.end {
+                let data_end = (data.end + overlap).min(self.end);
+                let length = SEARCH_WINDOW_BYTES.min(data_end - window_start);
+                let mut window = vec![0; usize::try_from(length).unwrap_or(0)];
+                self.read(window_start, &mut window)?;
+                if let Some(found) = find_group_header(&window, self.context, window_start) {
+                    return Ok(Some(found));
+                }
+                window_start += length.saturating_sub(overlap).max(1);
             }
-            window_start += length.saturating_sub(overlap).max(1);
         }
         Ok(None)
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, buffer).map_err(|source| match source.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
+            io::ErrorKind::UnexpectedEof => {
                 Error::corrupt(self.path.clone(), offset, Malformed::Short)
             }
             _ => Error::io(format!("reading {}", self.path), source),
         })
     }
+}
+
+/// The stretches of a file up to `end` that may hold something, in order.
+fn stretches(file: &dyn DiskFile, end: u64) -> io::Result<Vec<Range<u64>>> {
+    let mut all = Vec::new();
+    let mut from = SEGMENT_HEADER_BYTES as u64;
+    while let Some(data) = file.next_data(from)?.filter(|data| data.start < end) {
+        from = data.end;
+        all.push(data.start..data.end.min(end));
+    }
+    Ok(all)
 }
 
 const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
