@@ -31,6 +31,8 @@ pub const OBJECT_BYTES_MAX: u64 = 64 * GIB;
 pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
 /// Smallest log segment that may be asked for; tests use it to see many segments.
 pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
+/// Opening a store seals unsealed segments up to this size at once, longer ones beside the first requests.
+pub const SEAL_AT_OPENING_BYTES_MAX: u64 = 16 * MIB as u64;
 /// How many segments are kept open, each with its memory map and its verified blocks.
 pub const OPEN_SEGMENTS_MAX: usize = 1_024;
 
@@ -53,11 +55,14 @@ pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
 /// A checkpoint is due after this much log,
 pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
 /// or this many changed index entries,
-pub const CHECKPOINT_ENTRIES: usize = 256 * 1_024;
+pub const CHECKPOINT_ENTRIES: usize = 64 * 1_024;
 /// or this much time, in milliseconds, since the first change not in the index.
 pub const CHECKPOINT_MS: u64 = 5_000;
-/// The committer waits while the overlay holds this many changes: memory has a bound even if redb stalls.
+/// The committer waits while the overlay holds this many changes: memory and the time to open after a crash have a bound
+/// even where redb is slower than the log.
 pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
+/// It waits at most this long, in milliseconds; then batches are refused as [`Error::Busy`](crate::Error::Busy).
+pub const OVERLAY_WAIT_MS: u64 = 10_000;
 /// After this long without a commit, in milliseconds, an empty group vouches for the last one.
 pub const WATERMARK_IDLE_MS: u64 = 1_000;
 /// Default memory of the index's page cache.

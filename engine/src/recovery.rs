@@ -6,7 +6,8 @@
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
 //! 4. Replay the log from where the index stands, segment by segment.
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
-//! 6. Seal every segment that has groups and no footer, at the end of its last group. Appending goes to a new segment.
+//! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
+//!    while the store is in use. Appending goes to a new segment.
 //! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names.
 //!
 //! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and
@@ -333,13 +334,17 @@ fn remove_orphans(
     segments.sync_removals()
 }
 
-/// Seals a segment at the end of its groups.
+/// Seals a segment at the end of its groups, or leaves that to be done while the store is in use: sealing reads it whole.
 fn seal_at(
     segments: &SegmentSet,
     header: &SegmentHeader,
     end: u64,
     report: &mut RecoveryReport,
 ) -> Result<()> {
+    if end > limits::SEAL_AT_OPENING_BYTES_MAX {
+        segments.seal_later(*header, end);
+        return tail::leave_unsealed(segments, header);
+    }
     match seal(segments.disk(), header, end) {
         Ok(_) => {
             report.segments_sealed += 1;

@@ -46,7 +46,7 @@ impl<'a> Replay<'a> {
                     self.segments.skip_ids_through(segment.get());
                 }
                 let content = EntryContent::of(&content);
-                self.view.put(&name, Entry { lsn, record: place, meta, content })?
+                self.view.put(&name, Entry { lsn, record: place, meta, content })?.0
             }
             What::Delete { name, .. } => self.view.delete(&name, place)?,
             What::Fact { name, .. } => {

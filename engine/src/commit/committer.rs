@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::batch::{Batch, Committed, Etag, Operation, Precondition};
 use super::health::HealthState;
@@ -170,11 +171,13 @@ impl Committer {
 
     fn commit_group(&mut self, batches: &[Batch]) -> Result<Vec<Result<Committed>>> {
         self.desk.health.require_writable()?;
-        let mut view = View::clone(&self.desk.index.view());
-        let changes: usize = view.overlays().map(|overlay| overlay.len()).sum();
-        if changes > limits::OVERLAY_ENTRIES_MAX {
+        if self.desk.index.changes() > limits::OVERLAY_ENTRIES_MAX {
+            self.desk.index.wait_for_drain(Duration::from_millis(limits::OVERLAY_WAIT_MS));
+        }
+        if self.desk.index.changes() > limits::OVERLAY_ENTRIES_MAX {
             return Err(Error::Busy);
         }
+        let mut view = View::clone(&self.desk.index.view());
         let bytes = batches.iter().map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64;
         let mut builder = self.begin_group(bytes)?;
         let now_ms = self.desk.clock.unix_ms();
@@ -384,10 +387,9 @@ fn add(
         match what {
             What::Put { name, meta, content } => {
                 let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
-                replaced = view.put(&name, entry)?;
-                if let Some(entry) = view.entry(&name)? {
-                    decided.committed.objects.push(Object { name, entry });
-                }
+                let (old, entry) = view.put(&name, entry)?;
+                replaced = old;
+                decided.committed.objects.push(Object { name, entry });
             }
             What::Delete { name, .. } => {
                 replaced = view.delete(&name, record)?;

@@ -5,7 +5,7 @@
 //! Quick repair is on, so that opening after a crash does not walk the file.
 //! Never here: when a checkpoint is due.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
 
@@ -44,6 +44,7 @@ impl Index {
                 published: RwLock::new(Arc::new(view)),
                 publishing: Mutex::new(()),
                 draining: Mutex::new(()),
+                drained: Condvar::new(),
                 condemned: Condemned::default(),
             })
         })
@@ -96,6 +97,7 @@ impl Index {
         self.write(frozen, finish)?;
         let checkpointed = Arc::new(self.tables.read()?);
         self.update(|view| View { active: view.active, frozen: None, checkpointed });
+        self.drained.notify_all();
         Ok(())
     }
 

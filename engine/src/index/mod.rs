@@ -16,7 +16,8 @@ mod overlay;
 mod tables;
 mod view;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use self::audit::Condemned;
 pub use self::listing::{FolderCursor, FolderPage, KeyPage, Object};
@@ -36,6 +37,8 @@ pub(crate) struct Index {
     publishing: Mutex<()>,
     /// Held by the one checkpoint that drains.
     draining: Mutex<()>,
+    /// Told when it is done.
+    drained: Condvar,
     condemned: Condemned,
 }
 
@@ -48,6 +51,20 @@ impl Index {
     /// Replaces the active overlay, which was made from the one published last.
     pub(crate) fn publish(&self, active: Overlay) {
         self.update(|view| View { active, ..view });
+    }
+
+    /// How many changes are in memory.
+    pub(crate) fn changes(&self) -> usize {
+        self.view().overlays().map(Overlay::len).sum()
+    }
+
+    /// Waits until no overlay is frozen, at most this long.
+    pub(crate) fn wait_for_drain(&self, patience: Duration) {
+        let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _publishing = self
+            .drained
+            .wait_timeout_while(publishing, patience, |()| self.view().frozen.is_some())
+            .unwrap_or_else(PoisonError::into_inner);
     }
 
     /// The position that the index on disk stands for.

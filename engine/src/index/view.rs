@@ -129,8 +129,12 @@ impl View {
         std::iter::once(&self.active).chain(self.frozen.as_deref())
     }
 
-    /// An object was put.
-    pub(crate) fn put(&mut self, name: &ObjectName, entry: Entry) -> Result<Replaced> {
+    /// An object was put: what it replaced, and its entry.
+    pub(crate) fn put(
+        &mut self,
+        name: &ObjectName,
+        entry: Entry,
+    ) -> Result<(Replaced, Arc<Entry>)> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
         let replaced = self.forget(&key, name)?;
         self.count_record(entry.record, record_bytes(&entry), true)?;
@@ -145,8 +149,9 @@ impl View {
             self.active.segments.insert(segment, Some(usage));
         }
         self.count_object(&name.bucket, &entry, Count::In)?;
-        self.active.entries.insert(key, Some(Arc::new(entry)));
-        Ok(replaced)
+        let entry = Arc::new(entry);
+        self.active.entries.insert(key, Some(Arc::clone(&entry)));
+        Ok((replaced, entry))
     }
 
     /// An object was deleted by the record at `tombstone`.

@@ -29,6 +29,8 @@ pub(crate) struct SegmentSet {
     in_flight: Mutex<BTreeSet<SegmentId>>,
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
+    /// Log segments that recovery left unsealed, and where their groups end.
+    unsealed: Mutex<Vec<(SegmentHeader, u64)>>,
     /// Folders of big segments whose own names are durable.
     named_folders: Mutex<BTreeSet<String>>,
     /// Folders from which names were removed since they were last synced.
@@ -52,6 +54,7 @@ impl SegmentSet {
             in_flight: Mutex::default(),
             growing: RwLock::default(),
             mapped: Cache::new(limits::OPEN_SEGMENTS_MAX),
+            unsealed: Mutex::default(),
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
         }
@@ -187,6 +190,16 @@ impl SegmentSet {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(open.id(), Arc::new(open));
+    }
+
+    /// This log segment, whose groups end at `end`, is to be sealed by whoever asks [`SegmentSet::take_unsealed`].
+    pub(crate) fn seal_later(&self, header: SegmentHeader, end: u64) {
+        locked(&self.unsealed).push((header, end));
+    }
+
+    /// The log segments that are still to be sealed.
+    pub(crate) fn take_unsealed(&self) -> Vec<(SegmentHeader, u64)> {
+        std::mem::take(&mut locked(&self.unsealed))
     }
 
     /// This log segment changes no more: from now on it is mapped.

@@ -118,6 +118,9 @@ impl Store {
         let queue = Arc::new(Queue::default());
         let health = Arc::new(HealthState::default());
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
+        for (header, end) in segments.take_unsealed() {
+            rollover.close_segment(header, end);
+        }
         let desk = Desk {
             queue: Arc::clone(&queue),
             segments: Arc::clone(&segments),
