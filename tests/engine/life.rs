@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::{Batch, Create, Error, Health, OpenOptions, PutOptions, Store};
-use tests::store::{Contents, Model, World, body, commit, delete, name, put, read, stage};
+use tests::store::{
+    Contents, Model, World, body, commit, delete, name, put, read, roll_over, stage,
+};
 
 #[test]
 fn a_second_opening_is_refused_until_the_first_one_ends() {
@@ -207,4 +209,32 @@ fn dropping_a_store_with_threads_loses_nothing_that_was_answered() {
     let store = world.open();
     assert_eq!(Contents::of(&store).unwrap().objects.len(), 100);
     commit(&store, Batch::new().delete(name("0/0"))).unwrap();
+}
+
+#[test]
+fn a_long_segment_is_sealed_while_the_store_is_in_use() {
+    let mut world = World::new(1);
+    world.options.segment_bytes = 64 << 20;
+    world.options.inline_bytes_max = 4 << 20;
+    let store = world.open();
+    let bytes = body(1, 4 << 20);
+    let names: Vec<_> = (0..6).map(|number| name(&format!("{number}"))).collect();
+    for name in &names {
+        put(&store, name, &bytes).unwrap();
+    }
+    drop(store);
+
+    let (store, report) = world.open_and_tell();
+    assert_eq!((report.replayed_records, report.segments_sealed), (6, 0), "{report}");
+    let segment = world.files_in("log").remove(0);
+    assert_eq!(world.disk.bytes(&segment).len(), 64 << 20, "it is not cut to its footer yet");
+    put(&store, &name("later"), b"1").unwrap();
+    roll_over(&store).unwrap();
+    assert!(world.disk.bytes(&segment).len() < 25 << 20);
+    drop(store);
+    let (store, report) = world.open_and_tell();
+    assert!(report.damage.is_empty() && report.torn_tail.is_none(), "{report}");
+    for name in &names {
+        assert_eq!(read(&store, name).unwrap().unwrap(), bytes);
+    }
 }
