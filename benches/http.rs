@@ -119,18 +119,27 @@ impl ServerKind for Trug {
 
     fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
         let store = folder.join("store");
-        self.command(&["account", "create"], &store, &["--name", BUCKET])?;
-        self.command(&["bucket", "create"], &store, &["--account", BUCKET, "--name", BUCKET])?;
-        let key = self.command(&["apikey", "create"], &store, &["--account", BUCKET])?;
-        fs::write(folder.join("api-key"), key).map_err(text)?;
+        if !store.exists() {
+            self.command(&["account", "create"], &store, &["--name", BUCKET])?;
+            self.command(&["bucket", "create"], &store, &["--account", BUCKET, "--name", BUCKET])?;
+            let key = self.command(&["apikey", "create"], &store, &["--account", BUCKET])?;
+            fs::write(folder.join("api-key"), key).map_err(text)?;
+        }
         Command::new(&self.program)
             .args(["serve", "--data"])
             .arg(&store)
             .args(["--listen", &address.to_string()])
+            // The form around the largest file does not fit in the default.
+            .env("TRUG_BODY_BYTES_MAX", (1_u64 << 30).to_string())
+            .stderr(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
             .spawn()
             .map_err(|error| format!("starting {}: {error}", self.program.display()))
+    }
+
+    /// Closing seals the segment that took the files; a sealed one is mapped.
+    fn starts_again_when_filled(&self) -> bool {
+        true
     }
 
     fn fill(&self, folder: &Path, address: SocketAddr) -> Result<(), String> {

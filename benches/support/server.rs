@@ -30,6 +30,11 @@ pub trait ServerKind {
         Ok(())
     }
 
+    /// Whether what was put in is only served at its best once the server was started again.
+    fn starts_again_when_filled(&self) -> bool {
+        false
+    }
+
     /// The path under which the server answers for the object with this name.
     fn path(&self, name: &str) -> String;
 }
@@ -55,15 +60,29 @@ pub struct Load<'a> {
 impl Running {
     /// Starts a server, waits until it answers, fills it, and asks for `name` once.
     pub fn start(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
+        let mut running = Self::start_empty(kind, folder, name)?;
+        kind.fill(folder, running.address)?;
+        if kind.starts_again_when_filled() {
+            drop(running);
+            running = Self::start_empty(kind, folder, name)?;
+        }
+        let head = head_request(kind, running.address, name);
+        let answer =
+            exchange(running.address, head.as_bytes()).map_err(|error| error.to_string())?;
+        match answer.starts_with("HTTP/1.1 200") {
+            true => Ok(running),
+            false => Err(format!("{} answers for {name}: {answer}", kind.label())),
+        }
+    }
+
+    /// Starts a server and waits until it answers, whatever the answer is.
+    fn start_empty(kind: &dyn ServerKind, folder: &Path, name: &str) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         drop(listener);
         let child = kind.start(folder, address)?;
         let mut running = Self { child, address };
-        let head = format!(
-            "HEAD {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n",
-            kind.path(name)
-        );
+        let head = head_request(kind, address, name);
         let deadline = Instant::now() + READY_MAX;
         while let Err(error) = exchange(address, head.as_bytes()) {
             if let Ok(Some(status)) = running.child.try_wait() {
@@ -74,12 +93,7 @@ impl Running {
             }
             std::thread::sleep(POLL);
         }
-        kind.fill(folder, address)?;
-        let answer = exchange(address, head.as_bytes()).map_err(|error| error.to_string())?;
-        match answer.starts_with("HTTP/1.1 200") {
-            true => Ok(running),
-            false => Err(format!("{} answers for {name}: {answer}", kind.label())),
-        }
+        Ok(running)
     }
 
     /// Loads the server for a while.
@@ -122,6 +136,10 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn head_request(kind: &dyn ServerKind, address: SocketAddr, name: &str) -> String {
+    format!("HEAD {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n", kind.path(name))
 }
 
 /// Whether a program is there: it need not succeed, but it must start.

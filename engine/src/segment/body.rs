@@ -26,13 +26,18 @@ pub struct Body {
     name: ObjectName,
     start: u64,
     bytes: u64,
-    blocks: Blocks,
+    content: BodyContent,
 }
 
+/// Where the bytes are, and what they are checked against.
 #[derive(Clone)]
-enum Blocks {
-    InRecord(Arc<[Checksum]>),
-    InTable(Bytes),
+enum BodyContent {
+    /// Read and verified already, with the head of the record.
+    Whole(Bytes),
+    /// In the segment; the checksums of the blocks are these.
+    Blocks(Arc<[Checksum]>),
+    /// In the segment; the checksums of the blocks are in this table.
+    Table(Bytes),
 }
 
 impl Body {
@@ -61,10 +66,15 @@ impl Body {
     ) -> Result<Option<Self>> {
         let at = entry.record.offset;
         let head_bytes = u64::from(entry.record.head_bytes);
-        let head = segment.read(at..at + head_bytes, patience).map_err(|e| e.about(name))?;
-        let Some(head) = head else {
+        let start = at + head_bytes;
+        // A small body comes with the head: one look at what is in memory, one read.
+        let is_small = entry.body_bytes() <= SMALL_BODY_BYTES_MAX;
+        let end = start + if is_small { entry.body_bytes() } else { 0 };
+        let read = segment.read(at..end, patience).map_err(|error| error.about(name))?;
+        let Some(mut head) = read else {
             return Ok(None);
         };
+        let body = head.split_off(head.len().min(entry.record.head_bytes as usize));
         let damaged = |reason| Error::corrupt(segment.path(), at, reason).about(name);
         let (record, decoded_bytes) = Record::decode(&head, segment.place(at)).map_err(damaged)?;
         let What::Put { name: found, content: Content::Inline { bytes, blocks }, .. } = record.what
@@ -78,8 +88,15 @@ impl Body {
         {
             return Err(damaged(Malformed::Place));
         }
-        let blocks = Blocks::InRecord(blocks.into());
-        Ok(Some(Self { segment, name: name.clone(), start: at + head_bytes, bytes, blocks }))
+        let content = match blocks.first() {
+            Some(checksum) if is_small => {
+                let verified = segment.verify_block(&body, start, *checksum);
+                verified.map_err(|error| error.about(name))?;
+                BodyContent::Whole(body)
+            }
+            _ => BodyContent::Blocks(blocks.into()),
+        };
+        Ok(Some(Self { segment, name: name.clone(), start, bytes, content }))
     }
 
     fn open_big(
@@ -93,9 +110,9 @@ impl Body {
         if big.trailer.body_bytes != bytes || big.trailer.hash != entry.meta.hash {
             return Err(damaged(Malformed::Place));
         }
-        let blocks = Blocks::InTable(big.table.clone());
+        let content = BodyContent::Table(big.table.clone());
         let start = SEGMENT_HEADER_BYTES as u64;
-        Ok(Self { segment, name: name.clone(), start, bytes, blocks })
+        Ok(Self { segment, name: name.clone(), start, bytes, content })
     }
 
     /// The length of the body.
@@ -120,6 +137,10 @@ impl Body {
         let end = range.end.min(self.bytes).min(start + limits::READ_BYTES_MAX as u64).max(start);
         if start == end {
             return Ok(Some(Bytes::new()));
+        }
+        if let BodyContent::Whole(whole) = &self.content {
+            let within = |position| usize::try_from(position).unwrap_or(usize::MAX);
+            return Ok(Some(whole.slice(within(start)..within(end))));
         }
         let in_file = |range: Range<u64>| self.start + range.start..self.start + range.end;
         let block_bytes = limits::BLOCK_BYTES as u64;
@@ -151,12 +172,17 @@ impl Body {
 
     fn checksum(&self, block: u64) -> Result<Checksum> {
         let index = usize::try_from(block).unwrap_or(usize::MAX);
-        let found = match &self.blocks {
-            Blocks::InRecord(blocks) => blocks.get(index).copied(),
-            Blocks::InTable(table) => BigTrailer::block(table, index),
+        let found = match &self.content {
+            BodyContent::Whole(_) => None,
+            BodyContent::Blocks(blocks) => blocks.get(index).copied(),
+            BodyContent::Table(table) => BigTrailer::block(table, index),
         };
         found.ok_or_else(|| {
             Error::corrupt(self.segment.path(), self.start, Malformed::Length).about(&self.name)
         })
     }
 }
+
+/// A body up to this size is read and verified when it is opened.
+const SMALL_BODY_BYTES_MAX: u64 = 16 * 1_024;
+const _: () = assert!(SMALL_BODY_BYTES_MAX <= limits::BLOCK_BYTES as u64, "it is one block");
