@@ -58,8 +58,8 @@ pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;
 pub const CHECKPOINT_ENTRIES: usize = 64 * 1_024;
 /// or this much time, in milliseconds, since the first change not in the index.
 pub const CHECKPOINT_MS: u64 = 5_000;
-/// The committer waits while the overlay holds this many changes: memory and the time to open after a crash have a bound
-/// even where redb is slower than the log.
+/// The committer waits while the overlay holds this many changes: memory and the time to open after a crash have a
+/// bound even where redb is slower than the log.
 pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
 /// It waits at most this long, in milliseconds; then batches are refused as [`Error::Busy`](crate::Error::Busy).
 pub const OVERLAY_WAIT_MS: u64 = 10_000;

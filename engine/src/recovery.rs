@@ -334,7 +334,8 @@ fn remove_orphans(
     segments.sync_removals()
 }
 
-/// Seals a segment at the end of its groups, or leaves that to be done while the store is in use: sealing reads it whole.
+/// Seals a segment at the end of its groups, or leaves that to be done while the store is in use: sealing reads it
+/// whole.
 fn seal_at(
     segments: &SegmentSet,
     header: &SegmentHeader,

@@ -42,10 +42,8 @@ fn the_first_lines_lead_to_a_first_upload() {
     let lines: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("  ")).collect();
     let script = lines.join("\n");
     assert!(script.contains(&format!("http://{}/pics/", server.address())), "{script}");
-    let has_curl = Command::new("curl").arg("--version").output().is_ok();
-    if !has_curl {
-        return;
-    }
+    let curl = Command::new("curl").arg("--version").output();
+    assert!(curl.is_ok(), "curl is missing: install it, on Debian with apt-get install curl");
     let mut shell = Command::new("sh");
     shell.args(["-eu", "-c", &script]).current_dir(folder.beside());
     let output = shell.output().expect("a shell runs");

@@ -84,7 +84,8 @@ pub trait DiskFile: Send + Sync {
         Ok(false)
     }
 
-    /// The first stretch from `offset` on that may hold something other than zeros; None when there is none up to the end.
+    /// The first stretch from `offset` on that may hold something other than zeros; None when there is none up to the
+    /// end.
     ///
     /// What was read before may count as something: a system keeps the zeros that it was asked for.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
