@@ -13,6 +13,7 @@ mod exit;
 mod first_run;
 mod logging;
 mod management;
+mod open_files;
 mod output;
 mod serve;
 mod stats;

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
-use crate::{first_run, logging, output};
+use crate::{first_run, logging, open_files, output};
 
 /// Serve a data folder, which is made when there is none.
 ///
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one. [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// What stands before the addresses that are given out, as https://cdn.example.com. [default: where it listens]
+    /// What stands before the addresses that are given out, with http or https. [default: where it listens]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 }
@@ -43,6 +43,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let file = config.as_deref().map(read_file).transpose()?.unwrap_or_default();
     let config = Config::new(flags.over(environment()?).over(file))?;
     logging::start()?;
+    open_files::allow(config.connections_max);
     // Before the store is opened, so that a signal that comes meanwhile is not lost.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;

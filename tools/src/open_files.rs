@@ -1,0 +1,49 @@
+//! How many files the process may have open: raised as far as the system lets us, since its default suits shells.
+//!
+//! Never here: the bounds on connections and segments that make the number.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use engine::limits;
+
+/// Files of the process that are neither segments nor connections: the index, the log, the lock, listeners, timers.
+const OTHERS: u64 = 64;
+
+/// Raises the limit for this many connections at once, and warns when it cannot be raised far enough.
+pub(crate) fn allow(connections_max: usize) {
+    let needed = needed(connections_max);
+    let limit = getrlimit(Resource::Nofile);
+    let is_enough = |allowed: Option<u64>| allowed.is_none_or(|allowed| allowed >= needed);
+    if is_enough(limit.current) {
+        return;
+    }
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let allowed = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    if !is_enough(allowed) {
+        tracing::warn!(
+            allowed,
+            needed,
+            "the limit on open files is low: raise it (ulimit -n) or lower connections_max"
+        );
+    }
+}
+
+/// A connection holds its socket and may hold a file on its way in.
+fn needed(connections_max: usize) -> u64 {
+    (2 * connections_max + limits::OPEN_SEGMENTS_MAX) as u64 + OTHERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_raised_as_far_as_it_goes() {
+        allow(usize::MAX / 4);
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
+    }
+}
