@@ -1,8 +1,10 @@
 //! Reads: ranges with every kind of boundary, of growing, mapped and big segments; nothing read that is not in memory
 //! by who may not wait; bodies that stay readable whatever becomes of their objects.
 
+use std::os::unix::fs::FileExt;
+
 use engine::limits::{BLOCK_BYTES, READ_BYTES_MAX};
-use engine::{Body, Conflict, Error, Store};
+use engine::{Body, Conflict, Create, Error, OpenOptions, Store};
 use tests::store::{World, body, delete, name, put, read, roll_over};
 
 const SIZES: [usize; 7] =
@@ -145,4 +147,31 @@ fn damage_is_an_error_that_names_object_file_and_offset_and_leaves_the_rest_read
         assert_eq!(read(&store, &name("other")).unwrap().unwrap(), body(3, 1_000));
         world.disk.overwrite(path, place as u64, &[byte]);
     }
+}
+
+/// What was verified once is believed as long as nobody else writes to the file.
+#[test]
+fn a_file_that_somebody_changes_is_verified_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) =
+        Store::open_folder(folder.path(), OpenOptions::new(Create::IfMissing)).unwrap();
+    let bytes = body(1, 3 << 20);
+    put(&store, &name("big"), &bytes).unwrap();
+    let object = store.get(&name("big")).unwrap().unwrap();
+    assert_eq!(store.body(&object).unwrap().read(0..10).unwrap(), bytes[..10]);
+
+    let shelf = folder.path().join("big/00");
+    let segment = std::fs::read_dir(shelf).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::OpenOptions::new().write(true).open(&segment).unwrap();
+    let before = file.metadata().unwrap().modified().unwrap();
+    // The clock of file times may stand still for some milliseconds.
+    while file.metadata().unwrap().modified().unwrap() == before {
+        file.write_all_at(b"not what was there", 4_096).unwrap();
+    }
+    let read = store.body(&object).unwrap().read(0..10);
+    assert!(matches!(read, Err(Error::Corrupt(_))), "{read:?}");
+    assert_eq!(
+        store.body(&object).unwrap().read(1 << 20..(1 << 20) + 9).unwrap()[..],
+        bytes[1 << 20..(1 << 20) + 9]
+    );
 }

@@ -109,6 +109,11 @@ pub trait DiskFile: Send + Sync {
     /// After an error the file's unsynced bytes may be gone, whatever a later call says: never try again.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// A number that is another one once somebody changed the bytes of the file, as far as the system can tell.
+    fn changes(&self) -> io::Result<u64> {
+        Ok(0)
+    }
+
     /// Maps the whole file as it is now. Only for files whose bytes change no more.
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>>;
 }

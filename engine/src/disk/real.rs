@@ -229,6 +229,12 @@ impl DiskFile for RealFile {
         Ok(rustix::fs::fdatasync(&*self.file)?)
     }
 
+    fn changes(&self) -> io::Result<u64> {
+        let times = rustix::fs::fstat(&*self.file)?;
+        let seconds = times.st_mtime.cast_unsigned();
+        Ok(seconds.wrapping_mul(1_000_000_000).wrapping_add(times.st_mtime_nsec))
+    }
+
     fn map(&self, access: Access) -> io::Result<Box<dyn Mapping>> {
         Ok(Box::new(mmap::map_unchanging(Arc::clone(&self.file), access)?))
     }

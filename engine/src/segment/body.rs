@@ -94,7 +94,10 @@ impl Body {
                 verified.map_err(|error| error.about(name))?;
                 BodyContent::Whole(body)
             }
-            _ => BodyContent::Blocks(blocks.into()),
+            _ => {
+                segment.notice_changes();
+                BodyContent::Blocks(blocks.into())
+            }
         };
         Ok(Some(Self { segment, name: name.clone(), start, bytes, content }))
     }
@@ -110,6 +113,7 @@ impl Body {
         if big.trailer.body_bytes != bytes || big.trailer.hash != entry.meta.hash {
             return Err(damaged(Malformed::Place));
         }
+        segment.notice_changes();
         let content = BodyContent::Table(big.table.clone());
         let start = SEGMENT_HEADER_BYTES as u64;
         Ok(Self { segment, name: name.clone(), start, bytes, content })

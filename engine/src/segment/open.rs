@@ -32,6 +32,9 @@ pub(crate) enum Patience {
 pub(crate) struct OpenSegment {
     header: SegmentHeader,
     path: String,
+    file: Arc<dyn DiskFile>,
+    /// What [`DiskFile::changes`] said when the verified blocks were last believed.
+    changes: AtomicU64,
     backing: Backing,
     verified: Verified,
     big: Option<BigContent>,
@@ -47,7 +50,7 @@ pub(crate) struct BigContent {
 
 enum Backing {
     Mapped { mapping: Box<dyn Mapping>, bytes: Bytes },
-    Growing(Arc<dyn DiskFile>),
+    Growing,
 }
 
 impl OpenSegment {
@@ -61,7 +64,8 @@ impl OpenSegment {
         // Where the length cannot be had, every read verifies.
         let file_bytes = file.bytes_len().unwrap_or(0);
         let verified = Verified::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
-        Self { header, path, backing: Backing::Growing(file), verified, big: None }
+        let changes = AtomicU64::new(file.changes().unwrap_or(0));
+        Self { header, path, file, changes, backing: Backing::Growing, verified, big: None }
     }
 
     /// Maps a sealed segment and checks what describes it: header, and for a big one its trailer and block table.
@@ -89,6 +93,8 @@ impl OpenSegment {
             verified: Verified::for_bytes(bytes.len()),
             backing: Backing::Mapped { mapping, bytes },
             big: None,
+            changes: AtomicU64::new(file.changes().unwrap_or(0)),
+            file,
             path,
         };
         if class == SegmentClass::Big {
@@ -132,13 +138,13 @@ impl OpenSegment {
                 }
                 Ok(Some(bytes.slice(range)))
             }
-            Backing::Growing(file) => {
+            Backing::Growing => {
                 let length = usize::try_from(range.end.saturating_sub(range.start))
                     .map_err(|_| Error::TooLarge("one read"))?;
                 let mut buffer = vec![0; length];
                 let read = match patience {
-                    Patience::Wait => file.read_at(range.start, &mut buffer).map(|()| true),
-                    Patience::Refuse => file.read_at_if_resident(range.start, &mut buffer),
+                    Patience::Wait => self.file.read_at(range.start, &mut buffer).map(|()| true),
+                    Patience::Refuse => self.file.read_at_if_resident(range.start, &mut buffer),
                 };
                 match read {
                     Ok(true) => Ok(Some(buffer.into())),
@@ -149,6 +155,15 @@ impl OpenSegment {
                     Err(source) => Err(Error::io(format!("reading {}", self.path), source)),
                 }
             }
+        }
+    }
+
+    /// Forgets which blocks were verified, when somebody has changed the file since. Asked once for each body that is
+    /// opened: nothing but an append changes a segment, so whoever else does damages it.
+    pub(crate) fn notice_changes(&self) {
+        let now = self.file.changes().unwrap_or(0);
+        if self.changes.swap(now, Ordering::Relaxed) != now {
+            self.verified.clear();
         }
     }
 
@@ -249,6 +264,12 @@ impl Verified {
 
     fn contains(&self, bit: u64) -> bool {
         self.word(bit).is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (bit % 64)) != 0)
+    }
+
+    fn clear(&self) {
+        for word in &self.0 {
+            word.store(0, Ordering::Relaxed);
+        }
     }
 
     fn insert(&self, bit: u64) {
