@@ -33,6 +33,8 @@ pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
 pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
 /// Opening a store seals unsealed segments up to this size at once, longer ones beside the first requests.
 pub const SEAL_AT_OPENING_BYTES_MAX: u64 = 16 * MIB as u64;
+/// A report on opening a store lists this many places of damage and counts the rest.
+pub const DAMAGE_LISTED_MAX: usize = 256;
 /// How many segments are kept open, each with its memory map and its verified blocks.
 pub const OPEN_SEGMENTS_MAX: usize = 1_024;
 

@@ -207,7 +207,7 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
                     Some(data) => !is_zero(file.as_ref(), data.start).map_err(io)?,
                 };
                 if in_use {
-                    report.damage.push(LogDamage {
+                    report.add_damage(LogDamage {
                         segment: id,
                         offset: 0,
                         first_lsn: None,
@@ -274,7 +274,7 @@ fn require_log_of(index: &Index, log: &[SegmentHeader], report: &mut RecoveryRep
     if !is_known {
         let first_lsn = Some(applied.lsn);
         let reason = Malformed::Missing;
-        report.damage.push(LogDamage { segment, offset: 0, first_lsn, reason });
+        report.add_damage(LogDamage { segment, offset: 0, first_lsn, reason });
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ fn open(data: &Path) -> Result<Store, Failure> {
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
     if !report.damage.is_empty() {
         tracing::error!(
-            places = report.damage.len(),
+            places = report.damage_count(),
             "DAMAGE: stored data is not what was written; the rest is served: {report}"
         );
     }

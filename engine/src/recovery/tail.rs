@@ -62,7 +62,7 @@ impl SegmentReplay<'_> {
         } else {
             walk.starting_at(at.offset, at.next_group, at.lsn + 1, at.previous_group)
         };
-        let damage_before = report.damage.len();
+        let damage_before = report.damage_count();
         let last = self.walk(walk, footer.as_ref(), replay, report)?;
         if footer.is_some() {
             return Ok(());
@@ -75,7 +75,7 @@ impl SegmentReplay<'_> {
             let path = self.header.segment.path(SegmentClass::Log);
             written.map_err(|source| Error::io(format!("writing {path}"), source))?;
         }
-        if report.damage.len() > damage_before {
+        if report.damage_count() > damage_before {
             return leave_unsealed(self.segments, self.header);
         }
         if replay.position().segment == Some(self.header.segment) {
@@ -96,7 +96,7 @@ impl SegmentReplay<'_> {
             && self.header.predecessor.map(|before| (before.segment, before.end))
                 == position.segment.map(|segment| (segment, position.offset));
         if !follows {
-            report.damage.push(LogDamage {
+            report.add_damage(LogDamage {
                 segment: self.header.segment,
                 offset: 0,
                 first_lsn: Some(position.lsn + 1),
@@ -266,7 +266,7 @@ impl SegmentReplay<'_> {
 
     fn report(&self, report: &mut RecoveryReport, offset: u64, first_lsn: u64, reason: Malformed) {
         let segment = self.header.segment;
-        report.damage.push(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
+        report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
     }
 
     fn damaged(&self, offset: u64, reason: Malformed) -> Error {
