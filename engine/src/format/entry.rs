@@ -23,7 +23,7 @@
 //! (`entry_key.rs`), reading the object.
 
 use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place, SegmentContext, compare};
+use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
 use super::record::Content;
@@ -166,16 +166,6 @@ impl EntryContent {
 }
 
 impl Location {
-    /// Where the body begins, in the file.
-    pub fn body_offset(&self) -> u64 {
-        self.offset.saturating_add(u64::from(self.head_bytes))
-    }
-
-    /// The place of the head, in the segment with this salt.
-    pub fn place(&self, salt: u64) -> Place {
-        SegmentContext { salt, segment: self.segment }.at(self.offset)
-    }
-
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         Put::new(out).u64(self.segment.get()).u64(self.offset).u32(self.head_bytes);
     }

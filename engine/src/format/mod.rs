@@ -87,4 +87,14 @@ pub const FORMAT_VERSION: u32 = 1;
 /// The feature bits that this code understands; a file with any other is refused, never guessed at.
 pub const FEATURES_KNOWN: u32 = 0;
 
+/// Refuses every version but the one that is read here.
+fn check_version(version: u32) -> Result<(), Malformed> {
+    if version == FORMAT_VERSION { Ok(()) } else { Err(Malformed::Version(version)) }
+}
+
+/// Refuses a file that uses what is not known here.
+fn check_features(features: u32) -> Result<(), Malformed> {
+    if features & !FEATURES_KNOWN == 0 { Ok(()) } else { Err(Malformed::Features(features)) }
+}
+
 const _: () = assert!(usize::BITS >= 32, "lengths that are a u32 on disk are held as usize");

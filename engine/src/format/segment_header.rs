@@ -31,7 +31,7 @@ use uuid::Uuid;
 use super::bytes::{Put, Take, is_zero};
 use super::checksum::{CheckClass, Checksum, SegmentContext};
 use super::malformed::Malformed;
-use super::{FEATURES_KNOWN, FORMAT_VERSION};
+use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 use crate::limits;
 
 /// First bytes of each copy of a segment header.
@@ -172,10 +172,7 @@ impl SegmentHeader {
             return Err(Malformed::Magic);
         }
         // Another version may lie differently, so its checksum cannot be asked first.
-        let version = take.u32()?;
-        if version != FORMAT_VERSION {
-            return Err(Malformed::Version(version));
-        }
+        check_version(take.u32()?)?;
         let features = take.u32()?;
         let store = Uuid::from_bytes(take.array()?);
         let segment = take.u64()?;
@@ -194,9 +191,7 @@ impl SegmentHeader {
         let segment = SegmentId::new(segment).ok_or(Malformed::Place)?;
         let place = SegmentContext { salt, segment }.at(copy as u64);
         checksum.verify(CheckClass::Header, checked, place)?;
-        if features & !FEATURES_KNOWN != 0 {
-            return Err(Malformed::Features(features));
-        }
+        check_features(features)?;
         reserved?;
         take.zeros(SEGMENT_HEADER_COPY_BYTES - SEGMENT_HEADER_FIELD_BYTES)?;
         take.end()?;

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::bytes::{Put, Take, is_zero};
 use super::checksum::{CheckClass, Checksum, compare};
 use super::malformed::Malformed;
-use super::{FEATURES_KNOWN, FORMAT_VERSION};
+use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 
 /// First bytes of the file.
 pub const STORE_MAGIC: [u8; 8] = *b"TRUGSTOR";
@@ -65,17 +65,12 @@ impl StoreFile {
             return Err(Malformed::Magic);
         }
         // Another version may lie differently, so its checksum cannot be asked first.
-        let version = take.u32()?;
-        if version != FORMAT_VERSION {
-            return Err(Malformed::Version(version));
-        }
+        check_version(take.u32()?)?;
         let features = take.u32()?;
         let store = Uuid::from_bytes(take.array()?);
         let created_ms = take.u64()?;
         compare(CheckClass::Header, Checksum(take.u32()?), Checksum::of(checked))?;
-        if features & !FEATURES_KNOWN != 0 {
-            return Err(Malformed::Features(features));
-        }
+        check_features(features)?;
         take.zeros(RESERVED_BYTES)?;
         take.end()?;
         Ok(Self { store, created_ms })

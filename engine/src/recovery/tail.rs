@@ -10,8 +10,8 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, Checksum, FooterEntries, FooterTrailer, Malformed, Scanned, SegmentClass,
-    SegmentHeader, What, compare, salvage,
+    CheckClass, Checksum, FooterEntries, FooterTrailer, GroupView, Malformed, Scanned,
+    SegmentClass, SegmentHeader, What, compare, salvage,
 };
 use crate::replay::{Replay, location};
 use crate::segment::{GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer};
@@ -186,7 +186,10 @@ impl SegmentReplay<'_> {
             match walk.step()? {
                 Walked::End => return Ok(last),
                 Walked::Group(group) => {
-                    let view = group.view().map_err(|reason| self.damaged(start, reason))?;
+                    let view = group.view().map_err(|reason| {
+                        let path = self.header.segment.path(SegmentClass::Log);
+                        Error::corrupt(path, start, reason)
+                    })?;
                     if let Err(fault) = view.verify_bodies() {
                         if !self.is_vouched(&walk, footer, first_lsn)? {
                             report.torn_tail = Some((self.header.segment, start));
@@ -194,7 +197,7 @@ impl SegmentReplay<'_> {
                         }
                         self.report(report, fault.offset, fault.lsn, Malformed::Checksum);
                     }
-                    self.apply(&group, replay)?;
+                    self.apply(&group, view, replay)?;
                     last = Some(group);
                 }
                 Walked::Broken(reason) => {
@@ -219,9 +222,8 @@ impl SegmentReplay<'_> {
         }
     }
 
-    fn apply(&self, group: &GroupRead, replay: &mut Replay<'_>) -> Result<()> {
-        let view = group.view().map_err(|reason| self.damaged(group.start, reason))?;
-        let header = *view.header();
+    fn apply(&self, group: &GroupRead, view: GroupView<'_>, replay: &mut Replay<'_>) -> Result<()> {
+        let header = group.header;
         for scanned in view.into_records() {
             if !is_lost(&scanned) {
                 let place =
@@ -267,10 +269,6 @@ impl SegmentReplay<'_> {
     fn report(&self, report: &mut RecoveryReport, offset: u64, first_lsn: u64, reason: Malformed) {
         let segment = self.header.segment;
         report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
-    }
-
-    fn damaged(&self, offset: u64, reason: Malformed) -> Error {
-        Error::corrupt(self.header.segment.path(SegmentClass::Log), offset, reason)
     }
 }
 
