@@ -42,6 +42,8 @@ pub enum Error {
     NotAStore(String),
     /// The store is closed.
     Closed,
+    /// Whoever watched long work stopped it. What was done until then is consistent.
+    Cancelled,
 }
 
 /// Damage: which file, where, what is wrong, and whose bytes they are when that is known.
@@ -111,6 +113,7 @@ impl fmt::Display for Error {
             Self::InUse(None) => write!(f, "the store is in use by another process"),
             Self::NotAStore(why) => f.write_str(why),
             Self::Closed => write!(f, "the store is closed"),
+            Self::Cancelled => write!(f, "stopped before it was done"),
         }
     }
 }

@@ -35,15 +35,17 @@
 //! A file names what lies below it, never a neighbour and never what lies above; the tidy tests hold the table.
 //!
 //! ```text
+//! fsck                                 what opens a store to check and repair it
 //! store                                the facade
-//! recovery   stats                     whole-store work
+//! recovery   compaction   scrub        whole-store work
+//! history    backup       stats
 //! commit     replay                    in by the front, in again
 //! upload                               a body on its way in
 //! segment    index                     files, with meaning
 //! error                                what can go wrong
 //! format  |  disk                      bytes without a disk | a disk without meaning
 //! name                                 words
-//! limits  clock  entropy               bounds, time, chance
+//! limits  clock  entropy  progress     bounds, time, chance, and how far work has come
 //! ```
 //!
 //! Begin with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
@@ -58,6 +60,7 @@ pub mod format;
 mod index;
 pub mod limits;
 pub mod name;
+mod progress;
 mod recovery;
 mod replay;
 mod segment;
@@ -73,6 +76,7 @@ pub use self::error::{Conflict, Corruption, Error, Result};
 pub use self::format::{BucketUsage, Malformed, SegmentId};
 pub use self::index::{FolderCursor, FolderPage, KeyPage, Object};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
+pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, StoreStats};

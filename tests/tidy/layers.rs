@@ -14,15 +14,16 @@ use crate::{expect_each, expect_none};
 type Layers = [&'static [&'static str]];
 
 const ENGINE: &Layers = &[
-    &["limits", "clock", "entropy"],
+    &["limits", "clock", "entropy", "progress"],
     &["name"],
     &["format", "disk"],
     &["error"],
     &["segment", "index"],
     &["upload"],
     &["commit", "replay"],
-    &["recovery", "stats"],
+    &["recovery", "compaction", "scrub", "history", "backup", "stats"],
     &["store"],
+    &["fsck"],
 ];
 
 const SERVER: &Layers = &[
