@@ -8,11 +8,12 @@
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
-//! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names, compacted
+//! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
+//!    compacted
 //!    ones that no compaction committed, and segments that a compaction replaced.
 //!
-//! Compacted segments keep the numbers of their records. An index that is made anew gets these records among those of the
-//! log, in the order of their numbers, as if they still lay there.
+//! Compacted segments keep the numbers of their records. An index that is made anew gets these records among those of
+//! the log, in the order of their numbers, as if they still lay there.
 //!
 //! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and
 //! one overlay. Never here: repairing damage.

@@ -136,8 +136,8 @@ impl Batch {
         self
     }
 
-    /// Gives the object up whose record has this number, unless there is a newer one: from now on its key answers that it
-    /// is damaged, until something is put there or it is deleted.
+    /// Gives the object up whose record has this number, unless there is a newer one: from now on its key answers that
+    /// it is damaged, until something is put there or it is deleted.
     pub(crate) fn mark_lost(mut self, name: ObjectName, lsn: u64) -> Self {
         self.operations.push(Operation::MarkLost { name, lsn });
         self

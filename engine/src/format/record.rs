@@ -5,7 +5,7 @@
 //! | offset | size | field      | meaning                                                              |
 //! | ------ | ---- | ---------- | -------------------------------------------------------------------- |
 //! | 0      | 4    | checksum   | of bytes 4..head_bytes at the offset of the head                     |
-//! | 4      | 1    | kind       | 1 object, 2 big object, 3 tombstone, 4 fact, 5 fact gone, 6 compacted, 7 lost object, 8 punched |
+//! | 4      | 1    | kind       | 1 to 8 (`record_kind.rs`)                                            |
 //! | 5      | 1    | flags      | bit 0: derived (kinds 1, 2 and 7 only); others zero                  |
 //! | 6      | 2    | head_bytes | length of the head                                                   |
 //! | 8      | 8    | lsn        | log sequence number                                                  |

@@ -227,8 +227,8 @@ impl View {
         }
     }
 
-    /// Where the index must point to `copy` instead, if the record that it is a copy of is the one that counts and lies in
-    /// one of these segments.
+    /// Where the index must point to `copy` instead, if the record that it is a copy of is the one that counts and lies
+    /// in one of these segments.
     pub(crate) fn moved_to(
         &self,
         copy: &Record,

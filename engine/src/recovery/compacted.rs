@@ -91,8 +91,8 @@ impl Compacted {
         }
     }
 
-    /// Removes what no record and no index speaks of, and what was replaced, unless something is damaged: then it may be
-    /// all that is left.
+    /// Removes what no record and no index speaks of, and what was replaced, unless something is damaged: then it may
+    /// be all that is left.
     pub(super) fn remove_leftovers(
         &self,
         segments: &SegmentSet,

@@ -28,9 +28,9 @@ pub(crate) struct RecordCursor {
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
-    /// Where the groups end; no more than a guess unless `end_is_known`.
-    end: u64,
-    end_is_known: bool,
+    /// Where the groups end, for whoever knows.
+    known_end: Option<u64>,
+    file_bytes: u64,
     source: Source,
     /// Decoded, and not handed out yet.
     ready: VecDeque<CursorRecord>,
@@ -77,11 +77,10 @@ impl RecordCursor {
     ) -> Result<Self> {
         let io = |source| Error::io(format!("reading {path}"), source);
         let footer = read_footer(file.as_ref(), &header)?;
-        let length = file.bytes_len().map_err(io)?;
-        let known_end = footer.map(|footer| footer.footer_offset).or(end);
+        let file_bytes = file.bytes_len().map_err(io)?;
         let mut cursor = Self {
-            end: known_end.unwrap_or(length).min(length),
-            end_is_known: known_end.is_some(),
+            known_end: footer.map(|footer| footer.footer_offset).or(end),
+            file_bytes,
             file,
             path,
             header,
@@ -182,7 +181,12 @@ impl RecordCursor {
         let start = walk.offset();
         let first_lsn = walk.next_lsn();
         match walk.step()? {
-            Walked::End => return Ok(()),
+            Walked::End => {
+                if self.known_end.is_some_and(|end| end > start) {
+                    self.note(CursorFault { offset: start, first_lsn, reason: Malformed::Short });
+                }
+                return Ok(());
+            }
             Walked::Group(group) => {
                 let view = group
                     .view()
@@ -192,11 +196,11 @@ impl RecordCursor {
                     .extend(records.map(|s| record(self.header.segment, s.place.offset, s.record)));
             }
             Walked::Broken(reason) => {
-                if !self.end_is_known && !walk.vouched_later(first_lsn)? {
+                if self.known_end.is_none() && !walk.vouched_later(first_lsn)? {
                     return Ok(());
                 }
                 self.note(CursorFault { offset: start, first_lsn, reason });
-                walk.skip_to_next_header()?;
+                let next = walk.skip_to_next_header()?;
                 let (bytes, place) = walk.skipped(start)?;
                 self.ready.extend(
                     salvage(&bytes, place)
@@ -204,6 +208,9 @@ impl RecordCursor {
                         .filter(|salvaged| salvaged.record.lsn >= first_lsn)
                         .map(|s| record(self.header.segment, s.place.offset, s.record)),
                 );
+                if next.is_none() {
+                    return Ok(());
+                }
             }
         }
         self.source = Source::Groups(walk);
@@ -212,7 +219,8 @@ impl RecordCursor {
 
     fn walk(&self) -> Result<Source> {
         let (file, path) = (Arc::clone(&self.file), self.path.clone());
-        let walk = LogWalk::new(file, path, &self.header, self.end)?;
+        let end = self.known_end.unwrap_or(u64::MAX).min(self.file_bytes);
+        let walk = LogWalk::new(file, path, &self.header, end)?;
         Ok(Source::Groups(Box::new(walk)))
     }
 
@@ -487,10 +495,12 @@ mod tests {
     fn a_segment_that_is_too_short_or_empty_ends_early() {
         let built = Built::new();
         let file = built.disk.open(&path()).unwrap();
-        file.set_len(built.groups[5] + 10).unwrap();
-        let mut cursor = built.cursor(Some(built.end));
-        assert_eq!(read(&mut cursor), (1..=15).collect::<Vec<_>>());
-        assert_eq!(cursor.fault_count(), 1);
+        for length in [built.groups[5] + 100, built.groups[5] + 10, built.groups[5]] {
+            file.set_len(length).unwrap();
+            let mut cursor = built.cursor(Some(built.end));
+            assert_eq!(read(&mut cursor), (1..=15).collect::<Vec<_>>());
+            assert_eq!(cursor.fault_count(), 1);
+        }
         file.set_len(SEGMENT_HEADER_BYTES as u64).unwrap();
         assert_eq!(read(&mut built.cursor(None)), []);
     }

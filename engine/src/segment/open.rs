@@ -183,9 +183,9 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Which bit remembers the block at `offset`. In a log or compacted segment two blocks of at least 4 KiB never begin in the same
-    /// 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller blocks are cheap:
-    /// they have no bit, and are verified each time.
+    /// Which bit remembers the block at `offset`. In a log or compacted segment two blocks of at least 4 KiB never
+    /// begin in the same 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller
+    /// blocks are cheap: they have no bit, and are verified each time.
     fn verified_bit(&self, offset: u64, bytes: u64) -> Option<u64> {
         match self.header.class {
             SegmentClass::Big => Some(
