@@ -53,6 +53,7 @@
 
 pub mod clock;
 mod commit;
+mod compaction;
 pub mod disk;
 pub mod entropy;
 mod error;
@@ -70,6 +71,9 @@ mod upload;
 
 pub use self::clock::{Clock, SimClock, SystemClock};
 pub use self::commit::{Batch, Committed, Etag, Health, Precondition, Progress, PutOptions};
+pub use self::compaction::{
+    CompactionInput, CompactionReport, CompactionRules, CompactionStep, Selection,
+};
 pub use self::disk::RealDisk;
 pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
@@ -80,5 +84,5 @@ pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, StoreStats};
-pub use self::store::{Background, OpenOptions, Store, Surroundings};
+pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
 pub use self::upload::{Staged, UPLOAD_HEAD_BYTES, Upload};

@@ -53,6 +53,10 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
 /// Most segments that one step of a compaction reads, and that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
+/// Default for how fast a store compacts itself, in bytes copied in a second.
+pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
+/// A store looks this often whether to compact itself, in milliseconds.
+pub const COMPACTION_LOOK_MS: u64 = 30_000;
 /// The index is pointed to the copies of a compaction in batches of this many.
 pub const REPOINT_BATCH: usize = 512;
 /// Most separate stretches of the log that one compacted segment may stand for.

@@ -28,6 +28,7 @@ use self::compacted::Compacted;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
 use crate::clock::Clock;
+use crate::commit::checkpoint;
 use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
@@ -107,20 +108,6 @@ pub(crate) fn recover(
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
     Ok(Recovered { segments, index, position, report, index_wants_audit })
-}
-
-/// Writes what was frozen to the index on disk, with what recovery needs to find orphans.
-pub(crate) fn checkpoint(index: &Index, segments: &SegmentSet) -> Result<()> {
-    // The floor first: what is removed after it was taken is below it and must be durably gone.
-    let orphan_floor = segments.orphan_floor();
-    segments.sync_removals()?;
-    let next_segment = segments.next_id();
-    index.drain(|mut position| {
-        position.orphan_floor = orphan_floor;
-        position.next_segment = next_segment;
-        Some(position)
-    })?;
-    Ok(())
 }
 
 fn read_or_make_store(

@@ -4,6 +4,7 @@
 //! without [`Store::close`] loses nothing that was acknowledged: the next opening replays it.
 //! Never here: work. Each call hands on to the layer that does it.
 
+mod compacting;
 mod open;
 mod threads;
 
@@ -12,18 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-pub use self::open::{Background, OpenOptions, Surroundings};
+pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
 use self::threads::Threads;
 use crate::commit::{
-    Batch, Committed, Committer, Etag, Health, HealthState, Progress, Queue, Rollover,
+    self, Batch, Committed, Committer, Etag, Health, HealthState, Load, Progress, Queue, Rollover,
 };
+use crate::clock::Clock;
+use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
 use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
-use crate::recovery;
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::stats::StoreStats;
 use crate::upload::{Upload, UploadMemory};
@@ -42,6 +44,9 @@ struct Parts {
     options: OpenOptions,
     batch_bytes_max: u64,
     committer: Arc<Mutex<Committer>>,
+    compactor: Arc<Compactor>,
+    load: Arc<Load>,
+    clock: Arc<dyn Clock>,
     threads: Threads,
     /// Held while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -66,29 +71,34 @@ impl Store {
     }
 
     fn open_body(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
+        match self.open_body_once(object, patience) {
+            // What is missing may have been given back since the object was looked up.
+            Err(error @ Error::Corrupt(_)) => match self.get(&object.name)? {
+                Some(now) if now.lsn() != object.lsn() => {
+                    Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
+                }
+                Some(now) if now.entry.record != object.entry.record => {
+                    self.open_body_once(&now, patience)
+                }
+                Some(_) => Err(error),
+                None => Err(Error::Conflict(Conflict::KeyChanged(object.name.clone()))),
+            },
+            other => other,
+        }
+    }
+
+    fn open_body_once(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
         let (id, class): (SegmentId, SegmentClass) = match object.entry.content {
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
                 (object.entry.record.segment, SegmentClass::Log)
             }
             EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
         };
-        let opened = match self.0.segments.open(id, class, patience) {
+        match self.0.segments.open(id, class, patience) {
             Ok(Some(segment)) => Body::open(segment, &object.name, &object.entry, patience),
-            Ok(None) => return Ok(None),
+            Ok(None) => Ok(None),
             Err(error) => Err(error.about(&object.name)),
-        };
-        match opened {
-            // What is missing may have been given back because the object is no longer the one that was looked up.
-            Err(Error::Corrupt(_)) if !self.is_current(object)? => {
-                Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
-            }
-            other => other,
         }
-    }
-
-    fn is_current(&self, object: &Object) -> Result<bool> {
-        let entry = self.look(|view| view.entry(&object.name))?;
-        Ok(entry.is_some_and(|entry| entry.lsn == object.entry.lsn))
     }
 
     /// Begins a body on its way in.
@@ -227,7 +237,7 @@ impl Store {
     pub fn checkpoint(&self) -> Result<bool> {
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
         if has_frozen {
-            recovery::checkpoint(&self.0.index, &self.0.segments)
+            commit::checkpoint(&self.0.index, &self.0.segments)
                 .inspect_err(|error| self.0.health.fail(error))?;
         }
         Ok(has_frozen)

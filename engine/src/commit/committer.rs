@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::apply::{Decided, add, require};
 use super::batch::{Batch, Committed};
 use super::health::HealthState;
+use super::load::Load;
 use super::queue::{Queue, Taken, Waiting};
 use super::rollover::Rollover;
 use crate::clock::Clock;
@@ -34,6 +35,7 @@ pub(crate) struct Desk {
     pub(crate) index: Arc<Index>,
     pub(crate) rollover: Arc<Rollover>,
     pub(crate) health: Arc<HealthState>,
+    pub(crate) load: Arc<Load>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
 }
@@ -83,7 +85,10 @@ impl Committer {
                 Progress::Idle
             }
             Taken::Batches(waiting) => {
+                let began_us = self.desk.clock.monotonic_us();
                 self.commit(waiting);
+                let now_us = self.desk.clock.monotonic_us();
+                self.desk.load.committed(now_us.saturating_sub(began_us));
                 Progress::Worked
             }
         }

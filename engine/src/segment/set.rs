@@ -190,11 +190,12 @@ impl SegmentSet {
     /// Removes a segment's name; readers that have it open go on. What cannot be removed stays in flight, so that the
     /// next opening looks for it.
     pub(crate) fn retire(&self, id: SegmentId, class: SegmentClass) {
-        self.mapped.remove(&id);
         if class == SegmentClass::Compacted {
             self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
         let removed = self.disk.remove(&id.path(class));
+        // After the name is gone, so that nobody maps the file again for nothing.
+        self.mapped.remove(&id);
         // One that is gone already may have been removed by a process that was killed before it synced.
         if removed.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true) {
             self.was_removed_from(id.folder(class));
@@ -278,6 +279,16 @@ impl SegmentSet {
 
     /// The records of a segment of the log, or of a compacted one, in order.
     pub(crate) fn records(&self, id: SegmentId) -> Result<RecordCursor> {
+        let (file, path, header) = self.open_records(id)?;
+        RecordCursor::open(file, path, header, None)
+    }
+
+    /// The header of a segment of the log, or of a compacted one.
+    pub(crate) fn header(&self, id: SegmentId) -> Result<SegmentHeader> {
+        self.open_records(id).map(|(_, _, header)| header)
+    }
+
+    fn open_records(&self, id: SegmentId) -> Result<(Arc<dyn DiskFile>, String, SegmentHeader)> {
         let class = self.class_of(id);
         let path = id.path(class);
         let file = self.disk.open(&path).map_err(|source| match source.kind() {
@@ -285,7 +296,7 @@ impl SegmentSet {
             _ => Error::io(format!("opening {path}"), source),
         })?;
         let header = read_header(file.as_ref(), &path, id, class, self.store)?;
-        RecordCursor::open(file, path, header, None)
+        Ok((file, path, header))
     }
 
     /// How many segments are mapped.
