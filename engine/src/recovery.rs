@@ -38,7 +38,7 @@ use crate::format::{
 };
 use crate::index::Index;
 use crate::limits;
-use crate::replay::{Merge, Replay};
+use crate::replay::Replay;
 use crate::segment::{
     BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, read_header,
     seal,
@@ -310,7 +310,7 @@ fn replay_log(
         SegmentReplay { segments, header, successors, covers: &covers }.run(&mut replay, report)?;
     }
     replay.apply_merged()?;
-    for (segment, fault) in replay.take_merge().into_iter().flat_map(Merge::into_faults) {
+    for (segment, fault) in replay.take_faults() {
         let CursorFault { offset, first_lsn, reason } = fault;
         report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
     }

@@ -15,10 +15,10 @@ use bytes::Bytes;
 
 pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
 use self::threads::Threads;
+use crate::clock::Clock;
 use crate::commit::{
     self, Batch, Committed, Committer, Etag, Health, HealthState, Load, Progress, Queue, Rollover,
 };
-use crate::clock::Clock;
 use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};

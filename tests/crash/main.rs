@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod bit_rot;
+mod compaction;
 mod determinism;
 mod failed_sync;
 mod index_loss;

@@ -279,8 +279,7 @@ impl Compactor {
         for (output, _) in &outputs {
             segments.add_compacted(*output);
         }
-        let committed =
-            self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
+        let committed = self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
         if let Err(error) = committed {
             // Whether the record is on the disk is not known when a sync failed: then the next opening decides.
             if matches!(error, Error::Busy | Error::NoSpace | Error::Closed) {

@@ -15,7 +15,7 @@ mod selection;
 mod throttle;
 
 pub use self::compactor::CompactionReport;
-pub(crate) use self::compactor::{Compactor, CompactorDesk};
 use self::compactor::Tally;
+pub(crate) use self::compactor::{Compactor, CompactorDesk};
 pub use self::selection::{CompactionInput, CompactionRules, CompactionStep, Selection};
 pub(crate) use self::throttle::Throttle;

@@ -1,8 +1,8 @@
 //! Copying what is still wanted of some segments into new ones.
 //!
 //! Kept are: records that the index points to, damaged or not; tombstones and ends of facts that may still be needed to
-//! keep an older record dead; what is known of segments that stay. A removal may go when its name has come back since, or
-//! when no segment that stays can hold an older record that was replaced.
+//! keep an older record dead; what is known of segments that stay. A removal may go when its name has come back since,
+//! or when no segment that stays can hold an older record that was replaced.
 //!
 //! Promises: an input of which a record is wanted that cannot be found is refused: nothing that counts is left behind.
 //! A record is copied with the checksums that it has, so damage stays damage. Never here: committing, removing.
@@ -83,11 +83,9 @@ impl Rewrite<'_> {
             }
             let target = match &mut writer {
                 Some(target) => target,
-                none => none.insert(CompactedWriter::create(
-                    self.segments,
-                    record.lsn,
-                    &self.origin,
-                )?),
+                none => {
+                    none.insert(CompactedWriter::create(self.segments, record.lsn, &self.origin)?)
+                }
             };
             let bytes = record.head_bytes() as u64 + record.body_bytes();
             target.push(record, reader.place(at), body)?;

@@ -26,7 +26,8 @@ impl CompactionRules {
     /// What the store does by itself.
     pub const BACKGROUND: Self = Self { store_dead_percent_min: 20, segment_dead_percent_min: 50 };
     /// What it does when the disk is nearly full.
-    pub const SHORT_OF_SPACE: Self = Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
+    pub const SHORT_OF_SPACE: Self =
+        Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
 }
 
 /// A segment that may be compacted.
@@ -134,8 +135,8 @@ pub(crate) fn select(
     });
     while !chosen.is_empty() {
         let step = take_step(&mut chosen, segment_bytes);
-        let is_worth_it = step.inputs.len() > 1
-            || step.inputs.iter().any(|input| input.dead_bytes > 0);
+        let is_worth_it =
+            step.inputs.len() > 1 || step.inputs.iter().any(|input| input.dead_bytes > 0);
         if is_worth_it {
             selection.steps.push(step);
         }

@@ -106,7 +106,8 @@ mod tests {
             counter.fetch_add(ms, Ordering::SeqCst);
             time.advance(ms);
         };
-        let throttle = Throttle::new(Arc::clone(clock) as _, Arc::clone(load), Some(64 << 20), wait);
+        let throttle =
+            Throttle::new(Arc::clone(clock) as _, Arc::clone(load), Some(64 << 20), wait);
         let mut copied = 0;
         while waited.load(Ordering::SeqCst) < seconds * 1_000 {
             load.committed(commit_us);

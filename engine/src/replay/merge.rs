@@ -1,5 +1,5 @@
-//! The records of several segments in the order of their numbers: of all compacted ones, so that an index is made anew as
-//! if they still lay in the log, and of those that are compacted together.
+//! The records of several segments in the order of their numbers: of all compacted ones, so that an index is made anew
+//! as if they still lay in the log, and of those that are compacted together.
 //!
 //! Promises: memory is a window for each segment whose stretch of the log has been reached and not left.
 //! Never here: which segments count.

@@ -80,7 +80,12 @@ impl CompactedWriter {
     }
 
     /// Copies a record that lay at `from`, with its body as it was read there.
-    pub(crate) fn push(&mut self, mut record: Record, from: Place, body: Bytes) -> Result<Location> {
+    pub(crate) fn push(
+        &mut self,
+        mut record: Record,
+        from: Place,
+        body: Bytes,
+    ) -> Result<Location> {
         self.usage.add(&record);
         let head_bytes = record.head_bytes() as u64;
         self.footer_bytes += head_bytes + RECORD_OVERHEAD_BYTES_MAX;

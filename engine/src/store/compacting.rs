@@ -12,8 +12,8 @@ impl Store {
         self.0.compactor.select(rules)
     }
 
-    /// Compacts by these rules, beside whatever else goes on: copies what is wanted of segments that are mostly dead, and
-    /// gives their space back. At most so many bytes a second, if a limit is given, and fewer while commits suffer.
+    /// Compacts by these rules, beside whatever else goes on: copies what is wanted of segments that are mostly dead,
+    /// and gives their space back. At most so many bytes a second, if a limit is given, and fewer while commits suffer.
     ///
     /// Stopped by `watch`, it answers [`Error::Cancelled`](crate::Error::Cancelled); the steps until then are done.
     pub fn compact(

@@ -122,9 +122,14 @@ impl CompactionThread {
             );
             // What fails is left as it is: a failed write has told the store's health, and damage is the scrub's to
             // find.
-            let _ = self.compactor.run_by_itself(CompactionRules::BACKGROUND, &throttle, &mut |_| {
-                if ending.has_come() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
+            let _ =
+                self.compactor.run_by_itself(CompactionRules::BACKGROUND, &throttle, &mut |_| {
+                    if ending.has_come() {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                });
         }
     }
 }
