@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 pub use self::open::{Background, OpenOptions, Surroundings};
-use self::threads::Threads;
+use self::threads::{Threads, checkpoint};
 use crate::commit::{
     Batch, Committed, Committer, Etag, Health, HealthState, Progress, Queue, Rollover,
 };
@@ -23,8 +23,8 @@ use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
 use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
-use crate::recovery;
 use crate::segment::{Body, Patience, SegmentSet};
+use crate::space::Space;
 use crate::stats::StoreStats;
 use crate::upload::{Upload, UploadMemory};
 
@@ -38,6 +38,7 @@ struct Parts {
     queue: Arc<Queue>,
     rollover: Arc<Rollover>,
     health: Arc<HealthState>,
+    space: Arc<Space>,
     upload_memory: Arc<UploadMemory>,
     options: OpenOptions,
     batch_bytes_max: u64,
@@ -93,6 +94,7 @@ impl Store {
     pub fn upload(&self) -> Upload {
         Upload::new(
             Arc::clone(&self.0.segments),
+            Arc::clone(&self.0.space),
             Arc::clone(&self.0.upload_memory),
             self.0.options.inline_bytes_max as u64,
         )
@@ -206,13 +208,19 @@ impl Store {
     }
 
     fn finish(&self) -> Result<()> {
-        if self.health() != Health::Writable {
+        if self.0.health.require_writable().is_err() {
             return Ok(());
         }
         self.committer().close_segment();
         self.0.rollover.finish()?;
-        while self.checkpoint()? {}
-        Ok(())
+        loop {
+            match self.checkpoint() {
+                Ok(true) => {}
+                // The next opening replays what there was no room to write.
+                Ok(false) | Err(Error::NoSpace) => return Ok(()),
+                Err(other) => return Err(other),
+            }
+        }
     }
 
     /// Commits what waits: one step of the committer. For stores without threads.
@@ -221,12 +229,13 @@ impl Store {
         self.committer().step()
     }
 
-    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write.
+    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write. [`Error::NoSpace`] when
+    /// there is no room for it: nothing is lost, and it can be tried again.
     pub fn checkpoint(&self) -> Result<bool> {
+        self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
         if has_frozen {
-            recovery::checkpoint(&self.0.index, &self.0.segments)
-                .inspect_err(|error| self.0.health.fail(error))?;
+            checkpoint(&self.0.index, &self.0.segments, &self.0.health)?;
         }
         Ok(has_frozen)
     }

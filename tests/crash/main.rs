@@ -7,6 +7,7 @@
 mod bit_rot;
 mod determinism;
 mod failed_sync;
+mod full_disk;
 mod index_loss;
 mod layout;
 mod mutation;

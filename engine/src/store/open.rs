@@ -12,6 +12,7 @@ use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::space::Space;
 use crate::upload::UploadMemory;
 
 /// How to open a store.
@@ -27,6 +28,9 @@ pub struct OpenOptions {
     pub index_cache_bytes: usize,
     /// Memory that all bodies on their way in may take together.
     pub upload_memory_bytes: u64,
+    /// Bytes of the disk that bodies may not take, so that deletions, the log and the index can go on. None: two log
+    /// segments and 64 MiB, or a hundredth of the disk, whichever is more. 0: no reserve.
+    pub reserve_bytes: Option<u64>,
     /// Who runs the committer and the checkpoints.
     pub background: Background,
 }
@@ -60,6 +64,7 @@ impl OpenOptions {
             segment_bytes: limits::SEGMENT_BYTES_MAX,
             index_cache_bytes: limits::INDEX_CACHE_BYTES,
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
+            reserve_bytes: None,
             background: Background::Threads,
         }
     }
@@ -116,7 +121,14 @@ impl Store {
         let segments = recovered.segments;
         let index = Arc::new(recovered.index);
         let queue = Arc::new(Queue::default());
-        let health = Arc::new(HealthState::default());
+        let space = Space::new(
+            Arc::clone(&disk),
+            Arc::clone(&clock),
+            options.reserve_bytes,
+            options.segment_bytes,
+        )?;
+        let space = Arc::new(space);
+        let health = Arc::new(HealthState::new(Arc::clone(&space)));
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
         for (header, end) in segments.take_unsealed() {
             rollover.close_segment(header, end);
@@ -151,6 +163,7 @@ impl Store {
             queue,
             rollover,
             health,
+            space,
             upload_memory: Arc::new(UploadMemory::new(options.upload_memory_bytes)),
             options,
             batch_bytes_max,

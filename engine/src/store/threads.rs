@@ -54,8 +54,10 @@ impl Threads {
         }
         threads.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
-                if let Err(error) = recovery::checkpoint(&index, &segments) {
-                    health.fail(&error);
+                while let Err(Error::NoSpace) = checkpoint(&index, &segments, &health) {
+                    if health.require_writable().is_err() || frozen.has_ended_within_a_while() {
+                        break;
+                    }
                 }
             }
         })?);
@@ -70,6 +72,15 @@ impl Threads {
             let _ = thread.join();
         }
     }
+}
+
+/// Writes what is frozen to the index. Without room for that it stays frozen and nothing is lost: redb is never begun
+/// with, because it gives up for good when a write of its own fails, and so must the store then.
+pub(super) fn checkpoint(index: &Index, segments: &SegmentSet, health: &HealthState) -> Result<()> {
+    let entries = index.view().frozen.as_ref().map_or(0, |frozen| frozen.len());
+    let room_bytes = limits::CHECKPOINT_ENTRY_ROOM_BYTES * entries as u64;
+    health.space().require_bytes(limits::CHECKPOINT_ROOM_BYTES + room_bytes)?;
+    recovery::checkpoint(index, segments).inspect_err(|error| health.fail(error))
 }
 
 fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &Signal) {
@@ -110,6 +121,14 @@ impl Signal {
 
     fn has_ended(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    /// As [`Signal::has_ended`], after [`limits::CHECKPOINT_RETRY_MS`] or as soon as it has.
+    fn has_ended_within_a_while(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let while_ = Duration::from_millis(limits::CHECKPOINT_RETRY_MS);
+        let waited = self.changed.wait_timeout_while(state, while_, |(_, ended)| !*ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.1
     }
 
     /// Waits for the next raise. False once it has ended and nothing is raised.
