@@ -42,6 +42,7 @@
 //! commit     replay                    in by the front, in again
 //! upload                               a body on its way in
 //! segment    index                     files, with meaning
+//! space                                how much of the disk is left
 //! error                                what can go wrong
 //! format  |  disk                      bytes without a disk | a disk without meaning
 //! name                                 words
@@ -65,6 +66,7 @@ mod progress;
 mod recovery;
 mod replay;
 mod segment;
+mod space;
 mod stats;
 mod store;
 mod upload;

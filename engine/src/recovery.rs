@@ -28,7 +28,7 @@ use self::compacted::Compacted;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
 use crate::clock::Clock;
-use crate::commit::checkpoint;
+use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
@@ -103,7 +103,7 @@ pub(crate) fn recover(
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
     if report.index_rebuilt {
         index.freeze();
-        checkpoint(&index, &segments)?;
+        write_checkpoint(&index, &segments)?;
     }
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);

@@ -27,6 +27,7 @@ use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View}
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::segment::{Body, Patience, SegmentSet};
+use crate::space::Space;
 use crate::stats::StoreStats;
 use crate::upload::{Upload, UploadMemory};
 
@@ -40,6 +41,7 @@ struct Parts {
     queue: Arc<Queue>,
     rollover: Arc<Rollover>,
     health: Arc<HealthState>,
+    space: Arc<Space>,
     upload_memory: Arc<UploadMemory>,
     options: OpenOptions,
     batch_bytes_max: u64,
@@ -105,6 +107,7 @@ impl Store {
     pub fn upload(&self) -> Upload {
         Upload::new(
             Arc::clone(&self.0.segments),
+            Arc::clone(&self.0.space),
             Arc::clone(&self.0.upload_memory),
             self.0.options.inline_bytes_max as u64,
         )
@@ -218,13 +221,19 @@ impl Store {
     }
 
     fn finish(&self) -> Result<()> {
-        if self.health() != Health::Writable {
+        if self.0.health.require_writable().is_err() {
             return Ok(());
         }
         self.committer().close_segment();
         self.0.rollover.finish()?;
-        while self.checkpoint()? {}
-        Ok(())
+        loop {
+            match self.checkpoint() {
+                Ok(true) => {}
+                // The next opening replays what there was no room to write.
+                Ok(false) | Err(Error::NoSpace) => return Ok(()),
+                Err(other) => return Err(other),
+            }
+        }
     }
 
     /// Commits what waits: one step of the committer. For stores without threads.
@@ -233,12 +242,13 @@ impl Store {
         self.committer().step()
     }
 
-    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write.
+    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write. [`Error::NoSpace`] when
+    /// there is no room for it: nothing is lost, and it can be tried again.
     pub fn checkpoint(&self) -> Result<bool> {
+        self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
         if has_frozen {
-            commit::checkpoint(&self.0.index, &self.0.segments)
-                .inspect_err(|error| self.0.health.fail(error))?;
+            commit::checkpoint(&self.0.index, &self.0.segments, &self.0.health)?;
         }
         Ok(has_frozen)
     }

@@ -176,6 +176,16 @@ pub struct StatsView {
     pub big: SegmentsView,
     /// Why the store takes no writes, when it takes none.
     pub read_only: Option<String>,
+    /// Set while the disk is too full for uploads.
+    pub full: Option<FullView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullView {
+    pub free_bytes: u64,
+    /// What is to stay free.
+    pub reserve_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -373,6 +383,13 @@ fn api_key_view(api_key: &ApiKey) -> ApiKeyView {
 
 fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, CatalogError> {
     let stats = store.stats()?;
+    let (read_only, full) = match store.health() {
+        Health::Writable => (None, None),
+        Health::Full { free_bytes, reserve_bytes } => {
+            (None, Some(FullView { free_bytes, reserve_bytes }))
+        }
+        Health::ReadOnly(reason) => (Some(reason.to_string()), None),
+    };
     Ok(StatsView {
         accounts: catalog.accounts().len() as u64,
         buckets: catalog.buckets().len() as u64,
@@ -383,10 +400,8 @@ fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, CatalogError> {
         derived_bytes: stats.derived_bytes,
         log: segments_view(stats.log),
         big: segments_view(stats.big),
-        read_only: match store.health() {
-            Health::Writable => None,
-            Health::ReadOnly(reason) => Some(reason.to_string()),
-        },
+        read_only,
+        full,
     })
 }
 

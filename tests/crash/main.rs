@@ -8,6 +8,7 @@ mod bit_rot;
 mod compaction;
 mod determinism;
 mod failed_sync;
+mod full_disk;
 mod index_loss;
 mod layout;
 mod mutation;

@@ -49,6 +49,8 @@ impl World {
         options.segment_bytes = SMALL_SEGMENT_BYTES;
         options.inline_bytes_max = SMALL_INLINE_BYTES;
         options.index_cache_bytes = 1 << 20;
+        // Who asks for a reserve says how large it is.
+        options.reserve_bytes = Some(0);
         options.background = Background::Steps;
         let clock = Arc::new(SimClock::at(START_MS));
         Self { disk, clock, options, seed, openings: Cell::new(0) }

@@ -141,13 +141,24 @@ fn stats_text(stats: &StatsView) -> String {
         ("derived", format!("{}, {}", stats.derived_objects, bytes_text(stats.derived_bytes))),
         ("log segments", segments(&stats.log)),
         ("big segments", segments(&stats.big)),
-        ("writes", stats.read_only.clone().map_or("taken".into(), |why| format!("refused: {why}"))),
+        ("writes", writes_text(stats)),
     ];
     let mut text = String::new();
     for (name, value) in rows {
         let _ = writeln!(text, "{name:<14}{}", plain(&value));
     }
     text
+}
+
+fn writes_text(stats: &StatsView) -> String {
+    match (&stats.read_only, &stats.full) {
+        (Some(why), _) => format!("refused: {why}"),
+        (None, Some(full)) => {
+            let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
+            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
+        }
+        (None, None) => "taken".to_owned(),
+    }
 }
 
 /// A number of bytes for people.

@@ -15,7 +15,7 @@ mod rollover;
 
 pub(crate) use self::batch::Operation;
 pub use self::batch::{Batch, Committed, Etag, Precondition, PutOptions};
-pub(crate) use self::checkpoint::checkpoint;
+pub(crate) use self::checkpoint::{checkpoint, write_checkpoint};
 pub use self::committer::Progress;
 pub(crate) use self::committer::{Committer, Desk};
 pub use self::health::Health;

@@ -9,7 +9,7 @@ use super::rewrite::{Rewrite, Rewritten, removals_needed_from};
 use super::selection::{self, Candidate, CompactionRules, CompactionStep, Selection};
 use super::throttle::Throttle;
 use crate::clock::Clock;
-use crate::commit::{self, Batch, Committed, Committer, Operation, Progress, Queue};
+use crate::commit::{self, Batch, Committed, Committer, HealthState, Operation, Progress, Queue};
 use crate::error::{Error, Result};
 use crate::format::{Covers, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
 use crate::index::{Index, View};
@@ -32,6 +32,7 @@ pub(crate) struct CompactorDesk {
     pub(crate) index: Arc<Index>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) committer: Arc<Mutex<Committer>>,
+    pub(crate) health: Arc<HealthState>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
     /// Whether nobody else runs the committer.
@@ -354,7 +355,7 @@ impl Compactor {
     fn checkpoint(&self) -> Result<()> {
         let committer = &self.desk.committer;
         committer.lock().unwrap_or_else(PoisonError::into_inner).freeze();
-        commit::checkpoint(&self.desk.index, &self.desk.segments)
+        commit::checkpoint(&self.desk.index, &self.desk.segments, &self.desk.health)
     }
 
     fn commit(&self, operation: Operation) -> Result<Committed> {

@@ -13,6 +13,7 @@ use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::space::Space;
 use crate::upload::UploadMemory;
 
 /// How to open a store.
@@ -30,6 +31,9 @@ pub struct OpenOptions {
     pub upload_memory_bytes: u64,
     /// Whether the store compacts itself, and how fast. Without, only when asked.
     pub compaction: Option<CompactionOptions>,
+    /// Bytes of the disk that bodies may not take, so that deletions, the log and the index can go on. None: two log
+    /// segments and 64 MiB, or a hundredth of the disk, whichever is more. 0: no reserve.
+    pub reserve_bytes: Option<u64>,
     /// Who runs the committer and the checkpoints.
     pub background: Background,
 }
@@ -73,6 +77,7 @@ impl OpenOptions {
             compaction: Some(CompactionOptions {
                 bytes_per_second_max: limits::COMPACTION_BYTES_PER_SECOND,
             }),
+            reserve_bytes: None,
             background: Background::Threads,
         }
     }
@@ -129,7 +134,14 @@ impl Store {
         let segments = recovered.segments;
         let index = Arc::new(recovered.index);
         let queue = Arc::new(Queue::default());
-        let health = Arc::new(HealthState::default());
+        let space = Space::new(
+            Arc::clone(&disk),
+            Arc::clone(&clock),
+            options.reserve_bytes,
+            options.segment_bytes,
+        )?;
+        let space = Arc::new(space);
+        let health = Arc::new(HealthState::new(Arc::clone(&space)));
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
         for (header, end) in segments.take_unsealed() {
             rollover.close_segment(header, end);
@@ -153,6 +165,7 @@ impl Store {
             index: Arc::clone(&index),
             queue: Arc::clone(&queue),
             committer: Arc::clone(&committer),
+            health: Arc::clone(&health),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
             steps_committer: options.background == Background::Steps,
@@ -181,6 +194,7 @@ impl Store {
             queue,
             rollover,
             health,
+            space,
             upload_memory: Arc::new(UploadMemory::new(options.upload_memory_bytes)),
             options,
             batch_bytes_max,

@@ -69,8 +69,10 @@ impl Threads {
         }
         threads.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
-                if let Err(error) = commit::checkpoint(&index, &segments) {
-                    health.fail(&error);
+                while let Err(Error::NoSpace) = commit::checkpoint(&index, &segments, &health) {
+                    if health.require_writable().is_err() || frozen.has_ended_within_a_while() {
+                        break;
+                    }
                 }
             }
         })?);
@@ -184,6 +186,14 @@ impl Signal {
 
     fn has_ended(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    /// As [`Signal::has_ended`], after [`limits::CHECKPOINT_RETRY_MS`] or as soon as it has.
+    fn has_ended_within_a_while(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let while_ = Duration::from_millis(limits::CHECKPOINT_RETRY_MS);
+        let waited = self.changed.wait_timeout_while(state, while_, |(_, ended)| !*ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.1
     }
 
     /// Waits for the next raise. False once it has ended and nothing is raised.
