@@ -70,6 +70,8 @@ pub const WATERMARK_IDLE_MS: u64 = 1_000;
 /// Default memory of the index's page cache.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 
+/// Versions that a history shows, and objects that are brought back, at once.
+pub const VERSIONS_MAX: usize = 100_000;
 /// Largest page of a listing.
 pub const LIST_PAGE_MAX: usize = 1_000;
 /// Largest piece of a body that is read, verified and handed out at once.

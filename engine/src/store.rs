@@ -6,6 +6,7 @@
 
 mod open;
 mod threads;
+mod work;
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -13,7 +13,6 @@
 mod active;
 mod big;
 mod body;
-#[allow(dead_code, reason = "what reads whole segments comes next")]
 mod cursor;
 mod open;
 mod seal;
@@ -23,8 +22,7 @@ mod walk;
 pub(crate) use self::active::{ActiveSegment, LogPosition};
 pub(crate) use self::big::BigWriter;
 pub use self::body::Body;
-#[allow(unused_imports, reason = "what reads whole segments comes next")]
-pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};
+pub(crate) use self::cursor::{CursorRecord, RecordCursor};
 pub(crate) use self::open::{Patience, read_header};
 pub(crate) use self::seal::{read_footer, seal};
 pub(crate) use self::set::{BIG_FOLDER, LOG_FOLDER, SegmentSet};
