@@ -59,6 +59,7 @@ pub mod disk;
 pub mod entropy;
 mod error;
 pub mod format;
+mod history;
 mod index;
 pub mod limits;
 pub mod name;
@@ -80,6 +81,10 @@ pub use self::disk::RealDisk;
 pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
 pub use self::format::{BucketUsage, Malformed, SegmentId};
+pub use self::history::{
+    History, PutVersion, Restored, UndeleteRequest, Undeleted, Unrecoverable, Version,
+    VersionEvent, VersionFilter, VersionScope, VersionState,
+};
 pub use self::index::{FolderCursor, FolderPage, KeyPage, Object};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::progress::{Watch, WorkProgress};

@@ -7,6 +7,7 @@
 mod compacting;
 mod open;
 mod threads;
+mod work;
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -155,8 +155,7 @@ mod tests {
         upload.push(bytes).unwrap();
         let options = engine::PutOptions {
             content_type: "application/octet-stream".into(),
-            attributes: Vec::new(),
-            derived: false,
+            ..engine::PutOptions::default()
         };
         let staged = upload.finish().unwrap();
         store.commit(engine::Batch::new().put(name, staged, options)).unwrap();

@@ -17,3 +17,4 @@ mod random_runs;
 mod scenario;
 mod survivor;
 mod torn_tail;
+mod undelete_cuts;

@@ -50,6 +50,9 @@ pub struct PutOptions {
     pub attributes: Vec<u8>,
     /// Whether it can be made again from another object; then it does not count as the bucket's.
     pub derived: bool,
+    /// When an object of this name was first put, for one that comes from elsewhere or comes back. Milliseconds since
+    /// 1970; None for what the store knows itself. No later than now.
+    pub created_ms: Option<u64>,
 }
 
 /// What a committed batch did.

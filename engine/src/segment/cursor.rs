@@ -76,7 +76,9 @@ impl RecordCursor {
         end: Option<u64>,
     ) -> Result<Self> {
         let io = |source| Error::io(format!("reading {path}"), source);
-        let footer = read_footer(file.as_ref(), &header)?;
+        // Whoever seals the segment meanwhile cuts it, perhaps just before the trailer was to be read.
+        let footer =
+            read_footer(file.as_ref(), &header).or_else(|_| read_footer(file.as_ref(), &header))?;
         let file_bytes = file.bytes_len().map_err(io)?;
         let mut cursor = Self {
             known_end: footer.map(|footer| footer.footer_offset).or(end),
@@ -143,6 +145,19 @@ impl RecordCursor {
     /// What the checksums at a location of this segment are bound to.
     pub(crate) fn place(&self, at: Location) -> Place {
         self.header.context().at(at.offset)
+    }
+
+    /// Whether whole pages of a record's body read as zeros and nothing else does: their space was given back.
+    pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
+        let start = of.place.offset + u64::from(of.place.head_bytes);
+        let end = start + of.record.body_bytes();
+        let (first, last) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
+        if first >= last {
+            return Ok(false);
+        }
+        let mut pages = vec![0; usize::try_from(last - first).unwrap_or(usize::MAX)];
+        self.read(first, &mut pages)?;
+        Ok(pages.iter().all(|&byte| byte == 0))
     }
 
     /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
@@ -318,6 +333,8 @@ fn record(segment: SegmentId, offset: u64, record: Record) -> CursorRecord {
     CursorRecord { record, place: Location { segment, offset, head_bytes } }
 }
 
+/// Space is given back in pages of this size.
+const PAGE_BYTES: u64 = 4_096;
 /// A footer is read in pieces of this size.
 const WINDOW_BYTES: usize = 64 * 1_024;
 const _: () = assert!(FOOTER_ENTRY_BYTES_MAX <= WINDOW_BYTES, "an entry fits in a window");

@@ -176,6 +176,7 @@ impl Store {
                 options.compaction.map(|by_itself| CompactionThread {
                     compactor: Arc::clone(&compactor),
                     load: Arc::clone(&load),
+                    health: Arc::clone(&health),
                     clock: Arc::clone(&clock),
                     bytes_per_second_max: by_itself.bytes_per_second_max,
                 }),

@@ -27,6 +27,7 @@ pub(super) struct Threads {
 pub(super) struct CompactionThread {
     pub(super) compactor: Arc<Compactor>,
     pub(super) load: Arc<Load>,
+    pub(super) health: Arc<HealthState>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) bytes_per_second_max: u64,
 }
@@ -122,16 +123,15 @@ impl CompactionThread {
                     pause.wait(time);
                 },
             );
+            let rules = match self.health.space().shortage() {
+                Some(_) => CompactionRules::SHORT_OF_SPACE,
+                None => CompactionRules::BACKGROUND,
+            };
             // What fails is left as it is: a failed write has told the store's health, and damage is the scrub's to
             // find.
-            let _ =
-                self.compactor.run_by_itself(CompactionRules::BACKGROUND, &throttle, &mut |_| {
-                    if ending.has_come() {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                });
+            let _ = self.compactor.run_by_itself(rules, &throttle, &mut |_| {
+                if ending.has_come() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
         }
     }
 }
