@@ -16,6 +16,9 @@ pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
 pub const CONTROL_REPLY_BYTES_MAX: usize = 256 * 1_024 * 1_024;
 /// Requests of the command line at once; more wait.
 pub const CONTROL_CONNECTIONS_MAX: usize = 16;
+/// Long work tells the command line this often how far it has come; so long it may take until it is noticed that nobody
+/// listens any more.
+pub const CONTROL_PROGRESS_WAIT: Duration = Duration::from_millis(250);
 
 /// Most accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
 pub const CATALOG_RECORDS_MAX: usize = 100_000;

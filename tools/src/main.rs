@@ -11,10 +11,12 @@ mod bucket;
 mod choice;
 mod exit;
 mod first_run;
+mod interrupt;
 mod logging;
 mod management;
 mod open_files;
 mod output;
+mod progress;
 mod serve;
 mod stats;
 
