@@ -18,7 +18,7 @@ use server::catalog::Catalog;
 use server::control::{self, ControlError};
 use server::management::{Reply, Request, execute};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Bar;
@@ -34,6 +34,12 @@ pub(crate) struct StoreArgs {
     json: bool,
 }
 
+impl StoreArgs {
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+}
+
 /// How often a lock whose holder does not answer is tried.
 const TRIES: u32 = 30;
 const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
@@ -41,10 +47,18 @@ const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// Does the request and prints the reply.
 pub(crate) fn perform(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = ask(&args.data, Create::Never, request)?;
-    output::reply(&reply, args.json)
+    output::reply(&reply, args.json)?;
+    exit::verdict(&reply)
 }
 
-/// The same; where there is no store, one is made.
+/// The same, where stdout belongs to something else: the reply goes to stderr.
+pub(crate) fn perform_beside_stdout(args: &StoreArgs, request: Request) -> Result<(), Failure> {
+    let reply = ask(&args.data, Create::Never, request)?;
+    output::reply_beside_stdout(&reply, args.json)?;
+    exit::verdict(&reply)
+}
+
+/// As [`perform`]; where there is no store, one is made.
 pub(crate) fn perform_creating(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = ask(&args.data, Create::IfMissing, request)?;
     output::reply(&reply, args.json)

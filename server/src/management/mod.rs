@@ -8,13 +8,16 @@
 mod reply;
 mod settings;
 
-use engine::{BucketName, Store, Watch};
+use std::sync::Arc;
+
+use engine::{BucketName, FolderKey, Store, Watch};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use crate::archive::{self, ArchiveError, ImportRules, Job, Place};
 use crate::catalog::{
     AccountChange, AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind,
-    Catalog, CatalogError, NewBucket, Plan, Standing, new_bucket_name,
+    Catalog, CatalogError, NewBucket, Plan, Standing, new_bucket_name, prefix_folder,
 };
 use crate::error::ApiError;
 
@@ -72,12 +75,25 @@ pub enum Request {
         id: String,
     },
     Stats,
+    /// Long. Writes a bucket, or a folder of it, to an archive or a folder of this machine.
+    Export {
+        bucket: String,
+        folder: Option<String>,
+        to: Place,
+    },
+    /// Long. Reads an archive or a folder of this machine into a bucket, or a folder of it.
+    Import {
+        bucket: String,
+        folder: Option<String>,
+        from: Place,
+        rules: ImportRules,
+    },
 }
 
 impl Request {
     /// Whether it may take minutes, tells how far it has come, and can be stopped. One such request runs at a time.
     pub fn is_long(&self) -> bool {
-        false
+        matches!(self, Self::Export { .. } | Self::Import { .. })
     }
 }
 
@@ -86,7 +102,7 @@ pub fn execute(
     store: &Store,
     catalog: &Catalog,
     request: Request,
-    _watch: &mut Watch<'_>,
+    watch: &mut Watch<'_>,
 ) -> Result<Reply, CatalogError> {
     match request {
         Request::CreateAccount { name, plan } => {
@@ -145,6 +161,16 @@ pub fn execute(
             Ok(Reply::ApiKey(api_key_view(&*catalog.revoke_api_key(&id)?)))
         }
         Request::Stats => Ok(Reply::Stats(stats(store, catalog)?)),
+        Request::Export { bucket, folder, to } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };
+            Ok(Reply::Exported(archive::export(&job, watch)?))
+        }
+        Request::Import { bucket, folder, from, rules } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: from };
+            Ok(Reply::Imported(archive::import(&job, rules, watch)?))
+        }
     }
 }
 
@@ -161,6 +187,24 @@ impl From<CatalogError> for ApiError {
             CatalogError::NotEmpty(..) => refuse(StatusCode::CONFLICT, "bucket_not_empty"),
         }
     }
+}
+
+impl From<ArchiveError> for CatalogError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Store(error) => Self::Store(error),
+            ArchiveError::Place(why) => Self::Refused(why),
+        }
+    }
+}
+
+fn existing_bucket(catalog: &Catalog, name: &str) -> Result<Arc<Bucket>, CatalogError> {
+    let missing = || CatalogError::Missing(format!("the bucket {name:?}"));
+    catalog.bucket(&bucket_name(name)?).ok_or_else(missing)
+}
+
+fn folder_of(folder: Option<String>) -> Result<FolderKey, CatalogError> {
+    prefix_folder(&crate::target::normalize(&folder.unwrap_or_default()))
 }
 
 fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogError> {

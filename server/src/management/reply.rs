@@ -5,6 +5,7 @@
 use engine::{ClassStats, Health, Store, WorkProgress};
 use serde::{Deserialize, Serialize};
 
+use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
     Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, Plan, Scope, ServeHtml,
     Standing,
@@ -49,6 +50,8 @@ pub enum Reply {
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
     Stats(StatsView),
+    Exported(ExportReport),
+    Imported(ImportReport),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
