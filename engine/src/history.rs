@@ -18,7 +18,7 @@ pub(crate) use self::undelete::{PutBack, undelete};
 pub use self::undelete::{Restored, UndeleteRequest, Undeleted};
 use crate::commit::Etag;
 use crate::error::Result;
-use crate::format::{Content, Record, What};
+use crate::format::{Record, What};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
 use crate::progress::Watch;

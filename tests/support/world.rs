@@ -2,6 +2,7 @@
 //!
 //! Two worlds of one seed are the same world. Never here: sockets and sleeps.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::disk::sim::SimDisk;
@@ -105,7 +106,8 @@ impl World {
     /// Does something as the operator.
     pub fn manage(&self, request: Request) -> Reply {
         let (store, catalog) = (&self.state.store, &self.state.catalog);
-        execute(store, catalog, request).expect("the operator's request is done")
+        execute(store, catalog, request, &mut |_| ControlFlow::Continue(()))
+            .expect("the operator's request is done")
     }
 
     /// How many objects a bucket holds.
