@@ -2,11 +2,14 @@
 //! that can be had, reads never notice; and once there is room again, all of it goes on by itself. Wherever in a story
 //! the room ends, nothing acknowledged is lost and nothing half-done shows.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::disk::sim::SimDisk;
-use engine::{Batch, Error, Health, Store};
+use engine::{Batch, Error, Health, Store, limits};
 use tests::store::{
-    Contents, Model, World, batch, body, commit, delete, fact, name, put, read, roll_over,
+    Change, Contents, Model, World, batch, body, commit, delete, fact, name, put, read, roll_over,
 };
 
 use crate::failed_sync::{STORY, must_be_read_only_for_good};
@@ -173,6 +176,26 @@ fn a_checkpoint_without_room_waits_for_it() {
 }
 
 #[test]
+fn a_store_with_threads_writes_its_checkpoint_once_there_is_room() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    let batch = batch(&store, &[Change::Put(name("a"), body(1, 10).into())]).unwrap();
+    store.commit(batch).unwrap();
+    world.disk.set_free_bytes(100 * KIB);
+    world.clock.advance(limits::CHECKPOINT_MS);
+    // Long enough for a try that finds no room.
+    sleep(Duration::from_millis(2 * limits::WATERMARK_IDLE_MS));
+    assert!(store.stats().unwrap().overlay_changes > 0);
+    world.disk.set_free_bytes(10 * MIB);
+    let is_written = (0..200).any(|_| {
+        sleep(Duration::from_millis(50));
+        store.stats().unwrap().overlay_changes == 0
+    });
+    assert!(is_written, "it was tried again");
+    assert_eq!(store.health(), Health::Writable);
+}
+
+#[test]
 fn a_store_on_a_full_disk_closes_and_opens_again() {
     let world = World::new(1);
     let store = world.open();
@@ -187,8 +210,19 @@ fn a_store_on_a_full_disk_closes_and_opens_again() {
     delete(&store, &name("a")).unwrap();
 }
 
-/// A story on a disk that runs out of room somewhere. False when it did not.
-fn story_on(run_out: impl Fn(&SimDisk)) -> Result<bool, String> {
+/// How a story ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// There was always room.
+    Untouched,
+    /// Something was refused, and everything was taken again later.
+    GoesOn,
+    /// The store was read-only from some moment on.
+    ReadOnly,
+}
+
+/// A story on a disk that runs out of room somewhere.
+fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
     let world = World::new(3);
     let store = world.open();
     let mut model = Model::default();
@@ -227,10 +261,11 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<bool, String> {
     }
     world.disk.clear_faults();
     world.disk.set_free_bytes(100 * MIB);
-    if is_read_only(&store) {
+    let is_read_only = is_read_only(&store);
+    if is_read_only {
         must_be_read_only_for_good(&store, &model)?;
     } else {
-        let again = [tests::store::Change::Put(name("again"), body(5, 3_000).into())];
+        let again = [Change::Put(name("again"), body(5, 3_000).into())];
         let committed = batch(&store, &again).and_then(|batch| commit(&store, batch));
         committed.map_err(|error| format!("it does not go on: {error}"))?;
         model.apply(&again);
@@ -244,7 +279,11 @@ fn story_on(run_out: impl Fn(&SimDisk)) -> Result<bool, String> {
     let disk = world.disk.fork();
     drop(store);
     check_after_a_kill(&disk, &acceptable)?;
-    Ok(ran_out)
+    Ok(match (ran_out, is_read_only) {
+        (_, true) => Ending::ReadOnly,
+        (true, false) => Ending::GoesOn,
+        (false, false) => Ending::Untouched,
+    })
 }
 
 fn is_read_only(store: &Store) -> bool {
@@ -267,9 +306,9 @@ fn room_for_any_number_of_pages_loses_nothing_and_never_ends_writing() {
     let mut ran_out_last = 0;
     for pages in 0..400 {
         match story_on(|disk| disk.set_free_bytes(4_096 * pages)) {
-            Ok(true) => ran_out_last = pages,
-            Ok(false) => {}
-            Err(what) => panic!("room for {pages} pages: {what}"),
+            Ok(Ending::GoesOn) => ran_out_last = pages,
+            Ok(Ending::Untouched) => {}
+            other => panic!("room for {pages} pages: {other:?}"),
         }
     }
     assert!((50..390).contains(&ran_out_last), "{ran_out_last} pages were too few");
@@ -292,8 +331,8 @@ fn no_room_from_any_operation_on_loses_nothing() {
         loop {
             let ran_out = story_on(refuse(skipped));
             match ran_out {
-                Ok(true) => skipped += 1,
-                Ok(false) => break,
+                Ok(Ending::GoesOn | Ending::ReadOnly) => skipped += 1,
+                Ok(Ending::Untouched) => break,
                 Err(what) => panic!("{operation:?} from number {skipped} on: {what}"),
             }
         }
