@@ -13,6 +13,7 @@ mod index_loss;
 mod layout;
 mod mutation;
 mod power_loss;
+mod punching;
 mod random_runs;
 mod scenario;
 mod survivor;

@@ -26,7 +26,7 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
     let files = segment_files(&again.disk);
     again.disk.power_on(LossPolicy::KeepSynced, 0);
     let (store, report_again) = open(&again, "the second recovery")?;
-    must_do_nothing(&report_again)?;
+    must_do_nothing(&report_again).map_err(|what| format!("{what}; the first: {report}"))?;
     if report_again.last_lsn != report.last_lsn {
         return Err(format!("recovered to {report}, then to {report_again}"));
     }

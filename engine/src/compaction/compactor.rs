@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
+use super::punch::dead_pages;
 use super::rewrite::{Rewrite, Rewritten, removals_needed_from};
 use super::selection::{self, Candidate, CompactionRules, CompactionStep, Selection};
 use super::throttle::Throttle;
@@ -52,6 +53,8 @@ pub struct CompactionReport {
     pub copied_bytes: u64,
     /// By how much the files became smaller.
     pub freed_bytes: u64,
+    /// Bytes of dead bodies whose space was given back where there was no room to copy what lies between them.
+    pub punched_bytes: u64,
     /// Tombstones and ends of facts that nothing needs any more.
     pub removals_dropped: u64,
     /// Segments that are damaged and were left as they are, and what was found: for `fsck`.
@@ -219,6 +222,14 @@ impl Compactor {
                         report.refused.push((input.segment, error.clone()));
                     }
                 }
+                Err(Error::NoSpace) => {
+                    self.punch(step, &mut report)?;
+                    // What came back may be room enough; if not, there is none for the others either.
+                    match self.step(step, throttle, &mut tally, watch, &mut report) {
+                        Err(Error::NoSpace) => continue,
+                        other => other?,
+                    }
+                }
                 Err(other) => return Err(other),
                 Ok(()) => {}
             }
@@ -249,6 +260,8 @@ impl Compactor {
             origin.covers.add_all(&covers);
             input_bytes += bytes;
         }
+        let room_bytes = step.inputs.iter().map(|input| input.live_bytes).sum::<u64>();
+        self.desk.health.space().require_bytes(room_bytes + OUTPUT_ROOM_BYTES)?;
         let rewrite = Rewrite {
             segments,
             removals_needed_from: removals_needed_from(&view, segments, step)?,
@@ -270,6 +283,31 @@ impl Compactor {
             output_bytes += self.file_bytes(*output)?;
         }
         report.freed_bytes += input_bytes.saturating_sub(output_bytes);
+        Ok(())
+    }
+
+    /// Gives back the space of dead bodies where they lie.
+    fn punch(&self, step: &CompactionStep, report: &mut CompactionReport) -> Result<()> {
+        for input in &step.inputs {
+            let segment = input.segment;
+            let view = self.desk.index.view();
+            let Some(usage) = view.segment_usage(segment)? else { continue };
+            let pages = dead_pages(&self.desk.segments, &view, segment)?;
+            let all_bytes = pages.iter().map(|pages| pages.end - pages.start).sum::<u64>();
+            let bytes = all_bytes.saturating_sub(usage.punched_bytes);
+            if bytes == 0 {
+                continue;
+            }
+            let punched = self.desk.segments.while_unread(segment, |file| {
+                self.commit(Operation::Punched { segment, bytes })?;
+                let path = segment.path(usage.class);
+                let done = pages.into_iter().try_for_each(|pages| file.punch(pages));
+                done.and_then(|()| file.sync_data())
+                    .map_err(|source| Error::io(format!("giving back space of {path}"), source))
+            })?;
+            report.punched_bytes += punched.map_or(0, |()| bytes);
+        }
+        self.desk.health.space().ran_out();
         Ok(())
     }
 
@@ -376,3 +414,6 @@ impl Compactor {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What a compaction needs beside what it copies: for groups, footers, a page of header, and the index.
+const OUTPUT_ROOM_BYTES: u64 = 1 << 20;

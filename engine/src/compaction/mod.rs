@@ -5,11 +5,14 @@
 //! each only if nothing newer has taken its place; writes a checkpoint; and removes the originals. Cut off before the
 //! record, the copies are orphans. Cut off after it, opening points to them.
 //!
+//! Where there is no room for the copies, dead bodies are punched out of the segments instead (`punch`).
+//!
 //! Promises: whoever reads meanwhile reads on; an original is removed only when nothing points to it any more, durably;
 //! steps go one at a time, so no segment is ever replaced twice at once.
 //! Never here: when to compact by itself (`store/threads.rs`).
 
 mod compactor;
+mod punch;
 mod rewrite;
 mod selection;
 mod throttle;
