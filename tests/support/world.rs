@@ -43,7 +43,8 @@ impl World {
         let disk = Arc::new(SimDisk::with_seed(seed));
         let surroundings =
             Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
-        let options = OpenOptions::new(Create::IfMissing);
+        let mut options = OpenOptions::new(Create::IfMissing);
+        options.reserve_bytes = config.reserve_bytes;
         let (store, _) = Store::open(surroundings, options).expect("an empty disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();

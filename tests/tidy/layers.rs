@@ -18,6 +18,7 @@ const ENGINE: &Layers = &[
     &["name"],
     &["format", "disk"],
     &["error"],
+    &["space"],
     &["segment", "index"],
     &["upload"],
     &["commit", "replay"],

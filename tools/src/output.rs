@@ -152,7 +152,7 @@ fn stats_text(stats: &StatsView) -> String {
         ("derived", format!("{}, {}", stats.derived_objects, bytes_text(stats.derived_bytes))),
         ("log segments", segments(&stats.log)),
         ("big segments", segments(&stats.big)),
-        ("writes", stats.read_only.clone().map_or("taken".into(), |why| format!("refused: {why}"))),
+        ("writes", writes_text(stats)),
     ];
     let mut text = String::new();
     for (name, value) in rows {
@@ -196,6 +196,17 @@ fn named_lines(text: &mut String, what: &str, list: &NamedList) {
     let more = list.count.saturating_sub(list.listed.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "  and {more} more");
+    }
+}
+
+fn writes_text(stats: &StatsView) -> String {
+    match (&stats.read_only, &stats.full) {
+        (Some(why), _) => format!("refused: {why}"),
+        (None, Some(full)) => {
+            let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
+            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
+        }
+        (None, None) => "taken".to_owned(),
     }
 }
 

@@ -127,6 +127,16 @@ pub struct StatsView {
     pub big: SegmentsView,
     /// Why the store takes no writes, when it takes none.
     pub read_only: Option<String>,
+    /// Set while the disk is too full for uploads.
+    pub full: Option<FullView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullView {
+    pub free_bytes: u64,
+    /// What is to stay free.
+    pub reserve_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +190,13 @@ pub(super) fn api_key_view(api_key: &ApiKey) -> ApiKeyView {
 
 pub(super) fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, CatalogError> {
     let stats = store.stats()?;
+    let (read_only, full) = match store.health() {
+        Health::Writable => (None, None),
+        Health::Full { free_bytes, reserve_bytes } => {
+            (None, Some(FullView { free_bytes, reserve_bytes }))
+        }
+        Health::ReadOnly(reason) => (Some(reason.to_string()), None),
+    };
     Ok(StatsView {
         accounts: catalog.accounts().len() as u64,
         buckets: catalog.buckets().len() as u64,
@@ -190,10 +207,8 @@ pub(super) fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, Catal
         derived_bytes: stats.derived_bytes,
         log: segments_view(stats.log),
         big: segments_view(stats.big),
-        read_only: match store.health() {
-            Health::Writable => None,
-            Health::ReadOnly(reason) => Some(reason.to_string()),
-        },
+        read_only,
+        full,
     })
 }
 
