@@ -161,17 +161,6 @@ fn stats_text(stats: &StatsView) -> String {
     text
 }
 
-fn writes_text(stats: &StatsView) -> String {
-    match (&stats.read_only, &stats.full) {
-        (Some(why), _) => format!("refused: {why}"),
-        (None, Some(full)) => {
-            let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
-            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
-        }
-        (None, None) => "taken".to_owned(),
-    }
-}
-
 fn exported_text(report: &ExportReport) -> String {
     let bytes = bytes_text(report.exported_bytes);
     let mut text = format!("exported      {} files, {bytes}\n", report.exported_count);
@@ -207,6 +196,20 @@ fn named_lines(text: &mut String, what: &str, list: &NamedList) {
     let more = list.count.saturating_sub(list.listed.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "  and {more} more");
+<<<<<<< HEAD
+=======
+    }
+}
+
+fn writes_text(stats: &StatsView) -> String {
+    match (&stats.read_only, &stats.full) {
+        (Some(why), _) => format!("refused: {why}"),
+        (None, Some(full)) => {
+            let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
+            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
+        }
+        (None, None) => "taken".to_owned(),
+>>>>>>> refs/heads/jobs
     }
 }
 

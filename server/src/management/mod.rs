@@ -22,8 +22,8 @@ use crate::catalog::{
 use crate::error::ApiError;
 
 pub use self::reply::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, ProgressView, Reply,
-    SegmentsView, StatsView,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FullView,
+    ProgressView, Reply, SegmentsView, StatsView,
 };
 use self::reply::{account_view, api_key_view, bucket_view, stats};
 pub use self::settings::{ApiKeySettings, BucketSettings};
