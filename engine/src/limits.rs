@@ -51,6 +51,13 @@ pub const QUEUE_BATCHES_MAX: usize = 4_096;
 /// One call to the disk writes at most this much: larger calls cost several times the CPU (ARCHITECTURE.md).
 pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
+/// Most segments that one step of a compaction reads, and that it writes.
+pub const COMPACTION_SEGMENTS_MAX: usize = 64;
+/// The index is pointed to the copies of a compaction in batches of this many.
+pub const REPOINT_BATCH: usize = 512;
+/// Most separate stretches of the log that one compacted segment may stand for.
+pub const COVERS_MAX: usize = 64;
+
 /// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
 

@@ -4,10 +4,15 @@
 //! [`View`]; memory is bounded, since a full overlay is checkpointed on the way.
 //! Never here: which segments, whether a tail is torn.
 
+mod merge;
+
 use bytes::Bytes;
 
+pub(crate) use self::merge::Merge;
 use crate::error::{Error, Result};
-use crate::format::{Entry, EntryContent, Location, Record, SegmentId, What};
+use crate::format::{
+    Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage, What,
+};
 use crate::index::{Fact, Index, View};
 use crate::limits;
 use crate::segment::{LogPosition, SegmentSet};
@@ -22,6 +27,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) records: u64,
     /// Big segments that a replayed record replaced; their names may still be there.
     retired: Vec<SegmentId>,
+    /// When the index is made anew: the records of compacted segments, which are applied among those of the log.
+    merged: Option<Merge>,
 }
 
 impl<'a> Replay<'a> {
@@ -29,7 +36,21 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
         let view = View::clone(&index.view());
         let position = view.position()?.map_or(LogPosition::START, LogPosition::from);
-        Ok(Self { index, segments, view, position, records: 0, retired: Vec::new() })
+        Ok(Self { index, segments, view, position, records: 0, retired: Vec::new(), merged: None })
+    }
+
+    /// A replay of everything, into an empty index. `compacted` are the compacted segments that count.
+    pub(crate) fn anew(
+        index: &'a Index,
+        segments: &'a SegmentSet,
+        compacted: Merge,
+    ) -> Result<Self> {
+        let mut replay = Self::new(index, segments)?;
+        let empty = SegmentUsage::empty(SegmentClass::Compacted);
+        let counters: Vec<_> = compacted.segments().map(|segment| (segment, empty)).collect();
+        replay.view.add_compacted(&counters);
+        replay.merged = Some(compacted);
+        Ok(replay)
     }
 
     /// Where the replay stands.
@@ -39,6 +60,22 @@ impl<'a> Replay<'a> {
 
     /// Applies one record. `value` is the body that follows it, for a fact.
     pub(crate) fn apply(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
+        self.apply_merged_before(record.lsn)?;
+        self.apply_one(record, place, value)
+    }
+
+    /// Applies what compacted segments hold from before this LSN.
+    fn apply_merged_before(&mut self, lsn: u64) -> Result<()> {
+        while let Some(merged) = &mut self.merged
+            && let Some(older) = merged.next_before(lsn)?
+        {
+            self.apply_one(older.record, older.place, &older.value)?;
+            self.reach(self.position)?;
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
         let lsn = record.lsn;
         let replaced = match record.what {
             What::Put { name, meta, content } => {
@@ -58,6 +95,18 @@ impl<'a> Replay<'a> {
                 self.view.delete_fact(&name, place)?;
                 Default::default()
             }
+            What::Compacted { outputs, inputs } => {
+                self.view.note(place)?;
+                // Into a new index the records come from where they are now.
+                if self.merged.is_none() {
+                    self.compacted(&outputs, &inputs)?;
+                }
+                Default::default()
+            }
+            What::Punched { segment, bytes } => {
+                self.view.punched(segment, bytes, place)?;
+                Default::default()
+            }
         };
         self.retired.extend(replaced.big);
         self.records += 1;
@@ -73,6 +122,40 @@ impl<'a> Replay<'a> {
             self.checkpoint()?;
         }
         Ok(())
+    }
+
+    /// A compaction was committed: points to its copies, as was done then. May have been done in part.
+    fn compacted(&mut self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
+        for output in outputs {
+            if self.view.segment_usage(*output)?.is_none() {
+                let mut usage = SegmentUsage::empty(SegmentClass::Compacted);
+                let mut copies = self.segments.records(*output)?;
+                while let Some(copy) = copies.step()? {
+                    usage.add(&copy.record);
+                }
+                self.view.add_compacted(&[(*output, usage)]);
+            }
+            let mut copies = self.segments.records(*output)?;
+            while let Some(copy) = copies.step()? {
+                if let Some(moved) = self.view.moved_to(&copy.record, copy.place, inputs)? {
+                    self.view.repoint(&moved)?;
+                    self.reach(self.position)?;
+                }
+            }
+        }
+        // Where something still points to an input, all of them stay.
+        self.view.drop_segments(inputs)?;
+        Ok(())
+    }
+
+    /// The log has ended: applies what compacted segments hold besides.
+    pub(crate) fn apply_merged(&mut self) -> Result<()> {
+        self.apply_merged_before(u64::MAX)
+    }
+
+    /// What was broken in the compacted segments of a replay of everything, as far as they were read.
+    pub(crate) fn take_merge(&mut self) -> Option<Merge> {
+        self.merged.take()
     }
 
     /// Publishes what was applied and gives the space of replaced big segments back.
@@ -94,9 +177,11 @@ impl<'a> Replay<'a> {
         // While records are missing from the index every big segment may be one that a later record names.
         self.index.freeze();
         let next_segment = self.segments.next_id();
+        let is_anew = self.merged.is_some();
         self.index.drain(|mut position| {
             position.next_segment = next_segment;
-            position
+            // An index that was left half made is to be made anew: it lacks what was to be merged.
+            (!is_anew).then_some(position)
         })?;
         self.view = View::clone(&self.index.view());
         Ok(())

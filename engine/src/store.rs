@@ -68,7 +68,9 @@ impl Store {
 
     fn open_body(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
         let (id, class): (SegmentId, SegmentClass) = match object.entry.content {
-            EntryContent::Inline { .. } => (object.entry.record.segment, SegmentClass::Log),
+            EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
+                (object.entry.record.segment, SegmentClass::Log)
+            }
             EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
         };
         let opened = match self.0.segments.open(id, class, patience) {

@@ -5,25 +5,21 @@
 //! takes no more writes.
 //! Never here: threads, timers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batch::{Batch, Committed, Etag, Operation, Precondition};
+use super::apply::{Decided, add, require};
+use super::batch::{Batch, Committed};
 use super::health::HealthState;
 use super::queue::{Queue, Taken, Waiting};
 use super::rollover::Rollover;
 use crate::clock::Clock;
-use crate::error::{Conflict, Error, Result};
-use crate::format::{
-    Checksum, Content, Entry, EntryContent, GROUP_OVERHEAD_BYTES, GroupBuilder, Location,
-    ObjectFlags, ObjectMeta, Placed, SegmentClass, SegmentId, What,
-};
-use crate::index::{Fact, Index, Object, Replaced, View};
+use crate::error::{Error, Result};
+use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SegmentClass};
+use crate::index::{Index, View};
 use crate::limits;
-use crate::name::ObjectName;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
-use crate::upload::{Staged, StagedContent};
 
 /// The writer of the log.
 pub(crate) struct Committer {
@@ -62,15 +58,6 @@ pub enum Progress {
     Idle,
     /// There is nothing to commit and never will be.
     Closed,
-}
-
-/// What one batch of a group comes to, once the group is durable.
-#[derive(Default)]
-struct Decided {
-    committed: Committed,
-    staged: Vec<Staged>,
-    retired: Vec<SegmentId>,
-    has_records: bool,
 }
 
 impl Committer {
@@ -189,14 +176,16 @@ impl Committer {
                 Err(refused) => Err(refused),
             });
         }
-        if decided.iter().flatten().any(|batch| batch.has_records)
-            && let Err(error) = self.write(builder, view)
-        {
-            for staged in decided.iter().flatten().flat_map(|batch| &batch.staged) {
-                staged.keep();
+        if decided.iter().flatten().any(|batch| batch.has_records) {
+            if let Err(error) = self.write(builder, view) {
+                for staged in decided.iter().flatten().flat_map(|batch| &batch.staged) {
+                    staged.keep();
+                }
+                self.fail(&error);
+                return Err(error);
             }
-            self.fail(&error);
-            return Err(error);
+        } else if decided.iter().flatten().any(|batch| batch.changes_index) {
+            self.publish(view);
         }
         Ok(decided.into_iter().map(|outcome| outcome.map(|batch| self.settle(batch))).collect())
     }
@@ -246,7 +235,7 @@ impl Committer {
     }
 
     /// Appends, syncs, and publishes the view with the position that it now stands for.
-    fn write(&mut self, builder: GroupBuilder, mut view: View) -> Result<()> {
+    fn write(&mut self, builder: GroupBuilder, view: View) -> Result<()> {
         let active = self.log.active.as_mut().ok_or(Error::NoSpace)?;
         let durable_lsn = self.log.position.lsn;
         let group = builder.finish();
@@ -261,148 +250,18 @@ impl Committer {
         };
         self.log.vouched_lsn = durable_lsn;
         self.log.unfrozen_bytes += group.bytes;
+        self.publish(view);
+        Ok(())
+    }
+
+    /// Publishes a view of everything up to where the log stands.
+    fn publish(&mut self, mut view: View) {
         self.log.unfrozen_since_ms.get_or_insert(self.desk.clock.monotonic_ms());
         view.active.position = Some(self.log.position.applied());
         self.desk.index.publish(view.active);
-        Ok(())
     }
 
     fn fail(&self, error: &Error) {
         self.desk.health.fail(error);
     }
-}
-
-/// Decides the preconditions of a batch.
-fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
-    for precondition in preconditions {
-        let refused = match precondition {
-            Precondition::KeyAbsent(name) => {
-                view.entry(name)?.map(|_| Conflict::KeyPresent(name.clone()))
-            }
-            Precondition::KeyPresent(name) => match view.entry(name)? {
-                Some(_) => None,
-                None => Some(Conflict::KeyMissing(name.clone())),
-            },
-            Precondition::KeyIs(name, etag) => match view.entry(name)? {
-                Some(entry) if Etag::of_hash(&entry.meta.hash) == *etag => None,
-                Some(_) => Some(Conflict::KeyChanged(name.clone())),
-                None => Some(Conflict::KeyMissing(name.clone())),
-            },
-            Precondition::FactAbsent(name) => {
-                view.fact(name)?.map(|_| Conflict::FactPresent(name.clone()))
-            }
-            Precondition::FactPresent(name) => match view.fact(name)? {
-                Some(_) => None,
-                None => Some(Conflict::FactMissing(name.clone())),
-            },
-        };
-        if let Some(conflict) = refused {
-            return Err(Error::Conflict(conflict));
-        }
-    }
-    Ok(())
-}
-
-/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this
-/// batch alone. `named` are the big segments that the group names so far.
-fn add(
-    builder: &mut GroupBuilder,
-    view: &mut View,
-    batch: &Batch,
-    now_ms: u64,
-    named: &mut BTreeSet<SegmentId>,
-) -> Result<Result<Decided>> {
-    let mut named_now = named.clone();
-    let mut records = Vec::with_capacity(batch.operations.len());
-    let mut staged_bodies = Vec::new();
-    // What the operations so far have put or deleted.
-    let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
-    for operation in &batch.operations {
-        match operation {
-            Operation::Put { name, staged, options } => {
-                let content = staged.content().filter(|content| match content {
-                    StagedContent::Memory(_) => true,
-                    StagedContent::Big(segment) => named_now.insert(*segment),
-                });
-                let Some(content) = content else {
-                    return Ok(Err(Error::TooLarge("a staged body is committed once")));
-                };
-                let (content, pieces) = match content {
-                    StagedContent::Memory(blocks) => {
-                        let (pieces, blocks) = blocks.into_iter().unzip();
-                        (Content::Inline { bytes: staged.bytes(), blocks }, pieces)
-                    }
-                    StagedContent::Big(segment) => {
-                        (Content::Big { bytes: staged.bytes(), segment }, Vec::new())
-                    }
-                };
-                let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
-                let known_ms = old.map_or(now_ms, |old| old.meta.created_ms);
-                let created_ms = options.created_ms.map_or(known_ms, |created| created.min(now_ms));
-                let meta = ObjectMeta {
-                    content_type: options.content_type.clone(),
-                    hash: *staged.hash(),
-                    created_ms,
-                    modified_ms: now_ms,
-                    flags: ObjectFlags { derived: options.derived },
-                    attributes: options.attributes.clone(),
-                };
-                staged_bodies.push(staged.clone());
-                present.insert(name, true);
-                let what = What::Put { name: name.clone(), meta, content };
-                records.push((what, pieces));
-            }
-            Operation::Delete { name } => {
-                let is_present = match present.get(name) {
-                    Some(present) => *present,
-                    None => view.entry(name)?.is_some(),
-                };
-                if is_present {
-                    present.insert(name, false);
-                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
-                    records.push((what, Vec::new()));
-                }
-            }
-            Operation::PutFact { name, value } => {
-                let check = Checksum::of(value);
-                let bytes = value.len() as u32;
-                let what = What::Fact { name: name.clone(), bytes, check };
-                records.push((what, vec![value.clone()]));
-            }
-            Operation::DeleteFact { name } => {
-                let what = What::FactGone { name: name.clone() };
-                records.push((what, Vec::new()));
-            }
-        }
-    }
-    if records.is_empty() {
-        return Ok(Ok(Decided::default()));
-    }
-    *named = named_now;
-    let placed = builder.frame(&records);
-    let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
-    for (placed, (what, body)) in placed.into_iter().zip(records) {
-        let Placed { lsn, segment, offset, head_bytes } = placed;
-        let record = Location { segment, offset, head_bytes };
-        let mut replaced = Replaced::default();
-        match what {
-            What::Put { name, meta, content } => {
-                let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
-                let (old, entry) = view.put(&name, entry)?;
-                replaced = old;
-                decided.committed.objects.push(Object { name, entry });
-            }
-            What::Delete { name, .. } => {
-                replaced = view.delete(&name, record)?;
-                decided.committed.deleted_count += usize::from(replaced.present);
-            }
-            What::Fact { name, .. } => {
-                let value = body.into_iter().next().unwrap_or_default();
-                view.put_fact(&name, Fact { lsn, record, value })?;
-            }
-            What::FactGone { name } => view.delete_fact(&name, record)?,
-        }
-        decided.retired.extend(replaced.big);
-    }
-    Ok(Ok(decided))
 }

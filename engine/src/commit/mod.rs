@@ -4,6 +4,7 @@
 //! preconditions against everything before it, writes one group, syncs once, publishes, and only then answers. There is
 //! no timer: while one sync runs, the next group gathers.
 
+mod apply;
 mod batch;
 mod committer;
 mod health;
