@@ -51,6 +51,7 @@
 //! Begin with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
 #![warn(missing_docs)]
 
+mod backup;
 pub mod clock;
 mod commit;
 pub mod disk;
@@ -69,6 +70,7 @@ mod stats;
 mod store;
 mod upload;
 
+pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
 pub use self::commit::{Batch, Committed, Etag, Health, Precondition, Progress, PutOptions};
 pub use self::disk::RealDisk;
