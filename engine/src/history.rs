@@ -136,6 +136,13 @@ impl fmt::Display for Unrecoverable {
     }
 }
 
+impl Version {
+    /// Whether its body is there, whole.
+    pub fn is_recoverable(&self) -> bool {
+        matches!(&self.event, VersionEvent::Put(put) if put.recoverable.is_ok())
+    }
+}
+
 impl VersionFilter {
     fn takes(&self, name: &ObjectName) -> bool {
         name.bucket == self.bucket
@@ -165,7 +172,10 @@ pub(crate) fn history(
         if kept.len() > limit && kept.last_key_value().is_some_and(|(last, _)| *last < at) {
             return Ok(());
         }
-        kept.insert(at, version(log, found, name.clone(), happened_ms)?);
+        // A record and its copy in a compacted segment may both be there.
+        if !kept.get(&at).is_some_and(Version::is_recoverable) {
+            kept.insert(at, version(log, found, name.clone(), happened_ms)?);
+        }
         if kept.len() > limit + 1 {
             kept.pop_last();
         }

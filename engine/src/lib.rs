@@ -52,6 +52,7 @@
 //! Begin with `FORMAT.md`, then [`format::record`], `commit/committer.rs`, `recovery.rs`.
 #![warn(missing_docs)]
 
+mod backup;
 pub mod clock;
 mod commit;
 mod compaction;
@@ -72,6 +73,7 @@ mod stats;
 mod store;
 mod upload;
 
+pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
 pub use self::commit::{Batch, Committed, Etag, Health, Precondition, Progress, PutOptions};
 pub use self::compaction::{

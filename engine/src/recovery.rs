@@ -1,6 +1,6 @@
 //! Opening after anything, in numbered steps.
 //!
-//! 1. Read the STORE file, or make it in an empty folder.
+//! 1. Read the STORE file, or make it in an empty folder. Make a backup a store.
 //! 2. Open the index; one that is missing or unusable is made anew, and filled from the whole log. One that is ahead of
 //!    the log is kept, and what the log lacks is damage.
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
@@ -19,6 +19,7 @@
 //! one overlay. Never here: repairing damage.
 
 mod compacted;
+mod image;
 mod report;
 mod tail;
 
@@ -79,6 +80,7 @@ pub(crate) fn recover(
 ) -> Result<Recovered> {
     let mut report = RecoveryReport::default();
     let store = read_or_make_store(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
+    image::settle(disk.as_ref(), store.store)?;
     let segments =
         SegmentSet::new(Arc::clone(disk), Arc::clone(clock), Arc::clone(entropy), store.store);
     let segments = Arc::new(segments);

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod backup_cuts;
 mod bit_rot;
 mod compaction;
 mod determinism;

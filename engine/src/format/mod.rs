@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! STORE             store_file
+//! BACKUP            backup_file, in an image of a store
 //! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
 //! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
@@ -31,6 +32,7 @@
 )]
 
 pub mod applied_position;
+pub mod backup_file;
 pub mod big_footer;
 pub mod body;
 pub mod bucket_usage;
@@ -56,6 +58,7 @@ pub mod store_file;
 mod testing;
 
 pub use self::applied_position::{APPLIED_POSITION_BYTES, AppliedPosition};
+pub use self::backup_file::{BACKUP_FILE, BackupFile};
 pub use self::big_footer::{BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer};
 pub use self::body::{BodyFault, block_count, block_places};
 pub use self::bucket_usage::{BUCKET_USAGE_BYTES, BucketUsage};

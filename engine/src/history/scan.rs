@@ -17,7 +17,8 @@ use crate::format::{
 use crate::name::ObjectName;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{
-    CursorRecord, LOG_FOLDER, LogPosition, Patience, RecordCursor, SegmentSet, read_header,
+    COMPACTED_FOLDER, CursorRecord, LOG_FOLDER, LogPosition, Patience, RecordCursor, SegmentSet,
+    read_header,
 };
 
 /// Where the records are, and what the index says now.
@@ -84,14 +85,23 @@ impl<'a> LogScan<'a> {
     /// The segments that were not seen yet, by id, and whether none of them went meanwhile.
     fn headers(&mut self) -> Result<(Vec<SegmentHeader>, bool)> {
         let disk = self.log.segments.disk();
-        let names = disk.list(LOG_FOLDER).map_err(|source| Error::io("listing the log", source))?;
+        let mut listed = Vec::new();
+        let folders =
+            [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
+        for (folder, class) in folders {
+            let names = disk.list(folder);
+            let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
+            let ids = names.iter().filter_map(|name| SegmentId::from_file_name(name));
+            listed.extend(ids.filter(|id| !self.seen.contains(id)).map(|id| (id, class)));
+        }
         let mut headers = Vec::new();
         let mut is_all = true;
-        for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
-            if self.seen.contains(&id) {
+        for (id, class) in listed {
+            // What no compaction committed yet repeats what is read elsewhere.
+            if class == SegmentClass::Compacted && self.log.segments.class_of(id) != class {
                 continue;
             }
-            let path = id.path(SegmentClass::Log);
+            let path = id.path(class);
             let file = match disk.open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     is_all = false;
@@ -100,7 +110,7 @@ impl<'a> LogScan<'a> {
                 other => other.map_err(|source| Error::io(format!("opening {path}"), source))?,
             };
             let store = self.log.segments.store();
-            match read_header(file.as_ref(), &path, id, SegmentClass::Log, store) {
+            match read_header(file.as_ref(), &path, id, class, store) {
                 Ok(header) if header.base_lsn <= self.log.position.lsn => headers.push(header),
                 // Begun since, or a spare.
                 Ok(_) => {}
@@ -124,7 +134,7 @@ impl<'a> LogScan<'a> {
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let path = header.segment.path(SegmentClass::Log);
+        let path = header.segment.path(header.class);
         let file = match self.log.segments.disk().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other.map_err(|source| Error::io(format!("opening {path}"), source))?,

@@ -25,7 +25,7 @@ use crate::upload::{Staged, Upload};
 /// What to bring back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndeleteRequest {
-    /// The newest version of an object that is not there.
+    /// The newest whole version of an object that is not there, or damaged beyond repair.
     Object(ObjectName),
     /// One version of an object, in place of what has its name now.
     Version {
@@ -121,7 +121,11 @@ fn wanted_object(
     undeleted: &mut Undeleted,
 ) -> Result<BTreeMap<ObjectName, Wanted>> {
     let entry = (log.entry)(name)?;
-    if entry.as_ref().is_some_and(|entry| lsn.is_none_or(|lsn| lsn == entry.lsn)) {
+    let is_there = entry.as_ref().is_some_and(|entry| {
+        let is_lost = matches!(entry.content, EntryContent::Lost { .. });
+        !is_lost && lsn.is_none_or(|lsn| lsn == entry.lsn)
+    });
+    if is_there {
         undeleted.refused.push((name.clone(), Unrecoverable::Present));
         return Ok(BTreeMap::new());
     }

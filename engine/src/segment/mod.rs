@@ -28,5 +28,5 @@ pub(crate) use self::compacted::CompactedWriter;
 pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};
 pub(crate) use self::open::{Patience, read_header, read_origin};
 pub(crate) use self::seal::{read_footer, seal};
-pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, SegmentSet};
+pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, NamesHeld, SegmentSet};
 pub(crate) use self::walk::{GroupRead, LogWalk, Walked};

@@ -42,6 +42,38 @@ pub(crate) struct SegmentSet {
     named_folders: Mutex<BTreeSet<String>>,
     /// Folders from which names were removed since they were last synced.
     removed_from: Mutex<BTreeSet<String>>,
+    held: Mutex<Held>,
+}
+
+/// Whether names are held, and what was retired since.
+#[derive(Default)]
+struct Held {
+    holders: usize,
+    retired: BTreeSet<(SegmentId, SegmentClass)>,
+}
+
+/// While this is there, no segment's name is removed; what is retired goes when the last one is dropped. After a crash
+/// before that, opening finds it as what it is: named by nothing.
+pub(crate) struct NamesHeld(Arc<SegmentSet>);
+
+impl NamesHeld {
+    /// What was retired and still has its name.
+    pub(crate) fn retired(&self) -> BTreeSet<SegmentId> {
+        locked(&self.0.held).retired.iter().map(|(id, _)| *id).collect()
+    }
+}
+
+impl Drop for NamesHeld {
+    fn drop(&mut self) {
+        let mut held = locked(&self.0.held);
+        held.holders -= 1;
+        let is_last = held.holders == 0;
+        let retired = if is_last { std::mem::take(&mut held.retired) } else { BTreeSet::new() };
+        drop(held);
+        for (id, class) in retired {
+            self.0.retire(id, class);
+        }
+    }
 }
 
 impl SegmentSet {
@@ -67,12 +99,18 @@ impl SegmentSet {
             unsealed: Mutex::default(),
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
     /// The disk that the segments lie on.
     pub(crate) fn disk(&self) -> &dyn Disk {
         self.disk.as_ref()
+    }
+
+    /// Where time comes from.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
     }
 
     /// The id of the store.
@@ -199,6 +237,13 @@ impl SegmentSet {
         if class == SegmentClass::Compacted {
             self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
+        let mut held = locked(&self.held);
+        if held.holders > 0 {
+            held.retired.insert((id, class));
+            locked(&self.in_flight).insert(id);
+            return;
+        }
+        drop(held);
         let removed = self.disk.remove(&id.path(class));
         // After the name is gone, so that nobody maps the file again for nothing.
         self.mapped.remove(&id);
@@ -209,6 +254,12 @@ impl SegmentSet {
         } else {
             locked(&self.in_flight).insert(id);
         }
+    }
+
+    /// Keeps the names of all segments until the answer is dropped.
+    pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
+        locked(&self.held).holders += 1;
+        NamesHeld(Arc::clone(self))
     }
 
     /// Names were removed from this folder, and perhaps not durably yet.

@@ -2,8 +2,13 @@
 //!
 //! Never here: the work itself. Each call hands on to the layer that does it.
 
+use std::sync::Arc;
+
 use super::Store;
+use crate::backup::{self, BackupReport, Published};
+use crate::disk::Disk;
 use crate::error::Result;
+use crate::format::SegmentClass;
 use crate::history::{
     self, History, LogReader, PutBack, UndeleteRequest, Undeleted, VersionFilter,
 };
@@ -33,6 +38,22 @@ impl Store {
             batch_bytes_max: self.0.batch_bytes_max,
         };
         self.read_log(|log| history::undelete(log, &put_back, request, watch))
+    }
+
+    /// Makes the folder of `to` an image of the store as it is now, or brings the image there up to date. The image is
+    /// a store without an index: to restore, open it or copy it back.
+    pub fn backup(&self, to: &Arc<dyn Disk>, watch: &mut Watch<'_>) -> Result<BackupReport> {
+        let published = || {
+            self.look(|view| {
+                let used = view.segments()?.into_iter();
+                let big = used.filter(|(_, usage)| usage.class == SegmentClass::Big);
+                Ok(Published {
+                    position: view.position()?.map_or(LogPosition::START, LogPosition::from),
+                    big: big.map(|(id, _)| id).collect(),
+                })
+            })
+        };
+        backup::backup(&self.0.segments, &published, to.as_ref(), watch)
     }
 
     fn read_log<T>(&self, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {

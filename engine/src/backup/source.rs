@@ -1,0 +1,187 @@
+//! What a backup is to hold: the segments of the store, as of one moment.
+//!
+//! Never here: the destination.
+
+use std::collections::BTreeSet;
+
+use crate::error::{Corruption, Error, Result};
+use crate::format::{Malformed, Predecessor, SegmentClass, SegmentHeader, SegmentId};
+use crate::segment::{
+    COMPACTED_FOLDER, LOG_FOLDER, LogPosition, NamesHeld, SegmentSet, read_footer, read_header,
+};
+
+/// What was published at one moment.
+pub(crate) struct Published {
+    /// Where the log ended.
+    pub(crate) position: LogPosition,
+    /// The big segments in use.
+    pub(crate) big: Vec<SegmentId>,
+}
+
+/// The segments that the image is to consist of.
+pub(super) struct Source {
+    pub(super) last_lsn: u64,
+    /// Where the log ends.
+    pub(super) end: Option<Predecessor>,
+    /// In the order in which they are to be copied.
+    pub(super) files: Vec<SourceFile>,
+    /// What cannot be copied because it is not there.
+    pub(super) damage: Vec<Corruption>,
+}
+
+/// One segment to be copied.
+pub(super) struct SourceFile {
+    pub(super) id: SegmentId,
+    pub(super) class: SegmentClass,
+    pub(super) path: String,
+    /// None where the header page is damaged.
+    pub(super) header: Option<SegmentHeader>,
+    /// How much of the file counts.
+    pub(super) bytes: u64,
+    /// Whether it ends with a footer or trailer: then it changes no more.
+    pub(super) is_sealed: bool,
+}
+
+/// What is known of the end of a log segment's groups from elsewhere.
+#[derive(Clone, Copy)]
+enum NamedEnd {
+    Unknown,
+    /// Its successor names it; a footer may follow.
+    Closed(u64),
+    /// The noted position: nothing behind it counts.
+    Noted(u64),
+}
+
+impl Source {
+    pub(super) fn find(
+        segments: &SegmentSet,
+        held: &NamesHeld,
+        published: &dyn Fn() -> Result<Published>,
+    ) -> Result<Self> {
+        loop {
+            let retired = held.retired();
+            let Published { position, big } = published()?;
+            let end = position.segment.map(|segment| Predecessor { segment, end: position.offset });
+            let (files, damage) = (Vec::new(), Vec::new());
+            let mut source = Self { last_lsn: position.lsn, end, files, damage };
+            for id in big {
+                source.add(segments, id, SegmentClass::Big, NamedEnd::Unknown)?;
+            }
+            for id in listed(segments, COMPACTED_FOLDER, &retired)? {
+                // One whose compaction is not committed is not in use.
+                if segments.class_of(id) == SegmentClass::Compacted {
+                    source.add(segments, id, SegmentClass::Compacted, NamedEnd::Unknown)?;
+                }
+            }
+            source.add_log(segments, &listed(segments, LOG_FOLDER, &retired)?, &position)?;
+            // A compaction that ended while this was listed may be here in half.
+            if held.retired().iter().all(|id| retired.contains(id) || !source.has_records_of(*id)) {
+                return Ok(source);
+            }
+        }
+    }
+
+    /// The log and compacted segments, ascending.
+    pub(super) fn image_segments(&self) -> Vec<SegmentId> {
+        let files = self.files.iter().filter(|file| file.class != SegmentClass::Big);
+        let ids: BTreeSet<_> = files.map(|file| file.id).collect();
+        ids.into_iter().collect()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    fn has_records_of(&self, id: SegmentId) -> bool {
+        self.files.iter().any(|file| file.id == id && file.class != SegmentClass::Big)
+    }
+
+    /// The log up to the position. What was begun since is left out.
+    fn add_log(
+        &mut self,
+        segments: &SegmentSet,
+        ids: &[SegmentId],
+        position: &LogPosition,
+    ) -> Result<()> {
+        let mut successor: Option<SegmentHeader> = None;
+        let mut log = Vec::new();
+        for id in ids.iter().rev().copied() {
+            let path = id.path(SegmentClass::Log);
+            let file = segments.disk().open(&path);
+            let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+            let header =
+                match read_header(file.as_ref(), &path, id, SegmentClass::Log, segments.store()) {
+                    Ok(header) => Some(header),
+                    Err(Error::Corrupt(spare)) if spare.reason == Malformed::Blank => continue,
+                    Err(Error::Corrupt(_)) => None,
+                    Err(other) => return Err(other),
+                };
+            let named_end = if position.segment == Some(id) {
+                NamedEnd::Noted(position.offset)
+            } else {
+                successor
+                    .and_then(|later| later.predecessor)
+                    .filter(|before| before.segment == id)
+                    .map_or(NamedEnd::Unknown, |before| NamedEnd::Closed(before.end))
+            };
+            if header.is_none_or(|header| header.base_lsn <= position.lsn) {
+                log.push((id, named_end));
+            }
+            successor = header.or(successor);
+        }
+        for (id, named_end) in log.into_iter().rev() {
+            self.add(segments, id, SegmentClass::Log, named_end)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        segments: &SegmentSet,
+        id: SegmentId,
+        class: SegmentClass,
+        named_end: NamedEnd,
+    ) -> Result<()> {
+        let path = id.path(class);
+        let io = |source| Error::io(format!("opening {path}"), source);
+        let file = match segments.disk().open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let reason = Malformed::Missing;
+                self.damage.push(Corruption { file: path, offset: 0, reason, object: None });
+                return Ok(());
+            }
+            other => other.map_err(io)?,
+        };
+        let header = match read_header(file.as_ref(), &path, id, class, segments.store()) {
+            Ok(header) => Some(header),
+            Err(Error::Corrupt(_)) => None,
+            Err(other) => return Err(other),
+        };
+        let is_sealed = match (class, named_end, &header) {
+            (SegmentClass::Big, ..) => true,
+            (_, NamedEnd::Noted(_), _) | (_, _, None) => false,
+            // Whoever seals the segment meanwhile cuts it, perhaps just before the trailer was to be read.
+            (_, _, Some(header)) => read_footer(file.as_ref(), header)
+                .or_else(|_| read_footer(file.as_ref(), header))?
+                .is_some(),
+        };
+        let length = file.bytes_len().map_err(io)?;
+        let bytes = match named_end {
+            NamedEnd::Closed(end) | NamedEnd::Noted(end) if !is_sealed => end.min(length),
+            _ => length,
+        };
+        self.files.push(SourceFile { id, class, path, header, bytes, is_sealed });
+        Ok(())
+    }
+}
+
+fn listed(
+    segments: &SegmentSet,
+    folder: &str,
+    retired: &BTreeSet<SegmentId>,
+) -> Result<Vec<SegmentId>> {
+    let names = segments.disk().list(folder);
+    let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
+    let ids = names.iter().filter_map(|name| SegmentId::from_file_name(name));
+    Ok(ids.filter(|id| !retired.contains(id)).collect())
+}

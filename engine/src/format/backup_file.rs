@@ -1,0 +1,135 @@
+//! The `BACKUP` file: which segments of the log the image in a backup's folder consists of.
+//!
+//! | offset | size | field         | meaning                                                   |
+//! | ------ | ---- | ------------- | --------------------------------------------------------- |
+//! | 0      | 8    | magic         | `TRUGBKUP`                                                |
+//! | 8      | 4    | version       | format version                                            |
+//! | 12     | 4    | features      | feature bits                                              |
+//! | 16     | 16   | store         | uuid of the store                                         |
+//! | 32     | 8    | last_lsn      | of the last record in the image                           |
+//! | 40     | 8    | finished_ms   | milliseconds since 1970                                   |
+//! | 48     | 8    | last_segment  | the log segment that the log ends in; 0 for none          |
+//! | 56     | 8    | last_end      | where its groups end                                      |
+//! | 64     | 4    | segment_count |                                                           |
+//! | 68     | 4    | reserved      | zero                                                      |
+//! | 72     | 8 n  | segments      | ids of the log and compacted segments, ascending          |
+//! | -4     | 4    | checksum      | of everything before, bound to no place                   |
+//!
+//! Promises: what decodes encodes to the same bytes. Never here: what becomes of other segments.
+
+use uuid::Uuid;
+
+use super::bytes::{Put, Take};
+use super::checksum::{CheckClass, Checksum, compare};
+use super::malformed::Malformed;
+use super::segment_header::{Predecessor, SegmentId};
+use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
+
+/// The file's name, in the root of the folder.
+pub const BACKUP_FILE: &str = "BACKUP";
+/// First bytes of the file.
+pub const BACKUP_MAGIC: [u8; 8] = *b"TRUGBKUP";
+/// The part that is always there, before the segments.
+pub const BACKUP_FIXED_BYTES: usize = 72;
+
+/// What an image consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupFile {
+    /// The store that it is an image of.
+    pub store: Uuid,
+    /// The LSN of the last record in it.
+    pub last_lsn: u64,
+    /// When it was made.
+    pub finished_ms: u64,
+    /// The log segment that the log ends in, and where.
+    pub end: Option<Predecessor>,
+    /// The log and compacted segments in it, ascending.
+    pub segments: Vec<SegmentId>,
+}
+
+impl BackupFile {
+    /// The file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        Put::new(&mut out)
+            .bytes(&BACKUP_MAGIC)
+            .u32(FORMAT_VERSION)
+            .u32(FEATURES_KNOWN)
+            .bytes(self.store.as_bytes())
+            .u64(self.last_lsn)
+            .u64(self.finished_ms)
+            .u64(self.end.map_or(0, |end| end.segment.get()))
+            .u64(self.end.map_or(0, |end| end.end))
+            .u32(u32::try_from(self.segments.len()).unwrap_or(u32::MAX))
+            .zeros(4);
+        for segment in &self.segments {
+            Put::new(&mut out).u64(segment.get());
+        }
+        let checksum = Checksum::of(&out);
+        Put::new(&mut out).u32(checksum.0);
+        out
+    }
+
+    /// Reads the whole file.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let checked = bytes.len().checked_sub(4).ok_or(Malformed::Short)?;
+        let mut take = Take::new(bytes);
+        let checked = take.clone().bytes(checked)?;
+        if take.array()? != BACKUP_MAGIC {
+            return Err(Malformed::Magic);
+        }
+        check_version(take.u32()?)?;
+        let features = take.u32()?;
+        let store = Uuid::from_bytes(take.array()?);
+        let last_lsn = take.u64()?;
+        let finished_ms = take.u64()?;
+        let (last_segment, last_end) = (take.u64()?, take.u64()?);
+        let count = take.u32()?;
+        let reserved = take.zeros(4);
+        let mut segments = Vec::new();
+        for _ in 0..count {
+            segments.push(SegmentId::new(take.u64()?).ok_or(Malformed::Place)?);
+        }
+        compare(CheckClass::Header, Checksum(take.u32()?), Checksum::of(checked))?;
+        take.end()?;
+        check_features(features)?;
+        reserved?;
+        if !segments.is_sorted_by(|one, next| one < next) {
+            return Err(Malformed::Order);
+        }
+        let end = match (SegmentId::new(last_segment), last_end) {
+            (None, 0) if last_segment == 0 => None,
+            (Some(segment), end) => Some(Predecessor { segment, end }),
+            _ => return Err(Malformed::Place),
+        };
+        Ok(Self { store, last_lsn, finished_ms, end, segments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::every_byte_counts;
+
+    fn file(ids: &[u64]) -> BackupFile {
+        let segments = ids.iter().map(|id| SegmentId::new(*id).unwrap()).collect();
+        let end = segments.last().map(|segment| Predecessor { segment: *segment, end: 5_000 });
+        BackupFile { store: Uuid::from_u128(7), last_lsn: 9, finished_ms: 8, end, segments }
+    }
+
+    #[test]
+    fn a_backup_file_survives_its_bytes_and_every_byte_counts() {
+        for ids in [&[][..], &[1], &[3, 5, 9_999_999_999]] {
+            let bytes = file(ids).encode();
+            assert_eq!(bytes.len(), BACKUP_FIXED_BYTES + 8 * ids.len() + 4);
+            assert_eq!(BackupFile::decode(&bytes), Ok(file(ids)));
+        }
+        every_byte_counts(&file(&[3, 5]).encode(), |bytes| BackupFile::decode(bytes).is_ok());
+    }
+
+    #[test]
+    fn segments_that_do_not_ascend_are_refused() {
+        assert_eq!(BackupFile::decode(&file(&[5, 3]).encode()), Err(Malformed::Order));
+        assert_eq!(BackupFile::decode(&file(&[5, 5]).encode()), Err(Malformed::Order));
+    }
+}

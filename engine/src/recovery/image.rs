@@ -1,0 +1,65 @@
+//! Opening a backup: what its `BACKUP` file does not name goes first.
+//!
+//! A backup is renewed file by file, and what it consists of changes at once, when the `BACKUP` file is replaced. So a
+//! log or compacted segment that the file does not name is of a backup that was cut off, or of the one before, and so is
+//! what lies behind the end that it names. Without them the folder is a store like any other.
+//! Never here: making backups.
+
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::format::{BACKUP_FILE, BackupFile, Malformed, SegmentClass, SegmentId};
+use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER};
+
+/// Makes a backup that was left in any state a store; a store stays as it is.
+pub(super) fn settle(disk: &dyn Disk, store: uuid::Uuid) -> Result<()> {
+    let io = |source| Error::io(format!("reading {BACKUP_FILE}"), source);
+    let file = match disk.open(BACKUP_FILE) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(io)?,
+    };
+    let length = usize::try_from(file.bytes_len().map_err(io)?).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; length.min(BACKUP_BYTES_MAX)];
+    file.read_at(0, &mut bytes).map_err(io)?;
+    let damaged = |reason| Error::corrupt(BACKUP_FILE, 0, reason);
+    let image = BackupFile::decode(&bytes).map_err(damaged)?;
+    if image.store != store {
+        return Err(damaged(Malformed::Place));
+    }
+    let settled = || {
+        let folders =
+            [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
+        for (folder, class) in folders {
+            let names = disk.list(folder)?;
+            let ids = names.iter().filter_map(|name| SegmentId::from_file_name(name));
+            for id in ids.filter(|id| image.segments.binary_search(id).is_err()) {
+                disk.remove(&id.path(class))?;
+            }
+            if !names.is_empty() {
+                disk.sync_folder(folder)?;
+            }
+        }
+        if let Some(last) = image.end {
+            cut(disk, &last.segment.path(SegmentClass::Log), last.end)?;
+        }
+        disk.remove(BACKUP_FILE)?;
+        disk.sync_folder("")
+    };
+    settled().map_err(|source| Error::io("making the backup a store", source))
+}
+
+/// Cuts off what a later backup has added to the end of the log.
+fn cut(disk: &dyn Disk, path: &str, end: u64) -> std::io::Result<()> {
+    let file = match disk.open(path) {
+        // That is damage, which replay reports.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    if file.bytes_len()? > end {
+        file.set_len(end)?;
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
+/// More than any store has segments for.
+const BACKUP_BYTES_MAX: usize = 64 << 20;

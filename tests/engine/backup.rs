@@ -1,0 +1,251 @@
+//! Backups: an image that opens as the store was, brought up to date by what is new, refused where it would do harm.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::disk::Disk;
+use engine::disk::sim::SimDisk;
+use engine::{BackupReport, Create, Error, RecoveryReport, Result, Store};
+use tests::store::{Contents, World, body, delete, idle, name, put, read, roll_over};
+
+fn back_up(store: &Store, to: &SimDisk) -> Result<BackupReport> {
+    let to: Arc<dyn Disk> = Arc::new(to.clone());
+    store.backup(&to, &mut |_| ControlFlow::Continue(()))
+}
+
+fn image_world(image: &SimDisk) -> World {
+    let mut world = World::on(image.clone(), 8);
+    world.options.create = Create::Never;
+    world
+}
+
+fn open_image(image: &SimDisk) -> (Store, RecoveryReport) {
+    image_world(image).open_and_tell()
+}
+
+/// Objects over several log segments and some with segments of their own.
+fn fill(store: &Store, seed: u64) {
+    for at in 0..40 {
+        put(store, &name(&format!("small/{at}")), &body(seed + at, 3_000)).unwrap();
+        roll_over(store).unwrap();
+    }
+    for at in 0..3 {
+        put(store, &name(&format!("big/{seed}/{at}")), &body(seed + at, 9_000)).unwrap();
+    }
+}
+
+/// What must be the same in image and store: segments may be sealed here and growing there.
+fn shown(store: &Store) -> Contents {
+    Contents::of(store).unwrap()
+}
+
+#[test]
+fn an_image_opens_as_the_store_was_and_has_no_index() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    delete(&store, &name("small/7")).unwrap();
+    let image = SimDisk::new();
+    let report = back_up(&store, &image).unwrap();
+    assert_eq!(report.last_lsn, store.stats().unwrap().last_lsn);
+    assert_eq!((report.kept_files, report.removed_files, report.damage_count), (0, 0, 0));
+    assert!(!image.paths().iter().any(|path| path.ends_with(".part") || path == "index.redb"));
+    let copied: u64 = image
+        .paths()
+        .iter()
+        .filter(|path| path.ends_with(".seg"))
+        .map(|path| image.bytes(path).len() as u64)
+        .sum();
+    assert_eq!(report.copied_bytes, copied);
+
+    let expected = shown(&store);
+    let (restored, opened) = open_image(&image);
+    assert!(opened.damage.is_empty() && opened.index_rebuilt, "{opened}");
+    assert_eq!(shown(&restored), expected);
+    put(&restored, &name("after"), b"it goes on").unwrap();
+}
+
+#[test]
+fn an_empty_store_has_an_image_too() {
+    let store = World::new(1).open();
+    let image = SimDisk::new();
+    let report = back_up(&store, &image).unwrap();
+    assert_eq!((report.copied_files, report.last_lsn), (0, 0));
+    assert_eq!(shown(&open_image(&image).0), Contents::default());
+}
+
+#[test]
+fn a_later_backup_copies_what_is_new_and_removes_what_is_gone() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    let image = SimDisk::new();
+    let first = back_up(&store, &image).unwrap();
+    let again = back_up(&store, &image).unwrap();
+    assert_eq!(again.copied_files, 1, "only the segment that still grows");
+    assert_eq!(again.kept_files + 1, first.copied_files);
+    assert_eq!(again.kept_bytes + again.copied_bytes, first.copied_bytes);
+
+    fill(&store, 2);
+    delete(&store, &name("big/1/0")).unwrap();
+    put(&store, &name("big/1/1"), b"small now").unwrap();
+    let later = back_up(&store, &image).unwrap();
+    assert_eq!(later.removed_files, 2);
+    assert!(later.kept_files >= 3 && later.copied_files >= 5, "{later:?}");
+    assert_eq!(shown(&open_image(&image).0), shown(&store));
+}
+
+#[test]
+fn an_image_that_was_opened_is_brought_up_to_date_and_one_that_was_written_to_is_refused() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    let image = SimDisk::new();
+    back_up(&store, &image).unwrap();
+    open_image(&image).0.close().unwrap();
+    fill(&store, 2);
+    back_up(&store, &image).unwrap();
+    assert_eq!(shown(&open_image(&image).0), shown(&store));
+
+    let (own, _) = open_image(&image);
+    put(&own, &name("own"), b"written to the image").unwrap();
+    assert!(matches!(back_up(&store, &image), Err(Error::InUse(_))));
+    own.close().unwrap();
+    drop(own);
+    fill(&store, 3);
+    assert!(matches!(back_up(&store, &image), Err(Error::NotAStore(_))));
+    let (own, _) = open_image(&image);
+    assert_eq!(read(&own, &name("own")).unwrap().unwrap(), b"written to the image");
+}
+
+#[test]
+fn a_folder_that_is_something_else_is_refused_and_left_as_it_is() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    let other = World::new(2);
+    put(&other.open(), &name("a"), b"of another store").unwrap();
+    let strangers = SimDisk::new();
+    strangers.create("holiday.jpg").unwrap();
+    for disk in [&other.disk, &strangers] {
+        let before: Vec<_> = disk.paths().into_iter().filter(|path| path != "LOCK").collect();
+        assert!(matches!(back_up(&store, disk), Err(Error::NotAStore(_))));
+        let after: Vec<_> = disk.paths().into_iter().filter(|path| path != "LOCK").collect();
+        assert_eq!(after, before);
+    }
+    assert!(matches!(back_up(&store, &world.disk), Err(Error::InUse(_))), "the store's own");
+    // A store of somebody's that was left without its STORE file is not taken for a backup that was cut off.
+    other.disk.remove("STORE").unwrap();
+    assert!(matches!(back_up(&store, &other.disk), Err(Error::NotAStore(_))));
+}
+
+#[test]
+fn damage_is_copied_as_it_is_and_told() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    idle(&store);
+    let flip = |folder: &str, bytes: &[u8]| {
+        let mut paths = world.files_in(folder).into_iter();
+        let (path, at) = paths
+            .find_map(|path| {
+                let found = world.disk.bytes(&path);
+                Some((path, found.windows(64).position(|window| window == &bytes[..64])?))
+            })
+            .unwrap();
+        world.disk.flip(&path, at as u64, 1);
+        path
+    };
+    let in_log = flip("log/", &body(1 + 4, 3_000));
+    let in_big = flip("big/", &body(1 + 2, 9_000));
+    let image = SimDisk::new();
+    let report = back_up(&store, &image).unwrap();
+    let mut files: Vec<_> = report.damage.iter().map(|damage| damage.file.clone()).collect();
+    files.sort();
+    assert_eq!((files, report.damage_count), (vec![in_big, in_log], 2));
+    let named = report.damage.iter().filter_map(|damage| damage.object.clone());
+    assert_eq!(named.collect::<Vec<_>>(), [name("small/4")]);
+
+    let (restored, _) = open_image(&image);
+    for damaged in ["small/4", "big/1/2"] {
+        assert!(matches!(read(&restored, &name(damaged)), Err(Error::Corrupt(_))), "{damaged}");
+    }
+    assert_eq!(read(&restored, &name("small/5")).unwrap().unwrap(), body(6, 3_000));
+}
+
+#[test]
+fn what_is_deleted_meanwhile_is_in_the_image_and_gives_its_space_back_afterwards() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    let expected = shown(&store);
+    let image = SimDisk::new();
+    let to: Arc<dyn Disk> = Arc::new(image.clone());
+    let mut is_done = false;
+    store
+        .backup(&to, &mut |_| {
+            if !std::mem::replace(&mut is_done, true) {
+                for at in 0..3 {
+                    delete(&store, &name(&format!("big/1/{at}"))).unwrap();
+                }
+                put(&store, &name("later"), b"not in the image").unwrap();
+                assert_eq!(world.files_in("big/").len(), 3, "held");
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(world.files_in("big/").len(), 0);
+    assert_eq!(shown(&open_image(&image).0), expected);
+}
+
+#[test]
+fn a_backup_that_is_stopped_leaves_the_image_before_and_can_be_done_again() {
+    let world = World::new(1);
+    let store = world.open();
+    fill(&store, 1);
+    let image = SimDisk::new();
+    back_up(&store, &image).unwrap();
+    let before = shown(&store);
+    fill(&store, 2);
+    let to: Arc<dyn Disk> = Arc::new(image.clone());
+    let stopped = store.backup(&to, &mut |progress| match progress.done_items {
+        0..4 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert_eq!(shown(&open_image(&SimDisk::fork(&image)).0), before);
+    back_up(&store, &image).unwrap();
+    assert_eq!(shown(&open_image(&image).0), shown(&store));
+}
+
+#[test]
+fn a_backup_goes_on_beside_writes_and_is_one_moment_of_them() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    let image = SimDisk::new();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for at in 0..600_u64 {
+                let staged = tests::store::stage(&store, &body(at, 2_500)).unwrap();
+                let both = engine::Batch::new()
+                    .put(name(&format!("one/{}", at % 20)), staged, Default::default())
+                    .put_fact(tests::store::fact("last"), at.to_string().into());
+                store.commit(both).unwrap();
+            }
+        });
+        let mut rounds = 0;
+        while !writer.is_finished() || rounds == 0 {
+            let report = back_up(&store, &image).unwrap();
+            assert_eq!(report.damage_count, 0, "{report:?}");
+            let (restored, opened) = open_image(&image.fork());
+            assert!(opened.damage.is_empty(), "{opened}");
+            assert_eq!(opened.last_lsn, report.last_lsn);
+            if let Some(last) = restored.fact(&tests::store::fact("last")).unwrap() {
+                let last: u64 = std::str::from_utf8(&last).unwrap().parse().unwrap();
+                let newest = name(&format!("one/{}", last % 20));
+                assert_eq!(read(&restored, &newest).unwrap().unwrap(), body(last, 2_500));
+            }
+            rounds += 1;
+        }
+    });
+}
