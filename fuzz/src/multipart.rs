@@ -29,7 +29,7 @@ const POLLS_MAX: usize = 64;
 /// The property.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
-    let named = choices.byte() % 2 == 0;
+    let named = choices.byte().is_multiple_of(2);
     let pieces: Vec<usize> = (0..4).map(|_| 1 + choices.below(41)).collect();
     any_body(choices.clone().rest(), &pieces, named);
     written(&mut choices, &pieces, named);
@@ -65,7 +65,7 @@ fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
             continue;
         }
         body.extend_from_slice(format!("--{BOUNDARY}\r\n").as_bytes());
-        let is_file = shape % 4 != 0;
+        let is_file = !shape.is_multiple_of(4);
         let mut head = "Content-Disposition: form-data; name=\"f\"".to_owned();
         if is_file {
             head += &format!("; filename=\"{name}\"");

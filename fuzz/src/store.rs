@@ -78,6 +78,12 @@ enum Required {
     FactPresent(FactName),
 }
 
+/// Where the answer to a batch arrives.
+type Answer = Receiver<Result<Committed, Error>>;
+
+/// What a batch is to come to: how many of its deletions find something, or the conflict.
+type Outcome = Result<usize, Conflict>;
+
 struct Run<'a> {
     choices: Choices<'a>,
     world: World,
@@ -143,8 +149,7 @@ impl<'a> Run<'a> {
     /// So many batches at once: they wait together and are decided one after the other.
     fn commit(&mut self, count: usize) -> Result<(), String> {
         let mut expected = self.model.clone();
-        let mut answers: Vec<(Receiver<Result<Committed, Error>>, Result<usize, Conflict>)> =
-            Vec::new();
+        let mut answers: Vec<(Answer, Outcome)> = Vec::new();
         for part in 0..count as u64 {
             let asked = self.ask(part);
             let batch = self.batch(&asked)?;
@@ -336,7 +341,7 @@ impl<'a> Run<'a> {
     fn reopen(&mut self) -> Result<(), String> {
         let way = self.choices.byte();
         self.held.clear();
-        if way % 2 == 0 {
+        if way.is_multiple_of(2) {
             self.store().close().map_err(told)?;
         }
         if way % 4 == 1 {
@@ -443,8 +448,8 @@ impl<'a> Run<'a> {
 }
 
 impl Asked {
-    /// What the batch comes to on a store of this model: how many of its deletions find something, or the conflict.
-    fn outcome(&self, model: &Model) -> Result<usize, Conflict> {
+    /// What the batch comes to on a store of this model.
+    fn outcome(&self, model: &Model) -> Outcome {
         for required in &self.required {
             let object = |name: &ObjectName| model.objects.get(name).map(|(body, _)| body);
             let conflict = match required {
