@@ -8,19 +8,27 @@
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
-//! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names.
+//! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
+//!    compacted
+//!    ones that no compaction committed, and segments that a compaction replaced.
+//!
+//! Compacted segments keep the numbers of their records. An index that is made anew gets these records among those of
+//! the log, in the order of their numbers, as if they still lay there.
 //!
 //! Promises: acknowledged data is never cut off; a second recovery changes nothing; memory is bounded by one group and
 //! one overlay. Never here: repairing damage.
 
+mod compacted;
 mod report;
 mod tail;
 
 use std::sync::Arc;
 
+use self::compacted::Compacted;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
 use crate::clock::Clock;
+use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
@@ -31,7 +39,10 @@ use crate::format::{
 use crate::index::Index;
 use crate::limits;
 use crate::replay::Replay;
-use crate::segment::{BIG_FOLDER, LOG_FOLDER, LogPosition, SegmentSet, read_header, seal};
+use crate::segment::{
+    BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, read_header,
+    seal,
+};
 
 /// The file that makes a folder a store.
 const STORE_FILE: &str = "STORE";
@@ -71,7 +82,8 @@ pub(crate) fn recover(
     let segments =
         SegmentSet::new(Arc::clone(disk), Arc::clone(clock), Arc::clone(entropy), store.store);
     let segments = Arc::new(segments);
-    let log = log_segments(&segments, &mut report)?;
+    let mut log = log_segments(&segments, &mut report)?;
+    let mut compacted = Compacted::find(&segments)?;
 
     let index = open_index(&segments, &log, index_cache_bytes, &mut report)?;
     require_log_of(&index, &log, &mut report)?;
@@ -80,29 +92,22 @@ pub(crate) fn recover(
         segments.skip_ids_through(applied.next_segment.saturating_sub(1));
     }
 
-    let position = replay_log(&segments, &index, &log, &mut report)?;
+    let is_anew = checkpointed.is_none();
+    if is_anew {
+        let superseded = compacted.keep_those_that_count();
+        log.retain(|header| !superseded.contains(&header.segment));
+    }
+    compacted.make_known(&segments);
+    let position = replay_log(&segments, &index, &log, is_anew.then_some(&compacted), &mut report)?;
+    compacted.remove_leftovers(&segments, &index.view(), &mut report)?;
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
     if report.index_rebuilt {
         index.freeze();
-        checkpoint(&index, &segments)?;
+        write_checkpoint(&index, &segments)?;
     }
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
     Ok(Recovered { segments, index, position, report, index_wants_audit })
-}
-
-/// Writes what was frozen to the index on disk, with what recovery needs to find orphans.
-pub(crate) fn checkpoint(index: &Index, segments: &SegmentSet) -> Result<()> {
-    // The floor first: what is removed after it was taken is below it and must be durably gone.
-    let orphan_floor = segments.orphan_floor();
-    segments.sync_removals()?;
-    let next_segment = segments.next_id();
-    index.drain(|mut position| {
-        position.orphan_floor = orphan_floor;
-        position.next_segment = next_segment;
-        position
-    })?;
-    Ok(())
 }
 
 fn read_or_make_store(
@@ -159,7 +164,7 @@ fn read_or_make_store(
 /// A folder with somebody's files in it is not made a store.
 fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
-    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, "lost+found"];
+    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, "lost+found"];
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         Some(stranger) => Err(Error::NotAStore(format!(
             "the folder is not a store and holds other files, such as {stranger}"
@@ -250,10 +255,12 @@ fn open_index(
     let had_index = disk.open(crate::index::INDEX_FILE).is_ok();
     let open = || Index::open(disk, segments.store(), cache_bytes, INDEX_VERIFY_BYTES_MAX);
     match open() {
-        Ok(index) => {
+        // One without a position was left half made.
+        Ok(index) if index.checkpointed()?.is_some() || index.view().segments()?.is_empty() => {
             report.index_rebuilt = !had_index && !log.is_empty();
             return Ok(index);
         }
+        Ok(index) => index.close(),
         Err(error) => report.index_fault = Some(error.to_string()),
     }
     report.index_rebuilt = true;
@@ -283,9 +290,14 @@ fn replay_log(
     segments: &Arc<SegmentSet>,
     index: &Index,
     log: &[SegmentHeader],
+    anew_with: Option<&Compacted>,
     report: &mut RecoveryReport,
 ) -> Result<LogPosition> {
-    let mut replay = Replay::new(index, segments)?;
+    let covers = anew_with.map(Compacted::covers).unwrap_or_default();
+    let mut replay = match anew_with {
+        Some(compacted) => Replay::anew(index, segments, compacted.merge(segments))?,
+        None => Replay::new(index, segments)?,
+    };
     let start = replay.position().segment;
     for (at, header) in log.iter().enumerate() {
         if start.is_some_and(|start| header.segment < start) {
@@ -294,8 +306,13 @@ fn replay_log(
             tail::seal_if_needed(segments, header, successors, report)?;
             continue;
         }
-        SegmentReplay { segments, header, successors: log.get(at + 1..).unwrap_or_default() }
-            .run(&mut replay, report)?;
+        let successors = log.get(at + 1..).unwrap_or_default();
+        SegmentReplay { segments, header, successors, covers: &covers }.run(&mut replay, report)?;
+    }
+    replay.apply_merged()?;
+    for (segment, fault) in replay.take_faults() {
+        let CursorFault { offset, first_lsn, reason } = fault;
+        report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
     }
     let position = replay.position();
     report.replayed_records = replay.finish();

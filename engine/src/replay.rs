@@ -4,13 +4,18 @@
 //! [`View`]; memory is bounded, since a full overlay is checkpointed on the way.
 //! Never here: which segments, whether a tail is torn.
 
+mod merge;
+
 use bytes::Bytes;
 
+pub(crate) use self::merge::Merge;
 use crate::error::{Error, Result};
-use crate::format::{Entry, EntryContent, Location, Record, SegmentId, What};
-use crate::index::{Fact, Index, View};
+use crate::format::{
+    Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage, What,
+};
+use crate::index::{Fact, INDEX_FILE, Index, View};
 use crate::limits;
-use crate::segment::{LogPosition, SegmentSet};
+use crate::segment::{CursorFault, LogPosition, SegmentSet};
 
 /// Applies records to the index, in the order of the log.
 pub(crate) struct Replay<'a> {
@@ -22,6 +27,10 @@ pub(crate) struct Replay<'a> {
     pub(crate) records: u64,
     /// Big segments that a replayed record replaced; their names may still be there.
     retired: Vec<SegmentId>,
+    /// Copies of compactions that could not be read.
+    faults: Vec<(SegmentId, CursorFault)>,
+    /// When the index is made anew: the records of compacted segments, which are applied among those of the log.
+    merged: Option<Merge>,
 }
 
 impl<'a> Replay<'a> {
@@ -29,7 +38,22 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
         let view = View::clone(&index.view());
         let position = view.position()?.map_or(LogPosition::START, LogPosition::from);
-        Ok(Self { index, segments, view, position, records: 0, retired: Vec::new() })
+        let (retired, faults) = (Vec::new(), Vec::new());
+        Ok(Self { index, segments, view, position, records: 0, retired, faults, merged: None })
+    }
+
+    /// A replay of everything, into an empty index. `compacted` are the compacted segments that count.
+    pub(crate) fn anew(
+        index: &'a Index,
+        segments: &'a SegmentSet,
+        compacted: Merge,
+    ) -> Result<Self> {
+        let mut replay = Self::new(index, segments)?;
+        let empty = SegmentUsage::empty(SegmentClass::Compacted);
+        let counters: Vec<_> = compacted.segments().map(|segment| (segment, empty)).collect();
+        replay.view.add_compacted(&counters);
+        replay.merged = Some(compacted);
+        Ok(replay)
     }
 
     /// Where the replay stands.
@@ -39,6 +63,22 @@ impl<'a> Replay<'a> {
 
     /// Applies one record. `value` is the body that follows it, for a fact.
     pub(crate) fn apply(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
+        self.apply_merged_before(record.lsn)?;
+        self.apply_one(record, place, value)
+    }
+
+    /// Applies what compacted segments hold from before this LSN.
+    fn apply_merged_before(&mut self, lsn: u64) -> Result<()> {
+        while let Some(merged) = &mut self.merged
+            && let Some(older) = merged.next_before(lsn)?
+        {
+            self.apply_one(older.record, older.place, &older.value)?;
+            self.reach(self.position)?;
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
         let lsn = record.lsn;
         let replaced = match record.what {
             What::Put { name, meta, content } => {
@@ -58,6 +98,18 @@ impl<'a> Replay<'a> {
                 self.view.delete_fact(&name, place)?;
                 Default::default()
             }
+            What::Compacted { outputs, inputs } => {
+                self.view.note(place)?;
+                // Into a new index the records come from where they are now.
+                if self.merged.is_none() {
+                    self.compacted(&outputs, &inputs)?;
+                }
+                Default::default()
+            }
+            What::Punched { segment, bytes } => {
+                self.view.punched(segment, bytes, place)?;
+                Default::default()
+            }
         };
         self.retired.extend(replaced.big);
         self.records += 1;
@@ -73,6 +125,58 @@ impl<'a> Replay<'a> {
             self.checkpoint()?;
         }
         Ok(())
+    }
+
+    /// A compaction was committed: points to its copies, as was done then. May have been done in part.
+    fn compacted(&mut self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
+        for output in outputs {
+            match self.point_to(*output, inputs) {
+                // The inputs stay, for what is still pointed to in them.
+                Err(Error::Corrupt(corruption)) if corruption.file != INDEX_FILE => {
+                    let (offset, reason) = (corruption.offset, corruption.reason);
+                    let fault = CursorFault { offset, first_lsn: self.position.lsn, reason };
+                    self.faults.push((*output, fault));
+                }
+                other => other?,
+            }
+        }
+        // Where something still points to an input, all of them stay.
+        self.view.drop_segments(inputs)?;
+        Ok(())
+    }
+
+    fn point_to(&mut self, output: SegmentId, inputs: &[SegmentId]) -> Result<()> {
+        if self.view.segment_usage(output)?.is_none() {
+            let mut usage = SegmentUsage::empty(SegmentClass::Compacted);
+            let mut copies = self.segments.records(output)?;
+            while let Some(copy) = copies.step()? {
+                usage.add(&copy.record);
+            }
+            self.view.add_compacted(&[(output, usage)]);
+        }
+        let mut copies = self.segments.records(output)?;
+        while let Some(copy) = copies.step()? {
+            if let Some(moved) = self.view.moved_to(&copy.record, copy.place, inputs)? {
+                self.view.repoint(&moved)?;
+                self.reach(self.position)?;
+            }
+        }
+        let faults = copies.faults().iter().map(|fault| (output, *fault));
+        self.faults.extend(faults);
+        Ok(())
+    }
+
+    /// The log has ended: applies what compacted segments hold besides.
+    pub(crate) fn apply_merged(&mut self) -> Result<()> {
+        self.apply_merged_before(u64::MAX)
+    }
+
+    /// What was broken in compacted segments, as far as they were read.
+    pub(crate) fn take_faults(&mut self) -> Vec<(SegmentId, CursorFault)> {
+        let merged = self.merged.take().map(Merge::into_faults).unwrap_or_default();
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.extend(merged);
+        faults
     }
 
     /// Publishes what was applied and gives the space of replaced big segments back.
@@ -94,9 +198,11 @@ impl<'a> Replay<'a> {
         // While records are missing from the index every big segment may be one that a later record names.
         self.index.freeze();
         let next_segment = self.segments.next_id();
+        let is_anew = self.merged.is_some();
         self.index.drain(|mut position| {
             position.next_segment = next_segment;
-            position
+            // An index that was left half made is to be made anew: it lacks what was to be merged.
+            (!is_anew).then_some(position)
         })?;
         self.view = View::clone(&self.index.view());
         Ok(())

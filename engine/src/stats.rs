@@ -20,6 +20,8 @@ pub struct StoreStats {
     pub buckets: Vec<(BucketName, BucketUsage)>,
     /// Segments of the log.
     pub log: ClassStats,
+    /// Segments that compaction made of others.
+    pub compacted: ClassStats,
     /// Big segments, one object each.
     pub big: ClassStats,
     /// LSN of the last record.
@@ -61,6 +63,7 @@ impl StoreStats {
             match usage.class {
                 SegmentClass::Log => stats.log.add(&usage),
                 SegmentClass::Big => stats.big.add(&usage),
+                SegmentClass::Compacted => stats.compacted.add(&usage),
             }
         }
         stats.last_lsn = view.position()?.map_or(0, |position| position.lsn);

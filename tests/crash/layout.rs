@@ -45,6 +45,8 @@ pub(crate) fn groups(disk: &SimDisk, path: &str) -> Vec<Group> {
                 What::Delete { name, .. } => (RecordKind::Tombstone, Some(name.clone())),
                 What::Fact { .. } => (RecordKind::Fact, None),
                 What::FactGone { .. } => (RecordKind::FactGone, None),
+                What::Compacted { .. } => (RecordKind::Compacted, None),
+                What::Punched { .. } => (RecordKind::Punched, None),
             };
             let lsn = scanned.record.lsn;
             Piece { kind, object, lsn, head: start..body, body: body..body + scanned.body.len() }

@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod bit_rot;
+mod compaction;
 mod determinism;
 mod failed_sync;
+mod full_disk;
 mod index_loss;
 mod layout;
 mod mutation;
@@ -15,3 +17,4 @@ mod random_runs;
 mod scenario;
 mod survivor;
 mod torn_tail;
+mod undelete_cuts;

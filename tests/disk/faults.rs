@@ -49,12 +49,14 @@ fn an_error_does_nothing_but_fail() {
         (Operation::Open, 0),
         (Operation::Create, 1),
         (Operation::Remove, 1),
+        (Operation::Rename, 1),
         (Operation::CreateFolder, 1),
         (Operation::SyncFolder, 1),
         (Operation::Read, 0),
         (Operation::Write, 1),
         (Operation::SetLen, 1),
         (Operation::Allocate, 1),
+        (Operation::Punch, 1),
         (Operation::SyncData, 1),
         (Operation::Map, 0),
     ];
@@ -65,12 +67,14 @@ fn an_error_does_nothing_but_fail() {
             Operation::Open => disk.open("log/file").map(drop),
             Operation::Create => disk.create("log/other").map(drop),
             Operation::Remove => disk.remove("log/file"),
+            Operation::Rename => disk.rename("log/file", "log/other"),
             Operation::CreateFolder => disk.create_folder("log/folder"),
             Operation::SyncFolder => disk.sync_folder("log"),
             Operation::Read => file.read_at(0, &mut [0]),
             Operation::Write => file.write_at(0, &[b"x"]),
             Operation::SetLen => file.set_len(0),
             Operation::Allocate => file.allocate(10),
+            Operation::Punch => file.punch(0..4),
             Operation::SyncData => file.sync_data(),
             Operation::Map => file.map(Access::Random).map(drop),
             Operation::Populate => unreachable!("see the cold maps below"),
@@ -177,6 +181,7 @@ fn space_runs_out_and_comes_back_with_the_last_reader() {
     file.write_at(0, &[&[2; 40_960]]).unwrap();
     full(file.allocate(53_248));
     full(file.write_at(40_960, &[&[2; 8_193]]));
+    assert_eq!(disk.capacity_bytes().unwrap(), 49_152);
     let other = disk.create("other").unwrap();
     other.allocate(8_192).unwrap();
     assert_eq!(disk.free_bytes().unwrap(), 0);
@@ -187,6 +192,10 @@ fn space_runs_out_and_comes_back_with_the_last_reader() {
     drop(file);
     assert_eq!(disk.free_bytes().unwrap(), 40_960);
     other.set_len(4_096).unwrap();
+    assert_eq!(disk.free_bytes().unwrap(), 45_056);
+    other.punch(0..4_096).unwrap();
+    assert_eq!(disk.free_bytes().unwrap(), 49_152);
+    other.write_at(0, &[b"x"]).unwrap();
     assert_eq!(disk.free_bytes().unwrap(), 45_056);
     let no_space = Rule::always(Operation::Create, Where::Anywhere, Fault::NoSpace);
     disk.inject(no_space);

@@ -50,6 +50,9 @@ on_both_disks!(
     a_read_that_may_not_wait_answers_right_or_not_at_all,
     reserved_space_grows_the_file_and_never_cuts_it,
     a_removed_file_can_still_be_read_by_who_has_it_open,
+    a_renamed_file_takes_the_place_of_another,
+    only_files_that_are_there_are_renamed_and_only_into_folders_that_are,
+    what_is_punched_reads_as_zeros_and_the_rest_stays,
     a_folder_lists_its_own_names_sorted,
     the_lock_has_one_holder,
     a_map_shows_the_whole_file,
@@ -58,6 +61,7 @@ on_both_disks!(
     what_was_populated_is_resident,
     paths_that_leave_the_folder_are_refused,
     there_is_room,
+    what_is_punched_or_removed_can_be_had_again,
 );
 
 fn what_was_written_is_read_by_whoever_opens_the_file(disk: &dyn Disk) {
@@ -199,6 +203,57 @@ fn a_removed_file_can_still_be_read_by_who_has_it_open(disk: &dyn Disk) {
     assert_eq!(all(&*disk.open("file").unwrap()), b"another");
 }
 
+fn a_renamed_file_takes_the_place_of_another(disk: &dyn Disk) {
+    disk.create_folder("log").unwrap();
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[b"moved"]).unwrap();
+    let replaced = disk.create("log/file").unwrap();
+    replaced.write_at(0, &[b"replaced"]).unwrap();
+    disk.rename("file", "file").unwrap();
+    disk.rename("file", "other").unwrap();
+    disk.rename("other", "log/file").unwrap();
+    disk.sync_folder("").unwrap();
+    disk.sync_folder("log").unwrap();
+    assert_eq!(disk.list("").unwrap(), ["log"]);
+    assert_eq!(disk.list("log").unwrap(), ["file"]);
+    assert_eq!(all(&*disk.open("log/file").unwrap()), b"moved");
+    assert_eq!(all(&*replaced), b"replaced", "whoever has it open reads on");
+    file.write_at(0, &[b"MOVED"]).unwrap();
+    assert_eq!(all(&*disk.open("log/file").unwrap()), b"MOVED");
+}
+
+fn only_files_that_are_there_are_renamed_and_only_into_folders_that_are(disk: &dyn Disk) {
+    disk.create_folder("folder").unwrap();
+    disk.create("file").unwrap();
+    let kind = |from, to| disk.rename(from, to).unwrap_err().kind();
+    assert_eq!(kind("none", "other"), ErrorKind::NotFound);
+    assert_eq!(kind("file", "none/other"), ErrorKind::NotFound);
+    assert_eq!(kind("file", "folder"), ErrorKind::IsADirectory);
+    assert_eq!(kind("folder", "other"), ErrorKind::IsADirectory);
+    assert_eq!(kind("file", "file/other"), ErrorKind::NotADirectory);
+    assert_eq!(kind("file", "../other"), ErrorKind::InvalidInput);
+    assert_eq!(kind("/file", "other"), ErrorKind::InvalidInput);
+    assert_eq!(disk.list("").unwrap(), ["file", "folder"]);
+}
+
+fn what_is_punched_reads_as_zeros_and_the_rest_stays(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[&[9; 50_000]]).unwrap();
+    file.sync_data().unwrap();
+    for range in [5_000..30_000, 30_001..30_002, 40_960..45_056, 49_000..90_000, 7..7] {
+        file.punch(range).unwrap();
+    }
+    file.sync_data().unwrap();
+    let bytes = all(&*file);
+    assert_eq!(bytes.len(), 50_000, "the length stays");
+    for (at, byte) in bytes.iter().enumerate() {
+        let is_gone = matches!(at, 5_000..=29_999 | 30_001 | 40_960..=45_055 | 49_000..);
+        assert_eq!(*byte, if is_gone { 0 } else { 9 }, "at {at}");
+    }
+    file.write_at(10_000, &[b"again"]).unwrap();
+    assert_eq!(all(&*file)[9_999..10_006], *b"\0again\0");
+}
+
 fn a_folder_lists_its_own_names_sorted(disk: &dyn Disk) {
     assert_eq!(disk.list("").unwrap(), [""; 0]);
     assert_eq!(disk.list("no/such/folder").unwrap(), [""; 0]);
@@ -281,6 +336,7 @@ fn paths_that_leave_the_folder_are_refused(disk: &dyn Disk) {
             disk.open(path).map(drop),
             disk.create(path).map(drop),
             disk.remove(path),
+            disk.rename(path, "other"),
             disk.list(path).map(drop),
             disk.create_folder(path),
             disk.sync_folder(path),
@@ -294,6 +350,25 @@ fn paths_that_leave_the_folder_are_refused(disk: &dyn Disk) {
 
 fn there_is_room(disk: &dyn Disk) {
     assert!(disk.free_bytes().unwrap() > 1 << 20);
+    assert!(disk.free_bytes().unwrap() <= disk.capacity_bytes().unwrap());
+}
+
+fn what_is_punched_or_removed_can_be_had_again(disk: &dyn Disk) {
+    // Others write to the real disk too: a gibibyte stands out.
+    let bytes = (1 << 30).min(disk.free_bytes().unwrap() / 4);
+    let has_grown_since = |before: u64| disk.free_bytes().unwrap() > before + bytes / 4;
+    let file = disk.create("file").unwrap();
+    file.allocate(bytes).unwrap();
+    file.sync_data().unwrap();
+    let before = disk.free_bytes().unwrap();
+    file.punch(0..bytes / 2).unwrap();
+    file.sync_data().unwrap();
+    assert!(has_grown_since(before), "half of it was punched");
+    let before = disk.free_bytes().unwrap();
+    disk.remove("file").unwrap();
+    drop(file);
+    disk.sync_folder("").unwrap();
+    assert!(has_grown_since(before), "the rest was removed");
 }
 
 #[test]
@@ -349,13 +424,16 @@ fn told(disk: &dyn Disk, seed: u64) -> Vec<String> {
     }
     for step in 0..300 {
         let path = ["a", "log/a", "log/b", "big/00/a", "big/01/a", "log"];
+        let other = path[usize::try_from(chance.below(6)).unwrap()];
         let path = path[usize::try_from(chance.below(6)).unwrap()];
         let offset = chance.below(20_000);
         let bytes = vec![u8::try_from(step % 251).unwrap(); usize::try_from(offset / 3).unwrap()];
         let file = disk.open(path);
-        let answer = match (chance.below(8), file) {
+        let answer = match (chance.below(10), file) {
             (0, _) => disk.remove(path).map(|()| 0),
             (1, _) => disk.create(path).map(|_| 0),
+            (6, _) => disk.rename(path, other).map(|()| 0),
+            (7, Ok(file)) => file.punch(offset / 2..offset).map(|()| 0),
             (2, Ok(file)) => file.set_len(offset).map(|()| 0),
             (3, Ok(file)) => file.allocate(offset).map(|()| 0),
             (4, Ok(file)) => file.sync_data().map(|()| 0),

@@ -258,6 +258,99 @@ fn a_fork_goes_its_own_way() {
 }
 
 #[test]
+fn a_renamed_file_is_found_by_one_of_its_names_whatever_survives() {
+    let mut seen = BTreeSet::new();
+    for policy in LossPolicy::ALL {
+        for seed in 0..SEEDS {
+            for synced_folders in [&[][..], &["log"], &[""]] {
+                let disk = disk_with_a_folder("log");
+                synced(&disk, "file", b"moved");
+                made(&disk, "log/file", b"replaced");
+                disk.sync_folder("log").unwrap();
+                disk.rename("file", "log/file").unwrap();
+                disk.create("file").unwrap();
+                for folder in synced_folders {
+                    disk.sync_folder(folder).unwrap();
+                }
+                disk.power_on(policy, seed);
+                let at = |path| disk.open(path).map(|file| all(&*file)).unwrap_or_default();
+                let found = (at("file"), at("log/file"));
+                let is_done = found == (Vec::new(), b"moved".to_vec());
+                let is_not = found == (b"moved".to_vec(), b"replaced".to_vec());
+                assert!(
+                    is_done || is_not,
+                    "{policy:?}, seed {seed}, {synced_folders:?}: {found:?}"
+                );
+                seen.insert((synced_folders.to_vec(), is_done));
+            }
+        }
+    }
+    // With its old folder also goes the file that has the old name now, and that takes the rename along.
+    let expected: [(&[&str], bool); 5] =
+        [(&[], false), (&[], true), (&["log"], false), (&["log"], true), (&[""], true)];
+    assert_eq!(seen, expected.map(|(folders, done)| (folders.to_vec(), done)).into());
+}
+
+#[test]
+fn a_rename_is_durable_once_both_folders_were_synced() {
+    for folders in [["", "log"], ["log", ""]] {
+        let disk = disk_with_a_folder("log");
+        // Nothing but the rename says what it is called.
+        let file = made(&disk, "file", b"moved");
+        disk.rename("file", "log/file").unwrap();
+        disk.sync_folder(folders[0]).unwrap();
+        disk.sync_folder(folders[0]).unwrap();
+        let half_synced = disk.fork();
+        half_synced.power_on(LossPolicy::KeepSynced, 0);
+        assert!(!half_synced.paths().contains(&"log/file".to_owned()), "{folders:?}");
+        disk.sync_folder(folders[1]).unwrap();
+        drop(file);
+        disk.power_on(LossPolicy::KeepSynced, 0);
+        assert_eq!(contents(&disk), [("log/file".to_owned(), b"moved".to_vec())]);
+    }
+}
+
+#[test]
+fn what_is_done_to_a_new_name_is_never_undone_by_the_rename() {
+    let disk = disk_with_a_folder("log");
+    made(&disk, "file", b"moved");
+    disk.rename("file", "log/file").unwrap();
+    disk.remove("log/file").unwrap();
+    disk.sync_folder("log").unwrap();
+    disk.sync_folder("").unwrap();
+    disk.power_on(LossPolicy::KeepSynced, 0);
+    assert_eq!(disk.paths(), [""; 0]);
+}
+
+#[test]
+fn space_given_back_is_zeros_only_after_a_sync() {
+    let durable = |policy, seed, is_synced| {
+        let disk = SimDisk::new();
+        let file = made(&disk, "file", &[1; 5 * 4_096]);
+        disk.sync_folder("").unwrap();
+        let before = disk.free_bytes().unwrap();
+        file.punch(4_000..3 * 4_096).unwrap();
+        assert_eq!(disk.free_bytes().unwrap(), before + 2 * 4_096);
+        if is_synced {
+            file.sync_data().unwrap();
+        }
+        disk.power_on(policy, seed);
+        let bytes = disk.bytes("file");
+        assert_eq!(bytes.len(), 5 * 4_096);
+        let free_pages = (disk.free_bytes().unwrap() - before) / 4_096;
+        (bytes[4_000..3 * 4_096].iter().filter(|byte| **byte == 0).count(), free_pages)
+    };
+    assert_eq!(durable(LossPolicy::KeepSynced, 0, false), (0, 0));
+    for policy in LossPolicy::ALL {
+        assert_eq!(durable(policy, 0, true), (8_288, 2), "{policy:?}");
+    }
+    let any: BTreeSet<_> =
+        (0..SEEDS).map(|seed| durable(LossPolicy::Sectors, seed, false)).collect();
+    let pages = |count: usize| (4_096 * count, count as u64);
+    assert!(any.contains(&pages(0)) && any.contains(&pages(1)), "{any:?}");
+}
+
+#[test]
 fn recorded_cuts_are_what_cutting_each_run_would_have_left() {
     let recorded = SimDisk::new();
     recorded.record_cuts();
@@ -287,6 +380,13 @@ fn a_preallocated_segment_costs_no_memory() {
     fork.power_on(LossPolicy::Sectors, 0);
     assert_eq!(fork.open("file").unwrap().bytes_len().unwrap(), 1 << 39);
     assert_eq!(fork.free_bytes().unwrap(), disk.free_bytes().unwrap());
+}
+
+fn disk_with_a_folder(folder: &str) -> SimDisk {
+    let disk = SimDisk::new();
+    disk.create_folder(folder).unwrap();
+    disk.sync_folder("").unwrap();
+    disk
 }
 
 /// One file changed, one removed, one made, all synced before and not after.
@@ -327,6 +427,8 @@ fn script(disk: &SimDisk) {
             file.write_at(4_000, &[&[round + 50; 2_000]])?;
         }
         disk.remove("log/2")?;
+        disk.open("log/1")?.punch(100..2_900)?;
+        disk.rename("log/1", "log/deep/1")?;
         disk.create("log/deep/file")?.write_at(0, &[b"deep"])?;
         disk.sync_folder("log/deep")
     })();

@@ -5,6 +5,7 @@
 mod batches;
 mod facts;
 mod golden;
+mod history;
 mod life;
 mod listing;
 mod objects;

@@ -9,8 +9,8 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::format::FRAME_HEADER_BYTES;
-use crate::index::Object;
+use crate::format::{FRAME_HEADER_BYTES, HEAD_BYTES_MAX, SegmentId, SegmentUsage};
+use crate::index::{Moved, Object};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
 use crate::upload::Staged;
@@ -50,6 +50,9 @@ pub struct PutOptions {
     pub attributes: Vec<u8>,
     /// Whether it can be made again from another object; then it does not count as the bucket's.
     pub derived: bool,
+    /// When an object of this name was first put, for one that comes from elsewhere or comes back. Milliseconds since
+    /// 1970; None for what the store knows itself. No later than now.
+    pub created_ms: Option<u64>,
 }
 
 /// What a committed batch did.
@@ -59,14 +62,50 @@ pub struct Committed {
     pub objects: Vec<Object>,
     /// How many of the deletions found an object.
     pub deleted_count: usize,
+    /// Whether nothing points to the inputs of a compaction any more.
+    pub(crate) inputs_are_free: bool,
 }
 
 #[derive(Clone)]
 pub(crate) enum Operation {
-    Put { name: ObjectName, staged: Staged, options: PutOptions },
-    Delete { name: ObjectName },
-    PutFact { name: FactName, value: Bytes },
-    DeleteFact { name: FactName },
+    Put {
+        name: ObjectName,
+        staged: Staged,
+        options: PutOptions,
+    },
+    Delete {
+        name: ObjectName,
+    },
+    PutFact {
+        name: FactName,
+        value: Bytes,
+    },
+    DeleteFact {
+        name: FactName,
+    },
+    /// The object with this record is damaged beyond repair.
+    MarkLost {
+        name: ObjectName,
+        lsn: u64,
+    },
+    /// The commit point of a compaction.
+    Compacted {
+        outputs: Vec<(SegmentId, SegmentUsage)>,
+        inputs: Vec<SegmentId>,
+    },
+    /// Points the index to some of a committed compaction's copies. Alone in its batch, and in no log.
+    Repoint {
+        moved: Vec<Moved>,
+    },
+    /// All is re-pointed. Alone in its batch, and in no log.
+    Repointed {
+        inputs: Vec<SegmentId>,
+    },
+    /// Space of dead bodies was given back.
+    Punched {
+        segment: SegmentId,
+        bytes: u64,
+    },
 }
 
 impl Batch {
@@ -100,6 +139,18 @@ impl Batch {
         self
     }
 
+    /// Gives the object up whose record has this number, unless there is a newer one: from now on its key answers that
+    /// it is damaged, until something is put there or it is deleted.
+    pub(crate) fn mark_lost(mut self, name: ObjectName, lsn: u64) -> Self {
+        self.operations.push(Operation::MarkLost { name, lsn });
+        self
+    }
+
+    /// One of the operations that keep the house in order, alone.
+    pub(crate) fn of(operation: Operation) -> Self {
+        Self { operations: vec![operation], preconditions: Vec::new() }
+    }
+
     /// Adds a precondition.
     pub fn require(mut self, precondition: Precondition) -> Self {
         self.preconditions.push(precondition);
@@ -109,6 +160,12 @@ impl Batch {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
+    }
+
+    /// Whether it brings bodies, which the reserve of free space is not for. Facts are not bodies: they are small, and
+    /// a full store must still be able to use up a token or to revoke a key.
+    pub(crate) fn has_bodies(&self) -> bool {
+        self.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
     }
 
     /// The most bytes that the batch takes in a group.
@@ -148,6 +205,9 @@ impl Operation {
             Self::Delete { name } => (object_name(name), 0),
             Self::PutFact { name, value } => (name.as_str().len(), value.len() as u64),
             Self::DeleteFact { name } => (name.as_str().len(), 0),
+            Self::MarkLost { .. } => (HEAD_BYTES_MAX, 0),
+            Self::Compacted { outputs, inputs } => (8 * (outputs.len() + inputs.len()), 0),
+            Self::Repoint { .. } | Self::Repointed { .. } | Self::Punched { .. } => (0, 0),
         };
         (RECORD_FIXED_BYTES_MAX + head) as u64 + body
     }

@@ -5,25 +5,22 @@
 //! takes no more writes.
 //! Never here: threads, timers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batch::{Batch, Committed, Etag, Operation, Precondition};
+use super::apply::{Decided, add, require};
+use super::batch::{Batch, Committed};
 use super::health::HealthState;
+use super::load::Load;
 use super::queue::{Queue, Taken, Waiting};
-use super::rollover::Rollover;
+use super::rollover::{Rollover, Spare};
 use crate::clock::Clock;
-use crate::error::{Conflict, Error, Result};
-use crate::format::{
-    Checksum, Content, Entry, EntryContent, GROUP_OVERHEAD_BYTES, GroupBuilder, Location,
-    ObjectFlags, ObjectMeta, Placed, SegmentClass, SegmentId, What,
-};
-use crate::index::{Fact, Index, Object, Replaced, View};
+use crate::error::{Error, Result};
+use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SegmentClass};
+use crate::index::{Index, View};
 use crate::limits;
-use crate::name::ObjectName;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
-use crate::upload::{Staged, StagedContent};
 
 /// The writer of the log.
 pub(crate) struct Committer {
@@ -38,6 +35,7 @@ pub(crate) struct Desk {
     pub(crate) index: Arc<Index>,
     pub(crate) rollover: Arc<Rollover>,
     pub(crate) health: Arc<HealthState>,
+    pub(crate) load: Arc<Load>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
 }
@@ -64,13 +62,11 @@ pub enum Progress {
     Closed,
 }
 
-/// What one batch of a group comes to, once the group is durable.
-#[derive(Default)]
-struct Decided {
-    committed: Committed,
-    staged: Vec<Staged>,
-    retired: Vec<SegmentId>,
-    has_records: bool,
+/// Whether a group takes batches that bring bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bodies {
+    With,
+    Without,
 }
 
 impl Committer {
@@ -96,7 +92,10 @@ impl Committer {
                 Progress::Idle
             }
             Taken::Batches(waiting) => {
+                let began_us = self.desk.clock.monotonic_us();
                 self.commit(waiting);
+                let now_us = self.desk.clock.monotonic_us();
+                self.desk.load.committed(now_us.saturating_sub(began_us));
                 Progress::Worked
             }
         }
@@ -138,12 +137,13 @@ impl Committer {
     /// group would look like a torn tail.
     pub(crate) fn vouch(&mut self) {
         let due = self.log.vouched_lsn < self.log.position.lsn && self.log.active.is_some();
-        if due && self.desk.health.require_writable().is_ok() {
-            let written = self.begin_group(GROUP_OVERHEAD_BYTES as u64).and_then(|builder| {
-                let view = View::clone(&self.desk.index.view());
-                self.write(builder, view)
-            });
-            if let Err(error) = written {
+        if due
+            && self.desk.health.require_writable().is_ok()
+            // Without room for a next segment there is nothing to vouch in; that is no failure.
+            && let Ok(builder) = self.begin_group(GROUP_OVERHEAD_BYTES as u64, Bodies::Without)
+        {
+            let view = View::clone(&self.desk.index.view());
+            if let Err(error) = self.write(builder, view) {
                 self.fail(&error);
             }
         }
@@ -178,25 +178,27 @@ impl Committer {
             return Err(Error::Busy);
         }
         let mut view = View::clone(&self.desk.index.view());
-        let bytes = batches.iter().map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64;
-        let mut builder = self.begin_group(bytes)?;
+        let (mut builder, taken) = self.begin_group_for(batches)?;
         let now_ms = self.desk.clock.unix_ms();
         let mut decided = Vec::with_capacity(batches.len());
         let mut named = BTreeSet::new();
         for batch in batches {
             decided.push(match require(&view, &batch.preconditions) {
+                Ok(()) if taken == Bodies::Without && batch.has_bodies() => Err(Error::NoSpace),
                 Ok(()) => add(&mut builder, &mut view, batch, now_ms, &mut named)?,
                 Err(refused) => Err(refused),
             });
         }
-        if decided.iter().flatten().any(|batch| batch.has_records)
-            && let Err(error) = self.write(builder, view)
-        {
-            for staged in decided.iter().flatten().flat_map(|batch| &batch.staged) {
-                staged.keep();
+        if decided.iter().flatten().any(|batch| batch.has_records) {
+            if let Err(error) = self.write(builder, view) {
+                for staged in decided.iter().flatten().flat_map(|batch| &batch.staged) {
+                    staged.keep();
+                }
+                self.fail(&error);
+                return Err(error);
             }
-            self.fail(&error);
-            return Err(error);
+        } else if decided.iter().flatten().any(|batch| batch.changes_index) {
+            self.publish(view);
         }
         Ok(decided.into_iter().map(|outcome| outcome.map(|batch| self.settle(batch))).collect())
     }
@@ -212,10 +214,33 @@ impl Committer {
         batch.committed
     }
 
-    /// A builder for the next group, in a segment that has room for it.
-    fn begin_group(&mut self, bytes: u64) -> Result<GroupBuilder> {
+    /// A builder for a group of these batches, and whether there is room for those with bodies in it.
+    fn begin_group_for(&mut self, batches: &[Batch]) -> Result<(GroupBuilder, Bodies)> {
+        let bytes_of = |bodies| {
+            let taken = batches.iter().filter(|it| bodies == Bodies::With || !it.has_bodies());
+            taken.map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64
+        };
+        if !batches.iter().any(Batch::has_bodies) || self.desk.health.space().require_room().is_ok()
+        {
+            match self.begin_group(bytes_of(Bodies::With), Bodies::With) {
+                Err(Error::NoSpace) => self.desk.health.space().ran_out(),
+                begun => return Ok((begun?, Bodies::With)),
+            }
+        }
+        if batches.iter().all(Batch::has_bodies) {
+            return Err(Error::NoSpace);
+        }
+        Ok((self.begin_group(bytes_of(Bodies::Without), Bodies::Without)?, Bodies::Without))
+    }
+
+    /// A builder for the next group, in a segment that has room for it. A group without bodies is content with a
+    /// smaller segment than usual: as long as there is any room at all, a deletion can be logged.
+    fn begin_group(&mut self, bytes: u64, bodies: Bodies) -> Result<GroupBuilder> {
         if !self.log.active.as_ref().is_some_and(|active| active.has_room_for(bytes)) {
-            self.roll()?;
+            self.roll(match bodies {
+                Bodies::With => self.desk.segment_bytes,
+                Bodies::Without => ActiveSegment::bytes_for(bytes).max(limits::SEGMENT_BYTES_MIN),
+            })?;
         }
         let active = self.log.active.as_ref().ok_or(Error::NoSpace)?;
         let place = active.next_place();
@@ -230,14 +255,9 @@ impl Committer {
         ))
     }
 
-    fn roll(&mut self) -> Result<()> {
-        let (file, header) = self.desk.rollover.take_spare()?;
-        let begun = ActiveSegment::begin(
-            Arc::clone(&file),
-            header,
-            &self.log.position,
-            self.desk.segment_bytes,
-        );
+    fn roll(&mut self, bytes_min: u64) -> Result<()> {
+        let Spare { file, header, bytes } = self.desk.rollover.take_spare(bytes_min)?;
+        let begun = ActiveSegment::begin(Arc::clone(&file), header, &self.log.position, bytes);
         let next = begun.inspect_err(|error| self.desk.health.fail(error))?;
         self.desk.segments.add_growing(*next.header(), file);
         self.close_segment();
@@ -246,7 +266,7 @@ impl Committer {
     }
 
     /// Appends, syncs, and publishes the view with the position that it now stands for.
-    fn write(&mut self, builder: GroupBuilder, mut view: View) -> Result<()> {
+    fn write(&mut self, builder: GroupBuilder, view: View) -> Result<()> {
         let active = self.log.active.as_mut().ok_or(Error::NoSpace)?;
         let durable_lsn = self.log.position.lsn;
         let group = builder.finish();
@@ -261,147 +281,19 @@ impl Committer {
         };
         self.log.vouched_lsn = durable_lsn;
         self.log.unfrozen_bytes += group.bytes;
+        self.desk.health.space().count_written(group.bytes);
+        self.publish(view);
+        Ok(())
+    }
+
+    /// Publishes a view of everything up to where the log stands.
+    fn publish(&mut self, mut view: View) {
         self.log.unfrozen_since_ms.get_or_insert(self.desk.clock.monotonic_ms());
         view.active.position = Some(self.log.position.applied());
         self.desk.index.publish(view.active);
-        Ok(())
     }
 
     fn fail(&self, error: &Error) {
         self.desk.health.fail(error);
     }
-}
-
-/// Decides the preconditions of a batch.
-fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
-    for precondition in preconditions {
-        let refused = match precondition {
-            Precondition::KeyAbsent(name) => {
-                view.entry(name)?.map(|_| Conflict::KeyPresent(name.clone()))
-            }
-            Precondition::KeyPresent(name) => match view.entry(name)? {
-                Some(_) => None,
-                None => Some(Conflict::KeyMissing(name.clone())),
-            },
-            Precondition::KeyIs(name, etag) => match view.entry(name)? {
-                Some(entry) if Etag::of_hash(&entry.meta.hash) == *etag => None,
-                Some(_) => Some(Conflict::KeyChanged(name.clone())),
-                None => Some(Conflict::KeyMissing(name.clone())),
-            },
-            Precondition::FactAbsent(name) => {
-                view.fact(name)?.map(|_| Conflict::FactPresent(name.clone()))
-            }
-            Precondition::FactPresent(name) => match view.fact(name)? {
-                Some(_) => None,
-                None => Some(Conflict::FactMissing(name.clone())),
-            },
-        };
-        if let Some(conflict) = refused {
-            return Err(Error::Conflict(conflict));
-        }
-    }
-    Ok(())
-}
-
-/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this
-/// batch alone. `named` are the big segments that the group names so far.
-fn add(
-    builder: &mut GroupBuilder,
-    view: &mut View,
-    batch: &Batch,
-    now_ms: u64,
-    named: &mut BTreeSet<SegmentId>,
-) -> Result<Result<Decided>> {
-    let mut named_now = named.clone();
-    let mut records = Vec::with_capacity(batch.operations.len());
-    let mut staged_bodies = Vec::new();
-    // What the operations so far have put or deleted.
-    let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
-    for operation in &batch.operations {
-        match operation {
-            Operation::Put { name, staged, options } => {
-                let content = staged.content().filter(|content| match content {
-                    StagedContent::Memory(_) => true,
-                    StagedContent::Big(segment) => named_now.insert(*segment),
-                });
-                let Some(content) = content else {
-                    return Ok(Err(Error::TooLarge("a staged body is committed once")));
-                };
-                let (content, pieces) = match content {
-                    StagedContent::Memory(blocks) => {
-                        let (pieces, blocks) = blocks.into_iter().unzip();
-                        (Content::Inline { bytes: staged.bytes(), blocks }, pieces)
-                    }
-                    StagedContent::Big(segment) => {
-                        (Content::Big { bytes: staged.bytes(), segment }, Vec::new())
-                    }
-                };
-                let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
-                let created_ms = old.map_or(now_ms, |old| old.meta.created_ms);
-                let meta = ObjectMeta {
-                    content_type: options.content_type.clone(),
-                    hash: *staged.hash(),
-                    created_ms,
-                    modified_ms: now_ms,
-                    flags: ObjectFlags { derived: options.derived },
-                    attributes: options.attributes.clone(),
-                };
-                staged_bodies.push(staged.clone());
-                present.insert(name, true);
-                let what = What::Put { name: name.clone(), meta, content };
-                records.push((what, pieces));
-            }
-            Operation::Delete { name } => {
-                let is_present = match present.get(name) {
-                    Some(present) => *present,
-                    None => view.entry(name)?.is_some(),
-                };
-                if is_present {
-                    present.insert(name, false);
-                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
-                    records.push((what, Vec::new()));
-                }
-            }
-            Operation::PutFact { name, value } => {
-                let check = Checksum::of(value);
-                let bytes = value.len() as u32;
-                let what = What::Fact { name: name.clone(), bytes, check };
-                records.push((what, vec![value.clone()]));
-            }
-            Operation::DeleteFact { name } => {
-                let what = What::FactGone { name: name.clone() };
-                records.push((what, Vec::new()));
-            }
-        }
-    }
-    if records.is_empty() {
-        return Ok(Ok(Decided::default()));
-    }
-    *named = named_now;
-    let placed = builder.frame(&records);
-    let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
-    for (placed, (what, body)) in placed.into_iter().zip(records) {
-        let Placed { lsn, segment, offset, head_bytes } = placed;
-        let record = Location { segment, offset, head_bytes };
-        let mut replaced = Replaced::default();
-        match what {
-            What::Put { name, meta, content } => {
-                let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
-                let (old, entry) = view.put(&name, entry)?;
-                replaced = old;
-                decided.committed.objects.push(Object { name, entry });
-            }
-            What::Delete { name, .. } => {
-                replaced = view.delete(&name, record)?;
-                decided.committed.deleted_count += usize::from(replaced.present);
-            }
-            What::Fact { name, .. } => {
-                let value = body.into_iter().next().unwrap_or_default();
-                view.put_fact(&name, Fact { lsn, record, value })?;
-            }
-            What::FactGone { name } => view.delete_fact(&name, record)?,
-        }
-        decided.retired.extend(replaced.big);
-    }
-    Ok(Ok(decided))
 }

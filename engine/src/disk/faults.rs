@@ -17,6 +17,8 @@ pub enum Operation {
     Create,
     /// `Disk::remove`.
     Remove,
+    /// `Disk::rename`, by the name that the file had.
+    Rename,
     /// `Disk::create_folder`.
     CreateFolder,
     /// `Disk::sync_folder`.
@@ -29,6 +31,8 @@ pub enum Operation {
     SetLen,
     /// `DiskFile::allocate`.
     Allocate,
+    /// `DiskFile::punch`.
+    Punch,
     /// `DiskFile::sync_data`.
     SyncData,
     /// `DiskFile::map`.
@@ -65,7 +69,13 @@ impl Fault {
             Self::Error => true,
             Self::NoSpace => matches!(
                 operation,
-                O::Create | O::CreateFolder | O::Write | O::SetLen | O::Allocate
+                O::Create
+                    | O::Rename
+                    | O::CreateFolder
+                    | O::Write
+                    | O::SetLen
+                    | O::Allocate
+                    | O::Punch
             ),
             Self::SyncGone => matches!(operation, O::SyncData | O::SyncFolder),
             Self::Torn | Self::Lost | Self::Misdirected => operation == O::Write,

@@ -16,6 +16,8 @@ pub mod sim;
 #[cfg(any(test, feature = "sim"))]
 mod sim_image;
 #[cfg(any(test, feature = "sim"))]
+mod sim_journal;
+#[cfg(any(test, feature = "sim"))]
 mod sim_loss;
 #[cfg(any(test, feature = "sim"))]
 mod sim_state;
@@ -43,6 +45,12 @@ pub trait Disk: Send + Sync + 'static {
     /// Removes a file's name; whoever has the file open may go on reading. Durable after [`Disk::sync_folder`].
     fn remove(&self, path: &str) -> io::Result<()>;
 
+    /// Gives a file another name, in place of the file that has it, if any; whoever has either open may go on reading.
+    ///
+    /// A crash leaves it done or not done, never neither name, where the folder of `to` is durable. Durable after
+    /// [`Disk::sync_folder`] of both folders.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
     /// The names in a folder, sorted; empty when there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
 
@@ -65,6 +73,9 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Bytes that may still be written.
     fn free_bytes(&self) -> io::Result<u64>;
+
+    /// Bytes that the disk takes when it is empty.
+    fn capacity_bytes(&self) -> io::Result<u64>;
 }
 
 /// The lock of a disk; dropping it lets go.
@@ -103,6 +114,10 @@ pub trait DiskFile: Send + Sync {
     /// Grows the file to `bytes` with the space reserved; what is grown reads as zeros. `StorageFull` when there is no
     /// room.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Gives the space of a range back: it reads as zeros, and the length stays. Not durable before
+    /// [`DiskFile::sync_data`]; `Unsupported` where a file system cannot do it.
+    fn punch(&self, range: Range<u64>) -> io::Result<()>;
 
     /// Makes everything written so far durable, with the length.
     ///

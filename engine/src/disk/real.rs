@@ -89,6 +89,17 @@ impl Disk for RealDisk {
         std::fs::remove_file(self.root.join(path))
     }
 
+    /// The kernel would rename folders too, and systems differ in how they refuse one that is in the way.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_path(from)?;
+        check_path(to)?;
+        let (from, to) = (self.root.join(from), self.root.join(to));
+        if std::fs::symlink_metadata(&from)?.is_dir() || to.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        std::fs::rename(from, to)
+    }
+
     /// Names that are not UTF-8 are left out: they were never ours.
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let entries = match std::fs::read_dir(self.folder(folder)?) {
@@ -129,6 +140,11 @@ impl Disk for RealDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         let space = rustix::fs::statvfs(&self.root)?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        let space = rustix::fs::statvfs(&self.root)?;
+        Ok(space.f_blocks.saturating_mul(space.f_frsize))
     }
 }
 
@@ -223,6 +239,16 @@ impl DiskFile for RealFile {
             Err(Errno::OPNOTSUPP) => Ok(()),
             answer => answer.map_err(no_room_or),
         }
+    }
+
+    fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        let bytes = range.end.saturating_sub(range.start);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let punch = || rustix::fs::fallocate(&*self.file, flags, range.start, bytes);
+        rustix::io::retry_on_intr(punch).map_err(no_room_or)
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -74,8 +74,8 @@ impl SimDisk {
     }
 
     /// How many operations have reached the disk: `create`, `remove`, `create_folder` (one for each folder made),
-    /// `sync_folder`, `write_at`, `set_len`, `allocate`, `sync_data`. Those refused before, as `NotFound`, do not
-    /// count.
+    /// `rename`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`. Those refused before, as
+    /// `NotFound`, do not count.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
@@ -154,7 +154,7 @@ impl SimDisk {
         self.state().ignored.push(ignore);
     }
 
-    /// How much room there is from now on, in whole pages of 4 KiB.
+    /// How much room there is from now on, in whole pages of 4 KiB; with what is in use, that is the capacity.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.state().set_free_bytes(bytes);
     }
@@ -246,6 +246,12 @@ impl Disk for SimDisk {
         self.state().remove(path)
     }
 
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_path(from)?;
+        check_path(to)?;
+        self.state().rename(from, to)
+    }
+
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         check_folder(folder)?;
         self.state().list(folder)
@@ -277,6 +283,12 @@ impl Disk for SimDisk {
         let state = self.state();
         state.powered(state.generation)?;
         Ok(state.free_bytes())
+    }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        let state = self.state();
+        state.powered(state.generation)?;
+        Ok(state.capacity_bytes())
     }
 }
 
@@ -350,6 +362,13 @@ impl DiskFile for SimFile {
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         self.state()?.allocate(self.file, &self.path, bytes)
+    }
+
+    fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.state()?.punch(self.file, &self.path, range)
     }
 
     fn sync_data(&self) -> io::Result<()> {

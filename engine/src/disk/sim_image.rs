@@ -82,6 +82,19 @@ impl Image {
         self.bytes_len = bytes_len;
     }
 
+    /// Gives pages back; what is left of the range becomes zeros.
+    pub(super) fn punch(&mut self, offset: u64, bytes_len: u64) {
+        for page in whole_pages(&(offset..offset + bytes_len)) {
+            self.pages.remove(&page);
+        }
+        let at_the_ends = pages(offset, bytes_len).filter(|page| self.pages.contains_key(page));
+        for page in at_the_ends.collect::<Vec<_>>() {
+            let start = offset.max(page * PAGE_BYTES);
+            let end = (offset + bytes_len).min((page + 1) * PAGE_BYTES);
+            self.put(start, &[0; PAGE_BYTES as usize][..(end - start) as usize]);
+        }
+    }
+
     /// Takes the given pages and the length from another image.
     pub(super) fn take_pages(&mut self, pages: &BTreeSet<u64>, from: &Self) {
         for page in pages {
@@ -125,6 +138,11 @@ pub(super) fn sectors(offset: u64, bytes_len: u64) -> Range<u64> {
 pub(super) fn pages(offset: u64, bytes_len: u64) -> Range<u64> {
     let end = (offset + bytes_len).div_ceil(PAGE_BYTES);
     if bytes_len == 0 { 0..0 } else { offset / PAGE_BYTES..end }
+}
+
+/// The pages that lie in a range of bytes whole.
+pub(super) fn whole_pages(range: &Range<u64>) -> Range<u64> {
+    range.start.div_ceil(PAGE_BYTES)..range.end / PAGE_BYTES
 }
 
 /// Cuts a range of bytes at the page borders: page, range inside the page, range inside the bytes.

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::sim::LossPolicy;
-use super::sim_image::{PAGE_BYTES, sectors};
-use super::sim_state::{Change, File, Pending, State};
+use super::sim_image::{PAGE_BYTES, pages, sectors};
+use super::sim_journal::{Change, Pending, take_renames_along};
+use super::sim_state::{File, State};
 use crate::entropy::{Entropy, SeededEntropy};
 
 impl State {
@@ -20,7 +21,7 @@ impl State {
                 self.files.entry(*file).or_default();
                 self.next_id = self.next_id.max(file + 1);
             }
-            self.journal.push(Pending { change: change.clone(), in_flight: true });
+            self.journal.push(Pending::new(change.clone(), true));
         }
     }
 
@@ -35,9 +36,9 @@ impl State {
         for file in self.files.values_mut() {
             let live = file.durable.clone();
             let reserved_pages = file.reserved_pages.min(live.bytes_len().div_ceil(PAGE_BYTES));
-            let held_pages = reserved_pages + live.pages_from(reserved_pages).count() as u64;
-            let durable = live.clone();
-            *file = File { live, durable, reserved_pages, held_pages, ..File::default() };
+            let (durable, punched) = (live.clone(), std::mem::take(&mut file.punched));
+            *file = File { live, durable, reserved_pages, punched, ..File::default() };
+            file.count_pages();
         }
         self.generation += 1;
         self.off = false;
@@ -67,7 +68,7 @@ impl State {
                 .filter(|pending| pending.change.file().is_some())
                 .for_each(|pending| self.persist(&pending.change)),
             LossPolicy::NamesKept => done
-                .filter(|pending| pending.change.folder().is_some())
+                .filter(|pending| pending.change.file().is_none())
                 .for_each(|pending| self.persist(&pending.change)),
             LossPolicy::Prefix => {
                 let kept = entropy.below(journal.len() as u64 + 1);
@@ -88,6 +89,9 @@ impl State {
         match change {
             Change::Write { file, offset, bytes } => self.file(*file).durable.write(*offset, bytes),
             Change::Len { file, bytes_len } => self.file(*file).durable.set_len(*bytes_len),
+            Change::Punch { file, offset, bytes_len } => {
+                self.file(*file).durable.punch(*offset, *bytes_len);
+            }
             names => self.durable.apply(names),
         }
     }
@@ -113,6 +117,15 @@ impl State {
                         .filter(|_| survives())
                         .for_each(|sector| durable.take_sector(sector, &replayed));
                 }
+                if let Change::Punch { offset, bytes_len, .. } = change {
+                    replayed.punch(*offset, *bytes_len);
+                    let range = *offset..offset + bytes_len;
+                    for page in pages(*offset, *bytes_len).filter(|_| survives()) {
+                        let start = range.start.max(page * PAGE_BYTES);
+                        let end = range.end.min((page + 1) * PAGE_BYTES);
+                        durable.punch(start, end - start);
+                    }
+                }
                 if let Change::Len { bytes_len, .. } = change {
                     replayed.set_len(*bytes_len);
                     if at < lengths_kept {
@@ -125,10 +138,12 @@ impl State {
             }
             durable.trim(bytes_len);
         }
-        for change in changes.iter().filter(|change| change.folder().is_some()) {
-            if survives() {
-                self.durable.apply(change);
-            }
+        let names: Vec<&Change> =
+            changes.iter().copied().filter(|change| change.file().is_none()).collect();
+        let mut kept: Vec<bool> = names.iter().map(|_| survives()).collect();
+        take_renames_along(&names, &mut kept);
+        for (change, _) in names.into_iter().zip(kept).filter(|(_, kept)| *kept) {
+            self.durable.apply(change);
         }
     }
 }

@@ -13,7 +13,8 @@ use bytes::Bytes;
 
 use super::LOCK;
 use super::faults::{Fault, Faults, Ignore, Operation};
-use super::sim_image::{Image, PAGE_BYTES, SECTOR_BYTES, pages};
+use super::sim_image::{Image, PAGE_BYTES, SECTOR_BYTES, pages, whole_pages};
+use super::sim_journal::{Change, Names, Pending, ancestors, parent, take_synced};
 
 /// A disk is this large until a test says otherwise.
 const CAPACITY_PAGES: u64 = (1 << 40) / PAGE_BYTES;
@@ -49,35 +50,13 @@ pub(super) struct File {
     pub(super) durable: Image,
     /// Pages that differ from the durable ones, as far as the kernel remembers.
     pub(super) dirty: BTreeSet<u64>,
-    /// Pages from the start that were allocated.
+    /// Pages from the start that were allocated,
     pub(super) reserved_pages: u64,
+    /// but for those that were given back since.
+    pub(super) punched: BTreeSet<u64>,
     /// Pages that take room.
     pub(super) held_pages: u64,
     pub(super) handle_count: u64,
-}
-
-#[derive(Clone, Default)]
-pub(super) struct Names {
-    pub(super) files: BTreeMap<String, u64>,
-    pub(super) folders: BTreeSet<String>,
-}
-
-/// Something done and not yet durable.
-#[derive(Clone)]
-pub(super) struct Pending {
-    pub(super) change: Change,
-    /// Power went while it was done: nobody was told that it is.
-    pub(super) in_flight: bool,
-}
-
-/// One step of a name or a file.
-#[derive(Clone)]
-pub(super) enum Change {
-    Name { path: String, file: u64 },
-    NoName { path: String },
-    Folder { path: String },
-    Write { file: u64, offset: u64, bytes: Bytes },
-    Len { file: u64, bytes_len: u64 },
 }
 
 impl State {
@@ -147,6 +126,21 @@ impl State {
         Ok(())
     }
 
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let file = self.find(from)?;
+        self.must_have_folder(parent(to))?;
+        if self.live.folders.contains(to) {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let change = Change::Rename { from: from.to_owned(), to: to.to_owned(), file };
+        self.begin(Operation::Rename, from, Some(&change))?;
+        let replaced = self.live.files.get(to).copied();
+        self.live.apply(&change);
+        self.remember(change);
+        replaced.into_iter().for_each(|id| self.release(id));
+        Ok(())
+    }
+
     pub(super) fn list(&mut self, folder: &str) -> io::Result<Vec<String>> {
         self.powered(self.generation)?;
         if self.live.files.contains_key(folder) {
@@ -182,15 +176,12 @@ impl State {
         if self.ignored.iter().any(|ignore| ignore.holds(Operation::SyncFolder, folder)) {
             return Ok(());
         }
-        let of_folder = |pending: &Pending| pending.change.folder() == Some(folder);
-        let (synced, left): (Vec<Pending>, Vec<Pending>) =
-            std::mem::take(&mut self.journal).into_iter().partition(of_folder);
-        self.journal = left;
+        let synced = take_synced(&mut self.journal, folder);
         if fault == Some(Fault::SyncGone) {
             return Err(input_output());
         }
-        for pending in &synced {
-            self.durable.apply(&pending.change);
+        for change in &synced {
+            self.durable.apply(change);
         }
         self.forget_unnamed();
         Ok(())
@@ -309,8 +300,23 @@ impl State {
         let file = self.file(id);
         let held_pages = reserved_pages + file.live.pages_from(reserved_pages).count() as u64;
         self.hold(id, held_pages)?;
-        self.file(id).reserved_pages = reserved_pages;
+        let file = self.file(id);
+        file.reserved_pages = reserved_pages;
+        file.punched.clear();
         self.set_len_live(id, bytes_len);
+        self.remember(change);
+        Ok(())
+    }
+
+    pub(super) fn punch(&mut self, id: u64, path: &str, range: Range<u64>) -> io::Result<()> {
+        let bytes_len = range.end - range.start;
+        let change = Change::Punch { file: id, offset: range.start, bytes_len };
+        self.begin(Operation::Punch, path, Some(&change))?;
+        let file = self.file(id);
+        file.live.punch(range.start, bytes_len);
+        file.dirty.extend(pages(range.start, bytes_len));
+        file.punched.extend(whole_pages(&range));
+        file.count_pages();
         self.remember(change);
         Ok(())
     }
@@ -369,6 +375,10 @@ impl State {
         }
     }
 
+    pub(super) fn capacity_bytes(&self) -> u64 {
+        self.capacity_pages * PAGE_BYTES
+    }
+
     pub(super) fn free_bytes(&self) -> u64 {
         let held_pages: u64 = self.files.values().map(|file| file.held_pages).sum();
         self.capacity_pages.saturating_sub(held_pages) * PAGE_BYTES
@@ -416,12 +426,16 @@ impl State {
     fn write_live(&mut self, id: u64, offset: u64, bytes: Bytes) -> io::Result<()> {
         let touched = pages(offset, bytes.len() as u64);
         let file = self.file(id);
-        let is_new = |page: &u64| *page >= file.reserved_pages && !file.live.has_page(*page);
+        let is_new = |page: &u64| {
+            let is_reserved = *page < file.reserved_pages && !file.punched.contains(page);
+            !is_reserved && !file.live.has_page(*page)
+        };
         let held_pages = file.held_pages + touched.clone().filter(is_new).count() as u64;
         self.hold(id, held_pages)?;
         let file = self.file(id);
         file.live.write(offset, &bytes);
         file.dirty.extend(touched);
+        file.count_pages();
         self.remember(Change::Write { file: id, offset, bytes });
         Ok(())
     }
@@ -433,8 +447,7 @@ impl State {
         file.dirty.extend(cut);
         file.live.set_len(bytes_len);
         file.reserved_pages = file.reserved_pages.min(kept_pages);
-        file.held_pages =
-            file.reserved_pages + file.live.pages_from(file.reserved_pages).count() as u64;
+        file.count_pages();
     }
 
     fn hold(&mut self, id: u64, held_pages: u64) -> io::Result<()> {
@@ -458,7 +471,7 @@ impl State {
     /// Drops files that no name means and no name can come to mean.
     fn forget_unnamed(&mut self) {
         let pending = self.journal.iter().filter_map(|pending| match &pending.change {
-            Change::Name { file, .. } => Some(*file),
+            Change::Name { file, .. } | Change::Rename { file, .. } => Some(*file),
             _ => None,
         });
         let names = self.live.files.values().chain(self.durable.files.values()).copied();
@@ -470,7 +483,7 @@ impl State {
     }
 
     fn remember(&mut self, change: Change) {
-        self.journal.push(Pending { change, in_flight: false });
+        self.journal.push(Pending::new(change, false));
     }
 
     fn must_be_new(&self, path: &str) -> io::Result<()> {
@@ -502,50 +515,13 @@ impl State {
     }
 }
 
-impl Names {
-    pub(super) fn apply(&mut self, change: &Change) {
-        match change {
-            Change::Name { path, file } => {
-                self.files.insert(path.clone(), *file);
-            }
-            Change::NoName { path } => {
-                self.files.remove(path);
-            }
-            Change::Folder { path } => {
-                self.folders.insert(path.clone());
-            }
-            Change::Write { .. } | Change::Len { .. } => {}
-        }
-    }
-
-    /// A name in a folder that is not there cannot be found by anybody.
-    pub(super) fn forget_unreachable(&mut self) {
-        let all = self.folders.clone();
-        let reachable = |path: &str| {
-            ancestors(parent(path)).all(|folder| folder.is_empty() || all.contains(folder))
-        };
-        self.folders.retain(|path| reachable(path));
-        self.files.retain(|path, _| reachable(path));
-    }
-}
-
-impl Change {
-    /// The file whose data sync makes this durable.
-    pub(super) fn file(&self) -> Option<u64> {
-        match self {
-            Self::Write { file, .. } | Self::Len { file, .. } => Some(*file),
-            Self::Name { .. } | Self::NoName { .. } | Self::Folder { .. } => None,
-        }
-    }
-
-    /// The folder whose sync makes this durable.
-    pub(super) fn folder(&self) -> Option<&str> {
-        match self {
-            Self::Name { path, .. } | Self::NoName { path } | Self::Folder { path } => {
-                Some(parent(path))
-            }
-            Self::Write { .. } | Self::Len { .. } => None,
-        }
+impl File {
+    /// Counts the pages that take room.
+    pub(super) fn count_pages(&mut self) {
+        let (live, reserved_pages) = (&self.live, self.reserved_pages);
+        self.punched.retain(|page| *page < reserved_pages && !live.has_page(*page));
+        let written_pages = live.pages_from(reserved_pages).count() as u64;
+        self.held_pages = reserved_pages - self.punched.len() as u64 + written_pages;
     }
 }
 
@@ -557,17 +533,8 @@ fn plain_errors(fault: Option<Fault>) -> io::Result<Option<Fault>> {
     }
 }
 
-fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
-}
-
 fn name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
-}
-
-/// The path itself, then what lies above it, up to the root.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path), |path| (!path.is_empty()).then(|| parent(path)))
 }
 
 fn input_output() -> io::Error {

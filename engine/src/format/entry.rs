@@ -6,7 +6,7 @@
 //! | 8      | 8    | segment            | that the record is in                                 |
 //! | 16     | 8    | offset             | of the record's head                                  |
 //! | 24     | 4    | head_bytes         | length of the head                                    |
-//! | 28     | 1    | content            | 1 inline, 2 big                                       |
+//! | 28     | 1    | content            | 1 inline, 2 big, 7 lost                               |
 //! | 29     | 1    | flags              | as in the record                                      |
 //! | 30     | 2    | attributes_bytes   |                                                       |
 //! | 32     | 8    | bytes              | length of the content                                 |
@@ -75,13 +75,20 @@ pub enum EntryContent {
         /// Which segment.
         segment: SegmentId,
     },
+    /// Nowhere: they were damaged.
+    Lost {
+        /// How many there were.
+        bytes: u64,
+    },
 }
 
 impl Entry {
     /// How many bytes the object has.
     pub fn body_bytes(&self) -> u64 {
         match self.content {
-            EntryContent::Inline { bytes } | EntryContent::Big { bytes, .. } => bytes,
+            EntryContent::Inline { bytes }
+            | EntryContent::Big { bytes, .. }
+            | EntryContent::Lost { bytes } => bytes,
         }
     }
 
@@ -91,6 +98,7 @@ impl Entry {
         let (kind, bytes, big_segment) = match self.content {
             EntryContent::Inline { bytes } => (RecordKind::Object, bytes, 0),
             EntryContent::Big { bytes, segment } => (RecordKind::BigObject, bytes, segment.get()),
+            EntryContent::Lost { bytes } => (RecordKind::LostObject, bytes, 0),
         };
         let meta = &self.meta;
         let variable = meta.content_type.len().saturating_add(meta.attributes.len());
@@ -134,8 +142,11 @@ impl Entry {
         let attributes = take.bytes(attributes_bytes)?.to_vec();
         take.end()?;
         let content = match RecordKind::from_byte(kind)? {
-            RecordKind::Object if big_segment != 0 => return Err(Malformed::Reserved),
+            RecordKind::Object | RecordKind::LostObject if big_segment != 0 => {
+                return Err(Malformed::Reserved);
+            }
             RecordKind::Object => EntryContent::Inline { bytes },
+            RecordKind::LostObject => EntryContent::Lost { bytes },
             RecordKind::BigObject => {
                 let segment = SegmentId::new(big_segment).ok_or(Malformed::Place)?;
                 EntryContent::Big { bytes, segment }
@@ -144,7 +155,7 @@ impl Entry {
         };
         let bound = match content {
             EntryContent::Inline { .. } => limits::INLINE_BYTES_CEILING as u64,
-            EntryContent::Big { .. } => limits::OBJECT_BYTES_MAX,
+            EntryContent::Big { .. } | EntryContent::Lost { .. } => limits::OBJECT_BYTES_MAX,
         };
         if bytes > bound {
             return Err(Malformed::Length);
@@ -161,6 +172,7 @@ impl EntryContent {
         match content {
             Content::Inline { bytes, .. } => Self::Inline { bytes: *bytes },
             Content::Big { bytes, segment } => Self::Big { bytes: *bytes, segment: *segment },
+            Content::Lost { bytes } => Self::Lost { bytes: *bytes },
         }
     }
 }

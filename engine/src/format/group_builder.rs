@@ -59,6 +59,7 @@ pub struct GroupBuilder {
     offset: u64,
     number: u64,
     first_lsn: u64,
+    next_lsn: u64,
     durable_lsn: u64,
     previous: Checksum,
     frames: u32,
@@ -93,6 +94,7 @@ impl GroupBuilder {
             offset,
             number,
             first_lsn,
+            next_lsn: first_lsn,
             durable_lsn,
             previous,
             frames: 0,
@@ -149,6 +151,18 @@ impl GroupBuilder {
         records.iter().map(|(what, body)| self.record(what.clone(), body)).collect()
     }
 
+    /// The next record keeps this LSN, which is not before its turn: for compacted segments, whose records have the
+    /// numbers that they always had.
+    ///
+    /// # Panics
+    ///
+    /// When the number is that of an earlier record, or the first of the group is not the one that the group was begun
+    /// with.
+    pub fn skip_to(&mut self, lsn: u64) {
+        assert!(lsn >= self.next_lsn && (self.records > 0 || lsn == self.first_lsn), "LSNs ascend");
+        self.next_lsn = lsn;
+    }
+
     /// Ends the group.
     ///
     /// # Panics
@@ -183,7 +197,7 @@ impl GroupBuilder {
             bytes: self.bytes,
             records: self.records,
             footer_bytes: self.footer_bytes,
-            last_lsn: header.last_lsn(),
+            last_lsn: self.next_lsn.saturating_sub(1),
             header_checksum: header.checksum(place),
         }
     }
@@ -192,7 +206,8 @@ impl GroupBuilder {
         let place = self.here();
         let head_bytes = what.head_bytes();
         what.bind(place.plus(head_bytes as u64));
-        let lsn = self.first_lsn.saturating_add(u64::from(self.records));
+        let lsn = self.next_lsn;
+        self.next_lsn = lsn.saturating_add(1);
         let mut head = Vec::with_capacity(head_bytes);
         Record { lsn, what }.encode(place, &mut head);
         self.running.update(&head);

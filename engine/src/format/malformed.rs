@@ -42,6 +42,8 @@ pub enum Malformed {
     Order,
     /// An offset or id that contradicts where the bytes lie.
     Place,
+    /// Content that was found to be damaged before, and given up.
+    Lost,
     /// A group or segment that does not go on where the one before it ended.
     Chain,
 }
@@ -67,6 +69,7 @@ impl fmt::Display for Malformed {
             Self::Text => write!(f, "text is not UTF-8"),
             Self::Order => write!(f, "numbers are out of order"),
             Self::Place => write!(f, "the bytes belong to another place"),
+            Self::Lost => write!(f, "the content was damaged and could not be repaired"),
             Self::Chain => write!(f, "it does not follow what comes before it"),
         }
     }

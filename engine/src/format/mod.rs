@@ -6,6 +6,7 @@
 //! ```text
 //! STORE             store_file
 //! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
+//! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
 //! index.redb        entry_key -> entry, fact_entry, segment_usage, bucket_usage, applied_position
 //! ```
@@ -43,6 +44,7 @@ pub mod group;
 pub mod group_builder;
 pub mod malformed;
 pub mod object_meta;
+pub mod origin;
 pub mod record;
 pub mod record_kind;
 pub mod scan;
@@ -72,6 +74,7 @@ pub use self::group::{
 pub use self::group_builder::{BuiltGroup, GroupBuilder, Placed};
 pub use self::malformed::Malformed;
 pub use self::object_meta::{ObjectFlags, ObjectMeta};
+pub use self::origin::{Covers, Origin};
 pub use self::record::{Content, HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, What};
 pub use self::record_kind::RecordKind;
 pub use self::scan::{GroupView, Scanned, find_group_header, salvage};

@@ -5,12 +5,12 @@
 //! | offset | size | field      | meaning                                                              |
 //! | ------ | ---- | ---------- | -------------------------------------------------------------------- |
 //! | 0      | 4    | checksum   | of bytes 4..head_bytes at the offset of the head                     |
-//! | 4      | 1    | kind       | 1 object, 2 big object, 3 tombstone, 4 fact, 5 fact gone             |
-//! | 5      | 1    | flags      | bit 0: derived (kinds 1 and 2 only); others zero                     |
+//! | 4      | 1    | kind       | 1 to 8 (`record_kind.rs`)                                            |
+//! | 5      | 1    | flags      | bit 0: derived (kinds 1, 2 and 7 only); others zero                  |
 //! | 6      | 2    | head_bytes | length of the head                                                   |
 //! | 8      | 8    | lsn        | log sequence number                                                  |
 //!
-//! 1 object and 2 big object:
+//! 1 object, 2 big object and 7 lost object:
 //!
 //! | offset | size | field              | meaning                                                      |
 //! | ------ | ---- | ------------------ | ------------------------------------------------------------ |
@@ -30,6 +30,8 @@
 //! 3 tombstone: 16 deleted_ms u64, 24 key_bytes u16, 26 bucket_bytes u8, 27 zero u8, 28 bucket, key.
 //! 4 fact: 16 bytes u32, 20 check u32 (of the value at its offset), 24 name_bytes u16, 26 zero u16, 28 name.
 //! 5 fact gone: 16 name_bytes u16, 18 zero u16, 20 name.
+//! 6 compacted: 16 output_count u16, 18 input_count u16, 20 zero u32, 24 outputs u64 each, inputs u64 each.
+//! 8 punched: 16 segment u64, 24 bytes u64.
 //!
 //! The body, the content of an object or the value of a fact, follows its head at once; the other kinds have none.
 //!
@@ -56,6 +58,10 @@ pub const TOMBSTONE_FIXED_BYTES: usize = 28;
 pub const FACT_FIXED_BYTES: usize = 28;
 /// The fixed part of a fact's end.
 pub const FACT_GONE_FIXED_BYTES: usize = 20;
+/// The fixed part of a compaction's head.
+pub const COMPACTED_FIXED_BYTES: usize = 24;
+/// The head of a punched record.
+pub const PUNCHED_BYTES: usize = 32;
 /// No head is longer.
 pub const HEAD_BYTES_MAX: usize = OBJECT_FIXED_BYTES
     + limits::BUCKET_NAME_BYTES_MAX
@@ -69,6 +75,8 @@ const _: () = assert!(limits::ATTRIBUTES_BYTES_MAX <= u16::MAX as usize, "so is 
 const _: () = assert!(limits::FACT_NAME_BYTES_MAX <= u16::MAX as usize, "and name_bytes");
 const _: () = assert!(limits::FACT_BYTES_MAX <= limits::BLOCK_BYTES, "a fact is one block");
 const _: () = assert!(FACT_FIXED_BYTES + limits::FACT_NAME_BYTES_MAX <= HEAD_BYTES_MAX);
+const _: () =
+    assert!(COMPACTED_FIXED_BYTES + 2 * 8 * limits::COMPACTION_SEGMENTS_MAX <= HEAD_BYTES_MAX);
 
 /// Something that happened, with its number in the order of everything that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +120,20 @@ pub enum What {
         /// Its name.
         name: FactName,
     },
+    /// What was still wanted of some segments lies in others now: the commit point of a compaction.
+    Compacted {
+        /// The segments that hold it now.
+        outputs: Vec<SegmentId>,
+        /// The segments that are wanted no more.
+        inputs: Vec<SegmentId>,
+    },
+    /// Bodies of a segment that nobody can ask for read as zeros now; their space was given back.
+    Punched {
+        /// Which segment.
+        segment: SegmentId,
+        /// How many bytes, beyond those of earlier records of this kind.
+        bytes: u64,
+    },
 }
 
 /// Where an object's bytes are.
@@ -130,6 +152,11 @@ pub enum Content {
         bytes: u64,
         /// Which segment.
         segment: SegmentId,
+    },
+    /// Nowhere: they were damaged, and what is known of the object is all that is left.
+    Lost {
+        /// How many there were.
+        bytes: u64,
     },
 }
 
@@ -186,13 +213,15 @@ impl Record {
         let lsn = take.u64()?;
         let kind = RecordKind::from_byte(kind)?;
         let what = match kind {
-            RecordKind::Object | RecordKind::BigObject => {
+            RecordKind::Object | RecordKind::BigObject | RecordKind::LostObject => {
                 What::decode_object(kind, ObjectFlags::from_byte(flags)?, &mut take)?
             }
             _ if flags != 0 => return Err(Malformed::Reserved),
             RecordKind::Tombstone => What::decode_tombstone(&mut take)?,
             RecordKind::Fact => What::decode_fact(&mut take)?,
             RecordKind::FactGone => What::decode_fact_gone(&mut take)?,
+            RecordKind::Compacted => What::decode_compacted(&mut take)?,
+            RecordKind::Punched => What::decode_punched(&mut take)?,
         };
         take.end()?;
         Ok((Self { lsn, what }, head_bytes))
@@ -205,10 +234,18 @@ impl What {
         match self {
             Self::Put { content: Content::Inline { .. }, .. } => RecordKind::Object,
             Self::Put { content: Content::Big { .. }, .. } => RecordKind::BigObject,
+            Self::Put { content: Content::Lost { .. }, .. } => RecordKind::LostObject,
             Self::Delete { .. } => RecordKind::Tombstone,
             Self::Fact { .. } => RecordKind::Fact,
             Self::FactGone { .. } => RecordKind::FactGone,
+            Self::Compacted { .. } => RecordKind::Compacted,
+            Self::Punched { .. } => RecordKind::Punched,
         }
+    }
+
+    /// Whether it says that something is gone.
+    pub fn is_removal(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::FactGone { .. })
     }
 
     /// Length of the record's head.
@@ -217,7 +254,7 @@ impl What {
             Self::Put { name, meta, content } => {
                 let blocks = match content {
                     Content::Inline { blocks, .. } => blocks.len() * 4,
-                    Content::Big { .. } => 0,
+                    Content::Big { .. } | Content::Lost { .. } => 0,
                 };
                 OBJECT_FIXED_BYTES
                     + name.bucket.as_str().len()
@@ -231,6 +268,10 @@ impl What {
             }
             Self::Fact { name, .. } => FACT_FIXED_BYTES + name.as_str().len(),
             Self::FactGone { name } => FACT_GONE_FIXED_BYTES + name.as_str().len(),
+            Self::Compacted { outputs, inputs } => {
+                COMPACTED_FIXED_BYTES + 8 * (outputs.len() + inputs.len())
+            }
+            Self::Punched { .. } => PUNCHED_BYTES,
         }
     }
 
@@ -250,6 +291,11 @@ impl What {
             Self::Fact { bytes, .. } if *bytes as usize > limits::FACT_BYTES_MAX => {
                 Err(Malformed::Length)
             }
+            Self::Compacted { outputs, inputs } => {
+                let most = outputs.len().max(inputs.len());
+                let fits = most <= limits::COMPACTION_SEGMENTS_MAX && !inputs.is_empty();
+                if fits { Ok(()) } else { Err(Malformed::Count) }
+            }
             _ => Ok(()),
         }
     }
@@ -260,6 +306,7 @@ impl What {
                 let (bytes, segment) = match content {
                     Content::Inline { bytes, .. } => (*bytes, 0),
                     Content::Big { bytes, segment } => (*bytes, segment.get()),
+                    Content::Lost { bytes } => (*bytes, 0),
                 };
                 put.u64(bytes)
                     .u64(segment)
@@ -299,6 +346,15 @@ impl What {
             Self::FactGone { name } => {
                 put.u16(u16_of(name.as_str().len())).zeros(2).bytes(name.as_str().as_bytes());
             }
+            Self::Compacted { outputs, inputs } => {
+                put.u16(u16_of(outputs.len())).u16(u16_of(inputs.len())).zeros(4);
+                for segment in outputs.iter().chain(inputs) {
+                    put.u64(segment.get());
+                }
+            }
+            Self::Punched { segment, bytes } => {
+                put.u64(segment.get()).u64(*bytes);
+            }
         }
     }
 
@@ -320,10 +376,12 @@ impl What {
         let name = take_name(take, bucket_bytes, key_bytes)?;
         let content_type = take.text(content_type_bytes)?.to_owned();
         let attributes = take.bytes(attributes_bytes)?.to_vec();
-        let content = if kind == RecordKind::Object {
-            if segment != 0 {
-                return Err(Malformed::Reserved);
-            }
+        if kind != RecordKind::BigObject && segment != 0 {
+            return Err(Malformed::Reserved);
+        }
+        let content = if kind == RecordKind::LostObject {
+            Content::Lost { bytes }
+        } else if kind == RecordKind::Object {
             // The table is as long as the rest of the head, which is there: nothing is allocated on faith.
             let mut blocks = Vec::with_capacity(take.remaining() / 4);
             while take.remaining() >= 4 {
@@ -362,13 +420,28 @@ impl What {
         take.zeros(2)?;
         Ok(Self::FactGone { name: FactName::parse(take.text(name_bytes)?)? })
     }
+
+    fn decode_compacted(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let output_count = take.u16()?;
+        let input_count = take.u16()?;
+        take.zeros(4)?;
+        let outputs = take_segments(take, output_count)?;
+        let what = Self::Compacted { outputs, inputs: take_segments(take, input_count)? };
+        what.check()?;
+        Ok(what)
+    }
+
+    fn decode_punched(take: &mut Take<'_>) -> Result<Self, Malformed> {
+        let segment = SegmentId::new(take.u64()?).ok_or(Malformed::Place)?;
+        Ok(Self::Punched { segment, bytes: take.u64()? })
+    }
 }
 
 impl Content {
     /// How many bytes the object has.
     pub fn bytes(&self) -> u64 {
         match self {
-            Self::Inline { bytes, .. } | Self::Big { bytes, .. } => *bytes,
+            Self::Inline { bytes, .. } | Self::Big { bytes, .. } | Self::Lost { bytes } => *bytes,
         }
     }
 
@@ -380,7 +453,9 @@ impl Content {
             Self::Inline { bytes, blocks } if blocks.len() as u64 != block_count(*bytes) => {
                 Err(Malformed::Count)
             }
-            Self::Big { bytes, .. } if *bytes > limits::OBJECT_BYTES_MAX => Err(Malformed::Length),
+            Self::Big { bytes, .. } | Self::Lost { bytes } if *bytes > limits::OBJECT_BYTES_MAX => {
+                Err(Malformed::Length)
+            }
             _ => Ok(()),
         }
     }
@@ -390,6 +465,11 @@ fn take_name(take: &mut Take<'_>, bucket: usize, key: usize) -> Result<ObjectNam
     let bucket = BucketName::parse(take.text(bucket)?)?;
     let key = ObjectKey::parse(take.text(key)?)?;
     Ok(ObjectName::new(bucket, key))
+}
+
+/// So many ids of segments, which must be there: nothing is allocated on faith.
+pub(super) fn take_segments(take: &mut Take<'_>, count: u16) -> Result<Vec<SegmentId>, Malformed> {
+    (0..count).map(|_| SegmentId::new(take.u64()?).ok_or(Malformed::Place)).collect()
 }
 
 // Lengths are within bounds that the constants above tie to the field's width; what is not is cut to the largest value,
@@ -403,188 +483,4 @@ fn u8_of(length: usize) -> u8 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::format::testing::{every_byte_counts, place};
-
-    fn name() -> ObjectName {
-        ObjectName::new(
-            BucketName::parse("photos").unwrap(),
-            ObjectKey::parse("2024/sommer/möwe.jpg").unwrap(),
-        )
-    }
-
-    fn meta() -> ObjectMeta {
-        ObjectMeta {
-            content_type: "image/jpeg".to_owned(),
-            hash: [0xb3; 32],
-            created_ms: 1_700_000_000_001,
-            modified_ms: 1_700_000_000_002,
-            flags: ObjectFlags { derived: true },
-            attributes: vec![1, 0, 255],
-        }
-    }
-
-    fn one_of_each() -> [Record; 5] {
-        let fact = || FactName::parse("token/abc").unwrap();
-        let big = Content::Big { bytes: 5_000_000, segment: SegmentId::new(3).unwrap() };
-        let inline = Content::Inline {
-            bytes: limits::BLOCK_BYTES as u64 + 1,
-            blocks: vec![Checksum(1), Checksum(2)],
-        };
-        [
-            What::Put { name: name(), meta: meta(), content: inline },
-            What::Put { name: name(), meta: meta(), content: big },
-            What::Delete { name: name(), deleted_ms: 4 },
-            What::Fact { name: fact(), bytes: 9, check: Checksum(5) },
-            What::FactGone { name: fact() },
-        ]
-        .map(|what| Record { lsn: 0x0102_0304_0506_0708, what })
-    }
-
-    fn encoded(record: &Record, place: Place) -> Vec<u8> {
-        let mut out = Vec::new();
-        record.encode(place, &mut out);
-        out
-    }
-
-    #[test]
-    fn every_kind_survives_its_bytes_and_every_byte_counts() {
-        for (kind, record) in (1..).zip(one_of_each()) {
-            let bytes = encoded(&record, place(5_000));
-            assert_eq!(bytes.len(), record.head_bytes());
-            assert_eq!(bytes[4], kind);
-            assert_eq!(Record::decode(&bytes, place(5_000)), Ok((record.clone(), bytes.len())));
-            every_byte_counts(&bytes, |bytes| Record::decode(bytes, place(5_000)).is_ok());
-        }
-    }
-
-    #[test]
-    fn a_head_is_good_at_its_place_only_and_may_be_followed_by_anything() {
-        for record in one_of_each() {
-            let mut bytes = encoded(&record, place(5_000));
-            let head_bytes = bytes.len();
-            bytes.extend_from_slice(b"a body, or the next record");
-            assert_eq!(Record::decode(&bytes, place(5_000)), Ok((record, head_bytes)));
-            assert_eq!(Record::decode(&bytes, place(5_001)), Err(Malformed::Checksum));
-        }
-    }
-
-    /// Changes a head and makes its checksum right again: what a checksum cannot refuse, the rules must.
-    fn forged(record: &Record, forge: impl FnOnce(&mut Vec<u8>)) -> Result<usize, Malformed> {
-        let mut bytes = encoded(record, place(0));
-        forge(&mut bytes);
-        let head_bytes = u16::try_from(bytes.len()).unwrap();
-        bytes[6..8].copy_from_slice(&head_bytes.to_le_bytes());
-        let checksum = Checksum::of(&bytes[4..]).at(place(0));
-        overwrite_u32(&mut bytes, 0, checksum.0);
-        Record::decode(&bytes, place(0)).map(|(_, head_bytes)| head_bytes)
-    }
-
-    #[test]
-    fn heads_that_break_a_rule_are_refused_for_that_rule() {
-        let [object, big, tombstone, fact, gone] = one_of_each();
-        assert_eq!(forged(&object, |_| {}), Ok(object.head_bytes()));
-        assert_eq!(forged(&object, |b| b[4] = 6), Err(Malformed::Kind(6)));
-        assert_eq!(forged(&object, |b| b[5] = 3), Err(Malformed::Reserved));
-        assert_eq!(forged(&tombstone, |b| b[5] = 1), Err(Malformed::Reserved));
-        assert_eq!(forged(&object, |b| b[16..24].fill(0xff)), Err(Malformed::Length));
-        assert_eq!(forged(&object, |b| b[18] = 2), Err(Malformed::Count));
-        assert_eq!(forged(&object, |b| b[24] = 1), Err(Malformed::Reserved));
-        assert_eq!(forged(&big, |b| b[24] = 0), Err(Malformed::Place));
-        assert_eq!(forged(&object, |b| b[86] = 1), Err(Malformed::Reserved));
-        assert_eq!(forged(&object, |b| b.push(0)), Err(Malformed::Trailing));
-        assert_eq!(forged(&object, |b| b.truncate(90)), Err(Malformed::Short));
-        let upper = Malformed::Name(crate::name::NameError::BucketCharacter);
-        assert_eq!(forged(&object, |b| b[88] = b'P'), Err(upper));
-        assert_eq!(forged(&tombstone, |b| b[28 + 6 + 13] = 0xff), Err(Malformed::Text));
-        assert_eq!(forged(&fact, |b| b[19] = 1), Err(Malformed::Length));
-        assert_eq!(forged(&gone, |b| b[18] = 1), Err(Malformed::Reserved));
-    }
-
-    #[test]
-    fn a_length_beyond_every_head_is_refused_before_anything_is_read() {
-        let mut bytes = vec![0xff; 70_000];
-        assert_eq!(Record::decode(&bytes, place(0)), Err(Malformed::Length));
-        bytes[6..8].copy_from_slice(&15_u16.to_le_bytes());
-        assert_eq!(Record::decode(&bytes, place(0)), Err(Malformed::Length));
-    }
-
-    #[test]
-    fn bounds_that_the_types_do_not_keep_are_checked() {
-        let put = |meta, content| What::Put { name: name(), meta, content };
-        let none = || Content::Inline { bytes: 0, blocks: Vec::new() };
-        assert_eq!(put(meta(), none()).check(), Ok(()));
-        let long_type = ObjectMeta { content_type: "x".repeat(256), ..meta() };
-        assert_eq!(put(long_type, none()).check(), Err(Malformed::Length));
-        let long_attributes = ObjectMeta { attributes: vec![0; 2_049], ..meta() };
-        assert_eq!(put(long_attributes, none()).check(), Err(Malformed::Length));
-        let unchecked = Content::Inline { bytes: 1, blocks: Vec::new() };
-        assert_eq!(put(meta(), unchecked).check(), Err(Malformed::Count));
-    }
-
-    #[test]
-    fn the_longest_head_fits() {
-        let blocks = limits::INLINE_BYTES_CEILING / limits::BLOCK_BYTES;
-        let name = ObjectName::new(
-            BucketName::parse(&"b".repeat(limits::BUCKET_NAME_BYTES_MAX)).unwrap(),
-            ObjectKey::parse(&"k".repeat(limits::KEY_BYTES_MAX)).unwrap(),
-        );
-        let meta = ObjectMeta {
-            content_type: "t".repeat(limits::CONTENT_TYPE_BYTES_MAX),
-            attributes: vec![7; limits::ATTRIBUTES_BYTES_MAX],
-            ..meta()
-        };
-        let bytes = limits::INLINE_BYTES_CEILING as u64;
-        let content = Content::Inline { bytes, blocks: vec![Checksum(9); blocks] };
-        let record = Record { lsn: u64::MAX, what: What::Put { name, meta, content } };
-        assert_eq!(record.head_bytes(), HEAD_BYTES_MAX);
-        let head = encoded(&record, place(0));
-        assert_eq!(Record::decode(&head, place(0)), Ok((record, HEAD_BYTES_MAX)));
-    }
-
-    proptest! {
-        #[test]
-        fn any_object_survives_its_bytes(
-            lsn: u64,
-            key in "[a-zäöü日 ._-]{1,40}z(/[a-z]{1,9}){0,4}/?",
-            content_type in ".{0,40}",
-            times: (u64, u64),
-            derived: bool,
-            hash: [u8; 32],
-            attributes in proptest::collection::vec(any::<u8>(), 0..100),
-            bytes in 0..limits::INLINE_BYTES_CEILING as u64,
-            offset: u64,
-        ) {
-            let (created_ms, modified_ms) = times;
-            let bucket = BucketName::parse("any").unwrap();
-            let name = ObjectName::new(bucket, ObjectKey::parse(&key).unwrap());
-            let flags = ObjectFlags { derived };
-            let meta =
-                ObjectMeta { content_type, hash, created_ms, modified_ms, flags, attributes };
-            let blocks = (0..block_count(bytes) as u32).map(Checksum).collect();
-            let content = Content::Inline { bytes, blocks };
-            let record = Record { lsn, what: What::Put { name, meta, content } };
-            let head = encoded(&record, place(offset));
-            prop_assert_eq!(Record::decode(&head, place(offset)), Ok((record, head.len())));
-        }
-
-        #[test]
-        fn any_bytes_decode_or_are_refused(mut bytes: Vec<u8>, kind in 0..7_u8) {
-            let _ = Record::decode(&bytes, place(0));
-            if bytes.len() >= HEAD_COMMON_BYTES {
-                bytes[4] = kind;
-                bytes[5] = 0;
-                let head_bytes = u16::try_from(bytes.len()).unwrap();
-                bytes[6..8].copy_from_slice(&head_bytes.to_le_bytes());
-                let checksum = Checksum::of(&bytes[4..]).at(place(0));
-                overwrite_u32(&mut bytes, 0, checksum.0);
-                if let Ok((record, _)) = Record::decode(&bytes, place(0)) {
-                    prop_assert_eq!(encoded(&record, place(0)), bytes);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -7,6 +7,9 @@
 //! | 3    | tombstone  | an object is gone                        | none               |
 //! | 4    | fact       | a fact is there                          | its value          |
 //! | 5    | fact gone  | a fact is gone                           | none               |
+//! | 6    | compacted  | segments were replaced by others         | none               |
+//! | 7    | lost object | an object was damaged beyond repair     | none               |
+//! | 8    | punched    | dead bodies of a segment read as zeros   | none               |
 //!
 //! Promises: a byte without a kind is refused by name. Never here: what the heads look like (`record.rs`).
 
@@ -25,6 +28,12 @@ pub enum RecordKind {
     Fact = 4,
     /// A fact is gone.
     FactGone = 5,
+    /// Segments were replaced by others.
+    Compacted = 6,
+    /// An object whose content was damaged beyond repair.
+    LostObject = 7,
+    /// Dead bodies of a segment read as zeros.
+    Punched = 8,
 }
 
 impl RecordKind {
@@ -36,6 +45,9 @@ impl RecordKind {
             Self::Tombstone => 3,
             Self::Fact => 4,
             Self::FactGone => 5,
+            Self::Compacted => 6,
+            Self::LostObject => 7,
+            Self::Punched => 8,
         }
     }
 
@@ -47,6 +59,9 @@ impl RecordKind {
             3 => Ok(Self::Tombstone),
             4 => Ok(Self::Fact),
             5 => Ok(Self::FactGone),
+            6 => Ok(Self::Compacted),
+            7 => Ok(Self::LostObject),
+            8 => Ok(Self::Punched),
             other => Err(Malformed::Kind(other)),
         }
     }
@@ -61,7 +76,7 @@ mod tests {
         for byte in 0..=255 {
             let kind = RecordKind::from_byte(byte).map(RecordKind::to_byte);
             let expected =
-                if (1..=5).contains(&byte) { Ok(byte) } else { Err(Malformed::Kind(byte)) };
+                if (1..=8).contains(&byte) { Ok(byte) } else { Err(Malformed::Kind(byte)) };
             assert_eq!(kind, expected);
         }
     }

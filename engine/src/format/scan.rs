@@ -55,8 +55,24 @@ pub struct GroupView<'a> {
 }
 
 impl<'a> GroupView<'a> {
-    /// Reads the group that `bytes` begin with, at `place`. There may be more bytes than the group has.
+    /// Reads the group of the log that `bytes` begin with, at `place`. There may be more bytes than the group has.
     pub fn decode(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
+        let view = Self::decode_any(bytes, place)?;
+        let lsns = view.header.first_lsn..view.header.next_lsn();
+        let is_gapless = view.records.iter().map(|scanned| scanned.record.lsn).eq(lsns);
+        if is_gapless { Ok(view) } else { Err(Malformed::Order) }
+    }
+
+    /// The same for a group of a compacted segment, whose records ascend with gaps.
+    pub fn decode_compacted(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
+        let view = Self::decode_any(bytes, place)?;
+        let first = view.records.first().map(|scanned| scanned.record.lsn);
+        let ascends = view.records.is_sorted_by(|one, next| one.record.lsn < next.record.lsn);
+        let is_first = first.is_none_or(|lsn| lsn == view.header.first_lsn);
+        if ascends && is_first { Ok(view) } else { Err(Malformed::Order) }
+    }
+
+    fn decode_any(bytes: &'a [u8], place: Place) -> Result<Self, Malformed> {
         let (header, header_checksum) = GroupHeader::decode(bytes, place)?;
         let mut walk = Walk {
             rest: Take::new(Take::new(bytes).bytes(header.group_bytes as usize)?),
@@ -73,10 +89,6 @@ impl<'a> GroupView<'a> {
         if records.len() as u64 != u64::from(header.record_count) {
             return Err(Malformed::Count);
         }
-        let lsns = header.first_lsn..header.next_lsn();
-        if !records.iter().map(|scanned| scanned.record.lsn).eq(lsns) {
-            return Err(Malformed::Order);
-        }
         Ok(Self { header, header_checksum, records })
     }
 
@@ -88,6 +100,12 @@ impl<'a> GroupView<'a> {
     /// The checksum that the next group names as its predecessor's.
     pub fn header_checksum(&self) -> Checksum {
         self.header_checksum
+    }
+
+    /// The LSN of the last record; of the last before the group, when it has none.
+    pub fn last_lsn(&self) -> u64 {
+        let last = self.records.last().map(|scanned| scanned.record.lsn);
+        last.unwrap_or(self.header.last_lsn())
     }
 
     /// The records in order.

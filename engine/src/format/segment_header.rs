@@ -17,9 +17,11 @@
 //! | 80     | 8    | created_ms      | milliseconds since 1970                                             |
 //! | 88     | 4    | block_bytes     | 65,536                                                              |
 //! | 92     | 4    | previous_group  | checksum of the last group header before this segment, zero if none |
-//! | 96     | 1    | class           | 1 log, 2 big                                                        |
+//! | 96     | 1    | class           | 1 log, 2 big, 3 compacted                                           |
 //! | 97     | 3    | reserved        | zero                                                                |
 //! | 100    | 4    | checksum        | of bytes 0..100 at the offset of the copy                           |
+//!
+//! A compacted segment has its origin (`origin.rs`) behind these fields, in both copies; in others zeros follow.
 //!
 //! Promises: one damaged copy does no harm; a page of zeros is told apart as [`Malformed::Blank`].
 //! Never here: opening, creating or choosing segments.
@@ -29,7 +31,7 @@ use std::fmt;
 use uuid::Uuid;
 
 use super::bytes::{Put, Take, is_zero};
-use super::checksum::{CheckClass, Checksum, SegmentContext};
+use super::checksum::{CheckClass, Checksum, Place, SegmentContext};
 use super::malformed::Malformed;
 use super::{FEATURES_KNOWN, FORMAT_VERSION, check_features, check_version};
 use crate::limits;
@@ -68,6 +70,8 @@ pub enum SegmentClass {
     Log = 1,
     /// The body of one large object.
     Big = 2,
+    /// What was still wanted of other segments: groups of records with the numbers that they always had.
+    Compacted = 3,
 }
 
 /// The log segment before this one.
@@ -108,11 +112,19 @@ impl SegmentHeader {
         SegmentContext { salt: self.salt, segment: self.segment }
     }
 
-    /// The whole page, with both copies.
+    /// The whole page, with both copies, of a log or big segment.
     pub fn encode_page(&self) -> Vec<u8> {
+        self.encode_page_with(|_| Vec::new())
+    }
+
+    /// The whole page with what follows the fields of the copy at a place.
+    pub(super) fn encode_page_with(&self, rest: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
         let mut page = Vec::with_capacity(SEGMENT_HEADER_BYTES);
         for copy in [0, SEGMENT_HEADER_COPY_BYTES] {
             self.encode_copy(copy, &mut page);
+            let behind = copy.saturating_add(SEGMENT_HEADER_FIELD_BYTES);
+            page.extend(rest(self.context().at(behind as u64)));
+            page.resize(copy.saturating_add(SEGMENT_HEADER_COPY_BYTES), 0);
         }
         page
     }
@@ -159,10 +171,7 @@ impl SegmentHeader {
             .u8(self.class.to_byte())
             .zeros(3);
         let checksum = Checksum::of(&fields).at(self.context().at(copy as u64));
-        Put::new(page)
-            .bytes(&fields)
-            .u32(checksum.0)
-            .zeros(SEGMENT_HEADER_COPY_BYTES - SEGMENT_HEADER_FIELD_BYTES);
+        Put::new(page).bytes(&fields).u32(checksum.0);
     }
 
     fn decode_copy(bytes: &[u8], copy: usize) -> Result<Self, Malformed> {
@@ -193,8 +202,11 @@ impl SegmentHeader {
         checksum.verify(CheckClass::Header, checked, place)?;
         check_features(features)?;
         reserved?;
-        take.zeros(SEGMENT_HEADER_COPY_BYTES - SEGMENT_HEADER_FIELD_BYTES)?;
-        take.end()?;
+        let class = SegmentClass::from_byte(class)?;
+        if class != SegmentClass::Compacted {
+            take.zeros(SEGMENT_HEADER_COPY_BYTES - SEGMENT_HEADER_FIELD_BYTES)?;
+            take.end()?;
+        }
         if block_bytes != HEADER_BLOCK_BYTES {
             return Err(Malformed::Length);
         }
@@ -209,7 +221,7 @@ impl SegmentHeader {
         Ok(Self {
             store,
             segment,
-            class: SegmentClass::from_byte(class)?,
+            class,
             salt,
             base_lsn,
             predecessor,
@@ -226,6 +238,7 @@ impl SegmentClass {
         match self {
             Self::Log => 1,
             Self::Big => 2,
+            Self::Compacted => 3,
         }
     }
 
@@ -234,6 +247,7 @@ impl SegmentClass {
         match byte {
             1 => Ok(Self::Log),
             2 => Ok(Self::Big),
+            3 => Ok(Self::Compacted),
             other => Err(Malformed::Kind(other)),
         }
     }
@@ -256,16 +270,18 @@ impl SegmentId {
         Self(self.0.saturating_add(1).min(SEGMENT_ID_MAX))
     }
 
-    /// The file, relative to the data folder: `log/0000000001.seg` or `big/00/0000000002.seg`.
+    /// The file, relative to the data folder: `log/0000000001.seg`, `big/00/0000000002.seg` or
+    /// `compacted/0000000003.seg`.
     pub fn path(self, class: SegmentClass) -> String {
         format!("{}/{self}{SEGMENT_SUFFIX}", self.folder(class))
     }
 
-    /// The folder that the file lies in, relative to the data folder: `log` or `big/00`.
+    /// The folder that the file lies in, relative to the data folder: `log`, `big/00` or `compacted`.
     pub fn folder(self, class: SegmentClass) -> String {
         match class {
             SegmentClass::Log => "log".to_owned(),
             SegmentClass::Big => format!("big/{:02}", self.0 / BIG_FOLDER_SEGMENTS),
+            SegmentClass::Compacted => "compacted".to_owned(),
         }
     }
 

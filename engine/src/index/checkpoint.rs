@@ -84,10 +84,11 @@ impl Index {
         frozen
     }
 
-    /// Writes the frozen overlay. `finish` may complete the position with what is known only now.
+    /// Writes the frozen overlay. `finish` completes the position with what is known only now, or withholds it: an
+    /// index without one is not finished.
     pub(crate) fn drain(
         &self,
-        finish: impl FnOnce(AppliedPosition) -> AppliedPosition,
+        finish: impl FnOnce(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view();
@@ -104,7 +105,7 @@ impl Index {
     fn write(
         &self,
         overlay: &Overlay,
-        finish: impl FnOnce(AppliedPosition) -> AppliedPosition,
+        finish: impl FnOnce(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
         let mut transaction = self.tables.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(unusable)?;
@@ -154,9 +155,9 @@ impl Index {
                     }
                 }
             }
-            if let Some(position) = overlay.position {
+            if let Some(position) = overlay.position.and_then(finish) {
                 let mut table = transaction.open_table(POSITION).map_err(unusable)?;
-                table.insert((), finish(position).encode().as_slice()).map_err(unusable)?;
+                table.insert((), position.encode().as_slice()).map_err(unusable)?;
             }
         }
         transaction.commit().map_err(unusable)

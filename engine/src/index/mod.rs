@@ -25,7 +25,7 @@ pub(crate) use self::listing::{list_folder, list_keys};
 pub(crate) use self::overlay::Overlay;
 pub(crate) use self::tables::INDEX_FILE;
 use self::tables::Tables;
-pub(crate) use self::view::{Fact, Replaced, View};
+pub(crate) use self::view::{Fact, Moved, Replaced, View};
 use crate::error::Result;
 use crate::format::AppliedPosition;
 

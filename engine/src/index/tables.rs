@@ -7,7 +7,7 @@
 //! | `buckets`  | bucket name          | `BucketUsage`   |
 //! | `segments` | segment id           | `SegmentUsage`  |
 //! | `position` | nothing              | `AppliedPosition` |
-//! | `store`    | nothing              | id of the store |
+//! | `store`    | nothing              | id of the store, and the version of these tables |
 //!
 //! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
 //! [`Error::Corrupt`]. Never here: overlays.
@@ -101,7 +101,7 @@ impl Tables {
         match transaction.open_table(STORE) {
             Ok(table) => {
                 let found = table.get(()).map_err(unusable)?;
-                let is_ours = found.is_some_and(|id| id.value() == store.as_bytes());
+                let is_ours = found.is_some_and(|id| id.value() == identity(store));
                 return if is_ours { Ok(()) } else { Err(damaged(Malformed::Place)) };
             }
             Err(TableError::TableDoesNotExist(_)) => {}
@@ -117,7 +117,7 @@ impl Tables {
             transaction.open_table(SEGMENTS).map_err(unusable)?;
             transaction.open_table(POSITION).map_err(unusable)?;
             let mut table = transaction.open_table(STORE).map_err(unusable)?;
-            table.insert((), store.as_bytes().as_slice()).map_err(unusable)?;
+            table.insert((), identity(store).as_slice()).map_err(unusable)?;
         }
         transaction.commit().map_err(unusable)
     }
@@ -226,6 +226,15 @@ impl Checkpointed {
         Ok(all)
     }
 }
+
+/// Whose index it is, and how its values are encoded. Another version is not read: the index is made anew.
+fn identity(store: uuid::Uuid) -> Vec<u8> {
+    let mut identity = store.as_bytes().to_vec();
+    identity.push(TABLES_VERSION);
+    identity
+}
+
+const TABLES_VERSION: u8 = 2;
 
 fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
     let entry = FactEntry::decode(name.as_str().as_bytes(), value).map_err(damaged)?;

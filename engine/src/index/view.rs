@@ -13,8 +13,8 @@ use super::overlay::Overlay;
 use super::tables::Checkpointed;
 use crate::error::Result;
 use crate::format::{
-    AppliedPosition, BucketUsage, Entry, EntryContent, Location, SegmentClass, SegmentId,
-    SegmentUsage, entry_key,
+    AppliedPosition, BucketUsage, Entry, EntryContent, Location, Record, SegmentClass, SegmentId,
+    SegmentUsage, What, entry_key,
 };
 use crate::name::{BucketName, FactName, ObjectName};
 
@@ -47,6 +47,28 @@ pub(crate) struct Replaced {
     pub(crate) present: bool,
     /// A big segment that no record names any more.
     pub(crate) big: Option<SegmentId>,
+}
+
+/// A record that a compaction copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// What points to it.
+    pub(crate) of: MovedOf,
+    /// Its LSN.
+    pub(crate) lsn: u64,
+    /// Where it lay.
+    pub(crate) from: Location,
+    /// Where its copy lies.
+    pub(crate) to: Location,
+}
+
+/// What points to a copied record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MovedOf {
+    /// The entry under this index key.
+    Object(Arc<[u8]>),
+    /// The fact of this name.
+    Fact(FactName),
 }
 
 impl View {
@@ -104,6 +126,16 @@ impl View {
         self.checkpointed.position()
     }
 
+    /// The position that the index on disk stands for.
+    pub(crate) fn checkpointed_position(&self) -> Result<Option<AppliedPosition>> {
+        self.checkpointed.position()
+    }
+
+    /// What the index on disk says of a segment.
+    pub(crate) fn checkpointed_usage(&self, id: SegmentId) -> Result<Option<SegmentUsage>> {
+        self.checkpointed.segment_usage(id)
+    }
+
     /// All buckets and their counters.
     pub(crate) fn buckets(&self) -> Result<Vec<(BucketName, BucketUsage)>> {
         let mut all: BTreeMap<_, _> = self.checkpointed.buckets()?.into_iter().collect();
@@ -136,15 +168,18 @@ impl View {
         entry: Entry,
     ) -> Result<(Replaced, Arc<Entry>)> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
-        let replaced = self.forget(&key, name)?;
+        // A copy that was made while the original stayed: they name the same content.
+        let is_copy = self.entry_at(&key)?.is_some_and(|old| old.lsn == entry.lsn);
+        let mut replaced = self.forget(&key, name)?;
+        replaced.big = replaced.big.filter(|_| !is_copy);
         self.count_record(entry.record, record_bytes(&entry), true)?;
         if let EntryContent::Big { bytes, segment } = entry.content {
             let usage = SegmentUsage {
-                class: SegmentClass::Big,
                 record_bytes: bytes,
                 live_bytes: bytes,
                 record_count: 1,
                 live_count: 1,
+                ..SegmentUsage::empty(SegmentClass::Big)
             };
             self.active.segments.insert(segment, Some(usage));
         }
@@ -158,7 +193,7 @@ impl View {
     pub(crate) fn delete(&mut self, name: &ObjectName, tombstone: Location) -> Result<Replaced> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
         let replaced = self.forget(&key, name)?;
-        self.count_record(tombstone, u64::from(tombstone.head_bytes), false)?;
+        self.count_removal(tombstone)?;
         self.active.entries.insert(key, None);
         Ok(replaced)
     }
@@ -174,9 +209,99 @@ impl View {
     /// A fact was removed by the record at `removal`.
     pub(crate) fn delete_fact(&mut self, name: &FactName, removal: Location) -> Result<()> {
         self.forget_fact(name)?;
-        self.count_record(removal, u64::from(removal.head_bytes), false)?;
+        self.count_removal(removal)?;
         self.active.facts.insert(name.clone(), None);
         Ok(())
+    }
+
+    /// Nothing but this changed: a record that says something about segments was appended.
+    pub(crate) fn note(&mut self, record: Location) -> Result<()> {
+        self.count_record(record, u64::from(record.head_bytes), false)
+    }
+
+    /// So many more bytes of dead bodies of a segment were given back, says the record at `record`.
+    pub(crate) fn punched(
+        &mut self,
+        segment: SegmentId,
+        bytes: u64,
+        record: Location,
+    ) -> Result<()> {
+        self.note(record)?;
+        self.change_segment(segment, |usage| usage.punched_bytes += bytes)
+    }
+
+    /// A compaction is committed: these segments hold copies, to which nothing points yet.
+    pub(crate) fn add_compacted(&mut self, outputs: &[(SegmentId, SegmentUsage)]) {
+        for (segment, usage) in outputs {
+            self.active.segments.insert(*segment, Some(*usage));
+        }
+    }
+
+    /// Where the index must point to `copy` instead, if the record that it is a copy of is the one that counts and lies
+    /// in one of these segments.
+    pub(crate) fn moved_to(
+        &self,
+        copy: &Record,
+        to: Location,
+        inputs: &[SegmentId],
+    ) -> Result<Option<Moved>> {
+        let (of, lsn, from) = match &copy.what {
+            What::Put { name, .. } => {
+                let key: Arc<[u8]> = entry_key::encode(name).into();
+                let Some(entry) = self.entry_at(&key)? else { return Ok(None) };
+                (MovedOf::Object(key), entry.lsn, entry.record)
+            }
+            What::Fact { name, .. } => {
+                let Some(fact) = self.fact(name)? else { return Ok(None) };
+                (MovedOf::Fact(name.clone()), fact.lsn, fact.record)
+            }
+            _ => return Ok(None),
+        };
+        let is_wanted = lsn == copy.lsn && inputs.contains(&from.segment);
+        Ok(is_wanted.then_some(Moved { of, lsn, from, to }))
+    }
+
+    /// Points to the copy of a record where the original is still the one that counts. False where it is not.
+    pub(crate) fn repoint(&mut self, moved: &Moved) -> Result<bool> {
+        let Moved { of, lsn, from, to } = moved;
+        let bytes = match of {
+            MovedOf::Object(key) => {
+                let Some(old) = self.entry_at(key)? else { return Ok(false) };
+                if (old.lsn, old.record) != (*lsn, *from) {
+                    return Ok(false);
+                }
+                let entry = Entry { record: *to, ..Entry::clone(&old) };
+                self.active.entries.insert(Arc::clone(key), Some(Arc::new(entry)));
+                record_bytes(&old)
+            }
+            MovedOf::Fact(name) => {
+                let Some(old) = self.fact(name)? else { return Ok(false) };
+                if (old.lsn, old.record) != (*lsn, *from) {
+                    return Ok(false);
+                }
+                let fact = Fact { record: *to, ..Fact::clone(&old) };
+                self.active.facts.insert(name.clone(), Some(Arc::new(fact)));
+                fact_record_bytes(&old)
+            }
+        };
+        self.count_dead(from.segment, bytes)?;
+        self.change_segment(to.segment, |usage| {
+            usage.live_bytes += bytes;
+            usage.live_count += 1;
+        })?;
+        Ok(true)
+    }
+
+    /// Nothing is wanted of these segments any more. False, with nothing changed, where something still is: then a copy
+    /// is missing, and the originals must stay.
+    pub(crate) fn drop_segments(&mut self, inputs: &[SegmentId]) -> Result<bool> {
+        for input in inputs {
+            if self.segment_usage(*input)?.is_some_and(|usage| usage.live_count > 0) {
+                return Ok(false);
+            }
+        }
+        self.active.segments.extend(inputs.iter().map(|input| (*input, None)));
+        Ok(true)
     }
 
     fn forget(&mut self, key: &[u8], name: &ObjectName) -> Result<Replaced> {
@@ -190,7 +315,7 @@ impl View {
                 self.active.segments.insert(segment, None);
                 Some(segment)
             }
-            EntryContent::Inline { .. } => None,
+            EntryContent::Inline { .. } | EntryContent::Lost { .. } => None,
         };
         Ok(Replaced { present: true, big })
     }
@@ -200,6 +325,11 @@ impl View {
             self.count_dead(old.record.segment, fact_record_bytes(&old))?;
         }
         Ok(())
+    }
+
+    fn count_removal(&mut self, removal: Location) -> Result<()> {
+        self.count_record(removal, u64::from(removal.head_bytes), false)?;
+        self.change_segment(removal.segment, |usage| usage.removals += 1)
     }
 
     fn count_record(&mut self, record: Location, bytes: u64, live: bool) -> Result<()> {
@@ -216,9 +346,20 @@ impl View {
     }
 
     fn count_dead(&mut self, segment: SegmentId, bytes: u64) -> Result<()> {
-        if let Some(mut usage) = self.segment_usage(segment)? {
+        self.change_segment(segment, |usage| {
             usage.live_bytes = usage.live_bytes.saturating_sub(bytes);
             usage.live_count = usage.live_count.saturating_sub(1);
+        })
+    }
+
+    /// Changes the counters of a segment that has some.
+    fn change_segment(
+        &mut self,
+        segment: SegmentId,
+        change: impl FnOnce(&mut SegmentUsage),
+    ) -> Result<()> {
+        if let Some(mut usage) = self.segment_usage(segment)? {
+            change(&mut usage);
             self.active.segments.insert(segment, Some(usage));
         }
         Ok(())
@@ -245,7 +386,7 @@ enum Count {
 fn record_bytes(entry: &Entry) -> u64 {
     let body = match entry.content {
         EntryContent::Inline { bytes } => bytes,
-        EntryContent::Big { .. } => 0,
+        EntryContent::Big { .. } | EntryContent::Lost { .. } => 0,
     };
     u64::from(entry.record.head_bytes) + body
 }

@@ -10,7 +10,7 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, Checksum, FooterEntries, FooterTrailer, GroupView, Malformed, Scanned,
+    CheckClass, Checksum, Covers, FooterEntries, FooterTrailer, GroupView, Malformed, Scanned,
     SegmentClass, SegmentHeader, What, compare, salvage,
 };
 use crate::replay::{Replay, location};
@@ -22,6 +22,8 @@ pub(super) struct SegmentReplay<'a> {
     pub(super) header: &'a SegmentHeader,
     /// The segments after it.
     pub(super) successors: &'a [SegmentHeader],
+    /// The stretches of the log that compacted segments stand for.
+    pub(super) covers: &'a Covers,
 }
 
 impl SegmentReplay<'_> {
@@ -46,7 +48,7 @@ impl SegmentReplay<'_> {
         }
         let length = file.bytes_len();
         let length = length.map_err(|source| Error::io(format!("reading {path}"), source))?;
-        let end = match (&footer, self.named_end()) {
+        let end = match (&footer, named_end(self.header, self.successors)) {
             (Some(footer), _) => footer.footer_offset,
             (None, Some(end)) => end.min(length),
             (None, None) => length,
@@ -95,7 +97,9 @@ impl SegmentReplay<'_> {
             && self.header.previous_group == position.previous_group
             && self.header.predecessor.map(|before| (before.segment, before.end))
                 == position.segment.map(|segment| (segment, position.offset));
-        if !follows {
+        let is_compacted_before = self.header.base_lsn > position.lsn + 1
+            && self.covers.contain(position.lsn + 1, self.header.base_lsn - 1);
+        if !follows && !is_compacted_before {
             report.add_damage(LogDamage {
                 segment: self.header.segment,
                 offset: 0,
@@ -103,15 +107,6 @@ impl SegmentReplay<'_> {
                 reason: Malformed::Chain,
             });
         }
-    }
-
-    /// Where the segment's groups end according to the segment that was begun after it.
-    fn named_end(&self) -> Option<u64> {
-        self.successors
-            .iter()
-            .filter_map(|later| later.predecessor)
-            .find(|before| before.segment == self.header.segment)
-            .map(|before| before.end)
     }
 
     /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged: then the groups are
@@ -272,6 +267,15 @@ impl SegmentReplay<'_> {
     }
 }
 
+/// Where a segment's groups end according to the segment that was begun after it.
+fn named_end(header: &SegmentHeader, successors: &[SegmentHeader]) -> Option<u64> {
+    successors
+        .iter()
+        .filter_map(|later| later.predecessor)
+        .find(|before| before.segment == header.segment)
+        .map(|before| before.end)
+}
+
 /// A fact whose value is damaged is lost; an object is not, because its key answers that it is damaged.
 fn is_lost(scanned: &Scanned<'_>) -> bool {
     matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err()
@@ -290,7 +294,7 @@ pub(super) fn seal_if_needed(
     if read_footer(file.as_ref(), header)?.is_some() {
         return Ok(());
     }
-    match (SegmentReplay { segments, header, successors }).named_end() {
+    match named_end(header, successors) {
         Some(end) => super::seal_at(segments, header, end, report),
         None => leave_unsealed(segments, header),
     }

@@ -55,6 +55,10 @@ impl Body {
             EntryContent::Big { bytes, .. } => {
                 Self::open_big(segment, name, entry, *bytes).map(Some)
             }
+            EntryContent::Lost { .. } => {
+                let at = entry.record.offset;
+                Err(Error::corrupt(segment.path(), at, Malformed::Lost).about(name))
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! Segments: the files that hold everything, and the states of their lives.
 //!
 //! ```text
-//! log   spare --roll--> active --roll--> closed --seal--> sealed --retire--> gone
-//! big   writing --finish--> sealed --retire--> gone
+//! log        spare --roll--> active --roll--> closed --seal--> sealed --retire--> gone
+//! big        writing --finish--> sealed --retire--> gone
+//! compacted  writing --seal--> sealed --retire--> gone
 //! ```
 //!
 //! A spare has its name and its space but a blank header. The active one takes groups and is read by `pread`, as is a
@@ -13,6 +14,8 @@
 mod active;
 mod big;
 mod body;
+mod compacted;
+mod cursor;
 mod open;
 mod seal;
 mod set;
@@ -21,7 +24,9 @@ mod walk;
 pub(crate) use self::active::{ActiveSegment, LogPosition};
 pub(crate) use self::big::BigWriter;
 pub use self::body::Body;
-pub(crate) use self::open::{Patience, read_header};
+pub(crate) use self::compacted::CompactedWriter;
+pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};
+pub(crate) use self::open::{Patience, read_header, read_origin};
 pub(crate) use self::seal::{read_footer, seal};
-pub(crate) use self::set::{BIG_FOLDER, LOG_FOLDER, SegmentSet};
+pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, SegmentSet};
 pub(crate) use self::walk::{GroupRead, LogWalk, Walked};

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use crate::disk::{Access, Disk, DiskFile, Mapping};
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, Malformed, Place, SEGMENT_HEADER_BYTES,
-    SegmentClass, SegmentHeader, SegmentId,
+    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, Malformed, Origin, Place,
+    SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
 
@@ -82,7 +82,7 @@ impl OpenSegment {
             _ => Error::io(format!("opening {path}"), source),
         })?;
         let access = match class {
-            SegmentClass::Log => Access::Random,
+            SegmentClass::Log | SegmentClass::Compacted => Access::Random,
             SegmentClass::Big => Access::Sequential,
         };
         let mapping =
@@ -183,15 +183,15 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Which bit remembers the block at `offset`. In a log segment two blocks of at least 4 KiB never begin in the same
-    /// 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller blocks are cheap:
-    /// they have no bit, and are verified each time.
+    /// Which bit remembers the block at `offset`. In a log or compacted segment two blocks of at least 4 KiB never
+    /// begin in the same 4 KiB; in a big segment every block but the last begins 64 KiB after the one before. Smaller
+    /// blocks are cheap: they have no bit, and are verified each time.
     fn verified_bit(&self, offset: u64, bytes: u64) -> Option<u64> {
         match self.header.class {
             SegmentClass::Big => Some(
                 offset.saturating_sub(SEGMENT_HEADER_BYTES as u64) / limits::BLOCK_BYTES as u64,
             ),
-            SegmentClass::Log => {
+            SegmentClass::Log | SegmentClass::Compacted => {
                 (bytes >= VERIFIED_GRAIN_BYTES).then_some(offset / VERIFIED_GRAIN_BYTES)
             }
         }
@@ -244,6 +244,22 @@ pub(crate) fn read_header(
         return Err(damaged(Malformed::Place));
     }
     Ok(header)
+}
+
+/// Reads and checks the header page of a compacted segment, with its origin.
+pub(crate) fn read_origin(
+    disk: &dyn Disk,
+    id: SegmentId,
+    store: uuid::Uuid,
+) -> Result<(SegmentHeader, Origin)> {
+    let path = id.path(SegmentClass::Compacted);
+    let io = |source| Error::io(format!("reading {path}"), source);
+    let file = disk.open(&path).map_err(io)?;
+    let header = read_header(file.as_ref(), &path, id, SegmentClass::Compacted, store)?;
+    let mut page = [0; SEGMENT_HEADER_BYTES];
+    file.read_at(0, &mut page).map_err(io)?;
+    let origin = Origin::decode_page(&page, &header);
+    Ok((header, origin.map_err(|reason| Error::corrupt(path.clone(), 0, reason))?))
 }
 
 const VERIFIED_GRAIN_BYTES: u64 = 4_096;

@@ -1,4 +1,4 @@
-//! Sealing: a footer behind the last group of a log segment, and the file cut to it.
+//! Sealing: a footer behind the last group of a log or compacted segment, and the file cut to it.
 //!
 //! Promises: the footer is made from what the segment holds, read back and checked, so it never says more than the
 //! groups do; sealing again writes the same footer. A crash in between leaves an unsealed segment, which recovery
@@ -7,16 +7,14 @@
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
-use crate::format::{
-    FOOTER_TRAILER_BYTES, FooterTrailer, FooterWriter, SegmentClass, SegmentHeader,
-};
+use crate::format::{FOOTER_TRAILER_BYTES, FooterTrailer, FooterWriter, SegmentHeader};
 use crate::limits;
 
 use super::walk::{LogWalk, Walked};
 
 /// Seals the segment whose groups end at `end`. Refuses, as damage, a segment whose groups do not reach so far.
 pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<()> {
-    let path = header.segment.path(SegmentClass::Log);
+    let path = header.segment.path(header.class);
     let io = |source| Error::io(format!("sealing {path}"), source);
     let file = disk.open(&path).map_err(io)?;
     let mut footer = FooterWriter::new(header.context(), end);
@@ -36,7 +34,7 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
                 for scanned in view.records() {
                     footer.push(scanned.place.offset, scanned.head);
                 }
-                last_lsn = group.header.last_lsn();
+                last_lsn = view.last_lsn();
                 next_group = group.header.number + 1;
                 previous_group = group.header_checksum;
             }
@@ -58,7 +56,7 @@ pub(crate) fn read_footer(
     file: &dyn DiskFile,
     header: &SegmentHeader,
 ) -> Result<Option<FooterTrailer>> {
-    let path = header.segment.path(SegmentClass::Log);
+    let path = header.segment.path(header.class);
     let io = |source| Error::io(format!("reading {path}"), source);
     let file_bytes = file.bytes_len().map_err(io)?;
     let Some(at) = file_bytes.checked_sub(FOOTER_TRAILER_BYTES as u64) else {

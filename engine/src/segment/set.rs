@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use quick_cache::sync::Cache;
 
-use super::open::{OpenSegment, Patience};
+use super::cursor::RecordCursor;
+use super::open::{OpenSegment, Patience, read_header};
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
-use crate::format::{Checksum, SegmentClass, SegmentHeader, SegmentId};
+use crate::format::{Checksum, Malformed, SegmentClass, SegmentHeader, SegmentId};
 use crate::limits;
 
 /// The segments of a store.
@@ -29,6 +30,8 @@ pub(crate) struct SegmentSet {
     in_flight: Mutex<BTreeSet<SegmentId>>,
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
+    /// Which of the segments that hold records are compacted ones; the others are of the log.
+    compacted: RwLock<BTreeSet<SegmentId>>,
     /// Log segments that recovery left unsealed, and where their groups end.
     unsealed: Mutex<Vec<(SegmentHeader, u64)>>,
     /// Folders of big segments whose own names are durable.
@@ -54,6 +57,7 @@ impl SegmentSet {
             in_flight: Mutex::default(),
             growing: RwLock::default(),
             mapped: Cache::new(limits::OPEN_SEGMENTS_MAX),
+            compacted: RwLock::default(),
             unsealed: Mutex::default(),
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
@@ -107,6 +111,39 @@ impl SegmentSet {
         }
     }
 
+    /// Makes the file of a compacted segment; whoever fills it gives it its header. Nothing is in it before
+    /// [`SegmentSet::add_compacted`].
+    pub(crate) fn create_compacted(&self) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
+        let header = self.new_header(SegmentClass::Compacted)?;
+        let path = header.segment.path(SegmentClass::Compacted);
+        let made = self.disk.create_folder(COMPACTED_FOLDER).and_then(|()| self.disk.create(&path));
+        made.map(|file| (file, header))
+            .map_err(|source| Error::io(format!("making {path}"), source))
+    }
+
+    /// Makes the names of compacted segments durable, and that of their folder.
+    pub(crate) fn sync_compacted_names(&self) -> Result<()> {
+        let synced =
+            self.disk.sync_folder(COMPACTED_FOLDER).and_then(|()| self.disk.sync_folder(""));
+        synced.map_err(|source| Error::io(format!("syncing {COMPACTED_FOLDER}"), source))
+    }
+
+    /// Records are to be found in this compacted segment from now on.
+    pub(crate) fn add_compacted(&self, id: SegmentId) {
+        self.compacted.write().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// The class of a segment that holds records.
+    pub(crate) fn class_of(&self, id: SegmentId) -> SegmentClass {
+        let compacted = self.compacted.read().unwrap_or_else(PoisonError::into_inner);
+        if compacted.contains(&id) { SegmentClass::Compacted } else { SegmentClass::Log }
+    }
+
+    /// Whether this log segment still grows, or could not be sealed.
+    pub(crate) fn is_growing(&self, id: SegmentId) -> bool {
+        self.growing.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    }
+
     /// Makes the file of a big segment. Until it is committed or abandoned it is in flight.
     pub(crate) fn create_big(&self) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
         let header = {
@@ -153,8 +190,12 @@ impl SegmentSet {
     /// Removes a segment's name; readers that have it open go on. What cannot be removed stays in flight, so that the
     /// next opening looks for it.
     pub(crate) fn retire(&self, id: SegmentId, class: SegmentClass) {
-        self.mapped.remove(&id);
+        if class == SegmentClass::Compacted {
+            self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        }
         let removed = self.disk.remove(&id.path(class));
+        // After the name is gone, so that nobody maps the file again for nothing.
+        self.mapped.remove(&id);
         // One that is gone already may have been removed by a process that was killed before it synced.
         if removed.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true) {
             self.was_removed_from(id.folder(class));
@@ -208,6 +249,8 @@ impl SegmentSet {
     }
 
     /// Opens a segment for reading. None: it is not open, and `patience` forbids to wait for the disk.
+    ///
+    /// `class` is [`SegmentClass::Log`] for every segment that holds records: which are compacted is known here.
     pub(crate) fn open(
         &self,
         id: SegmentId,
@@ -226,11 +269,34 @@ impl SegmentSet {
         if patience == Patience::Refuse {
             return Ok(None);
         }
+        let class = if class == SegmentClass::Log { self.class_of(id) } else { class };
         self.mapped
             .get_or_insert_with(&id, || {
                 OpenSegment::map(self.disk.as_ref(), id, class, self.store).map(Arc::new)
             })
             .map(Some)
+    }
+
+    /// The records of a segment of the log, or of a compacted one, in order.
+    pub(crate) fn records(&self, id: SegmentId) -> Result<RecordCursor> {
+        let (file, path, header) = self.open_records(id)?;
+        RecordCursor::open(file, path, header, None)
+    }
+
+    /// The header of a segment of the log, or of a compacted one.
+    pub(crate) fn header(&self, id: SegmentId) -> Result<SegmentHeader> {
+        self.open_records(id).map(|(_, _, header)| header)
+    }
+
+    fn open_records(&self, id: SegmentId) -> Result<(Arc<dyn DiskFile>, String, SegmentHeader)> {
+        let class = self.class_of(id);
+        let path = id.path(class);
+        let file = self.disk.open(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::corrupt(path.clone(), 0, Malformed::Missing),
+            _ => Error::io(format!("opening {path}"), source),
+        })?;
+        let header = read_header(file.as_ref(), &path, id, class, self.store)?;
+        Ok((file, path, header))
     }
 
     /// How many segments are mapped.
@@ -257,6 +323,8 @@ impl SegmentSet {
 
 /// The folder of all folders of big segments.
 pub(crate) const BIG_FOLDER: &str = "big";
+/// The folder of compacted segments.
+pub(crate) const COMPACTED_FOLDER: &str = "compacted";
 /// The folder of the log.
 pub(crate) const LOG_FOLDER: &str = "log";
 

@@ -1,4 +1,4 @@
-//! The walk over the groups of a log segment, from a position to where they end.
+//! The walk over the groups of a log or compacted segment, from a position to where they end.
 //!
 //! Promises: reads, never writes; holds one group in memory at a time; what cannot be a group ends the walk with the
 //! reason, and [`LogWalk::skip_to_next_header`] finds where one could begin again. What the end means, torn or damaged,
@@ -13,7 +13,7 @@ use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
     Checksum, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GroupHeader, GroupView, Malformed, Place,
-    SEGMENT_HEADER_BYTES, SegmentContext, SegmentHeader, find_group_header,
+    SEGMENT_HEADER_BYTES, SegmentClass, SegmentContext, SegmentHeader, find_group_header,
 };
 use crate::limits;
 
@@ -22,6 +22,7 @@ pub(crate) struct LogWalk {
     file: Arc<dyn DiskFile>,
     path: String,
     context: SegmentContext,
+    class: SegmentClass,
     offset: u64,
     end: u64,
     /// Where there may be something other than zeros, as it was before the walk read anything.
@@ -45,6 +46,7 @@ pub(crate) enum Walked {
 pub(crate) struct GroupRead {
     bytes: Vec<u8>,
     place: Place,
+    class: SegmentClass,
     /// Where the group begins in its segment.
     pub(crate) start: u64,
     /// Its header.
@@ -58,7 +60,10 @@ pub(crate) struct GroupRead {
 impl GroupRead {
     /// The group, decoded.
     pub(crate) fn view(&self) -> Result<GroupView<'_>, Malformed> {
-        GroupView::decode(&self.bytes, self.place)
+        match self.class {
+            SegmentClass::Compacted => GroupView::decode_compacted(&self.bytes, self.place),
+            _ => GroupView::decode(&self.bytes, self.place),
+        }
     }
 
     /// The group as it lies in its segment.
@@ -81,6 +86,7 @@ impl LogWalk {
             file,
             path,
             context: header.context(),
+            class: header.class,
             offset: SEGMENT_HEADER_BYTES as u64,
             end,
             data,
@@ -131,7 +137,7 @@ impl LogWalk {
             Err(reason) => return Ok(Walked::Broken(reason)),
         };
         let follows = header.number == self.next_group
-            && header.first_lsn == self.next_lsn
+            && self.goes_on_at(header.first_lsn)
             && header.previous == self.previous;
         if !follows {
             return Ok(Walked::Broken(Malformed::Chain));
@@ -143,15 +149,25 @@ impl LogWalk {
         let mut bytes = vec![0; header.group_bytes as usize];
         self.read(self.offset, &mut bytes)?;
         let start = self.offset;
-        let group = GroupRead { bytes, place, start, header, header_checksum, end };
-        if let Err(reason) = group.view() {
-            return Ok(Walked::Broken(reason));
-        }
+        let class = self.class;
+        let group = GroupRead { bytes, place, class, start, header, header_checksum, end };
+        let last_lsn = match group.view() {
+            Ok(view) => view.last_lsn(),
+            Err(reason) => return Ok(Walked::Broken(reason)),
+        };
         self.offset = end;
         self.next_group += 1;
-        self.next_lsn += u64::from(group.header.record_count);
+        self.next_lsn = last_lsn + 1;
         self.previous = header_checksum;
         Ok(Walked::Group(group))
+    }
+
+    /// In the log LSNs have no gaps; a compacted segment leaves out what was dead.
+    fn goes_on_at(&self, first_lsn: u64) -> bool {
+        match self.class {
+            SegmentClass::Compacted => first_lsn >= self.next_lsn,
+            _ => first_lsn == self.next_lsn,
+        }
     }
 
     /// Stands at the next offset where a header of a later group decodes, and returns that header. None: there is none.

@@ -1,0 +1,211 @@
+//! What a batch comes to: its preconditions decided, its records added to the group, their effect on the view.
+//!
+//! Promises: a refused batch leaves group and view as they were. Never here: the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::batch::{Batch, Committed, Etag, Operation, Precondition};
+use crate::error::{Conflict, Error, Result};
+use crate::format::{
+    Checksum, Content, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta,
+    Placed, SegmentId, What,
+};
+use crate::index::{Fact, Object, Replaced, View};
+use crate::name::ObjectName;
+use crate::upload::{Staged, StagedContent};
+
+/// What one batch of a group comes to, once the group is durable.
+#[derive(Default)]
+pub(super) struct Decided {
+    pub(super) committed: Committed,
+    pub(super) staged: Vec<Staged>,
+    /// Big segments that no record names any more.
+    pub(super) retired: Vec<SegmentId>,
+    pub(super) has_records: bool,
+    /// Whether the index changes, with records or without.
+    pub(super) changes_index: bool,
+}
+
+/// Decides the preconditions of a batch.
+pub(super) fn require(view: &View, preconditions: &[Precondition]) -> Result<()> {
+    for precondition in preconditions {
+        let refused = match precondition {
+            Precondition::KeyAbsent(name) => {
+                view.entry(name)?.map(|_| Conflict::KeyPresent(name.clone()))
+            }
+            Precondition::KeyPresent(name) => match view.entry(name)? {
+                Some(_) => None,
+                None => Some(Conflict::KeyMissing(name.clone())),
+            },
+            Precondition::KeyIs(name, etag) => match view.entry(name)? {
+                Some(entry) if Etag::of_hash(&entry.meta.hash) == *etag => None,
+                Some(_) => Some(Conflict::KeyChanged(name.clone())),
+                None => Some(Conflict::KeyMissing(name.clone())),
+            },
+            Precondition::FactAbsent(name) => {
+                view.fact(name)?.map(|_| Conflict::FactPresent(name.clone()))
+            }
+            Precondition::FactPresent(name) => match view.fact(name)? {
+                Some(_) => None,
+                None => Some(Conflict::FactMissing(name.clone())),
+            },
+        };
+        if let Some(conflict) = refused {
+            return Err(Error::Conflict(conflict));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the records of a batch to the group as one frame, and their effect to the view. The inner error refuses this
+/// batch alone. `named` are the big segments that the group names so far.
+pub(super) fn add(
+    builder: &mut GroupBuilder,
+    view: &mut View,
+    batch: &Batch,
+    now_ms: u64,
+    named: &mut BTreeSet<SegmentId>,
+) -> Result<Result<Decided>> {
+    if let [operation] = batch.operations.as_slice()
+        && let Some(decided) = change_index(view, operation)?
+    {
+        return Ok(Ok(decided));
+    }
+    let mut named_now = named.clone();
+    let mut records = Vec::with_capacity(batch.operations.len());
+    let mut staged_bodies = Vec::new();
+    // What the operations so far have put or deleted.
+    let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
+    for operation in &batch.operations {
+        match operation {
+            Operation::Put { name, staged, options } => {
+                let content = staged.content().filter(|content| match content {
+                    StagedContent::Memory(_) => true,
+                    StagedContent::Big(segment) => named_now.insert(*segment),
+                });
+                let Some(content) = content else {
+                    return Ok(Err(Error::TooLarge("a staged body is committed once")));
+                };
+                let (content, pieces) = match content {
+                    StagedContent::Memory(blocks) => {
+                        let (pieces, blocks) = blocks.into_iter().unzip();
+                        (Content::Inline { bytes: staged.bytes(), blocks }, pieces)
+                    }
+                    StagedContent::Big(segment) => {
+                        (Content::Big { bytes: staged.bytes(), segment }, Vec::new())
+                    }
+                };
+                let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
+                let known_ms = old.map_or(now_ms, |old| old.meta.created_ms);
+                let created_ms = options.created_ms.map_or(known_ms, |created| created.min(now_ms));
+                let meta = ObjectMeta {
+                    content_type: options.content_type.clone(),
+                    hash: *staged.hash(),
+                    created_ms,
+                    modified_ms: now_ms,
+                    flags: ObjectFlags { derived: options.derived },
+                    attributes: options.attributes.clone(),
+                };
+                staged_bodies.push(staged.clone());
+                present.insert(name, true);
+                let what = What::Put { name: name.clone(), meta, content };
+                records.push((what, pieces));
+            }
+            Operation::Delete { name } => {
+                let is_present = match present.get(name) {
+                    Some(present) => *present,
+                    None => view.entry(name)?.is_some(),
+                };
+                if is_present {
+                    present.insert(name, false);
+                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
+                    records.push((what, Vec::new()));
+                }
+            }
+            Operation::PutFact { name, value } => {
+                let check = Checksum::of(value);
+                let bytes = value.len() as u32;
+                let what = What::Fact { name: name.clone(), bytes, check };
+                records.push((what, vec![value.clone()]));
+            }
+            Operation::DeleteFact { name } => {
+                let what = What::FactGone { name: name.clone() };
+                records.push((what, Vec::new()));
+            }
+            Operation::MarkLost { name, lsn } => {
+                if let Some(old) = view.entry(name)?.filter(|old| old.lsn == *lsn) {
+                    let content = Content::Lost { bytes: old.body_bytes() };
+                    let what = What::Put { name: name.clone(), meta: old.meta.clone(), content };
+                    records.push((what, Vec::new()));
+                }
+            }
+            Operation::Compacted { outputs, inputs } => {
+                let outputs = outputs.iter().map(|(segment, _)| *segment).collect();
+                let what = What::Compacted { outputs, inputs: inputs.clone() };
+                records.push((what, Vec::new()));
+            }
+            Operation::Punched { segment, bytes } => {
+                let what = What::Punched { segment: *segment, bytes: *bytes };
+                records.push((what, Vec::new()));
+            }
+            // These are alone in their batches.
+            Operation::Repoint { .. } | Operation::Repointed { .. } => {}
+        }
+    }
+    if records.is_empty() {
+        return Ok(Ok(Decided::default()));
+    }
+    *named = named_now;
+    let placed = builder.frame(&records);
+    let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
+    for (placed, (what, body)) in placed.into_iter().zip(records) {
+        let Placed { lsn, segment, offset, head_bytes } = placed;
+        let record = Location { segment, offset, head_bytes };
+        let mut replaced = Replaced::default();
+        match what {
+            What::Put { name, meta, content } => {
+                let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
+                let (old, entry) = view.put(&name, entry)?;
+                replaced = old;
+                decided.committed.objects.push(Object { name, entry });
+            }
+            What::Delete { name, .. } => {
+                replaced = view.delete(&name, record)?;
+                decided.committed.deleted_count += usize::from(replaced.present);
+            }
+            What::Fact { name, .. } => {
+                let value = body.into_iter().next().unwrap_or_default();
+                view.put_fact(&name, Fact { lsn, record, value })?;
+            }
+            What::FactGone { name } => view.delete_fact(&name, record)?,
+            What::Compacted { .. } => {
+                view.note(record)?;
+                for operation in &batch.operations {
+                    if let Operation::Compacted { outputs, .. } = operation {
+                        view.add_compacted(outputs);
+                    }
+                }
+            }
+            What::Punched { segment, bytes } => view.punched(segment, bytes, record)?,
+        }
+        decided.retired.extend(replaced.big);
+    }
+    Ok(Ok(decided))
+}
+
+/// Does what changes the index alone, because the log says it already. None for other operations.
+fn change_index(view: &mut View, operation: &Operation) -> Result<Option<Decided>> {
+    let mut decided = Decided { changes_index: true, ..Decided::default() };
+    match operation {
+        Operation::Repoint { moved } => {
+            for moved in moved {
+                view.repoint(moved)?;
+            }
+        }
+        Operation::Repointed { inputs } => {
+            decided.committed.inputs_are_free = view.drop_segments(inputs)?;
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(decided))
+}

@@ -1,0 +1,133 @@
+//! Which compacted segments count, and which segments they took the place of.
+//!
+//! A compaction writes its outputs, commits them by a record in the log, and only then removes its inputs. So where an
+//! index tells which segments are in use, that is the answer; without one, an output counts if any of its inputs is
+//! gone, and is redundant while all are there.
+//!
+//! Promises: nothing is removed where anything is damaged. Never here: what the segments hold.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::report::{LogDamage, RecoveryReport};
+use crate::error::{Error, Result};
+use crate::format::{Covers, Malformed, Origin, SegmentClass, SegmentHeader, SegmentId};
+use crate::index::View;
+use crate::replay::Merge;
+use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_origin};
+
+/// The compacted segments on the disk.
+pub(super) struct Compacted {
+    ids: Vec<SegmentId>,
+    /// Those whose header page is whole. Another's is damaged, or its compaction was cut off.
+    found: Vec<(SegmentHeader, Origin)>,
+    /// The ids of all segments that hold records, by their files' names.
+    present: BTreeSet<SegmentId>,
+}
+
+impl Compacted {
+    /// Reads what each says about itself.
+    pub(super) fn find(segments: &SegmentSet) -> Result<Self> {
+        let ids = |folder: &str| -> Result<Vec<SegmentId>> {
+            let names = segments.disk().list(folder);
+            let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
+            Ok(names.iter().filter_map(|name| SegmentId::from_file_name(name)).collect())
+        };
+        let compacted = ids(COMPACTED_FOLDER)?;
+        let mut found = Vec::new();
+        for id in &compacted {
+            segments.skip_ids_through(id.get());
+            match read_origin(segments.disk(), *id, segments.store()) {
+                Ok(described) => found.push(described),
+                Err(Error::Corrupt(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        let present = ids(LOG_FOLDER)?.into_iter().chain(compacted.iter().copied()).collect();
+        Ok(Self { ids: compacted, found, present })
+    }
+
+    /// For an index that is made anew: leaves those that count, and gives back what they took the place of.
+    pub(super) fn keep_those_that_count(&mut self) -> BTreeSet<SegmentId> {
+        let is_gone = |input: &SegmentId| !self.present.contains(input);
+        let counts = |origin: &Origin| origin.inputs.iter().any(is_gone);
+        let superseded: BTreeSet<_> = self
+            .found
+            .iter()
+            .filter(|(_, origin)| counts(origin))
+            .flat_map(|(_, origin)| origin.inputs.iter().copied())
+            .collect();
+        let redundant: BTreeSet<_> = self
+            .found
+            .iter()
+            .filter(|(_, origin)| !counts(origin))
+            .map(|(header, _)| header.segment)
+            .collect();
+        let is_out = |id| redundant.contains(&id) || superseded.contains(&id);
+        self.found.retain(|(header, _)| !is_out(header.segment));
+        superseded
+    }
+
+    /// The stretches of the log that they stand for.
+    pub(super) fn covers(&self) -> Covers {
+        let mut covers = Covers::default();
+        for (_, origin) in &self.found {
+            covers.add_all(&origin.covers);
+        }
+        covers
+    }
+
+    /// All their records in order.
+    pub(super) fn merge(&self, segments: &Arc<SegmentSet>) -> Merge {
+        let headers = self.found.iter().map(|(header, _)| *header).collect();
+        let segments = Arc::clone(segments);
+        Merge::new(headers, move |id| segments.records(id))
+    }
+
+    /// Makes those known that the index speaks of, before anything is read.
+    pub(super) fn make_known(&self, segments: &SegmentSet) {
+        for (header, _) in &self.found {
+            segments.add_compacted(header.segment);
+        }
+    }
+
+    /// Removes what no record and no index speaks of, and what was replaced, unless something is damaged: then it may
+    /// be all that is left.
+    pub(super) fn remove_leftovers(
+        &self,
+        segments: &SegmentSet,
+        view: &View,
+        report: &mut RecoveryReport,
+    ) -> Result<()> {
+        let mut leftovers = Vec::new();
+        for id in &self.ids {
+            let is_readable = self.found.iter().any(|(header, _)| header.segment == *id);
+            if view.segment_usage(*id)?.is_none() {
+                leftovers.push((*id, SegmentClass::Compacted));
+            } else if !is_readable {
+                let reason = Malformed::Checksum;
+                report.add_damage(LogDamage { segment: *id, offset: 0, first_lsn: None, reason });
+            }
+        }
+        for (header, origin) in &self.found {
+            if view.segment_usage(header.segment)?.is_none() {
+                continue;
+            }
+            for input in &origin.inputs {
+                let is_log = segments.class_of(*input) == SegmentClass::Log;
+                let is_there = self.present.contains(input);
+                if is_log && is_there && view.segment_usage(*input)?.is_none() {
+                    leftovers.push((*input, SegmentClass::Log));
+                }
+            }
+        }
+        for (id, class) in leftovers {
+            if report.damage_count() > 0 {
+                continue;
+            }
+            segments.retire(id, class);
+            report.orphans_removed += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! The records of several segments in the order of their numbers: of all compacted ones, so that an index is made anew
+//! as if they still lay in the log, and of those that are compacted together.
+//!
+//! Promises: memory is a window for each segment whose stretch of the log has been reached and not left.
+//! Never here: which segments count.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::error::{Error, Result};
+use crate::format::{Location, Record, SegmentHeader, SegmentId, What};
+use crate::segment::{CursorFault, CursorRecord, RecordCursor};
+
+/// Reads many segments as one.
+pub(crate) struct Merge {
+    /// The segments that were not opened yet, by the first LSN that may lie in them, the lowest last.
+    waiting: Vec<SegmentHeader>,
+    /// The segments that are open, with the next record of each.
+    open: BTreeMap<SegmentId, (CursorRecord, RecordCursor)>,
+    /// The LSN of that record, lowest first.
+    order: BinaryHeap<Reverse<(u64, SegmentId)>>,
+    open_segment: Box<dyn FnMut(SegmentId) -> Result<RecordCursor>>,
+    faults: Vec<(SegmentId, CursorFault)>,
+}
+
+/// A record from a compacted segment, with its value when it is a fact.
+pub(crate) struct Merged {
+    pub(crate) record: Record,
+    pub(crate) place: Location,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Merge {
+    /// Of these segments.
+    pub(crate) fn new(
+        mut segments: Vec<SegmentHeader>,
+        open_segment: impl FnMut(SegmentId) -> Result<RecordCursor> + 'static,
+    ) -> Self {
+        segments.sort_by_key(|header| Reverse(header.base_lsn));
+        Self {
+            waiting: segments,
+            open: BTreeMap::new(),
+            order: BinaryHeap::new(),
+            open_segment: Box::new(open_segment),
+            faults: Vec::new(),
+        }
+    }
+
+    /// The segments, before the first record is asked for.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentId> {
+        self.waiting.iter().map(|header| header.segment)
+    }
+
+    /// The next record, if its number is less than `lsn`. A fact whose value is damaged is lost, which is a fault.
+    pub(crate) fn next_before(&mut self, lsn: u64) -> Result<Option<Merged>> {
+        while let Some((found, cursor)) = self.pop_before(lsn)? {
+            let value = match &found.record.what {
+                What::Fact { .. } => cursor.read_body(&found),
+                _ => Ok(Default::default()),
+            };
+            let CursorRecord { record, place } = found;
+            self.advance(place.segment, cursor)?;
+            match value {
+                Ok(value) => return Ok(Some(Merged { record, place, value: value.to_vec() })),
+                Err(Error::Corrupt(corruption)) => {
+                    let (offset, reason) = (place.offset, corruption.reason);
+                    let fault = CursorFault { offset, first_lsn: record.lsn, reason };
+                    self.faults.push((place.segment, fault));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next record, whatever its number, without its value.
+    pub(crate) fn next_head(&mut self) -> Result<Option<(Record, Location)>> {
+        let Some((found, cursor)) = self.pop_before(u64::MAX)? else { return Ok(None) };
+        self.advance(found.place.segment, cursor)?;
+        Ok(Some((found.record, found.place)))
+    }
+
+    /// Takes the next record, if its number is less than `lsn`, with the cursor that found it.
+    fn pop_before(&mut self, lsn: u64) -> Result<Option<(CursorRecord, RecordCursor)>> {
+        while let Some(header) = self.waiting.pop_if(|header| header.base_lsn < lsn) {
+            let cursor = (self.open_segment)(header.segment)?;
+            self.advance(header.segment, cursor)?;
+        }
+        match self.order.peek() {
+            Some(&Reverse((next, segment))) if next < lsn => {
+                self.order.pop();
+                Ok(self.open.remove(&segment))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What was broken in the segments that were read to their ends.
+    pub(crate) fn into_faults(self) -> Vec<(SegmentId, CursorFault)> {
+        self.faults
+    }
+
+    fn advance(&mut self, segment: SegmentId, mut cursor: RecordCursor) -> Result<()> {
+        match cursor.step()? {
+            Some(next) => {
+                self.order.push(Reverse((next.record.lsn, segment)));
+                self.open.insert(segment, (next, cursor));
+            }
+            None => {
+                self.faults.extend(cursor.faults().iter().map(|fault| (segment, *fault)));
+            }
+        }
+        Ok(())
+    }
+}

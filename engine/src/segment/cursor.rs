@@ -1,0 +1,550 @@
+//! The cursor over the records of one log-like segment, in the order of the log: heads first, bodies on demand.
+//!
+//! It reads the footer where that is whole, the groups where it is not. Behind a broken group it goes on with the next
+//! one that decodes, and with what can be salvaged in between; the broken place is a fault.
+//! Promises: reads, never writes; LSNs ascend; of a footer nothing is believed before all of it was checked; memory is
+//! bounded by one window of the footer, or by one group.
+//! Never here: what the records mean, what to do about a fault.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Place,
+    Record, RunningChecksum, SegmentContext, SegmentHeader, SegmentId, What, compare, salvage,
+};
+use crate::limits;
+
+use super::seal::read_footer;
+use super::walk::{LogWalk, Walked};
+
+/// Reads the records of one segment.
+pub(crate) struct RecordCursor {
+    file: Arc<dyn DiskFile>,
+    path: String,
+    header: SegmentHeader,
+    /// Where the groups end, for whoever knows.
+    known_end: Option<u64>,
+    file_bytes: u64,
+    source: Source,
+    /// Decoded, and not handed out yet.
+    ready: VecDeque<CursorRecord>,
+    last_lsn: u64,
+    faults: Vec<CursorFault>,
+    fault_count: usize,
+}
+
+/// A record, and where it lies.
+pub(crate) struct CursorRecord {
+    /// What its head says.
+    pub(crate) record: Record,
+    /// Where the head lies; the body follows.
+    pub(crate) place: Location,
+}
+
+/// A place where records may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CursorFault {
+    /// Where, in the segment.
+    pub(crate) offset: u64,
+    /// The LSN of the first record that may be missing.
+    pub(crate) first_lsn: u64,
+    /// What is wrong.
+    pub(crate) reason: Malformed,
+}
+
+enum Source {
+    Footer(FooterWindow),
+    Groups(Box<LogWalk>),
+    Done,
+}
+
+impl RecordCursor {
+    /// A cursor that stands before the first record.
+    ///
+    /// `end` is where the groups of a segment without footer end, for whoever knows: then all before it counts. Where
+    /// nobody knows, the file may end in zeros or in a torn tail, and what nothing vouches for is no record.
+    pub(crate) fn open(
+        file: Arc<dyn DiskFile>,
+        path: String,
+        header: SegmentHeader,
+        end: Option<u64>,
+    ) -> Result<Self> {
+        let io = |source| Error::io(format!("reading {path}"), source);
+        // Whoever seals the segment meanwhile cuts it, perhaps just before the trailer was to be read.
+        let footer =
+            read_footer(file.as_ref(), &header).or_else(|_| read_footer(file.as_ref(), &header))?;
+        let file_bytes = file.bytes_len().map_err(io)?;
+        let mut cursor = Self {
+            known_end: footer.map(|footer| footer.footer_offset).or(end),
+            file_bytes,
+            file,
+            path,
+            header,
+            source: Source::Done,
+            ready: VecDeque::new(),
+            last_lsn: header.base_lsn.saturating_sub(1),
+            faults: Vec::new(),
+            fault_count: 0,
+        };
+        cursor.source = match footer {
+            Some(footer) if cursor.check_footer(&footer)? => {
+                Source::Footer(FooterWindow::new(&footer))
+            }
+            _ => cursor.walk()?,
+        };
+        Ok(cursor)
+    }
+
+    /// The next record. None: there are no more.
+    pub(crate) fn step(&mut self) -> Result<Option<CursorRecord>> {
+        loop {
+            // What is found again behind a fault may have been handed out before it.
+            while let Some(next) = self.ready.pop_front() {
+                if next.record.lsn > self.last_lsn {
+                    self.last_lsn = next.record.lsn;
+                    return Ok(Some(next));
+                }
+            }
+            match std::mem::replace(&mut self.source, Source::Done) {
+                Source::Done => return Ok(None),
+                Source::Footer(window) => self.step_footer(window)?,
+                Source::Groups(walk) => self.step_groups(walk)?,
+            }
+        }
+    }
+
+    /// Reads the body of a record of this segment, and checks every block of it.
+    pub(crate) fn read_body(&self, of: &CursorRecord) -> Result<Bytes> {
+        let about = |error: Error| match &of.record.what {
+            What::Put { name, .. } => error.about(name),
+            _ => error,
+        };
+        let body = self.read_body_as_it_is(&of.record, of.place).map_err(about)?;
+        match of.record.verify_body(self.place(of.place), &body) {
+            Ok(()) => Ok(body),
+            Err(fault) => {
+                let path = self.path.clone();
+                Err(about(Error::corrupt(path, fault.offset, Malformed::Checksum)))
+            }
+        }
+    }
+
+    /// Reads the body of a record of this segment, whatever its checksums say.
+    pub(crate) fn read_body_as_it_is(&self, record: &Record, at: Location) -> Result<Bytes> {
+        let mut body = vec![0; usize::try_from(record.body_bytes()).unwrap_or(usize::MAX)];
+        self.read(at.offset + u64::from(at.head_bytes), &mut body)?;
+        Ok(body.into())
+    }
+
+    /// What the checksums at a location of this segment are bound to.
+    pub(crate) fn place(&self, at: Location) -> Place {
+        self.header.context().at(at.offset)
+    }
+
+    /// Whether whole pages of a record's body read as zeros and nothing else does: their space was given back.
+    pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
+        let start = of.place.offset + u64::from(of.place.head_bytes);
+        let end = start + of.record.body_bytes();
+        let (first, last) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
+        if first >= last {
+            return Ok(false);
+        }
+        let mut pages = vec![0; usize::try_from(last - first).unwrap_or(usize::MAX)];
+        self.read(first, &mut pages)?;
+        Ok(pages.iter().all(|&byte| byte == 0))
+    }
+
+    /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
+    pub(crate) fn faults(&self) -> &[CursorFault] {
+        &self.faults
+    }
+
+    /// How many such places were passed.
+    pub(crate) fn fault_count(&self) -> usize {
+        self.fault_count
+    }
+
+    /// Whether the entries of a footer are what was written.
+    fn check_footer(&self, footer: &FooterTrailer) -> Result<bool> {
+        let mut running = RunningChecksum::new();
+        let mut at = footer.footer_offset;
+        while at < footer.offset() {
+            let bytes = self.read_up_to(at, footer.offset())?;
+            running.update(&bytes);
+            at += bytes.len() as u64;
+        }
+        Ok(compare(CheckClass::Footer, footer.entries, running.finish()).is_ok())
+    }
+
+    fn step_footer(&mut self, mut window: FooterWindow) -> Result<()> {
+        if window.is_done() {
+            return Ok(());
+        }
+        let wanted = window.read_at..window.end;
+        if window.needs_bytes() {
+            let more = self.read_up_to(wanted.start, wanted.end)?;
+            window.extend(&more);
+        }
+        match window.entry(self.header.context()) {
+            Ok(entry) => {
+                self.ready.push_back(record(self.header.segment, entry.offset, entry.record));
+                self.source = Source::Footer(window);
+            }
+            // What the groups say counts, and they are read from the beginning; what was handed out is passed over.
+            Err(_) => self.source = self.walk()?,
+        }
+        Ok(())
+    }
+
+    fn step_groups(&mut self, mut walk: Box<LogWalk>) -> Result<()> {
+        let start = walk.offset();
+        let first_lsn = walk.next_lsn();
+        match walk.step()? {
+            Walked::End => {
+                if self.known_end.is_some_and(|end| end > start) {
+                    self.note(CursorFault { offset: start, first_lsn, reason: Malformed::Short });
+                }
+                return Ok(());
+            }
+            Walked::Group(group) => {
+                let view = group
+                    .view()
+                    .map_err(|reason| Error::corrupt(self.path.clone(), start, reason))?;
+                let records = view.into_records().into_iter();
+                self.ready
+                    .extend(records.map(|s| record(self.header.segment, s.place.offset, s.record)));
+            }
+            Walked::Broken(reason) => {
+                if self.known_end.is_none() && !walk.vouched_later(first_lsn)? {
+                    return Ok(());
+                }
+                self.note(CursorFault { offset: start, first_lsn, reason });
+                let next = walk.skip_to_next_header()?;
+                let (bytes, place) = walk.skipped(start)?;
+                self.ready.extend(
+                    salvage(&bytes, place)
+                        .into_iter()
+                        .filter(|salvaged| salvaged.record.lsn >= first_lsn)
+                        .map(|s| record(self.header.segment, s.place.offset, s.record)),
+                );
+                if next.is_none() {
+                    return Ok(());
+                }
+            }
+        }
+        self.source = Source::Groups(walk);
+        Ok(())
+    }
+
+    fn walk(&self) -> Result<Source> {
+        let (file, path) = (Arc::clone(&self.file), self.path.clone());
+        let end = self.known_end.unwrap_or(u64::MAX).min(self.file_bytes);
+        let walk = LogWalk::new(file, path, &self.header, end)?;
+        Ok(Source::Groups(Box::new(walk)))
+    }
+
+    fn note(&mut self, fault: CursorFault) {
+        self.fault_count += 1;
+        if self.faults.len() < limits::DAMAGE_LISTED_MAX {
+            self.faults.push(fault);
+        }
+    }
+
+    fn read_up_to(&self, from: u64, end: u64) -> Result<Vec<u8>> {
+        let length = end.saturating_sub(from).min(WINDOW_BYTES as u64);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        self.read(from, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::corrupt(self.path.clone(), offset, Malformed::Short)
+            }
+            _ => Error::io(format!("reading {}", self.path), source),
+        })
+    }
+}
+
+/// A piece of a footer's entries in memory, and how far they were read.
+struct FooterWindow {
+    bytes: Vec<u8>,
+    used: usize,
+    read_at: u64,
+    end: u64,
+    /// Entries that are still to come.
+    left: u64,
+    /// Where the last entry's record lies, and its LSN: both ascend.
+    last: Option<(u64, u64)>,
+}
+
+impl FooterWindow {
+    fn new(footer: &FooterTrailer) -> Self {
+        Self {
+            bytes: Vec::new(),
+            used: 0,
+            read_at: footer.footer_offset,
+            end: footer.offset(),
+            left: footer.entry_count,
+            last: None,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 && self.used == self.bytes.len() && self.read_at == self.end
+    }
+
+    /// Whether the next entry may not be whole in memory while there is more to be read.
+    fn needs_bytes(&self) -> bool {
+        self.bytes.len() - self.used < FOOTER_ENTRY_BYTES_MAX && self.read_at < self.end
+    }
+
+    fn extend(&mut self, more: &[u8]) {
+        self.bytes.drain(..self.used);
+        self.used = 0;
+        self.bytes.extend_from_slice(more);
+        self.read_at += more.len() as u64;
+    }
+
+    fn entry(&mut self, context: SegmentContext) -> Result<FooterEntry, Malformed> {
+        let rest = self.bytes.get(self.used..).unwrap_or_default();
+        let (entry, bytes) = FooterEntry::decode(rest, context)?.ok_or(Malformed::Short)?;
+        let (offset, lsn) = (entry.offset, entry.record.lsn);
+        if self.last.is_some_and(|last| offset <= last.0 || lsn <= last.1) {
+            return Err(Malformed::Order);
+        }
+        self.last = Some((offset, lsn));
+        self.left = self.left.checked_sub(1).ok_or(Malformed::Count)?;
+        self.used += bytes;
+        Ok(entry)
+    }
+}
+
+fn record(segment: SegmentId, offset: u64, record: Record) -> CursorRecord {
+    // A head's length is a u16 on disk.
+    let head_bytes = u32::try_from(record.head_bytes()).unwrap_or(u32::MAX);
+    CursorRecord { record, place: Location { segment, offset, head_bytes } }
+}
+
+/// Space is given back in pages of this size.
+const PAGE_BYTES: u64 = 4_096;
+/// A footer is read in pieces of this size.
+const WINDOW_BYTES: usize = 64 * 1_024;
+const _: () = assert!(FOOTER_ENTRY_BYTES_MAX <= WINDOW_BYTES, "an entry fits in a window");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+    use crate::disk::sim::SimDisk;
+    use crate::format::{
+        Checksum, Content, GroupBuilder, ObjectMeta, SEGMENT_HEADER_BYTES, SegmentClass,
+        block_count,
+    };
+    use crate::name::{BucketName, ObjectKey, ObjectName};
+    use crate::segment::{ActiveSegment, LogPosition, seal};
+
+    const GROUPS: u64 = 40;
+
+    /// A segment of groups of three records, with the offset at which each begins, and where the last ends.
+    struct Built {
+        disk: SimDisk,
+        header: SegmentHeader,
+        groups: Vec<u64>,
+        end: u64,
+    }
+
+    impl Built {
+        fn new() -> Self {
+            let disk = SimDisk::new();
+            disk.create_folder("log").unwrap();
+            let header = SegmentHeader {
+                store: uuid::Uuid::from_u128(7),
+                segment: SegmentId::new(1).unwrap(),
+                class: SegmentClass::Log,
+                salt: 0x5a17,
+                base_lsn: 1,
+                predecessor: None,
+                first_group: 1,
+                previous_group: Checksum::default(),
+                created_ms: 1,
+            };
+            let file = disk.create(&path()).unwrap();
+            file.allocate(16 << 20).unwrap();
+            let mut active =
+                ActiveSegment::begin(file, header, &LogPosition::START, 16 << 20).unwrap();
+            let header = *active.header();
+            let mut previous = Checksum::default();
+            let mut groups = Vec::new();
+            for group in 0..GROUPS {
+                let first_lsn = 1 + 3 * group;
+                let place = active.next_place();
+                let mut builder = GroupBuilder::new(
+                    header.context(),
+                    place.offset,
+                    group + 1,
+                    first_lsn,
+                    first_lsn - 1,
+                    previous,
+                );
+                for lsn in first_lsn..first_lsn + 3 {
+                    builder.frame(&[put(lsn)]);
+                }
+                let built = builder.finish();
+                active.append(&built).unwrap();
+                groups.push(place.offset);
+                previous = built.header_checksum;
+            }
+            active.sync().unwrap();
+            Self { disk, header, groups, end: active.end() }
+        }
+
+        fn seal(self) -> Self {
+            seal(&self.disk, &self.header, self.end).unwrap();
+            self
+        }
+
+        fn cursor(&self, end: Option<u64>) -> RecordCursor {
+            let file = self.disk.open(&path()).unwrap();
+            RecordCursor::open(file, path(), self.header, end).unwrap()
+        }
+    }
+
+    fn path() -> String {
+        "log/0000000001.seg".to_owned()
+    }
+
+    fn body_of(lsn: u64) -> Bytes {
+        vec![lsn as u8; 1 + (lsn as usize * 977) % 90_000].into()
+    }
+
+    fn put(lsn: u64) -> (What, Vec<Bytes>) {
+        let key = ObjectKey::parse(&format!("{lsn:0>700}")).unwrap();
+        let body = body_of(lsn);
+        let blocks: Vec<_> = body.chunks(limits::BLOCK_BYTES).map(Checksum::of).collect();
+        assert_eq!(blocks.len() as u64, block_count(body.len() as u64));
+        let meta = ObjectMeta {
+            content_type: String::new(),
+            hash: [0; 32],
+            created_ms: lsn,
+            modified_ms: lsn,
+            flags: Default::default(),
+            attributes: Vec::new(),
+        };
+        let name = ObjectName::new(BucketName::parse("abc").unwrap(), key);
+        let content = Content::Inline { bytes: body.len() as u64, blocks };
+        (What::Put { name, meta, content }, vec![body])
+    }
+
+    fn read(cursor: &mut RecordCursor) -> Vec<u64> {
+        let mut lsns = Vec::new();
+        while let Some(next) = cursor.step().unwrap() {
+            assert_eq!(cursor.read_body(&next).unwrap(), body_of(next.record.lsn));
+            lsns.push(next.record.lsn);
+        }
+        lsns
+    }
+
+    fn all_but(missing: std::ops::Range<u64>) -> Vec<u64> {
+        (1..=3 * GROUPS).filter(|lsn| !missing.contains(lsn)).collect()
+    }
+
+    #[test]
+    fn a_footer_and_the_groups_give_the_same_records_with_their_bodies() {
+        let growing = Built::new();
+        for end in [Some(growing.end), None] {
+            let mut cursor = growing.cursor(end);
+            assert_eq!(read(&mut cursor), all_but(0..0));
+            assert_eq!(cursor.faults(), []);
+        }
+        let sealed = growing.seal();
+        let footer_bytes = sealed.disk.bytes(&path()).len() as u64 - sealed.end;
+        assert!(footer_bytes > WINDOW_BYTES as u64, "the footer takes several windows");
+        let mut cursor = sealed.cursor(None);
+        assert!(matches!(cursor.source, Source::Footer(_)));
+        assert_eq!(read(&mut cursor), all_but(0..0));
+        assert_eq!(cursor.faults(), []);
+    }
+
+    #[test]
+    fn no_byte_of_a_footer_is_needed() {
+        let sealed = Built::new().seal();
+        let length = sealed.disk.bytes(&path()).len() as u64;
+        for offset in (sealed.end..length).step_by(4_999).chain(length - 64..length) {
+            let damaged = Built { disk: sealed.disk.fork(), groups: Vec::new(), ..sealed };
+            damaged.disk.flip(&path(), offset, 0x10);
+            for end in [Some(sealed.end), None] {
+                let mut cursor = damaged.cursor(end);
+                assert!(matches!(cursor.source, Source::Groups(_)), "{offset}");
+                assert_eq!(read(&mut cursor), all_but(0..0), "{offset}");
+                assert_eq!(cursor.faults(), [], "{offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_broken_group_is_a_fault_and_what_is_left_of_it_is_read() {
+        let built = Built::new();
+        let start = built.groups[9];
+        // Frame header, then the head of the group's first record, LSN 28.
+        built.disk.flip(&path(), start + 52 + 12 + 30, 1);
+        for end in [Some(built.end), None] {
+            let mut cursor = built.cursor(end);
+            assert_eq!(read(&mut cursor), all_but(28..29));
+            let fault = CursorFault { offset: start, first_lsn: 28, reason: Malformed::Checksum };
+            assert_eq!(cursor.faults(), [fault]);
+            assert_eq!(cursor.fault_count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_torn_tail_is_no_record_unless_it_is_known_to_count() {
+        let built = Built::new();
+        let start = built.groups[GROUPS as usize - 1];
+        built.disk.flip(&path(), start + 52 + 12 + 30, 1);
+        let last = 3 * GROUPS;
+        let mut unknown = built.cursor(None);
+        assert_eq!(read(&mut unknown), all_but(last - 2..last + 1));
+        assert_eq!(unknown.faults(), []);
+        let mut known = built.cursor(Some(built.end));
+        assert_eq!(read(&mut known), all_but(last - 2..last - 1));
+        assert_eq!(known.fault_count(), 1);
+    }
+
+    #[test]
+    fn a_segment_that_is_too_short_or_empty_ends_early() {
+        let built = Built::new();
+        let file = built.disk.open(&path()).unwrap();
+        for length in [built.groups[5] + 100, built.groups[5] + 10, built.groups[5]] {
+            file.set_len(length).unwrap();
+            let mut cursor = built.cursor(Some(built.end));
+            assert_eq!(read(&mut cursor), (1..=15).collect::<Vec<_>>());
+            assert_eq!(cursor.fault_count(), 1);
+        }
+        file.set_len(SEGMENT_HEADER_BYTES as u64).unwrap();
+        assert_eq!(read(&mut built.cursor(None)), []);
+    }
+
+    #[test]
+    fn a_damaged_body_is_an_error_that_names_object_and_place() {
+        let sealed = Built::new().seal();
+        let mut cursor = sealed.cursor(None);
+        let first = cursor.step().unwrap().unwrap();
+        let at = first.place.offset + u64::from(first.place.head_bytes);
+        sealed.disk.flip(&path(), at, 1);
+        let Err(Error::Corrupt(corruption)) = cursor.read_body(&first) else {
+            panic!("the body is damaged");
+        };
+        assert_eq!((corruption.file, corruption.offset), (path(), at));
+        assert!(corruption.object.is_some());
+        let second = cursor.step().unwrap().unwrap();
+        assert_eq!(cursor.read_body(&second).unwrap(), body_of(2));
+    }
+}
