@@ -5,6 +5,7 @@
 //! Never here: work. Each call hands on to the layer that does it.
 
 mod open;
+mod scrubbing;
 mod threads;
 
 use std::sync::mpsc;
@@ -24,6 +25,7 @@ use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View}
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::recovery;
+use crate::scrub::{Scrubbed, Scrubber};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::stats::StoreStats;
 use crate::upload::{Upload, UploadMemory};
@@ -42,6 +44,8 @@ struct Parts {
     options: OpenOptions,
     batch_bytes_max: u64,
     committer: Arc<Mutex<Committer>>,
+    scrubbed: Scrubbed,
+    scrubber: Arc<Mutex<Scrubber>>,
     threads: Threads,
     /// Held while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -77,12 +81,17 @@ impl Store {
             Ok(None) => return Ok(None),
             Err(error) => Err(error.about(&object.name)),
         };
+        let sightings = self.0.segments.sightings();
         match opened {
             // What is missing may have been given back because the object is no longer the one that was looked up.
             Err(Error::Corrupt(_)) if !self.is_current(object)? => {
                 Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
             }
-            other => other,
+            Err(error) => {
+                sightings.add(&error);
+                Err(error)
+            }
+            Ok(body) => Ok(body.map(|body| body.told_to(sightings))),
         }
     }
 
@@ -169,23 +178,18 @@ impl Store {
 
     /// Counts for people and gauges.
     pub fn stats(&self) -> Result<StoreStats> {
+        self.0.scrubbed.gather()?;
         Ok(StoreStats {
             queued_batches: self.0.queue.len(),
             upload_memory_bytes: self.0.upload_memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
             index_is_condemned: self.0.index.is_condemned(),
-            ..self.look(StoreStats::of)?
+            ..self.look(|view| StoreStats::of(view, &self.0.index))?
         })
     }
 
-    /// Reads the index. Damage in it shows here: the next opening will not use it.
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        let view = self.0.index.view();
-        Index::guard(|| read(&view)).inspect_err(|error| {
-            if Index::is_damage(error) {
-                self.0.index.condemn(self.0.segments.disk());
-            }
-        })
+        self.0.index.look(self.0.segments.disk(), read)
     }
 
     /// Whether the store takes writes.
@@ -214,6 +218,9 @@ impl Store {
         self.committer().close_segment();
         self.0.rollover.finish()?;
         while self.checkpoint()? {}
+        // What reads have met was met by damage that is there still: what is not noted now is met again.
+        let _ = self.0.scrubbed.gather();
+        self.0.scrubbed.save();
         Ok(())
     }
 

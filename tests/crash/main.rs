@@ -13,5 +13,6 @@ mod mutation;
 mod power_loss;
 mod random_runs;
 mod scenario;
+mod scrub;
 mod survivor;
 mod torn_tail;

@@ -9,4 +9,5 @@ mod life;
 mod listing;
 mod objects;
 mod reads;
+mod scrub;
 mod uploads;

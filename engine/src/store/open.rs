@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::threads::Threads;
+use super::threads::{Beside, Threads};
 use super::{Parts, Store};
 use crate::clock::{Clock, SystemClock};
 use crate::commit::{Committer, Desk, HealthState, Queue, Rollover};
 use crate::disk::{Disk, RealDisk};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
+use crate::format::{Damage, SegmentClass};
 use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::scrub::{ScrubOptions, Scrubbed, Scrubber};
 use crate::upload::UploadMemory;
 
 /// How to open a store.
@@ -29,6 +31,8 @@ pub struct OpenOptions {
     pub upload_memory_bytes: u64,
     /// Who runs the committer and the checkpoints.
     pub background: Background,
+    /// How a thread of the store's own verifies what it holds, again and again. None: there is no such thread.
+    pub scrub: Option<ScrubOptions>,
 }
 
 /// Who runs what goes on beside the calls.
@@ -61,6 +65,7 @@ impl OpenOptions {
             index_cache_bytes: limits::INDEX_CACHE_BYTES,
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
             background: Background::Threads,
+            scrub: None,
         }
     }
 
@@ -127,12 +132,21 @@ impl Store {
             index: Arc::clone(&index),
             rollover: Arc::clone(&rollover),
             health: Arc::clone(&health),
-            clock,
+            clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
         };
         let committer = Committer::new(desk, recovered.position);
         let batch_bytes_max = committer.batch_bytes_max();
         let committer = Arc::new(Mutex::new(committer));
+        let scrubbed =
+            Scrubbed { segments: Arc::clone(&segments), index: Arc::clone(&index), clock };
+        note_damage(&scrubbed, &recovered.report)?;
+        let scrubber = Scrubber::new(scrubbed.clone(), options.scrub.clone().unwrap_or_default());
+        let scrubber = Arc::new(Mutex::new(scrubber));
+        let beside = Beside {
+            index_wants_audit: recovered.index_wants_audit,
+            scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
+        };
         let threads = match options.background {
             Background::Steps => Threads::none(),
             Background::Threads => Threads::start(
@@ -142,7 +156,7 @@ impl Store {
                 Arc::clone(&index),
                 Arc::clone(&segments),
                 Arc::clone(&health),
-                recovered.index_wants_audit,
+                beside,
             )?,
         };
         let store = Self(Arc::new(Parts {
@@ -155,9 +169,33 @@ impl Store {
             options,
             batch_bytes_max,
             committer,
+            scrubbed,
+            scrubber,
             threads,
             lock: Mutex::new(Some(lock)),
         }));
         Ok((store, recovered.report))
     }
+}
+
+/// Notes what was found damaged, so that the next opening, which has no reason to look there, knows it still.
+fn note_damage(store: &Scrubbed, report: &RecoveryReport) -> Result<()> {
+    if report.damage_count() == 0 {
+        return Ok(());
+    }
+    for found in &report.damage {
+        let usage = store.look(|view| view.segment_usage(found.segment))?;
+        store.index.note_damage(Damage {
+            segment: found.segment,
+            class: usage.map_or(SegmentClass::Log, |usage| usage.class),
+            offset: found.offset,
+            lsn: found.first_lsn,
+            reason: found.reason,
+            name: None,
+            found_ms: store.clock.unix_ms(),
+        });
+    }
+    store.index.note_unlisted_damage(report.damage_unlisted);
+    store.save();
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, and the audit of a
-//! large index.
+//! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, the audit of a
+//! large index, and the scrub.
 //!
 //! Each is a loop over a `step()` that tests call themselves. They end when the queue is closed.
 
@@ -12,7 +12,14 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;
 use crate::recovery;
+use crate::scrub::Scrubber;
 use crate::segment::SegmentSet;
+
+/// What reads a store beside its use.
+pub(super) struct Beside {
+    pub(super) index_wants_audit: bool,
+    pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
+}
 
 /// The threads of an open store.
 pub(super) struct Threads(Mutex<Vec<JoinHandle<()>>>);
@@ -31,7 +38,7 @@ impl Threads {
         index: Arc<Index>,
         segments: Arc<SegmentSet>,
         health: Arc<HealthState>,
-        index_wants_audit: bool,
+        beside: Beside,
     ) -> Result<Self> {
         let frozen = Arc::new(Signal::default());
         let commits = {
@@ -43,7 +50,7 @@ impl Threads {
             })?
         };
         let mut threads = vec![commits, spawn("trug-segments", move || rollover.run())?];
-        if index_wants_audit {
+        if beside.index_wants_audit {
             let (index, segments) = (Arc::clone(&index), Arc::clone(&segments));
             let frozen = Arc::clone(&frozen);
             threads.push(spawn("trug-index-audit", move || {
@@ -51,6 +58,10 @@ impl Threads {
                     index.condemn(segments.disk());
                 }
             })?);
+        }
+        if let Some(scrubber) = beside.scrubber {
+            let frozen = Arc::clone(&frozen);
+            threads.push(spawn("trug-scrub", move || run_scrubber(&scrubber, &frozen))?);
         }
         threads.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
@@ -85,6 +96,16 @@ fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &Signal) {
     }
 }
 
+fn run_scrubber(scrubber: &Mutex<Scrubber>, frozen: &Signal) {
+    let idle = Duration::from_millis(limits::SCRUB_IDLE_MS);
+    let mut pause = Duration::ZERO;
+    while !frozen.ends_within(pause) {
+        let mut scrubber = scrubber.lock().unwrap_or_else(PoisonError::into_inner);
+        // What could not be read is not forgotten: it stays due.
+        pause = scrubber.step(&|| frozen.has_ended()).unwrap_or(idle);
+    }
+}
+
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let spawned = Builder::new().name(name.to_owned()).spawn(run);
     spawned.map_err(|source| Error::io(format!("starting the thread {name}"), source))
@@ -110,6 +131,13 @@ impl Signal {
 
     fn has_ended(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    /// Waits for the end, at most this long.
+    fn ends_within(&self, patience: Duration) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(state, patience, |(_, ended)| !*ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.1
     }
 
     /// Waits for the next raise. False once it has ended and nothing is raised.
