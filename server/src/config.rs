@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use engine::ScrubOptions;
 use serde::Deserialize;
 
 use crate::limits;
@@ -33,6 +34,8 @@ pub struct Config {
     pub connections_per_address_max: usize,
     /// How long requests in flight get when the server stops.
     pub drain: Duration,
+    /// How everything stored is read and checked, again and again. None: it is not.
+    pub scrub: Option<ScrubOptions>,
 }
 
 /// What one source says. Every field is optional.
@@ -45,6 +48,8 @@ pub struct Layer {
     pub connections_max: Option<usize>,
     pub connections_per_address_max: Option<usize>,
     pub drain_seconds: Option<u64>,
+    pub scrub_days: Option<u64>,
+    pub scrub_bytes_per_second_max: Option<u64>,
 }
 
 /// The public address of the service: `http` or `https`, without a final slash.
@@ -94,6 +99,10 @@ impl Layer {
                 .connections_per_address_max
                 .or(lower.connections_per_address_max),
             drain_seconds: self.drain_seconds.or(lower.drain_seconds),
+            scrub_days: self.scrub_days.or(lower.scrub_days),
+            scrub_bytes_per_second_max: self
+                .scrub_bytes_per_second_max
+                .or(lower.scrub_bytes_per_second_max),
         }
     }
 }
@@ -134,6 +143,7 @@ impl Config {
                 1_000_000,
             )?,
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
+            scrub: scrub(layer.scrub_days, layer.scrub_bytes_per_second_max)?,
         })
     }
 }
@@ -147,6 +157,7 @@ impl Default for Config {
             connections_max: limits::CONNECTIONS_MAX,
             connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             drain: limits::DRAIN_WAIT,
+            scrub: Some(ScrubOptions::default()),
         }
     }
 }
@@ -180,6 +191,18 @@ impl PublicUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Zero days: nothing is scrubbed.
+fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
+    let default = ScrubOptions::default();
+    let name = "scrub_bytes_per_second_max";
+    let bytes_per_second_max = within(name, rate, default.bytes_per_second_max, 1 << 40)?;
+    let period = match days.filter(|days| *days > 0) {
+        None => default.period,
+        given => Duration::from_secs(within("scrub_days", given, 1, 3_650)? * 24 * 60 * 60),
+    };
+    Ok((days != Some(0)).then_some(ScrubOptions { period, bytes_per_second_max }))
 }
 
 fn within<N>(name: &str, given: Option<N>, default: N, max: N) -> Result<N, ConfigError>
@@ -247,6 +270,16 @@ mod tests {
         let layer = variables(&[("TRUG_PUBLIC_URL", "https://cdn.example.com/files/")]).unwrap();
         let url = Config::new(layer).unwrap().public_url.unwrap();
         assert_eq!(url.as_str(), "https://cdn.example.com/files");
+    }
+
+    #[test]
+    fn a_scrub_takes_so_many_days_and_none_at_all_when_they_are_zero() {
+        let scrub = |pairs| variables(pairs).and_then(Config::new).map(|config| config.scrub);
+        let week = scrub(&[("TRUG_SCRUB_DAYS", "7")]).unwrap().unwrap();
+        assert_eq!(week.period, Duration::from_secs(7 * 86_400));
+        assert_eq!(scrub(&[("TRUG_SCRUB_DAYS", "0")]).unwrap(), None);
+        assert!(scrub(&[("TRUG_SCRUB_DAYS", "4000")]).is_err());
+        assert!(scrub(&[("TRUG_SCRUB_BYTES_PER_SECOND_MAX", "0")]).is_err());
     }
 
     #[test]

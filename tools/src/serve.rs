@@ -51,7 +51,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let _entered = runtime.enter();
         stop_by_signals().map_err(|error| Failure::failed(format!("no signals: {error}")))?
     };
-    let store = open(&data)?;
+    let options =
+        OpenOptions { scrub: config.scrub.clone(), ..OpenOptions::new(Create::IfMissing) };
+    let store = open(&data, options)?;
     let service = Service {
         store,
         data: data.clone(),
@@ -66,8 +68,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Opens the store, or makes it, and says in one line what was found.
-fn open(data: &Path) -> Result<Store, Failure> {
-    let (store, report) = Store::open_folder(data, OpenOptions::new(Create::IfMissing))?;
+fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
+    let (store, report) = Store::open_folder(data, options)?;
     let version = env!("CARGO_PKG_VERSION");
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
     if !report.damage.is_empty() {
