@@ -1,4 +1,4 @@
-//! Scrubs: every kind of damage is found and named, what nobody wants is none, the rate and the order are kept, and what
+//! Scrubs: every kind of damage is found and named, what nobody wants is none, rate and order are kept, and what
 //! was found is remembered.
 
 use std::ops::ControlFlow;
@@ -286,7 +286,7 @@ fn more_damage_than_is_listed_is_counted() {
 }
 
 #[test]
-fn without_room_or_a_working_index_notes_stay_in_memory_and_the_store_goes_on() {
+fn without_room_notes_stay_in_memory_and_the_store_goes_on() {
     let world = World::new(11);
     let store = sealed(&world);
     let (path, at) = find(&world, &body(1, 3_000));

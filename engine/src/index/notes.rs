@@ -261,8 +261,8 @@ impl Index {
 }
 
 impl View {
-    /// Looks through all objects for those whose entries are wanted. Reads the whole index: for who has found damage and
-    /// wants to know whose it is.
+    /// Looks through all objects for those whose entries are wanted. Reads the whole index: for who has found damage
+    /// and wants to know whose it is.
     pub(crate) fn find_objects(
         &self,
         wanted: impl Fn(&Entry) -> bool,
