@@ -55,7 +55,7 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
 /// Default for how fast a store compacts itself, in bytes copied in a second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
-/// A store looks this often whether to compact itself, in milliseconds.
+/// Default for how often a store looks whether to compact itself, in milliseconds.
 pub const COMPACTION_LOOK_MS: u64 = 30_000;
 /// The index is pointed to the copies of a compaction in batches of this many.
 pub const REPOINT_BATCH: usize = 512;

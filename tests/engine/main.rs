@@ -4,6 +4,7 @@
 
 mod backup;
 mod batches;
+mod compaction;
 mod facts;
 mod golden;
 mod history;
