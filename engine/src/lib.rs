@@ -57,6 +57,7 @@ pub mod disk;
 pub mod entropy;
 mod error;
 pub mod format;
+pub mod fsck;
 mod index;
 pub mod limits;
 pub mod name;

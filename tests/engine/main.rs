@@ -4,6 +4,7 @@
 
 mod batches;
 mod facts;
+mod fsck;
 mod golden;
 mod life;
 mod listing;

@@ -37,6 +37,7 @@ pub(crate) struct RecordCursor {
     last_lsn: u64,
     faults: Vec<CursorFault>,
     fault_count: usize,
+    has_whole_footer: bool,
 }
 
 /// A record, and where it lies.
@@ -89,9 +90,11 @@ impl RecordCursor {
             last_lsn: header.base_lsn.saturating_sub(1),
             faults: Vec::new(),
             fault_count: 0,
+            has_whole_footer: false,
         };
         cursor.source = match footer {
             Some(footer) if cursor.check_footer(&footer)? => {
+                cursor.has_whole_footer = true;
                 Source::Footer(FooterWindow::new(&footer))
             }
             _ => cursor.walk()?,
@@ -135,6 +138,11 @@ impl RecordCursor {
         }
     }
 
+    /// Whether all that was handed out so far came from a whole footer.
+    pub(crate) fn has_whole_footer(&self) -> bool {
+        self.has_whole_footer
+    }
+
     /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
     pub(crate) fn faults(&self) -> &[CursorFault] {
         &self.faults
@@ -172,7 +180,10 @@ impl RecordCursor {
                 self.source = Source::Footer(window);
             }
             // What the groups say counts, and they are read from the beginning; what was handed out is passed over.
-            Err(_) => self.source = self.walk()?,
+            Err(_) => {
+                self.has_whole_footer = false;
+                self.source = self.walk()?;
+            }
         }
         Ok(())
     }
