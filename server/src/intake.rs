@@ -264,7 +264,7 @@ impl Received {
         PutOptions {
             content_type,
             attributes: attributes.filter(fits).unwrap_or_default(),
-            derived: false,
+            ..PutOptions::default()
         }
     }
 }

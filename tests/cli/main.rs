@@ -2,7 +2,12 @@
 
 mod account;
 mod apikey;
+mod archive_attacks;
+mod archives;
 mod bucket;
+mod export;
+mod fsck;
+mod import;
 mod serve;
 mod stats;
 mod usage;

@@ -5,13 +5,19 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod bit_rot;
+mod compaction;
 mod determinism;
 mod failed_sync;
+mod full_disk;
 mod index_loss;
 mod layout;
+mod matrix;
 mod mutation;
 mod power_loss;
+mod punching;
 mod random_runs;
+mod repair_cuts;
 mod scenario;
 mod survivor;
 mod torn_tail;
+mod undelete_cuts;

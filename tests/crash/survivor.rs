@@ -2,18 +2,19 @@
 //!
 //! What was acknowledged is there byte for byte, what was under way is whole or absent; counters and listings agree; no
 //! file is left that no record names; recovering again changes nothing; the index made anew from the segments is the
-//! same; and the store goes on.
+//! same; and the store goes on. Before anything is opened, fsck finds nothing wrong.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{RecoveryReport, Store};
+use engine::{Error, RecoveryReport, Store};
 use tests::store::{Contents, Model, World, body, name, put};
 
 /// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
 pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    must_be_in_order(disk)?;
     let world = World::on(disk.clone(), 8);
     let (store, report) = open(&world, "the first recovery")?;
     let contents = Contents::of(&store)?;
@@ -23,10 +24,10 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
     // Power goes again at once: what recovery did must hold, or be done again to the same end.
     let again = World::on(disk.fork(), 9);
     goes_on(&world, store, &contents)?;
-    let files = log_and_big_files(&again.disk);
+    let files = segment_files(&again.disk);
     again.disk.power_on(LossPolicy::KeepSynced, 0);
     let (store, report_again) = open(&again, "the second recovery")?;
-    must_do_nothing(&report_again)?;
+    must_do_nothing(&report_again).map_err(|what| format!("{what}; the first: {report}"))?;
     if report_again.last_lsn != report.last_lsn {
         return Err(format!("recovered to {report}, then to {report_again}"));
     }
@@ -34,7 +35,7 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
         return Err("the second recovery shows something else".to_owned());
     }
     drop(store);
-    let files_again = log_and_big_files(&again.disk);
+    let files_again = segment_files(&again.disk);
     if let Some(path) = files
         .keys()
         .chain(files_again.keys())
@@ -56,12 +57,24 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
 /// The process was killed, and the machine went on: what the next one shows, and acknowledges, survives a power cut.
 pub(crate) fn check_after_a_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
     disk.restart_process();
+    must_be_in_order(disk)?;
     let world = World::on(disk.clone(), 8);
     let (store, _) = open(&world, "the recovery after a kill")?;
     let contents = Contents::of(&store)?;
     must_be_one_of(&contents, acceptable)?;
     must_have_no_orphans(&world, &store, &contents)?;
     goes_on(&world, store, &contents)
+}
+
+/// A crash is no damage: fsck has notes at most.
+fn must_be_in_order(disk: &SimDisk) -> Result<(), String> {
+    match World::on(disk.fork(), 10).fsck(true) {
+        Ok(report) if report.is_clean() => Ok(()),
+        // The making of the store was cut off.
+        Err(Error::NotAStore(_)) => Ok(()),
+        Ok(report) => Err(format!("fsck finds damage after a crash:\n{report}")),
+        Err(error) => Err(format!("fsck fails: {error}")),
+    }
 }
 
 /// A fingerprint of everything on the disk, so that equal survivors are checked once.
@@ -71,7 +84,7 @@ pub(crate) fn fingerprint(disk: &SimDisk) -> u64 {
         path.hash(&mut hasher);
         disk.bytes(&path).hash(&mut hasher);
     }
-    for folder in ["", "big"] {
+    for folder in ["", "big", "compacted"] {
         disk.list(folder).unwrap_or_default().hash(&mut hasher);
     }
     hasher.finish()
@@ -132,6 +145,11 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
     if big.len() as u64 != contents.big.segments {
         return Err(format!("big segments {big:?}, but {} are named", contents.big.segments));
     }
+    let compacted = world.files_in("compacted/");
+    if compacted.len() as u64 != contents.compacted.segments {
+        let known = contents.compacted.segments;
+        return Err(format!("compacted segments {compacted:?}, but {known} are known"));
+    }
     let stats = store.stats().map_err(|error| error.to_string())?;
     let log = world.files_in("log/");
     if (log.len() as u64) < stats.log.segments {
@@ -147,16 +165,16 @@ fn difference(one: &Contents, other: &Contents) -> String {
         objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
     };
     let told = |contents: &Contents| {
-        let Contents { usage, log, big, last_lsn, .. } = contents;
-        format!("{:?} {usage:?} {log:?} {big:?} {last_lsn}", names(contents))
+        let Contents { usage, log, compacted, big, last_lsn, .. } = contents;
+        format!("{:?} {usage:?} {log:?} {compacted:?} {big:?} {last_lsn}", names(contents))
     };
     format!("{}\nis not {}", told(one), told(other))
 }
 
-fn log_and_big_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+fn segment_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let paths = disk.paths().into_iter();
     paths
-        .filter(|path| path.starts_with("log/") || path.starts_with("big/"))
+        .filter(|path| path.ends_with(".seg"))
         .map(|path| (path.clone(), disk.bytes(&path)))
         .collect()
 }

@@ -6,6 +6,7 @@ mod batches;
 mod facts;
 mod fsck;
 mod golden;
+mod history;
 mod life;
 mod listing;
 mod objects;

@@ -46,7 +46,7 @@ fn an_object_keeps_its_type_attributes_etag_and_times() {
     let options = PutOptions {
         content_type: "image/webp".to_owned(),
         attributes: vec![1, 2, 3],
-        derived: false,
+        ..PutOptions::default()
     };
     let put = |bytes: &[u8]| {
         let staged = stage(&store, bytes).unwrap();
@@ -150,8 +150,11 @@ fn what_is_too_long_is_refused_by_its_limit() {
     for refused in [long_type, long_attributes] {
         assert!(matches!(with(refused), Err(Error::TooLarge(_))));
     }
-    let longest =
-        PutOptions { content_type: "t".repeat(255), attributes: vec![9; 2_048], derived: false };
+    let longest = PutOptions {
+        content_type: "t".repeat(255),
+        attributes: vec![9; 2_048],
+        ..PutOptions::default()
+    };
     assert_eq!(with(longest).unwrap().objects[0].attributes().len(), 2_048);
     assert_eq!(store.get(&name("a")).unwrap().unwrap().content_type().len(), 255);
     let longest_key = name(&"k".repeat(1_024));

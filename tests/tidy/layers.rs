@@ -18,6 +18,7 @@ const ENGINE: &Layers = &[
     &["name"],
     &["format", "disk"],
     &["error"],
+    &["space"],
     &["segment", "index"],
     &["upload"],
     &["commit", "replay"],
@@ -33,16 +34,16 @@ const SERVER: &Layers = &[
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body"],
-    &["auth", "multipart", "connection", "management", "layers"],
-    &["intake", "control"],
-    &["handlers"],
+    &["auth", "multipart", "connection", "archive", "layers"],
+    &["intake", "management"],
+    &["handlers", "control"],
     &["router"],
     &["dispatch"],
     &["start"],
 ];
 
 /// Modules of the engine that `server` and `tools` may name. Otherwise they use what `engine/src/lib.rs` re-exports.
-const ENGINE_DOORS: &[&str] = &["clock", "entropy", "limits", "name"];
+const ENGINE_DOORS: &[&str] = &["clock", "entropy", "fsck", "limits", "name"];
 
 /// Crates that only the engine may name.
 const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];

@@ -7,14 +7,20 @@
 
 mod account;
 mod apikey;
+mod archive_place;
 mod bucket;
 mod choice;
 mod exit;
+mod export;
 mod first_run;
+mod fsck;
+mod import;
+mod interrupt;
 mod logging;
 mod management;
 mod open_files;
 mod output;
+mod progress;
 mod serve;
 mod stats;
 
@@ -45,6 +51,9 @@ enum Command {
     #[command(subcommand)]
     Apikey(apikey::Command),
     Stats(stats::Args),
+    Fsck(fsck::Args),
+    Export(export::Args),
+    Import(import::Args),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +74,9 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
         Command::Stats(args) => stats::run(args),
+        Command::Fsck(args) => fsck::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Import(args) => import::run(args),
     }
 }
 
@@ -97,7 +109,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 12);
+        assert_eq!(leaves, 15);
     }
 
     #[test]
@@ -115,6 +127,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 12, "{seen}");
+        assert!(seen >= 15, "{seen}");
     }
 }

@@ -96,7 +96,8 @@ pub(super) fn add(
                     }
                 };
                 let old = view.entry(name)?.filter(|_| present.get(name) != Some(&false));
-                let created_ms = old.map_or(now_ms, |old| old.meta.created_ms);
+                let known_ms = old.map_or(now_ms, |old| old.meta.created_ms);
+                let created_ms = options.created_ms.map_or(known_ms, |created| created.min(now_ms));
                 let meta = ObjectMeta {
                     content_type: options.content_type.clone(),
                     hash: *staged.hash(),

@@ -50,6 +50,9 @@ pub struct PutOptions {
     pub attributes: Vec<u8>,
     /// Whether it can be made again from another object; then it does not count as the bucket's.
     pub derived: bool,
+    /// When an object of this name was first put, for one that comes from elsewhere or comes back. Milliseconds since
+    /// 1970; None for what the store knows itself. No later than now.
+    pub created_ms: Option<u64>,
 }
 
 /// What a committed batch did.
@@ -157,6 +160,12 @@ impl Batch {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
+    }
+
+    /// Whether it brings bodies, which the reserve of free space is not for. Facts are not bodies: they are small, and
+    /// a full store must still be able to use up a token or to revoke a key.
+    pub(crate) fn has_bodies(&self) -> bool {
+        self.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
     }
 
     /// The most bytes that the batch takes in a group.

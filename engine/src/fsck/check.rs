@@ -60,6 +60,7 @@ pub fn check(
         suspects: BTreeMap::new(),
         suspects_unlisted: 0,
         big_named: BTreeSet::new(),
+        punched: BTreeMap::new(),
     };
     check.run(&view)?;
     check.report.took_ms = surroundings.clock.monotonic_ms().saturating_sub(started_ms);
@@ -106,6 +107,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) suspects_unlisted: u64,
     /// Big segments that the index does not count and the newest records name.
     pub(super) big_named: BTreeSet<SegmentId>,
+    /// For each segment, which records say how much of it was given back.
+    pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
 }
 
 impl Check<'_, '_> {

@@ -317,6 +317,9 @@ impl Check<'_, '_> {
         held.records += 1;
         if record.lsn <= self.applied_lsn {
             held.usage.add(record);
+            if let What::Punched { segment, bytes } = record.what {
+                self.punched.entry(segment).or_default().insert(record.lsn, bytes);
+            }
         } else if let What::Compacted { outputs, .. } = &record.what {
             committed.extend(outputs);
         }

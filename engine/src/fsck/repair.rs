@@ -327,6 +327,7 @@ fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
         content_type: object.content_type().to_owned(),
         attributes: object.attributes().to_vec(),
         derived: object.is_derived(),
+        created_ms: Some(object.created_ms()),
     };
     let etag: Etag = object.etag();
     let batch = Batch::new()

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Record,
-    RunningChecksum, SegmentContext, SegmentHeader, SegmentId, What, compare, salvage,
+    CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Place,
+    Record, RunningChecksum, SegmentContext, SegmentHeader, SegmentId, What, compare, salvage,
 };
 use crate::limits;
 
@@ -77,7 +77,9 @@ impl RecordCursor {
         end: Option<u64>,
     ) -> Result<Self> {
         let io = |source| Error::io(format!("reading {path}"), source);
-        let footer = read_footer(file.as_ref(), &header)?;
+        // Whoever seals the segment meanwhile cuts it, perhaps just before the trailer was to be read.
+        let footer =
+            read_footer(file.as_ref(), &header).or_else(|_| read_footer(file.as_ref(), &header))?;
         let file_bytes = file.bytes_len().map_err(io)?;
         let mut cursor = Self {
             known_end: footer.map(|footer| footer.footer_offset).or(end),
@@ -122,15 +124,13 @@ impl RecordCursor {
 
     /// Reads the body of a record of this segment, and checks every block of it.
     pub(crate) fn read_body(&self, of: &CursorRecord) -> Result<Bytes> {
-        let start = of.place.offset + u64::from(of.place.head_bytes);
         let about = |error: Error| match &of.record.what {
             What::Put { name, .. } => error.about(name),
             _ => error,
         };
-        let mut body = vec![0; usize::try_from(of.record.body_bytes()).unwrap_or(usize::MAX)];
-        self.read(start, &mut body).map_err(about)?;
-        match of.record.verify_body(self.header.context().at(of.place.offset), &body) {
-            Ok(()) => Ok(body.into()),
+        let body = self.read_body_as_it_is(&of.record, of.place).map_err(about)?;
+        match of.record.verify_body(self.place(of.place), &body) {
+            Ok(()) => Ok(body),
             Err(fault) => {
                 let path = self.path.clone();
                 Err(about(Error::corrupt(path, fault.offset, Malformed::Checksum)))
@@ -141,6 +141,31 @@ impl RecordCursor {
     /// Whether all that was handed out so far came from a whole footer.
     pub(crate) fn has_whole_footer(&self) -> bool {
         self.has_whole_footer
+    }
+
+    /// Reads the body of a record of this segment, whatever its checksums say.
+    pub(crate) fn read_body_as_it_is(&self, record: &Record, at: Location) -> Result<Bytes> {
+        let mut body = vec![0; usize::try_from(record.body_bytes()).unwrap_or(usize::MAX)];
+        self.read(at.offset + u64::from(at.head_bytes), &mut body)?;
+        Ok(body.into())
+    }
+
+    /// What the checksums at a location of this segment are bound to.
+    pub(crate) fn place(&self, at: Location) -> Place {
+        self.header.context().at(at.offset)
+    }
+
+    /// Whether whole pages of a record's body read as zeros and nothing else does: their space was given back.
+    pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
+        let start = of.place.offset + u64::from(of.place.head_bytes);
+        let end = start + of.record.body_bytes();
+        let (first, last) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
+        if first >= last {
+            return Ok(false);
+        }
+        let mut pages = vec![0; usize::try_from(last - first).unwrap_or(usize::MAX)];
+        self.read(first, &mut pages)?;
+        Ok(pages.iter().all(|&byte| byte == 0))
     }
 
     /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
@@ -319,6 +344,8 @@ fn record(segment: SegmentId, offset: u64, record: Record) -> CursorRecord {
     CursorRecord { record, place: Location { segment, offset, head_bytes } }
 }
 
+/// Space is given back in pages of this size.
+const PAGE_BYTES: u64 = 4_096;
 /// A footer is read in pieces of this size.
 const WINDOW_BYTES: usize = 64 * 1_024;
 const _: () = assert!(FOOTER_ENTRY_BYTES_MAX <= WINDOW_BYTES, "an entry fits in a window");

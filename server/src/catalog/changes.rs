@@ -370,11 +370,7 @@ mod tests {
         fn put(&self, bucket: &str, key: &str) {
             let name =
                 ObjectName::new(BucketName::parse(bucket).unwrap(), ObjectKey::parse(key).unwrap());
-            let options = PutOptions {
-                content_type: "text/plain".into(),
-                attributes: Vec::new(),
-                derived: false,
-            };
+            let options = PutOptions { content_type: "text/plain".into(), ..PutOptions::default() };
             let staged = self.store.upload().finish().unwrap();
             self.store.commit(Batch::new().put(name, staged, options)).unwrap();
         }

@@ -1,0 +1,202 @@
+//! Every record of the log up to what was published, segment by segment.
+//!
+//! Promises: a segment that goes while it is looked for is no error; what came into its place is read then. Segments
+//! come in the order of their ids, which is the order of the log only where nothing was compacted.
+//! Never here: what the records are wanted for.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::Unrecoverable;
+use crate::error::{Error, Result};
+use crate::format::{
+    Content, Entry, Malformed, Record, SegmentClass, SegmentHeader, SegmentId, What,
+};
+use crate::name::ObjectName;
+use crate::progress::{Watch, WorkProgress};
+use crate::segment::{
+    CursorRecord, LOG_FOLDER, LogPosition, Patience, RecordCursor, SegmentSet, read_header,
+};
+
+/// Where the records are, and what the index says now.
+pub(crate) struct LogReader<'a> {
+    pub(crate) segments: &'a SegmentSet,
+    /// What was published: nothing behind it is read.
+    pub(crate) position: LogPosition,
+    pub(crate) entry: &'a dyn Fn(&ObjectName) -> Result<Option<Arc<Entry>>>,
+}
+
+/// One pass over the log.
+pub(super) struct LogScan<'a> {
+    log: &'a LogReader<'a>,
+    seen: BTreeSet<SegmentId>,
+    progress: WorkProgress,
+    damage_count: usize,
+}
+
+/// A record, and the cursor that can read its body.
+pub(super) struct Found<'a> {
+    cursor: &'a RecordCursor,
+    found: CursorRecord,
+}
+
+impl Found<'_> {
+    pub(super) fn record(&self) -> &Record {
+        &self.found.record
+    }
+
+    /// The record as the index would point to it.
+    pub(super) fn place(&self) -> crate::format::Location {
+        self.found.place
+    }
+}
+
+impl<'a> LogScan<'a> {
+    pub(super) fn new(log: &'a LogReader<'a>) -> Self {
+        let progress = WorkProgress::default();
+        Self { log, seen: BTreeSet::new(), progress, damage_count: 0 }
+    }
+
+    /// Shows every record, and answers in how many places records may be missing.
+    pub(super) fn run(
+        mut self,
+        watch: &mut Watch<'_>,
+        visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
+    ) -> Result<usize> {
+        loop {
+            let (headers, mut is_all) = self.headers()?;
+            self.progress.total_items = (self.seen.len() + headers.len()) as u64;
+            for (at, header) in headers.iter().enumerate() {
+                let next = headers.get(at + 1);
+                is_all &= self.segment(header, next, watch, visit)?;
+                self.seen.insert(header.segment);
+                self.progress.done_items += 1;
+            }
+            // What went was compacted, and what it held lies in a segment that may not have been listed.
+            if is_all {
+                return Ok(self.damage_count);
+            }
+        }
+    }
+
+    /// The segments that were not seen yet, by id, and whether none of them went meanwhile.
+    fn headers(&mut self) -> Result<(Vec<SegmentHeader>, bool)> {
+        let disk = self.log.segments.disk();
+        let names = disk.list(LOG_FOLDER).map_err(|source| Error::io("listing the log", source))?;
+        let mut headers = Vec::new();
+        let mut is_all = true;
+        for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
+            if self.seen.contains(&id) {
+                continue;
+            }
+            let path = id.path(SegmentClass::Log);
+            let file = match disk.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    is_all = false;
+                    continue;
+                }
+                other => other.map_err(|source| Error::io(format!("opening {path}"), source))?,
+            };
+            let store = self.log.segments.store();
+            match read_header(file.as_ref(), &path, id, SegmentClass::Log, store) {
+                Ok(header) if header.base_lsn <= self.log.position.lsn => headers.push(header),
+                // Begun since, or a spare.
+                Ok(_) => {}
+                Err(Error::Corrupt(corruption)) if corruption.reason == Malformed::Blank => {}
+                Err(Error::Corrupt(_)) => {
+                    self.damage_count += 1;
+                    self.seen.insert(id);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        headers.sort_by_key(|header| header.segment);
+        Ok((headers, is_all))
+    }
+
+    /// Shows the records of one segment. False: it went before it could be read.
+    fn segment(
+        &mut self,
+        header: &SegmentHeader,
+        next: Option<&SegmentHeader>,
+        watch: &mut Watch<'_>,
+        visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let path = header.segment.path(SegmentClass::Log);
+        let file = match self.log.segments.disk().open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other.map_err(|source| Error::io(format!("opening {path}"), source))?,
+        };
+        let position = &self.log.position;
+        let end = match position.segment == Some(header.segment) {
+            true => Some(position.offset),
+            false => next
+                .and_then(|next| next.predecessor)
+                .filter(|before| before.segment == header.segment)
+                .map(|before| before.end),
+        };
+        let mut cursor = RecordCursor::open(file, path, *header, end)?;
+        let mut count = 0_u64;
+        while let Some(found) = cursor.step()? {
+            if found.record.lsn > position.lsn {
+                break;
+            }
+            if count.is_multiple_of(WATCH_STRIDE) && watch(self.progress) == ControlFlow::Break(())
+            {
+                return Err(Error::Cancelled);
+            }
+            count += 1;
+            let bytes = u64::from(found.place.head_bytes) + found.record.body_bytes();
+            visit(&Found { cursor: &cursor, found })?;
+            self.progress.done_bytes += bytes;
+        }
+        self.damage_count += cursor.fault_count();
+        Ok(true)
+    }
+}
+
+/// Whether the body of an object that was put is there and whole.
+pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<(), Unrecoverable>> {
+    let What::Put { meta, content, .. } = &found.record().what else {
+        return Ok(Err(Unrecoverable::Unknown));
+    };
+    match content {
+        Content::Inline { .. } => match found.cursor.read_body(&found.found) {
+            Ok(_) => Ok(Ok(())),
+            Err(Error::Corrupt(_)) if found.cursor.is_punched(&found.found)? => {
+                Ok(Err(Unrecoverable::SpaceGivenBack))
+            }
+            Err(error) => unrecoverable(error).map(Err),
+        },
+        Content::Lost { .. } => Ok(Err(Unrecoverable::Damaged)),
+        Content::Big { bytes, segment } => {
+            let opened = log.segments.open(*segment, SegmentClass::Big, Patience::Wait);
+            match opened.map(|segment| {
+                let trailer = segment.as_ref().and_then(|segment| segment.big());
+                trailer.is_some_and(|big| {
+                    big.trailer.body_bytes == *bytes && big.trailer.hash == meta.hash
+                })
+            }) {
+                Ok(true) => Ok(Ok(())),
+                Ok(false) => Ok(Err(Unrecoverable::Damaged)),
+                Err(error) => unrecoverable(error).map(Err),
+            }
+        }
+    }
+}
+
+/// What damage means for a version; other errors are errors.
+pub(super) fn unrecoverable(error: Error) -> Result<Unrecoverable> {
+    match error {
+        Error::Corrupt(corruption) if corruption.reason == Malformed::Missing => {
+            Ok(Unrecoverable::SpaceGivenBack)
+        }
+        Error::Corrupt(_) => Ok(Unrecoverable::Damaged),
+        other => Err(other),
+    }
+}
+
+/// Who watches is told after so many records.
+const WATCH_STRIDE: u64 = 1_024;

@@ -1,0 +1,323 @@
+//! Bringing back what was deleted or overwritten.
+//!
+//! Two passes over the log find, for each object that is wanted, its newest version that is whole; then each is put
+//! again, as anybody would put it, on condition that nothing was put under its name meanwhile.
+//! Promises: content type, attributes and time of creation stay, the time of modification is now; a version is chosen
+//! by its verified body, and verified again when it is read. A stop or a crash in between leaves some objects back and
+//! the others as they were.
+//! Never here: which versions there are.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
+use std::ops::ControlFlow;
+
+use super::Unrecoverable;
+use super::scan::{Found, LogReader, LogScan, unrecoverable, verify};
+use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions};
+use crate::error::{Error, Result};
+use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, SegmentClass, What};
+use crate::limits;
+use crate::name::{BucketName, FolderKey, ObjectName};
+use crate::progress::{Watch, WorkProgress};
+use crate::segment::{Body, Patience};
+use crate::upload::{Staged, Upload};
+
+/// What to bring back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UndeleteRequest {
+    /// The newest version of an object that is not there.
+    Object(ObjectName),
+    /// One version of an object, in place of what has its name now.
+    Version {
+        /// The object.
+        name: ObjectName,
+        /// The number of the version's record, as the history shows it.
+        lsn: u64,
+    },
+    /// Every object below a folder that is not there and was deleted then or later: its newest version.
+    Folder {
+        /// The bucket.
+        bucket: BucketName,
+        /// The folder; the root is the whole bucket.
+        folder: FolderKey,
+        /// Milliseconds since 1970.
+        since_ms: u64,
+    },
+}
+
+/// What was brought back, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undeleted {
+    /// The objects that are there again, by name.
+    pub restored: Vec<Restored>,
+    /// The others, and why.
+    pub refused: Vec<(ObjectName, Unrecoverable)>,
+}
+
+/// An object that is there again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The object.
+    pub name: ObjectName,
+    /// The number of the version that was brought back.
+    pub lsn: u64,
+    /// Why a newer version was not, if there was one.
+    pub newer: Option<Unrecoverable>,
+}
+
+/// How objects are put again.
+pub(crate) struct PutBack<'a> {
+    pub(crate) upload: &'a dyn Fn() -> Upload,
+    pub(crate) commit: &'a dyn Fn(Batch) -> Result<Committed>,
+    /// A batch with more bytes is refused.
+    pub(crate) batch_bytes_max: u64,
+}
+
+/// Brings back what is asked for, as far as it is there.
+pub(crate) fn undelete(
+    log: &LogReader<'_>,
+    put_back: &PutBack<'_>,
+    request: &UndeleteRequest,
+    watch: &mut Watch<'_>,
+) -> Result<Undeleted> {
+    let mut undeleted = Undeleted::default();
+    let mut wanted = match request {
+        UndeleteRequest::Object(name) => wanted_object(log, name, None, &mut undeleted)?,
+        UndeleteRequest::Version { name, lsn } => {
+            wanted_object(log, name, Some(*lsn), &mut undeleted)?
+        }
+        UndeleteRequest::Folder { bucket, folder, since_ms } => {
+            wanted_folder(log, bucket, folder, *since_ms, watch)?
+        }
+    };
+    if wanted.is_empty() {
+        return Ok(undeleted);
+    }
+    LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
+    put_all(log, put_back, wanted, &mut undeleted, watch)?;
+    undeleted.refused.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(undeleted)
+}
+
+/// An object that is wanted back, and what was found of it so far.
+#[derive(Default)]
+struct Wanted {
+    /// Only this version.
+    lsn: Option<u64>,
+    /// What its name means now.
+    current: Option<Etag>,
+    /// Whether the log knows that it was deleted.
+    was_deleted: bool,
+    /// The newest whole version.
+    chosen: Option<Entry>,
+    /// The newest version that is not whole, and why.
+    lost: Option<(u64, Unrecoverable)>,
+}
+
+fn wanted_object(
+    log: &LogReader<'_>,
+    name: &ObjectName,
+    lsn: Option<u64>,
+    undeleted: &mut Undeleted,
+) -> Result<BTreeMap<ObjectName, Wanted>> {
+    let entry = (log.entry)(name)?;
+    if entry.as_ref().is_some_and(|entry| lsn.is_none_or(|lsn| lsn == entry.lsn)) {
+        undeleted.refused.push((name.clone(), Unrecoverable::Present));
+        return Ok(BTreeMap::new());
+    }
+    let current = entry.map(|entry| Etag::of_hash(&entry.meta.hash));
+    Ok([(name.clone(), Wanted { lsn, current, ..Wanted::default() })].into())
+}
+
+fn wanted_folder(
+    log: &LogReader<'_>,
+    bucket: &BucketName,
+    folder: &FolderKey,
+    since_ms: u64,
+    watch: &mut Watch<'_>,
+) -> Result<BTreeMap<ObjectName, Wanted>> {
+    let mut wanted: BTreeMap<ObjectName, Wanted> = BTreeMap::new();
+    LogScan::new(log).run(watch, &mut |found| {
+        let What::Delete { name, deleted_ms } = &found.record().what else { return Ok(()) };
+        let is_inside = name.bucket == *bucket && name.key.as_str().starts_with(folder.as_str());
+        if !is_inside || *deleted_ms < since_ms || (log.entry)(name)?.is_some() {
+            return Ok(());
+        }
+        if let Slot::Vacant(slot) = wanted.entry(name.clone()) {
+            slot.insert(Wanted { was_deleted: true, ..Wanted::default() });
+        }
+        match wanted.len() > limits::VERSIONS_MAX {
+            true => Err(Error::TooLarge("at most 100,000 objects are brought back at once")),
+            false => Ok(()),
+        }
+    })?;
+    Ok(wanted)
+}
+
+/// Looks whether a record is the version that is to be brought back.
+fn choose(
+    log: &LogReader<'_>,
+    wanted: &mut BTreeMap<ObjectName, Wanted>,
+    found: &Found<'_>,
+) -> Result<()> {
+    let lsn = found.record().lsn;
+    match &found.record().what {
+        What::Delete { name, .. } => {
+            if let Some(wanted) = wanted.get_mut(name) {
+                wanted.was_deleted = true;
+            }
+        }
+        What::Put { name, meta, content } => {
+            let Some(wanted) = wanted.get_mut(name) else { return Ok(()) };
+            let is_older = wanted.chosen.as_ref().is_some_and(|chosen| chosen.lsn >= lsn);
+            if is_older || wanted.lsn.is_some_and(|only| only != lsn) {
+                return Ok(());
+            }
+            match verify(log, found)? {
+                Ok(()) => {
+                    let (record, meta) = (found.place(), meta.clone());
+                    let content = EntryContent::of(content);
+                    wanted.chosen = Some(Entry { lsn, record, meta, content });
+                }
+                Err(why) if wanted.lost.is_none_or(|lost| lost.0 < lsn) => {
+                    wanted.lost = Some((lsn, why));
+                }
+                Err(_) => {}
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// One object on its way back.
+struct Returning {
+    restored: Restored,
+    batch: Batch,
+    bytes: u64,
+}
+
+fn put_all(
+    log: &LogReader<'_>,
+    put_back: &PutBack<'_>,
+    wanted: BTreeMap<ObjectName, Wanted>,
+    undeleted: &mut Undeleted,
+    watch: &mut Watch<'_>,
+) -> Result<()> {
+    let total_items = wanted.len() as u64;
+    let mut progress = WorkProgress { total_items, ..WorkProgress::default() };
+    let bytes_max = TOGETHER_BYTES_MAX.min(put_back.batch_bytes_max);
+    let mut waiting: Vec<Returning> = Vec::new();
+    let mut waiting_bytes = 0;
+    for (name, wanted) in wanted {
+        if watch(progress) == ControlFlow::Break(()) {
+            return Err(Error::Cancelled);
+        }
+        progress.done_items += 1;
+        match prepare(log, put_back, &name, wanted)? {
+            Ok(returning) => {
+                if waiting_bytes + returning.bytes > bytes_max || waiting.len() == TOGETHER_MAX {
+                    put_together(put_back, std::mem::take(&mut waiting), undeleted)?;
+                    waiting_bytes = 0;
+                }
+                progress.done_bytes += returning.bytes;
+                waiting_bytes += returning.bytes;
+                waiting.push(returning);
+            }
+            Err(why) => undeleted.refused.push((name, why)),
+        }
+    }
+    put_together(put_back, waiting, undeleted)
+}
+
+/// Reads the chosen version and makes the batch that puts it.
+fn prepare(
+    log: &LogReader<'_>,
+    put_back: &PutBack<'_>,
+    name: &ObjectName,
+    wanted: Wanted,
+) -> Result<Result<Returning, Unrecoverable>> {
+    let Some(entry) = wanted.chosen else {
+        return Ok(Err(match wanted.lost {
+            Some((_, why)) => why,
+            None if wanted.was_deleted && wanted.lsn.is_none() => Unrecoverable::Compacted,
+            None => Unrecoverable::Unknown,
+        }));
+    };
+    let staged = match copy(log, put_back, name, &entry) {
+        Ok(staged) => staged,
+        Err(error) => return unrecoverable(error).map(Err),
+    };
+    let options = PutOptions {
+        content_type: entry.meta.content_type,
+        attributes: entry.meta.attributes,
+        derived: entry.meta.flags.derived,
+        created_ms: Some(entry.meta.created_ms),
+    };
+    let unchanged = match wanted.current {
+        Some(etag) => Precondition::KeyIs(name.clone(), etag),
+        None => Precondition::KeyAbsent(name.clone()),
+    };
+    let newer = wanted.lost.filter(|lost| lost.0 > entry.lsn).map(|lost| lost.1);
+    Ok(Ok(Returning {
+        restored: Restored { name: name.clone(), lsn: entry.lsn, newer },
+        bytes: staged.inline_bytes() + HEAD_BYTES_MAX as u64,
+        batch: Batch::new().put(name.clone(), staged, options).require(unchanged),
+    }))
+}
+
+/// Uploads the body of a version again.
+fn copy(
+    log: &LogReader<'_>,
+    put_back: &PutBack<'_>,
+    name: &ObjectName,
+    entry: &Entry,
+) -> Result<Staged> {
+    let (id, class) = match entry.content {
+        EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
+            (entry.record.segment, SegmentClass::Log)
+        }
+        EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
+    };
+    let segment = log.segments.open(id, class, Patience::Wait)?.ok_or(Error::Closed)?;
+    let body = Body::open(segment, name, entry, Patience::Wait)?.ok_or(Error::Closed)?;
+    let mut upload = (put_back.upload)();
+    while upload.bytes() < body.bytes() {
+        upload.push(&body.read(upload.bytes()..body.bytes())?)?;
+    }
+    upload.finish()
+}
+
+/// Puts some objects in one batch; where one of them cannot be put any more, each in its own.
+fn put_together(
+    put_back: &PutBack<'_>,
+    waiting: Vec<Returning>,
+    undeleted: &mut Undeleted,
+) -> Result<()> {
+    let together = waiting.iter().fold(Batch::new(), |mut all, returning| {
+        all.operations.extend(returning.batch.operations.iter().cloned());
+        all.preconditions.extend(returning.batch.preconditions.iter().cloned());
+        all
+    });
+    match (put_back.commit)(together) {
+        Ok(_) => undeleted.restored.extend(waiting.into_iter().map(|it| it.restored)),
+        Err(Error::Conflict(_)) => {
+            for Returning { restored, batch, .. } in waiting {
+                match (put_back.commit)(batch) {
+                    Ok(_) => undeleted.restored.push(restored),
+                    Err(Error::Conflict(_)) => {
+                        undeleted.refused.push((restored.name, Unrecoverable::Changed));
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+        Err(other) => return Err(other),
+    }
+    Ok(())
+}
+
+/// One batch brings back at most so many objects,
+const TOGETHER_MAX: usize = 128;
+/// and about so many bytes.
+const TOGETHER_BYTES_MAX: u64 = 4 << 20;

@@ -1,0 +1,46 @@
+//! Whole-store work that goes on beside requests: history, undelete, backup.
+//!
+//! Never here: the work itself. Each call hands on to the layer that does it.
+
+use super::Store;
+use crate::error::Result;
+use crate::history::{
+    self, History, LogReader, PutBack, UndeleteRequest, Undeleted, VersionFilter,
+};
+use crate::progress::Watch;
+use crate::segment::LogPosition;
+
+impl Store {
+    /// What the log still knows of some objects: the first `limit` versions by name, at most
+    /// [`limits::VERSIONS_MAX`](crate::limits::VERSIONS_MAX). Reads the heads of the whole log, and verifies the bodies
+    /// of what it shows.
+    pub fn history(
+        &self,
+        filter: &VersionFilter,
+        limit: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<History> {
+        self.read_log(|log| history::history(log, filter, limit, watch))
+    }
+
+    /// Brings back objects that were deleted, or one earlier version. Each is put as anybody would put it: nothing that
+    /// is written meanwhile is overwritten.
+    pub fn undelete(&self, request: &UndeleteRequest, watch: &mut Watch<'_>) -> Result<Undeleted> {
+        self.0.health.require_writable()?;
+        let put_back = PutBack {
+            upload: &|| self.upload(),
+            commit: &|batch| self.commit(batch),
+            batch_bytes_max: self.0.batch_bytes_max,
+        };
+        self.read_log(|log| history::undelete(log, &put_back, request, watch))
+    }
+
+    fn read_log<T>(&self, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
+        let position = self.look(|view| view.position())?;
+        read(&LogReader {
+            segments: &self.0.segments,
+            position: position.map_or(LogPosition::START, LogPosition::from),
+            entry: &|name| self.look(|view| view.entry(name)),
+        })
+    }
+}

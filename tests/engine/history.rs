@@ -1,0 +1,385 @@
+//! History and undelete: which versions the log still knows, and that one comes back whole, without overwriting
+//! anything.
+
+use std::ops::ControlFlow;
+
+use engine::disk::Disk;
+use engine::{
+    Batch, Error, FolderKey, History, ObjectName, PutOptions, Restored, Store, UndeleteRequest,
+    Undeleted, Unrecoverable, VersionEvent, VersionFilter, VersionScope, VersionState,
+    WorkProgress,
+};
+use tests::store::{
+    START_MS, World, body, bucket, bucket_named, commit, delete, name, name_in, put, read,
+    roll_over, stage,
+};
+
+fn go_on(_: WorkProgress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn history_of(store: &Store, scope: VersionScope, since_ms: u64, limit: usize) -> History {
+    let filter = VersionFilter { bucket: bucket(), scope, since_ms };
+    store.history(&filter, limit, &mut go_on).unwrap()
+}
+
+fn folder(folder: &str) -> VersionScope {
+    VersionScope::Folder(FolderKey::parse(folder).unwrap())
+}
+
+/// The history of one object, as state and recoverability of what was put; `None` for a deletion.
+fn states(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Unrecoverable>)>> {
+    let history = history_of(store, VersionScope::Key(name(key).key), 0, 100);
+    assert!(!history.truncated && history.versions.is_sorted_by_key(|version| version.lsn));
+    let events = history.versions.into_iter().map(|version| match version.event {
+        VersionEvent::Put(put) => Some((put.state, put.recoverable)),
+        VersionEvent::Deleted => None,
+    });
+    events.collect()
+}
+
+fn undelete(store: &Store, request: &UndeleteRequest) -> Undeleted {
+    store.undelete(request, &mut go_on).unwrap()
+}
+
+fn undelete_object(store: &Store, key: &str) -> Undeleted {
+    undelete(store, &UndeleteRequest::Object(name(key)))
+}
+
+fn undelete_folder(store: &Store, folder: &str, since_ms: u64) -> Undeleted {
+    let folder = FolderKey::parse(folder).unwrap();
+    undelete(store, &UndeleteRequest::Folder { bucket: bucket(), folder, since_ms })
+}
+
+fn restored(undeleted: &Undeleted) -> Vec<&str> {
+    undeleted.restored.iter().map(|restored| restored.name.key.as_str()).collect()
+}
+
+/// Damages the body in the log that begins with these bytes.
+fn damage(world: &World, bytes: &[u8]) {
+    for path in world.files_in("log/") {
+        let found = world.disk.bytes(&path);
+        if let Some(at) = found.windows(bytes.len()).position(|window| window == bytes) {
+            world.disk.flip(&path, at as u64, 1);
+            return;
+        }
+    }
+    panic!("the body is nowhere in the log");
+}
+
+#[test]
+fn the_versions_of_an_object_are_told_in_order_with_what_became_of_them() {
+    let world = World::new(1);
+    let store = world.open();
+    let options = PutOptions { content_type: "image/png".to_owned(), ..PutOptions::default() };
+    let staged = stage(&store, &body(1, 300)).unwrap();
+    commit(&store, Batch::new().put(name("a"), staged, options)).unwrap();
+    world.clock.advance(10);
+    put(&store, &name("a"), &body(2, 400)).unwrap();
+    world.clock.advance(10);
+    delete(&store, &name("a")).unwrap();
+    world.clock.advance(10);
+    put(&store, &name("a"), &body(3, 500)).unwrap();
+    put(&store, &name("b"), &body(4, 10)).unwrap();
+
+    let told = history_of(&store, VersionScope::Key(name("a").key), 0, 100);
+    let times: Vec<u64> = told.versions.iter().map(|it| it.happened_ms - START_MS).collect();
+    assert_eq!(times, [0, 10, 20, 30]);
+    let VersionEvent::Put(first) = &told.versions[0].event else { panic!("it was put first") };
+    assert_eq!((first.bytes, first.content_type.as_str()), (300, "image/png"));
+    assert_eq!(first.created_ms, START_MS);
+    let VersionEvent::Put(last) = &told.versions[3].event else { panic!("and put again") };
+    let object = store.get(&name("a")).unwrap().unwrap();
+    assert_eq!((last.etag, told.versions[3].lsn), (object.etag(), object.lsn()));
+    let expected = vec![
+        Some((VersionState::Replaced, Ok(()))),
+        Some((VersionState::Deleted, Ok(()))),
+        None,
+        Some((VersionState::Current, Ok(()))),
+    ];
+    assert_eq!(states(&store, "a"), expected);
+
+    // Sealed, and with an index made anew, the log says the same.
+    store.close().unwrap();
+    drop(store);
+    world.disk.remove("index.redb").unwrap();
+    let store = world.open();
+    assert_eq!(states(&store, "a"), expected);
+    assert_eq!(states(&store, "nothing"), []);
+}
+
+#[test]
+fn a_history_takes_a_folder_a_bucket_or_what_happened_since() {
+    let world = World::new(1);
+    let store = world.open();
+    for key in ["x/1", "x/y/2", "xx/3", "4"] {
+        put(&store, &name(key), &body(1, 50)).unwrap();
+    }
+    put(&store, &name_in(&bucket_named("other"), "x/5"), &body(1, 50)).unwrap();
+    world.clock.advance(100);
+    delete(&store, &name("x/1")).unwrap();
+    let keys = |scope, since_ms, limit| {
+        let history = history_of(&store, scope, since_ms, limit);
+        let keys = history.versions.iter().map(|version| version.name.key.as_str().to_owned());
+        (keys.collect::<Vec<_>>(), history.truncated)
+    };
+    let told = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+    assert_eq!(keys(folder("x/"), 0, 10), (told(&["x/1", "x/1", "x/y/2"]), false));
+    assert_eq!(keys(folder(""), 0, 10), (told(&["4", "x/1", "x/1", "x/y/2", "xx/3"]), false));
+    assert_eq!(keys(folder(""), START_MS + 100, 10), (told(&["x/1"]), false));
+    assert_eq!(keys(folder(""), START_MS + 101, 10), (told(&[]), false));
+    assert_eq!(keys(folder(""), 0, 3), (told(&["4", "x/1", "x/1"]), true));
+    assert_eq!(keys(folder(""), 0, 0), (told(&[]), true));
+
+    // What becomes of the last version shown is known although what came after it is not shown.
+    let cut = history_of(&store, folder(""), 0, 2);
+    let VersionEvent::Put(put) = &cut.versions[1].event else { panic!("it was put") };
+    assert_eq!(put.state, VersionState::Deleted);
+}
+
+#[test]
+fn a_large_object_that_was_replaced_gave_its_space_back() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("big"), &body(1, 9_000)).unwrap();
+    put(&store, &name("big"), &body(2, 8_000)).unwrap();
+    let gone = Err(Unrecoverable::SpaceGivenBack);
+    let expected = [Some((VersionState::Replaced, gone)), Some((VersionState::Current, Ok(())))];
+    assert_eq!(states(&store, "big"), expected);
+    delete(&store, &name("big")).unwrap();
+    let undeleted = undelete_object(&store, "big");
+    assert_eq!(undeleted.refused, [(name("big"), Unrecoverable::SpaceGivenBack)]);
+    assert_eq!(undeleted.restored, []);
+    assert_eq!(store.get(&name("big")).unwrap().map(|object| object.bytes()), None);
+}
+
+#[test]
+fn an_object_comes_back_as_it_was() {
+    let world = World::new(1);
+    let store = world.open();
+    let options = PutOptions {
+        content_type: "text/plain".to_owned(),
+        attributes: vec![1, 2, 3],
+        derived: true,
+        created_ms: Some(START_MS - 7),
+    };
+    let staged = stage(&store, &body(1, 3_000)).unwrap();
+    commit(&store, Batch::new().put(name("a"), staged, options)).unwrap();
+    let usage = store.bucket_usage(&bucket()).unwrap();
+    let lsn = store.get(&name("a")).unwrap().unwrap().lsn();
+    delete(&store, &name("a")).unwrap();
+    world.clock.advance(50);
+
+    let undeleted = undelete_object(&store, "a");
+    assert_eq!(undeleted.restored, [Restored { name: name("a"), lsn, newer: None }]);
+    assert_eq!(undeleted.refused, []);
+    let back = store.get(&name("a")).unwrap().unwrap();
+    assert_eq!((back.content_type(), back.attributes()), ("text/plain", &[1, 2, 3][..]));
+    assert!(back.is_derived() && back.lsn() > lsn);
+    assert_eq!((back.created_ms(), back.modified_ms()), (START_MS - 7, START_MS + 50));
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 3_000));
+    assert_eq!(store.bucket_usage(&bucket()).unwrap(), usage);
+}
+
+#[test]
+fn an_object_that_is_there_or_never_was_is_refused() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), &body(1, 30)).unwrap();
+    let lsn = store.get(&name("a")).unwrap().unwrap().lsn();
+    let before = store.stats().unwrap().last_lsn;
+    assert_eq!(undelete_object(&store, "a").refused, [(name("a"), Unrecoverable::Present)]);
+    assert_eq!(undelete_object(&store, "b").refused, [(name("b"), Unrecoverable::Unknown)]);
+    let version = |lsn| UndeleteRequest::Version { name: name("a"), lsn };
+    let refused = undelete(&store, &version(lsn)).refused;
+    assert_eq!(refused, [(name("a"), Unrecoverable::Present)]);
+    let refused = undelete(&store, &version(lsn + 1)).refused;
+    assert_eq!(refused, [(name("a"), Unrecoverable::Unknown)]);
+    assert_eq!(store.stats().unwrap().last_lsn, before, "nothing was written");
+}
+
+#[test]
+fn a_named_version_takes_the_place_of_the_current_one_which_stays_in_the_history() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), &body(1, 100)).unwrap();
+    let first = store.get(&name("a")).unwrap().unwrap().lsn();
+    put(&store, &name("a"), &body(2, 200)).unwrap();
+    let second = store.get(&name("a")).unwrap().unwrap().lsn();
+    for (lsn, bytes) in [(first, body(1, 100)), (second, body(2, 200))] {
+        let undeleted = undelete(&store, &UndeleteRequest::Version { name: name("a"), lsn });
+        assert_eq!(undeleted.restored.len(), 1);
+        assert_eq!(read(&store, &name("a")).unwrap().unwrap(), bytes);
+    }
+    let put_then = |state| Some((state, Ok(())));
+    let mut expected = vec![put_then(VersionState::Replaced); 3];
+    expected.push(put_then(VersionState::Current));
+    assert_eq!(states(&store, "a"), expected);
+
+    // A deleted one, by its number.
+    delete(&store, &name("a")).unwrap();
+    undelete(&store, &UndeleteRequest::Version { name: name("a"), lsn: first });
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 100));
+}
+
+#[test]
+fn a_folder_comes_back_as_far_as_it_was_deleted_since() {
+    let world = World::new(1);
+    let store = world.open();
+    // More than one batch takes, over several segments.
+    let keys: Vec<String> = (0..150).map(|at| format!("x/{at:03}")).collect();
+    for (at, key) in keys.iter().enumerate() {
+        put(&store, &name(key), &body(at as u64, 900)).unwrap();
+        roll_over(&store).unwrap();
+    }
+    put(&store, &name("y/other"), &body(1, 30)).unwrap();
+    put(&store, &name("x/early"), &body(1, 30)).unwrap();
+    delete(&store, &name("x/early")).unwrap();
+    world.clock.advance(1_000);
+    delete(&store, &name("y/other")).unwrap();
+    for key in &keys {
+        delete(&store, &name(key)).unwrap();
+    }
+    put(&store, &name("x/001"), b"written since").unwrap();
+
+    let undeleted = undelete_folder(&store, "x/", START_MS + 1_000);
+    let expected: Vec<&str> =
+        keys.iter().map(String::as_str).filter(|key| *key != "x/001").collect();
+    assert_eq!(restored(&undeleted), expected);
+    assert_eq!(undeleted.refused, []);
+    for (at, key) in keys.iter().enumerate().filter(|(at, _)| *at != 1) {
+        assert_eq!(read(&store, &name(key)).unwrap().unwrap(), body(at as u64, 900), "{key}");
+    }
+    assert_eq!(read(&store, &name("x/001")).unwrap().unwrap(), b"written since");
+    for absent in ["x/early", "y/other"] {
+        assert!(store.get(&name(absent)).unwrap().is_none(), "{absent}");
+    }
+    let undeleted = undelete_folder(&store, "", 0);
+    assert_eq!(restored(&undeleted), ["x/early", "y/other"]);
+    assert_eq!(undelete_folder(&store, "", 0), Undeleted::default());
+}
+
+#[test]
+fn a_damaged_version_is_not_brought_back_and_an_older_one_is_named_as_such() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), &body(1, 2_000)).unwrap();
+    put(&store, &name("a"), &body(2, 2_000)).unwrap();
+    let first = states(&store, "a").len();
+    delete(&store, &name("a")).unwrap();
+    damage(&world, &body(2, 2_000));
+    let damaged = Err(Unrecoverable::Damaged);
+    let expected =
+        [Some((VersionState::Replaced, Ok(()))), Some((VersionState::Deleted, damaged)), None];
+    assert_eq!((first, states(&store, "a")), (2, expected.to_vec()));
+    let undeleted = undelete_object(&store, "a");
+    assert_eq!(undeleted.restored[0].newer, Some(Unrecoverable::Damaged));
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), body(1, 2_000));
+
+    delete(&store, &name("a")).unwrap();
+    damage(&world, &body(1, 2_000));
+    put(&store, &name("b"), &body(3, 2_000)).unwrap();
+    delete(&store, &name("b")).unwrap();
+    damage(&world, &body(3, 2_000));
+    assert_eq!(undelete_object(&store, "b").refused, [(name("b"), Unrecoverable::Damaged)]);
+}
+
+#[test]
+fn a_broken_head_hides_a_version_and_is_counted() {
+    let world = World::new(1);
+    let store = world.open();
+    for key in ["a", "b", "c"] {
+        put(&store, &name(key), &body(1, 100)).unwrap();
+    }
+    // The last bytes of its head are the key and the checksum of the one block.
+    damage(&world, b"photosb");
+    let history = history_of(&store, folder(""), 0, 10);
+    let keys: Vec<_> = history.versions.iter().map(|version| version.name.key.as_str()).collect();
+    assert_eq!((keys, history.damage_count), (vec!["a", "c"], 1));
+}
+
+#[test]
+fn what_is_put_meanwhile_is_not_overwritten() {
+    let world = World::new(1);
+    let store = world.open();
+    for key in ["a", "b", "c"] {
+        put(&store, &name(key), &body(1, 100)).unwrap();
+        delete(&store, &name(key)).unwrap();
+    }
+    let since =
+        UndeleteRequest::Folder { bucket: bucket(), folder: FolderKey::root(), since_ms: 0 };
+    let undeleted = store
+        .undelete(&since, &mut |progress| {
+            if progress.total_items == 3 && progress.done_items == 1 {
+                put(&store, &name("b"), b"newer").unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(restored(&undeleted), ["a", "c"]);
+    assert_eq!(undeleted.refused, [(name("b"), Unrecoverable::Changed)]);
+    assert_eq!(read(&store, &name("b")).unwrap().unwrap(), b"newer");
+
+    // The same for a version that was to replace another.
+    let lsn = store.history(
+        &VersionFilter { bucket: bucket(), scope: VersionScope::Key(name("b").key), since_ms: 0 },
+        10,
+        &mut go_on,
+    );
+    let lsn = lsn.unwrap().versions[0].lsn;
+    let mut is_written = false;
+    let undeleted = store
+        .undelete(&UndeleteRequest::Version { name: name("b"), lsn }, &mut |_| {
+            if !std::mem::replace(&mut is_written, true) {
+                put(&store, &name("b"), b"newest").unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(undeleted.refused, [(name("b"), Unrecoverable::Changed)]);
+    assert_eq!(read(&store, &name("b")).unwrap().unwrap(), b"newest");
+}
+
+#[test]
+fn who_watches_may_stop_and_nothing_has_happened() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), &body(1, 100)).unwrap();
+    delete(&store, &name("a")).unwrap();
+    let stop = &mut |_: WorkProgress| ControlFlow::Break(());
+    let filter = VersionFilter { bucket: bucket(), scope: folder(""), since_ms: 0 };
+    assert!(matches!(store.history(&filter, 10, stop), Err(Error::Cancelled)));
+    let request = UndeleteRequest::Object(name("a"));
+    assert!(matches!(store.undelete(&request, stop), Err(Error::Cancelled)));
+    assert!(store.get(&name("a")).unwrap().is_none());
+}
+
+#[test]
+fn a_history_goes_on_while_segments_are_begun_and_sealed() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    put_in_pieces(&store, 0..40);
+    let written = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| put_in_pieces(&store, 40..400));
+        let mut rounds = 0;
+        while !writer.is_finished() {
+            let history = history_of(&store, folder(""), 0, 10_000);
+            assert_eq!(history.damage_count, 0);
+            let of_first = history.versions.iter().filter(|it| it.name == name("key/0")).count();
+            assert!(history.versions.len() >= 40 && of_first >= 4, "{of_first}");
+            rounds += 1;
+        }
+        writer.join().unwrap();
+        rounds
+    });
+    assert!(written > 0);
+    assert_eq!(history_of(&store, folder(""), 0, 10_000).versions.len(), 400);
+}
+
+fn put_in_pieces(store: &Store, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let object: ObjectName = name(&format!("key/{}", number % 10));
+        let staged = stage(store, &body(number, 3_000)).unwrap();
+        store.commit(Batch::new().put(object, staged, PutOptions::default())).unwrap();
+    }
+}
