@@ -62,6 +62,17 @@ pub const REPOINT_BATCH: usize = 512;
 /// Most separate stretches of the log that one compacted segment may stand for.
 pub const COVERS_MAX: usize = 64;
 
+/// A report of fsck lists this many findings and counts the rest.
+pub const FINDINGS_LISTED_MAX: usize = 1_000;
+/// A finding names this many objects and counts the rest.
+pub const FINDING_OBJECTS_MAX: usize = 256;
+/// fsck holds this many names in memory at once; a store with more takes several passes over its record heads.
+pub const FSCK_NAMES_MAX: u64 = 512 * 1_024;
+/// fsck remembers this many damaged bodies, broken groups of a segment, and stretches of the log that are lost.
+pub const FSCK_SUSPECTS_MAX: usize = 4_096;
+/// fsck looks for big segments that nothing names while it has to remember no more of them than this.
+pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
+
 /// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
 

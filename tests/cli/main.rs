@@ -6,6 +6,7 @@ mod archive_attacks;
 mod archives;
 mod bucket;
 mod export;
+mod fsck;
 mod import;
 mod serve;
 mod stats;

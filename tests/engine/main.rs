@@ -6,6 +6,7 @@ mod backup;
 mod batches;
 mod compaction;
 mod facts;
+mod fsck;
 mod golden;
 mod history;
 mod life;

@@ -13,6 +13,7 @@ mod choice;
 mod exit;
 mod export;
 mod first_run;
+mod fsck;
 mod import;
 mod interrupt;
 mod logging;
@@ -50,6 +51,7 @@ enum Command {
     #[command(subcommand)]
     Apikey(apikey::Command),
     Stats(stats::Args),
+    Fsck(fsck::Args),
     Export(export::Args),
     Import(import::Args),
 }
@@ -72,6 +74,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
         Command::Stats(args) => stats::run(args),
+        Command::Fsck(args) => fsck::run(args),
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
     }
@@ -106,7 +109,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 14);
+        assert_eq!(leaves, 15);
     }
 
     #[test]
@@ -124,6 +127,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 14, "{seen}");
+        assert!(seen >= 15, "{seen}");
     }
 }
