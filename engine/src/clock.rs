@@ -12,6 +12,11 @@ pub trait Clock: Send + Sync {
 
     /// Milliseconds since some moment in the past; never goes back. For durations only.
     fn monotonic_ms(&self) -> u64;
+
+    /// The same in microseconds.
+    fn monotonic_us(&self) -> u64 {
+        self.monotonic_ms().saturating_mul(1_000)
+    }
 }
 
 /// The machine's clock.
@@ -42,7 +47,11 @@ impl Clock for SystemClock {
     }
 
     fn monotonic_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.monotonic_us() / 1_000
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 

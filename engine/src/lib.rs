@@ -42,6 +42,7 @@
 //! commit     replay                    in by the front, in again
 //! upload                               a body on its way in
 //! segment    index                     files, with meaning
+//! space                                how much of the disk is left
 //! error                                what can go wrong
 //! format  |  disk                      bytes without a disk | a disk without meaning
 //! name                                 words
@@ -54,6 +55,7 @@
 mod backup;
 pub mod clock;
 mod commit;
+mod compaction;
 pub mod disk;
 pub mod entropy;
 mod error;
@@ -66,6 +68,7 @@ mod progress;
 mod recovery;
 mod replay;
 mod segment;
+mod space;
 mod stats;
 mod store;
 mod upload;
@@ -73,6 +76,9 @@ mod upload;
 pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
 pub use self::commit::{Batch, Committed, Etag, Health, Precondition, Progress, PutOptions};
+pub use self::compaction::{
+    CompactionInput, CompactionReport, CompactionRules, CompactionStep, Selection,
+};
 pub use self::disk::RealDisk;
 pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
@@ -87,5 +93,5 @@ pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, StoreStats};
-pub use self::store::{Background, OpenOptions, Store, Surroundings};
+pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
 pub use self::upload::{Staged, UPLOAD_HEAD_BYTES, Upload};

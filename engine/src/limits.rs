@@ -53,6 +53,10 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
 /// Most segments that one step of a compaction reads, and that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
+/// Default for how fast a store compacts itself, in bytes copied in a second.
+pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
+/// A store looks this often whether to compact itself, in milliseconds.
+pub const COMPACTION_LOOK_MS: u64 = 30_000;
 /// The index is pointed to the copies of a compaction in batches of this many.
 pub const REPOINT_BATCH: usize = 512;
 /// Most separate stretches of the log that one compacted segment may stand for.
@@ -77,6 +81,20 @@ pub const WATERMARK_IDLE_MS: u64 = 1_000;
 /// Default memory of the index's page cache.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 
+/// The default reserve of free space holds two log segments, this much growth of the index,
+pub const RESERVE_INDEX_BYTES: u64 = 64 * MIB as u64;
+/// and at least this part of the disk: one in so many bytes.
+pub const RESERVE_DISK_SHARE: u64 = 100;
+/// The disk is asked for its free space at most once in so many milliseconds,
+pub const SPACE_LOOK_MS: u64 = 1_000;
+/// or once in so many bytes written.
+pub const SPACE_LOOK_BYTES: u64 = 16 * MIB as u64;
+/// A checkpoint begins only with this much room,
+pub const CHECKPOINT_ROOM_BYTES: u64 = 512 * KIB as u64;
+/// and this much more for each entry that it changes: a page of the index, since redb never writes a page in place.
+pub const CHECKPOINT_ENTRY_ROOM_BYTES: u64 = 4 * KIB as u64;
+/// A checkpoint for which there was no room is tried again after so many milliseconds.
+pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
 /// Versions that a history shows, and objects that are brought back, at once.
 pub const VERSIONS_MAX: usize = 100_000;
 /// Largest page of a listing.

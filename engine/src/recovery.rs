@@ -29,6 +29,7 @@ use self::compacted::Compacted;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
 use crate::clock::Clock;
+use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
@@ -38,7 +39,7 @@ use crate::format::{
 };
 use crate::index::Index;
 use crate::limits;
-use crate::replay::{Merge, Replay};
+use crate::replay::Replay;
 use crate::segment::{
     BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, read_header,
     seal,
@@ -104,25 +105,11 @@ pub(crate) fn recover(
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
     if report.index_rebuilt {
         index.freeze();
-        checkpoint(&index, &segments)?;
+        write_checkpoint(&index, &segments)?;
     }
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
     Ok(Recovered { segments, index, position, report, index_wants_audit })
-}
-
-/// Writes what was frozen to the index on disk, with what recovery needs to find orphans.
-pub(crate) fn checkpoint(index: &Index, segments: &SegmentSet) -> Result<()> {
-    // The floor first: what is removed after it was taken is below it and must be durably gone.
-    let orphan_floor = segments.orphan_floor();
-    segments.sync_removals()?;
-    let next_segment = segments.next_id();
-    index.drain(|mut position| {
-        position.orphan_floor = orphan_floor;
-        position.next_segment = next_segment;
-        Some(position)
-    })?;
-    Ok(())
 }
 
 fn read_or_make_store(
@@ -325,7 +312,7 @@ fn replay_log(
         SegmentReplay { segments, header, successors, covers: &covers }.run(&mut replay, report)?;
     }
     replay.apply_merged()?;
-    for (segment, fault) in replay.take_merge().into_iter().flat_map(Merge::into_faults) {
+    for (segment, fault) in replay.take_faults() {
         let CursorFault { offset, first_lsn, reason } = fault;
         report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
     }

@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::format::{
     Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage, What,
 };
-use crate::index::{Fact, Index, View};
+use crate::index::{Fact, INDEX_FILE, Index, View};
 use crate::limits;
-use crate::segment::{LogPosition, SegmentSet};
+use crate::segment::{CursorFault, LogPosition, SegmentSet};
 
 /// Applies records to the index, in the order of the log.
 pub(crate) struct Replay<'a> {
@@ -27,6 +27,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) records: u64,
     /// Big segments that a replayed record replaced; their names may still be there.
     retired: Vec<SegmentId>,
+    /// Copies of compactions that could not be read.
+    faults: Vec<(SegmentId, CursorFault)>,
     /// When the index is made anew: the records of compacted segments, which are applied among those of the log.
     merged: Option<Merge>,
 }
@@ -36,7 +38,8 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
         let view = View::clone(&index.view());
         let position = view.position()?.map_or(LogPosition::START, LogPosition::from);
-        Ok(Self { index, segments, view, position, records: 0, retired: Vec::new(), merged: None })
+        let (retired, faults) = (Vec::new(), Vec::new());
+        Ok(Self { index, segments, view, position, records: 0, retired, faults, merged: None })
     }
 
     /// A replay of everything, into an empty index. `compacted` are the compacted segments that count.
@@ -127,24 +130,39 @@ impl<'a> Replay<'a> {
     /// A compaction was committed: points to its copies, as was done then. May have been done in part.
     fn compacted(&mut self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
         for output in outputs {
-            if self.view.segment_usage(*output)?.is_none() {
-                let mut usage = SegmentUsage::empty(SegmentClass::Compacted);
-                let mut copies = self.segments.records(*output)?;
-                while let Some(copy) = copies.step()? {
-                    usage.add(&copy.record);
+            match self.point_to(*output, inputs) {
+                // The inputs stay, for what is still pointed to in them.
+                Err(Error::Corrupt(corruption)) if corruption.file != INDEX_FILE => {
+                    let (offset, reason) = (corruption.offset, corruption.reason);
+                    let fault = CursorFault { offset, first_lsn: self.position.lsn, reason };
+                    self.faults.push((*output, fault));
                 }
-                self.view.add_compacted(&[(*output, usage)]);
-            }
-            let mut copies = self.segments.records(*output)?;
-            while let Some(copy) = copies.step()? {
-                if let Some(moved) = self.view.moved_to(&copy.record, copy.place, inputs)? {
-                    self.view.repoint(&moved)?;
-                    self.reach(self.position)?;
-                }
+                other => other?,
             }
         }
         // Where something still points to an input, all of them stay.
         self.view.drop_segments(inputs)?;
+        Ok(())
+    }
+
+    fn point_to(&mut self, output: SegmentId, inputs: &[SegmentId]) -> Result<()> {
+        if self.view.segment_usage(output)?.is_none() {
+            let mut usage = SegmentUsage::empty(SegmentClass::Compacted);
+            let mut copies = self.segments.records(output)?;
+            while let Some(copy) = copies.step()? {
+                usage.add(&copy.record);
+            }
+            self.view.add_compacted(&[(output, usage)]);
+        }
+        let mut copies = self.segments.records(output)?;
+        while let Some(copy) = copies.step()? {
+            if let Some(moved) = self.view.moved_to(&copy.record, copy.place, inputs)? {
+                self.view.repoint(&moved)?;
+                self.reach(self.position)?;
+            }
+        }
+        let faults = copies.faults().iter().map(|fault| (output, *fault));
+        self.faults.extend(faults);
         Ok(())
     }
 
@@ -153,9 +171,12 @@ impl<'a> Replay<'a> {
         self.apply_merged_before(u64::MAX)
     }
 
-    /// What was broken in the compacted segments of a replay of everything, as far as they were read.
-    pub(crate) fn take_merge(&mut self) -> Option<Merge> {
-        self.merged.take()
+    /// What was broken in compacted segments, as far as they were read.
+    pub(crate) fn take_faults(&mut self) -> Vec<(SegmentId, CursorFault)> {
+        let merged = self.merged.take().map(Merge::into_faults).unwrap_or_default();
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.extend(merged);
+        faults
     }
 
     /// Publishes what was applied and gives the space of replaced big segments back.

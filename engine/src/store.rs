@@ -4,6 +4,7 @@
 //! without [`Store::close`] loses nothing that was acknowledged: the next opening replays it.
 //! Never here: work. Each call hands on to the layer that does it.
 
+mod compacting;
 mod open;
 mod threads;
 mod work;
@@ -13,19 +14,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-pub use self::open::{Background, OpenOptions, Surroundings};
+pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
 use self::threads::Threads;
+use crate::clock::Clock;
 use crate::commit::{
-    Batch, Committed, Committer, Etag, Health, HealthState, Progress, Queue, Rollover,
+    self, Batch, Committed, Committer, Etag, Health, HealthState, Load, Progress, Queue, Rollover,
 };
+use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
 use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
-use crate::recovery;
 use crate::segment::{Body, Patience, SegmentSet};
+use crate::space::Space;
 use crate::stats::StoreStats;
 use crate::upload::{Upload, UploadMemory};
 
@@ -39,10 +42,14 @@ struct Parts {
     queue: Arc<Queue>,
     rollover: Arc<Rollover>,
     health: Arc<HealthState>,
+    space: Arc<Space>,
     upload_memory: Arc<UploadMemory>,
     options: OpenOptions,
     batch_bytes_max: u64,
     committer: Arc<Mutex<Committer>>,
+    compactor: Arc<Compactor>,
+    load: Arc<Load>,
+    clock: Arc<dyn Clock>,
     threads: Threads,
     /// Held while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -67,35 +74,41 @@ impl Store {
     }
 
     fn open_body(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
+        match self.open_body_once(object, patience) {
+            // What is missing may have been given back since the object was looked up.
+            Err(error @ Error::Corrupt(_)) => match self.get(&object.name)? {
+                Some(now) if now.lsn() != object.lsn() => {
+                    Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
+                }
+                Some(now) if now.entry.record != object.entry.record => {
+                    self.open_body_once(&now, patience)
+                }
+                Some(_) => Err(error),
+                None => Err(Error::Conflict(Conflict::KeyChanged(object.name.clone()))),
+            },
+            other => other,
+        }
+    }
+
+    fn open_body_once(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
         let (id, class): (SegmentId, SegmentClass) = match object.entry.content {
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
                 (object.entry.record.segment, SegmentClass::Log)
             }
             EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
         };
-        let opened = match self.0.segments.open(id, class, patience) {
+        match self.0.segments.open(id, class, patience) {
             Ok(Some(segment)) => Body::open(segment, &object.name, &object.entry, patience),
-            Ok(None) => return Ok(None),
+            Ok(None) => Ok(None),
             Err(error) => Err(error.about(&object.name)),
-        };
-        match opened {
-            // What is missing may have been given back because the object is no longer the one that was looked up.
-            Err(Error::Corrupt(_)) if !self.is_current(object)? => {
-                Err(Error::Conflict(Conflict::KeyChanged(object.name.clone())))
-            }
-            other => other,
         }
-    }
-
-    fn is_current(&self, object: &Object) -> Result<bool> {
-        let entry = self.look(|view| view.entry(&object.name))?;
-        Ok(entry.is_some_and(|entry| entry.lsn == object.entry.lsn))
     }
 
     /// Begins a body on its way in.
     pub fn upload(&self) -> Upload {
         Upload::new(
             Arc::clone(&self.0.segments),
+            Arc::clone(&self.0.space),
             Arc::clone(&self.0.upload_memory),
             self.0.options.inline_bytes_max as u64,
         )
@@ -209,13 +222,19 @@ impl Store {
     }
 
     fn finish(&self) -> Result<()> {
-        if self.health() != Health::Writable {
+        if self.0.health.require_writable().is_err() {
             return Ok(());
         }
         self.committer().close_segment();
         self.0.rollover.finish()?;
-        while self.checkpoint()? {}
-        Ok(())
+        loop {
+            match self.checkpoint() {
+                Ok(true) => {}
+                // The next opening replays what there was no room to write.
+                Ok(false) | Err(Error::NoSpace) => return Ok(()),
+                Err(other) => return Err(other),
+            }
+        }
     }
 
     /// Commits what waits: one step of the committer. For stores without threads.
@@ -224,12 +243,13 @@ impl Store {
         self.committer().step()
     }
 
-    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write.
+    /// Writes a checkpoint, whether one is due or not. False when there was nothing to write. [`Error::NoSpace`] when
+    /// there is no room for it: nothing is lost, and it can be tried again.
     pub fn checkpoint(&self) -> Result<bool> {
+        self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
         if has_frozen {
-            recovery::checkpoint(&self.0.index, &self.0.segments)
-                .inspect_err(|error| self.0.health.fail(error))?;
+            commit::checkpoint(&self.0.index, &self.0.segments, &self.0.health)?;
         }
         Ok(has_frozen)
     }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::{Checksum, SegmentId};
 use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
+use crate::space::Space;
 
 /// The memory that all bodies on their way in share.
 pub(crate) struct UploadMemory {
@@ -66,6 +67,7 @@ impl Drop for Share {
 /// A body on its way in.
 pub struct Upload {
     segments: Arc<SegmentSet>,
+    space: Arc<Space>,
     inline_bytes_max: u64,
     hasher: blake3::Hasher,
     bytes: u64,
@@ -82,11 +84,13 @@ enum Destination {
 impl Upload {
     pub(crate) fn new(
         segments: Arc<SegmentSet>,
+        space: Arc<Space>,
         memory: Arc<UploadMemory>,
         inline_bytes_max: u64,
     ) -> Self {
         Self {
             segments,
+            space,
             inline_bytes_max,
             hasher: blake3::Hasher::new(),
             bytes: 0,
@@ -116,8 +120,12 @@ impl Upload {
     }
 
     /// Takes the next bytes of the body if they stay in memory. When they do not, nothing is taken and the answer is
-    /// `false`: [`Upload::push`] takes them, and waits for the disk.
+    /// `false`: [`Upload::push`] takes them, and waits for the disk. A full disk refuses the first of them, as
+    /// [`Error::NoSpace`]: the body could not be committed.
     pub fn push_in_memory(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.bytes == 0 {
+            self.space.require_room()?;
+        }
         let total = self.bytes.saturating_add(bytes.len() as u64);
         let stays = match &mut self.destination {
             Destination::Big(_) => false,
@@ -196,7 +204,7 @@ impl Upload {
     }
 
     fn move_to_disk(&mut self) -> Result<()> {
-        let mut writer = BigWriter::create(&self.segments)?;
+        let mut writer = BigWriter::create(&self.segments, &self.space)?;
         if let Destination::Memory { blocks, .. } = &self.destination {
             for (block, checksum) in blocks {
                 writer.block(block, *checksum)?;

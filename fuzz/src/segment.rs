@@ -1,46 +1,33 @@
-//! Whole pieces of segments: header pages, groups, footers.
+//! The groups of a segment, walked as recovery walks them, over any bytes.
 //!
-//! Three properties. Any bytes are read to an end, and every structure found in them encodes to the same bytes. A group
-//! that was built from the input reads back as it was built. A group in which one byte was changed is refused, or
-//! its bodies are: no changed byte passes for what was written.
+//! Two properties. Any bytes are walked to an end, and every structure found in them encodes to the same bytes. Of a
+//! row of groups in which something was overwritten, all groups before it are found, and those behind it whose header
+//! is whole, each as it was written and where it was written, and nothing else.
 
-use bytes::Bytes;
 use engine::format::{
-    BigTrailer, Checksum, FooterEntries, FooterTrailer, GroupBuilder, GroupHeader, GroupView,
-    SegmentContext, SegmentHeader, SegmentId, StoreFile, What, find_group_header, salvage,
+    Checksum, GROUP_HEADER_BYTES, GroupBuilder, GroupView, SegmentContext, find_group_header,
+    salvage,
 };
-use engine::name::FactName;
 
+use crate::choices::Choices;
+use crate::group::{Unplaced, context, frames};
+
+/// Where the groups begin.
 const OFFSET: u64 = 4_096;
-/// A group of more records would show nothing new and take longer.
-const RECORDS_MAX: usize = 64;
+/// More groups would show nothing new and take longer.
+const GROUPS_MAX: usize = 6;
 
 /// The properties.
 pub fn run(input: &[u8]) {
-    let Some(segment) = SegmentId::new(1) else { return };
-    let context = SegmentContext { salt: 0x5EED, segment };
+    let Some(context) = context() else { return };
     any_bytes(input, context);
-    built_group(input, context);
+    a_row(input, context);
 }
 
 fn any_bytes(bytes: &[u8], context: SegmentContext) {
     let place = context.at(OFFSET);
-    if let Ok(header) = SegmentHeader::decode_page(bytes) {
-        assert_eq!(SegmentHeader::decode_page(&header.encode_page()), Ok(header));
-    }
-    if let Ok(store) = StoreFile::decode(bytes) {
-        assert_eq!(store.encode(), bytes);
-    }
-    if let Ok(trailer) = FooterTrailer::decode(bytes, place) {
-        assert_eq!(trailer.encode(context), bytes);
-    }
-    if let Ok(trailer) = BigTrailer::decode(bytes, place) {
-        assert_eq!(trailer.encode(place), bytes);
-    }
-    assert!(FooterEntries::new(bytes, context).count() <= bytes.len());
     if let Some((offset, header)) = find_group_header(bytes, context, OFFSET) {
-        let start = usize::try_from(offset - OFFSET).unwrap_or(usize::MAX);
-        let found = bytes.get(start..).unwrap_or_default();
+        let found = &bytes[(offset - OFFSET) as usize..];
         assert!(found.starts_with(&header.encode(context.at(offset))));
     }
     for scanned in salvage(bytes, place) {
@@ -48,54 +35,77 @@ fn any_bytes(bytes: &[u8], context: SegmentContext) {
         scanned.record.encode(scanned.place, &mut again);
         assert_eq!(again, scanned.head);
     }
-    if let Ok(view) = GroupView::decode(bytes, place) {
-        let _ = view.verify_bodies();
+    walk(bytes, context);
+}
+
+/// The first bytes of the input say what is overwritten, the rest is what is written.
+fn a_row(input: &[u8], context: SegmentContext) {
+    let mut choices = Choices::new(input);
+    let (at, length, fill) = (choices.pair(), choices.byte(), choices.byte());
+    let mut bytes = Vec::new();
+    let mut written: Vec<Found> = Vec::new();
+    let (mut lsn, mut previous) = (1, Checksum(0));
+    for number in 1..=GROUPS_MAX as u64 {
+        let frames: Vec<Vec<Unplaced>> = frames(&mut Choices::new(choices.short_bytes()));
+        let offset = OFFSET + bytes.len() as u64;
+        let mut builder = GroupBuilder::new(context, offset, number, lsn, lsn - 1, previous);
+        for frame in &frames {
+            builder.frame(frame);
+        }
+        let built = builder.finish();
+        (lsn, previous) = (built.last_lsn + 1, built.header_checksum);
+        bytes.extend(built.pieces.concat());
+        written.push(Found { offset, number, records: built.records as usize });
+        if choices.are_over() {
+            break;
+        }
+    }
+    assert_eq!(walk(&bytes, context), written);
+
+    let start = usize::from(at) % bytes.len();
+    let end = bytes.len().min(start + usize::from(length));
+    let before = bytes.clone();
+    bytes[start..end].fill(fill);
+    let found = walk(&bytes, context);
+    assert!(found.iter().all(|group| written.contains(group)), "{found:?} of {written:?}");
+    for (group, next) in written.iter().zip(written.iter().skip(1).map(Some).chain([None])) {
+        let first = (group.offset - OFFSET) as usize;
+        let last = next.map_or(bytes.len(), |next| (next.offset - OFFSET) as usize);
+        // Bytes of bodies may be others and the group still be found: reading a body is what notices that.
+        let is_whole = bytes[first..last] == before[first..last];
+        assert!(!is_whole || found.contains(group), "{group:?} is whole and was not found");
     }
 }
 
-/// The first two bytes choose what to change, the rest are facts: each as long as its first byte says.
-fn built_group(input: &[u8], context: SegmentContext) {
-    let Some(([low, high], script)) = input.split_first_chunk::<2>() else { return };
-    let place = context.at(OFFSET);
-    let mut builder = GroupBuilder::new(context, OFFSET, 9, 100, 99, Checksum(7));
-    let values = values(script);
-    for frame in values.chunks(3) {
-        let records: Vec<_> = frame.iter().filter_map(|value| fact(value)).collect();
-        builder.frame(&records);
-    }
-    let built = builder.finish();
-    let mut bytes = built.pieces.concat();
-    assert_eq!(bytes.len() as u64, built.bytes);
-
-    let view = GroupView::decode(&bytes, place).expect("a built group is a group");
-    assert_eq!(view.verify_bodies(), Ok(()));
-    assert_eq!(view.header_checksum(), built.header_checksum);
-    assert!(view.records().map(|scanned| scanned.body).eq(values.iter().copied()));
-    assert_eq!(salvage(&bytes, place), view.into_records());
-    let header = GroupHeader::decode(&bytes, place).map(|(header, _)| header).ok();
-    assert_eq!(find_group_header(&bytes, context, OFFSET), header.map(|header| (OFFSET, header)));
-
-    let at = usize::from(*low) * bytes.len() / 256;
-    if let Some(byte) = bytes.get_mut(at) {
-        *byte ^= (*high).max(1);
-    }
-    let passes = GroupView::decode(&bytes, place).is_ok_and(|view| view.verify_bodies().is_ok());
-    assert!(!passes, "byte {at} was changed and nobody noticed");
+/// A group that was found, or written.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    offset: u64,
+    number: u64,
+    records: usize,
 }
 
-fn values(mut script: &[u8]) -> Vec<&[u8]> {
-    let mut values = Vec::new();
-    while let Some((length, rest)) = script.split_first() {
-        let (value, rest) = rest.split_at(usize::from(*length).min(rest.len()));
-        values.push(value);
-        script = if values.len() < RECORDS_MAX { rest } else { &[] };
+/// Walks from group to group, and over what is none to the next.
+fn walk(bytes: &[u8], context: SegmentContext) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let offset = OFFSET + at as u64;
+        if let Ok(view) = GroupView::decode(&bytes[at..], context.at(offset)) {
+            let records = view.records().len();
+            found.push(Found { offset, number: view.header().number, records });
+            let _ = view.verify_bodies();
+            at += view.header().group_bytes as usize;
+            continue;
+        }
+        let behind = at + 1;
+        match find_group_header(&bytes[behind..], context, offset + 1) {
+            Some((next, header)) => {
+                assert!(header.group_bytes as usize >= GROUP_HEADER_BYTES);
+                at = (next - OFFSET) as usize;
+            }
+            None => break,
+        }
     }
-    values
-}
-
-fn fact(value: &[u8]) -> Option<(What, Vec<Bytes>)> {
-    let name = FactName::parse("fuzzed").ok()?;
-    let bytes = u32::try_from(value.len()).ok()?;
-    let what = What::Fact { name, bytes, check: Checksum::of(value) };
-    Some((what, vec![Bytes::copy_from_slice(value)]))
+    found
 }

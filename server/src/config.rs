@@ -33,6 +33,8 @@ pub struct Config {
     pub connections_per_address_max: usize,
     /// How long requests in flight get when the server stops.
     pub drain: Duration,
+    /// Bytes of the disk that uploads may not take. Without it: what the store needs to go on deleting.
+    pub reserve_bytes: Option<u64>,
 }
 
 /// What one source says. Every field is optional.
@@ -45,6 +47,7 @@ pub struct Layer {
     pub connections_max: Option<usize>,
     pub connections_per_address_max: Option<usize>,
     pub drain_seconds: Option<u64>,
+    pub reserve_bytes: Option<u64>,
 }
 
 /// The public address of the service: `http` or `https`, without a final slash.
@@ -94,6 +97,7 @@ impl Layer {
                 .connections_per_address_max
                 .or(lower.connections_per_address_max),
             drain_seconds: self.drain_seconds.or(lower.drain_seconds),
+            reserve_bytes: self.reserve_bytes.or(lower.reserve_bytes),
         }
     }
 }
@@ -134,6 +138,7 @@ impl Config {
                 1_000_000,
             )?,
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
+            reserve_bytes: layer.reserve_bytes,
         })
     }
 }
@@ -147,6 +152,7 @@ impl Default for Config {
             connections_max: limits::CONNECTIONS_MAX,
             connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             drain: limits::DRAIN_WAIT,
+            reserve_bytes: None,
         }
     }
 }
@@ -219,6 +225,9 @@ mod tests {
         assert_eq!(config.listen, "[::1]:81".parse().unwrap());
         assert_eq!(config.body_bytes_max, 7);
         assert_eq!(config.drain, Config::default().drain);
+        assert_eq!(config.reserve_bytes, None);
+        let none = Config::new(variables(&[("TRUG_RESERVE_BYTES", "0")]).unwrap()).unwrap();
+        assert_eq!(none.reserve_bytes, Some(0));
         assert_eq!(Config::new(Layer::default()).unwrap(), Config::default());
     }
 

@@ -1,30 +1,39 @@
 //! The control socket: the command line's way to a store that a server has open.
 //!
 //! It lies in the data folder and only its owner may open it; who can open it is the operator. It speaks HTTP: a
-//! [`Request`] as JSON in a POST, a [`Reply`] or an error back. Promises: at most [`limits::CONTROL_CONNECTIONS_MAX`]
-//! requests at once, of bounded size; a socket that a killed server left behind is replaced.
+//! [`Request`] as JSON in a POST, a [`Reply`] or an error back. A long request is answered with a stream of lines, each
+//! one JSON document: `{"progress":...}` again and again, then `{"reply":...}` or `{"error":...,"code":...}`.
+//! Promises: at most [`limits::CONTROL_CONNECTIONS_MAX`] requests at once, of bounded size, and one long one; a client
+//! that goes away, and a server that stops, stop the long work; a socket that a killed server left behind is replaced.
 //! Never here: what the requests do.
+
+mod long_work;
 
 use std::fmt;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use engine::Watch;
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
+use self::long_work::WorkBody;
 use crate::bridge::blocking;
 use crate::connection::{ConnectionOptions, Stop, accept};
 use crate::error::{ApiError, Asked};
 use crate::limits;
-use crate::management::{Reply, Request, execute};
+use crate::management::{ProgressView, Reply, Request, execute};
 use crate::state::AppState;
 
 /// What the socket is called in the data folder.
@@ -49,6 +58,23 @@ pub struct ControlSocket {
 
 struct SocketFile(PathBuf);
 
+/// What every request may use.
+#[derive(Clone)]
+struct Operator {
+    app: AppState,
+    /// Held by the long request that is going on.
+    long_work: Arc<Mutex<()>>,
+}
+
+/// A line of the answer to a long request.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Progress { progress: ProgressView },
+    Reply { reply: Reply },
+    Refusal { error: String, code: String },
+}
+
 impl ControlSocket {
     /// Binds the socket in the data folder. Only for the process that holds the store's lock.
     pub fn bind(data: &Path) -> io::Result<Self> {
@@ -64,7 +90,8 @@ impl ControlSocket {
 
     /// Answers requests until it is stopped, then removes the socket.
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
-        let service = service_fn(move |request| answer(app.clone(), request));
+        let operator = Operator { app, long_work: Arc::default() };
+        let service = service_fn(move |request| answer(operator.clone(), request));
         let connections_max = limits::CONTROL_CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
         accept(self.listener, service, options, stop).await;
@@ -80,8 +107,12 @@ impl Drop for SocketFile {
     }
 }
 
-/// Asks the server that has the store in this data folder open.
-pub async fn call(data: &Path, request: &Request) -> Result<Reply, ControlError> {
+/// Asks the server that has the store in this data folder open. `watch` is told how far a long request has come.
+pub async fn call(
+    data: &Path,
+    request: &Request,
+    watch: &mut Watch<'_>,
+) -> Result<Reply, ControlError> {
     let stream = match UnixStream::connect(data.join(SOCKET_NAME)).await {
         Ok(stream) => stream,
         Err(error) => {
@@ -95,8 +126,10 @@ pub async fn call(data: &Path, request: &Request) -> Result<Reply, ControlError>
     };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let conversation = tokio::spawn(connection);
+    // Dropping the conversation is how the server learns that nobody listens any more.
+    let _conversation = AbortOnDrop(tokio::spawn(connection));
     let body = serde_json::to_vec(request).map_err(broken)?;
+    let is_long = request.is_long();
     let request = http::Request::post("/")
         .header(http::header::HOST, "localhost")
         .header(http::header::CONTENT_TYPE, "application/json")
@@ -104,9 +137,11 @@ pub async fn call(data: &Path, request: &Request) -> Result<Reply, ControlError>
         .map_err(broken)?;
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status();
+    if status == StatusCode::OK && is_long {
+        return read_lines(response.into_body(), watch).await;
+    }
     let body = Limited::new(response.into_body(), limits::CONTROL_REPLY_BYTES_MAX);
     let body = body.collect().await.map_err(broken)?.to_bytes();
-    conversation.abort();
     if status == StatusCode::OK {
         return serde_json::from_slice(&body).map_err(broken);
     }
@@ -115,22 +150,61 @@ pub async fn call(data: &Path, request: &Request) -> Result<Reply, ControlError>
     Err(ControlError::Refused { message: text("error"), code: text("code") })
 }
 
-async fn answer(
-    app: AppState,
-    request: http::Request<Incoming>,
-) -> Result<http::Response<Body>, std::convert::Infallible> {
-    Ok(match perform(app, request).await {
-        Ok(reply) => http::Response::new(Body::from(reply)),
-        Err(error) => {
-            if let Some(line) = error.log() {
-                tracing::error!("control: {line}");
+/// Reads the lines of a long request until the last one.
+async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, ControlError> {
+    let mut unread = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(bytes) = frame.map_err(broken)?.into_data() else { continue };
+        unread.extend_from_slice(&bytes);
+        while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = unread.drain(..=end).collect();
+            match serde_json::from_slice(&line).map_err(broken)? {
+                Line::Progress { progress } => {
+                    if watch(progress.into()).is_break() {
+                        return Err(ControlError::cancelled());
+                    }
+                }
+                Line::Reply { reply } => return Ok(reply),
+                Line::Refusal { error, code } => {
+                    return Err(ControlError::Refused { message: error, code });
+                }
             }
-            error.response(&Asked::default()).map(Body::from)
         }
-    })
+        if unread.len() > limits::CONTROL_REPLY_BYTES_MAX {
+            return Err(broken("the answer is too long"));
+        }
+    }
+    Err(broken("the answer ended before the work did"))
 }
 
-async fn perform(app: AppState, request: http::Request<Incoming>) -> Result<Vec<u8>, ApiError> {
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn answer(
+    operator: Operator,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Body>, std::convert::Infallible> {
+    Ok(perform(operator, request).await.unwrap_or_else(|error| {
+        log(&error);
+        error.response(&Asked::default()).map(Body::from)
+    }))
+}
+
+fn log(error: &ApiError) {
+    if let Some(line) = error.log() {
+        tracing::error!("control: {line}");
+    }
+}
+
+async fn perform(
+    operator: Operator,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Body>, ApiError> {
     if request.method() != Method::POST {
         return Err(ApiError::method_not_allowed("POST"));
     }
@@ -140,8 +214,22 @@ async fn perform(app: AppState, request: http::Request<Incoming>) -> Result<Vec<
     let request: Request = serde_json::from_slice(&body).map_err(|error| {
         ApiError::bad_request(format!("The request is not understood: {error}"))
     })?;
-    let reply = blocking(move || execute(&app.store, &app.catalog, request)).await?;
-    serde_json::to_vec(&reply).map_err(|error| ApiError::internal(error.to_string()))
+    let Operator { app, long_work } = operator;
+    if request.is_long() {
+        let turn = long_work.try_lock_owned().map_err(|_| {
+            ApiError::conflict(
+                "Other long work is going on in the server: wait until it is done, or stop it",
+            )
+        })?;
+        return Ok(http::Response::new(Body::new(WorkBody::start(app, request, turn))));
+    }
+    let work =
+        move || execute(&app.store, &app.catalog, request, &mut |_| ControlFlow::Continue(()));
+    let reply = blocking(work).await?;
+    let reply = serde_json::to_vec(&reply);
+    Ok(http::Response::new(Body::from(
+        reply.map_err(|error| ApiError::internal(error.to_string()))?,
+    )))
 }
 
 #[allow(clippy::disallowed_methods, reason = "a socket is no file of the store")]
@@ -159,6 +247,14 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 fn broken(error: impl fmt::Display) -> ControlError {
     ControlError::Broken(error.to_string())
+}
+
+impl ControlError {
+    /// Whoever asked for long work stopped it.
+    pub fn cancelled() -> Self {
+        let message = engine::Error::Cancelled.to_string();
+        Self::Refused { message, code: "cancelled".to_owned() }
+    }
 }
 
 impl fmt::Display for ControlError {

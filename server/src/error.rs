@@ -240,6 +240,11 @@ impl From<engine::Error> for ApiError {
                 "too_large",
                 "The request is larger than the store takes at once",
             ),
+            engine::Error::Cancelled => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "cancelled",
+                "The work was stopped before it was done",
+            ),
             engine::Error::Conflict(_) => {
                 Self::conflict("Something else changed the same file at the same time")
             }

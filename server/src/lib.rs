@@ -11,6 +11,7 @@
 //!
 //! Never here: the command line, signals, and opening the store.
 
+pub mod archive;
 pub mod auth;
 pub mod bridge;
 pub mod catalog;

@@ -16,6 +16,30 @@ pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
 pub const CONTROL_REPLY_BYTES_MAX: usize = 256 * 1_024 * 1_024;
 /// Requests of the command line at once; more wait.
 pub const CONTROL_CONNECTIONS_MAX: usize = 16;
+/// Long work tells the command line this often how far it has come; so long it may take until it is noticed that nobody
+/// listens any more.
+pub const CONTROL_PROGRESS_WAIT: Duration = Duration::from_millis(250);
+
+/// Longest name of an entry of an archive that is read; a key is shorter.
+pub const ARCHIVE_NAME_BYTES_MAX: u64 = 64 * KIB;
+/// Longest extension header (pax) in an archive.
+pub const ARCHIVE_RECORDS_BYTES_MAX: u64 = 64 * KIB;
+/// Blocks of a GNU map of holes that are passed over, 21 holes each.
+pub const ARCHIVE_SPARSE_BLOCKS_MAX: usize = 100_000;
+/// Default for the files that one import takes: 16 bytes are held in memory for each, to find a name that comes twice.
+pub const IMPORT_FILES_MAX: u64 = 10_000_000;
+/// Folders in folders that an import goes into; each is held open.
+pub const IMPORT_FOLDERS_DEEP_MAX: usize = 256;
+/// Files of an import that wait for the disk together.
+pub const IMPORT_IN_FLIGHT_MAX: usize = 128;
+/// Bytes of such files in memory. Far below the budget of all uploads, which go on meanwhile.
+pub const IMPORT_IN_FLIGHT_BYTES_MAX: u64 = 32 * MIB;
+/// Bytes of a file that an import or export reads at once.
+pub const ARCHIVE_PIECE_BYTES: usize = 256 * 1_024;
+/// Files up to this size are exported from memory: read once, where longer ones are verified first.
+pub const EXPORT_WHOLE_BYTES_MAX: u64 = 8 * MIB;
+/// Names that a report on an import or export lists; more are counted.
+pub const ARCHIVE_LISTED_MAX: usize = 100;
 
 /// Most accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
 pub const CATALOG_RECORDS_MAX: usize = 100_000;
@@ -89,6 +113,9 @@ const KIB: u64 = 1_024;
 const MIB: u64 = 1_024 * KIB;
 
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
+const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
+const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);
+const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);
 const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(DELETE_FILES_MAX <= engine::limits::LIST_PAGE_MAX);

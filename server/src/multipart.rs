@@ -9,7 +9,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -28,7 +28,7 @@ use crate::request_body::{BodyFailure, BodyLimits, RequestBody};
 /// The files of one form, one after the other.
 pub struct FormFiles {
     form: Multipart<'static>,
-    head_watch: Arc<HeadWatch>,
+    valve: Arc<Valve>,
     current: Option<Field<'static>>,
     file_count: usize,
     field_count: usize,
@@ -59,19 +59,19 @@ impl FormFiles {
             Some(boundary) => boundary,
             None => first_line_boundary(&mut body, &mut read).await?,
         };
-        let head_watch = Arc::new(HeadWatch::default());
-        let gate = Gate { body, read, must_pause: false, head_watch: head_watch.clone() };
+        let valve = Arc::new(Valve::default());
+        let gate = Gate { body, read, valve: valve.clone() };
         let form = Multipart::new(BodyDataStream::new(gate), boundary);
-        Ok(Self { form, head_watch, current: None, file_count: 0, field_count: 0 })
+        Ok(Self { form, valve, current: None, file_count: 0, field_count: 0 })
     }
 
     /// The next file; `None` at the end of the form.
     pub async fn next_file(&mut self) -> Result<Option<FormFile<'_>>, ApiError> {
         loop {
             while self.chunk().await?.is_some() {}
-            self.head_watch.begin();
-            let field = self.form.next_field().await;
-            self.head_watch.end();
+            self.valve.begin_head();
+            let field = self.valve.feed(self.form.next_field()).await;
+            self.valve.end_head();
             let Some(field) = field.map_err(refusal_of)? else { return Ok(None) };
             let head = PartHead::read(
                 field.headers().get(CONTENT_DISPOSITION).map(HeaderValue::as_bytes),
@@ -99,7 +99,7 @@ impl FormFiles {
     async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         let Some(field) = &mut self.current else { return Ok(None) };
         loop {
-            match field.chunk().await.map_err(refusal_of)? {
+            match self.valve.feed(field.chunk()).await.map_err(refusal_of)? {
                 Some(chunk) if chunk.is_empty() => {}
                 Some(chunk) => return Ok(Some(chunk)),
                 None => break,
@@ -216,49 +216,72 @@ fn refusal_of(error: multer::Error) -> ApiError {
     }
 }
 
-/// Counts what is read while the head of a part is looked for.
+/// Lets the body through one piece at a time, and counts what is read while the head of a part is looked for.
+///
+/// The parser takes all that is ready each time that it is asked for anything, even if it holds the answer already. So
+/// nothing is ready for it until it has looked at what it holds and found too little.
 #[derive(Debug)]
-struct HeadWatch(AtomicU64);
+struct Valve {
+    is_open: AtomicBool,
+    head_bytes: AtomicU64,
+}
 
+/// No head is looked for.
 const OFF: u64 = u64::MAX;
 
-impl Default for HeadWatch {
+impl Default for Valve {
     fn default() -> Self {
-        Self(AtomicU64::new(OFF))
+        Self { is_open: AtomicBool::new(false), head_bytes: AtomicU64::new(OFF) }
     }
 }
 
-impl HeadWatch {
-    fn begin(&self) {
-        self.0.store(0, Ordering::Relaxed);
+impl Valve {
+    /// Waits for the parser, and gives it a piece of the body whenever it cannot go on without one.
+    async fn feed<T>(&self, parsed: impl Future<Output = T>) -> T {
+        let mut parsed = std::pin::pin!(parsed);
+        std::future::poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(parsed) = parsed.as_mut().poll(cx) {
+                    return Poll::Ready(parsed);
+                }
+                // Still open: the body itself has to be waited for.
+                if self.is_open.swap(true, Ordering::Relaxed) {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
     }
 
-    fn end(&self) {
-        self.0.store(OFF, Ordering::Relaxed);
+    fn begin_head(&self) {
+        self.head_bytes.store(0, Ordering::Relaxed);
     }
 
-    fn read(&self, bytes: u64) {
-        let before = self.0.load(Ordering::Relaxed);
+    fn end_head(&self) {
+        self.head_bytes.store(OFF, Ordering::Relaxed);
+    }
+
+    /// A piece goes through.
+    fn passed(&self, bytes: u64) {
+        self.is_open.store(false, Ordering::Relaxed);
+        let before = self.head_bytes.load(Ordering::Relaxed);
         if before != OFF {
-            self.0.store(before + bytes, Ordering::Relaxed);
+            self.head_bytes.store(before + bytes, Ordering::Relaxed);
         }
     }
 
-    fn is_over(&self) -> bool {
-        let bytes = self.0.load(Ordering::Relaxed);
+    fn is_head_too_long(&self) -> bool {
+        let bytes = self.head_bytes.load(Ordering::Relaxed);
         bytes != OFF && bytes > limits::FORM_PART_HEAD_BYTES_MAX
     }
 }
 
-/// Lets the body through one piece at a time.
-///
-/// The parser takes all that is ready before it looks at any of it; a pause after each piece bounds what it holds, and
-/// makes sure that it has looked before it is told that a head is too long.
+/// The body behind its valve.
 struct Gate<B> {
     body: RequestBody<B>,
+    /// What was read of the body before the form.
     read: Bytes,
-    must_pause: bool,
-    head_watch: Arc<HeadWatch>,
+    valve: Arc<Valve>,
 }
 
 impl<B> Body for Gate<B>
@@ -274,11 +297,11 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
         let this = &mut *self;
-        if std::mem::take(&mut this.must_pause) {
-            cx.waker().wake_by_ref();
+        if !this.valve.is_open.load(Ordering::Relaxed) {
+            // Whoever opens it polls again.
             return Poll::Pending;
         }
-        if this.head_watch.is_over() {
+        if this.valve.is_head_too_long() {
             return Poll::Ready(Some(Err(BodyFailure::HeadTooLong)));
         }
         let frame = if this.read.is_empty() {
@@ -287,8 +310,7 @@ where
             Some(Ok(Frame::data(std::mem::take(&mut this.read))))
         };
         if let Some(Ok(frame)) = &frame {
-            this.must_pause = true;
-            this.head_watch.read(frame.data_ref().map_or(0, |data| data.len() as u64));
+            this.valve.passed(frame.data_ref().map_or(0, |data| data.len() as u64));
         }
         Poll::Ready(frame)
     }
@@ -431,6 +453,41 @@ mod tests {
         assert_eq!(second.chunk().await.unwrap().as_deref(), Some(&b"two"[..]));
         drop(second);
         assert!(form.next_file().await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn small_parts_do_not_draw_in_the_body_behind_them() {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+        let small = part("xyz", head, "one").repeat(50);
+        let body = format!("{small}{}--xyz--", part("xyz", head, &"x".repeat(200_000)));
+        let left = Arc::new(AtomicU64::new(body.len() as u64));
+        let body = Counted { body: Scripted::pieces(body.as_bytes(), 1_000), left: left.clone() };
+        let mut form = FormFiles::open(&headers(NAMED), body, limits(1 << 20)).await.unwrap();
+        for _ in 0..50 {
+            form.next_file().await.unwrap().unwrap();
+        }
+        assert!(left.load(Ordering::Relaxed) > 198_000, "{left:?}");
+    }
+
+    /// Tells how much of a body was not taken yet.
+    struct Counted {
+        body: Scripted,
+        left: Arc<AtomicU64>,
+    }
+
+    impl Body for Counted {
+        type Data = Bytes;
+        type Error = &'static str;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+            let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+            let bytes = frame.iter().flatten().filter_map(|frame| frame.data_ref()).map(Bytes::len);
+            self.left.fetch_sub(bytes.sum::<usize>() as u64, Ordering::Relaxed);
+            Poll::Ready(frame)
+        }
     }
 
     #[tokio::test]

@@ -69,11 +69,17 @@ pub fn file_name(
 pub fn clean(client_name: &str) -> Option<String> {
     let last = client_name.rsplit(['/', '\\']).next().unwrap_or("");
     let kept: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).nfc().collect();
-    let kept = kept.trim().trim_end_matches(['.', ' ']);
+    let kept = without_end(kept.trim_start());
     if kept.is_empty() {
         return None;
     }
-    Some(shorten(kept, "", FILE_NAME_BYTES_MAX))
+    // What is cut off may leave a new end.
+    Some(without_end(&shorten(kept, "", FILE_NAME_BYTES_MAX)).to_owned())
+}
+
+/// The name without the spaces and dots that it ends in.
+fn without_end(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c == '.' || c.is_whitespace())
 }
 
 /// Splits a file name into stem and extension, without the dot. An extension is short and made of letters and digits; a
@@ -207,6 +213,7 @@ mod tests {
             ("a\u{202e}gpj.exe", Some("agpj.exe")),
             ("a \"b\" <c>.png", Some("a \"b\" <c>.png")),
             ("a%2Fb.png", Some("a%2Fb.png")),
+            ("a\u{3000}. .", Some("a")),
         ] {
             assert_eq!(clean(raw).as_deref(), kept, "{raw:?}");
         }
@@ -218,6 +225,8 @@ mod tests {
         assert!(name.len() <= FILE_NAME_BYTES_MAX && name.ends_with("ä.webp"), "{name}");
         let name = clean(&"x".repeat(2_000)).unwrap();
         assert_eq!(name.len(), FILE_NAME_BYTES_MAX);
+        let cut = clean(&format!("{}. {}", "x".repeat(253), "y".repeat(20))).unwrap();
+        assert_eq!(cut, "x".repeat(253), "a cut leaves no dot or space at the end");
     }
 
     #[test]

@@ -161,6 +161,13 @@ mod tests {
         store.commit(engine::Batch::new().put(name, staged, options)).unwrap();
     }
 
+    async fn ask_operator(
+        data: &std::path::Path,
+        request: &Request,
+    ) -> Result<Reply, ControlError> {
+        control::call(data, request, &mut |_| std::ops::ControlFlow::Continue(())).await
+    }
+
     async fn ask(listen: SocketAddr, line: &str) -> String {
         let mut stream = TcpStream::connect(listen).await.unwrap();
         let request = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -177,7 +184,7 @@ mod tests {
         let socket = data.join(SOCKET_NAME);
         // What a killed server leaves behind is in nobody's way.
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-        let none = control::call(&data, &Request::Stats).await;
+        let none = ask_operator(&data, &Request::Stats).await;
         assert!(matches!(none, Err(ControlError::NotRunning)));
 
         let service = service(data.clone());
@@ -197,11 +204,11 @@ mod tests {
         assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         let create = Request::CreateAccount { name: "Ann".into(), plan: Plan::Pro };
-        let Reply::Account(account) = control::call(&data, &create).await.unwrap() else {
+        let Reply::Account(account) = ask_operator(&data, &create).await.unwrap() else {
             panic!("an account was to be made");
         };
         assert_eq!((&*account.name, account.plan), ("Ann", Plan::Pro));
-        match control::call(&data, &create).await {
+        match ask_operator(&data, &create).await {
             Err(ControlError::Refused { code, message }) => {
                 assert_eq!(code, "already_exists");
                 assert_eq!(message, "the account \"Ann\" exists already");
@@ -212,7 +219,7 @@ mod tests {
         let settings = BucketSettings::default();
         let (name, account, kind) = ("files".into(), "Ann".into(), BucketKind::Standard);
         let create = Request::CreateBucket { name, account, kind, settings };
-        control::call(&data, &create).await.unwrap();
+        ask_operator(&data, &create).await.unwrap();
         put(&store, "a.bin", &[b'x'; 600_000]);
         let whole = ask(listen, "GET /files/a.bin").await;
         assert!(whole.contains("content-length: 600000\r\n"));

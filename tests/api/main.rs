@@ -12,6 +12,7 @@ mod delete;
 mod deliver;
 mod errors;
 mod forms;
+mod full_disk;
 mod names;
 mod ranges;
 mod upload;

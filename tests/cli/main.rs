@@ -2,7 +2,11 @@
 
 mod account;
 mod apikey;
+mod archive_attacks;
+mod archives;
 mod bucket;
+mod export;
+mod import;
 mod serve;
 mod stats;
 mod usage;

@@ -1,6 +1,6 @@
 //! `trug stats`.
 
-use tests::{DataFolder, Form};
+use tests::{DataFolder, Form, ServerProcess};
 
 #[test]
 fn what_is_in_the_store_is_counted() {
@@ -30,4 +30,21 @@ fn what_is_in_the_store_is_counted() {
     check(2, 10);
     server.stop();
     check(2, 10);
+}
+
+#[test]
+fn a_disk_with_less_free_than_the_reserve_is_told() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    // More than any disk has.
+    command.env("TRUG_RESERVE_BYTES", (1_u64 << 60).to_string());
+    let server = ServerProcess::start(&mut command);
+    let form = Form::new().file("file", "a.txt", None, b"hello");
+    let refused = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    assert_eq!(refused.status, 507, "{}", refused.text());
+    assert_eq!(folder.json(&["stats"])["full"]["reserveBytes"], 1_u64 << 60);
+    let text = folder.done(&["stats"]).stdout;
+    assert!(text.contains("\nwrites        uploads refused: the disk has "), "{text}");
+    assert!(text.contains(" free, 1.0 EiB are kept in reserve\n"), "{text}");
+    server.stop();
 }

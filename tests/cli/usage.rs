@@ -17,6 +17,8 @@ const LEAVES: &[&[&str]] = &[
     &["apikey", "list"],
     &["apikey", "revoke"],
     &["stats"],
+    &["export"],
+    &["import"],
 ];
 
 /// Commands that need a store that is there.
@@ -28,6 +30,8 @@ const ON_A_STORE: &[&[&str]] = &[
     &["apikey", "create", "--account", "ann"],
     &["apikey", "list"],
     &["stats"],
+    &["export", "--bucket", "photos", "--to", "/nowhere/a.tar"],
+    &["import", "--bucket", "photos", "--from", "/nowhere/a.tar"],
 ];
 
 fn plainly(words: &[&str]) -> Ran {
@@ -61,6 +65,8 @@ fn wrong_usage_ends_with_2() {
         &["bucket", "create", "--account", "ann", "--name", "photos", "--type", "odd"],
         &["apikey", "create", "--account", "ann", "--scope", "everything"],
         &["stats", "--color"],
+        &["export", "--bucket", "photos"],
+        &["import", "--bucket", "photos", "--from", "a.tar", "--on-conflict", "perhaps"],
     ];
     for words in cases {
         plainly(words).check_failure(2, if words.len() < 2 { "Usage: trug" } else { "--help" });

@@ -4,12 +4,15 @@
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::{Error, Health, Store};
-use tests::store::{Contents, Model, World, batch, body, commit, idle, name, put, roll_over};
+use tests::store::{
+    Contents, Model, World, batch, body, commit, delete, idle, name, put, read, roll_over,
+};
 
 use crate::scenario::{Act, beginning};
 use crate::survivor::check_after_a_kill;
 
-const STORY: [Act; 10] = [
+/// What happens meanwhile.
+pub(crate) const STORY: [Act; 10] = [
     Act::Put,
     Act::PutBig,
     Act::Fill,
@@ -67,7 +70,7 @@ fn story_with(operation: Operation, fault: Fault, skipped: u64) -> Result<bool, 
 }
 
 /// A store that has become read-only stays so although its disk works again, and reads.
-fn must_be_read_only_for_good(store: &Store, model: &Model) -> Result<(), String> {
+pub(crate) fn must_be_read_only_for_good(store: &Store, model: &Model) -> Result<(), String> {
     if store.health() == Health::Writable {
         return Ok(());
     }
@@ -100,6 +103,59 @@ fn a_sync_that_loses_its_bytes_is_heard_and_is_never_believed_later() {
 fn a_sync_that_fails_and_keeps_its_bytes_may_have_happened() {
     every_one(Operation::SyncData, Fault::Error);
     every_one(Operation::SyncFolder, Fault::Error);
+}
+
+#[test]
+fn a_failed_sync_or_write_of_the_log_ends_writing_whatever_happens_later() {
+    for (operation, fault) in [
+        (Operation::SyncData, Fault::SyncGone),
+        (Operation::SyncData, Fault::Error),
+        (Operation::Write, Fault::Error),
+        (Operation::Write, Fault::Torn),
+    ] {
+        let mut world = World::new(3);
+        // A disk that is full besides: the failure is what counts.
+        world.options.reserve_bytes = Some(1 << 20);
+        let store = world.open();
+        put(&store, &name("before"), b"1").unwrap();
+        world.disk.inject(Rule::once(operation, Where::Prefix("log/".to_owned()), fault));
+        assert!(matches!(put(&store, &name("failed"), b"2"), Err(Error::Io { .. })));
+        world.disk.set_free_bytes(4_096);
+        for _ in 0..3 {
+            world.clock.advance(60_000);
+            assert!(matches!(store.health(), Health::ReadOnly(_)), "{operation:?}, {fault:?}");
+            assert!(matches!(delete(&store, &name("before")), Err(Error::ReadOnly(_))));
+            assert_eq!(read(&store, &name("before")).unwrap().unwrap(), b"1");
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_cannot_be_read_leaves_the_rest_served() {
+    let world = World::new(3);
+    let store = world.open();
+    for at in 0..30 {
+        put(&store, &name(&format!("{at}")), &body(at, 4_000)).unwrap();
+    }
+    roll_over(&store).unwrap();
+    let segment = world.files_in("log/").remove(0);
+    for operation in [Operation::Read, Operation::Map, Operation::Open] {
+        world.disk.inject(Rule::always(operation, Where::Prefix(segment.clone()), Fault::Error));
+    }
+    let answers: Vec<_> = (0..30).map(|at| read(&store, &name(&format!("{at}")))).collect();
+    let is_failed = |answer: &engine::Result<_>| matches!(answer, Err(Error::Io { .. }));
+    let failed = answers.iter().filter(|answer| is_failed(answer)).count();
+    assert!((1..20).contains(&failed), "{failed} of 30 cannot be read");
+    for (at, answer) in (0..).zip(answers).filter(|(_, answer)| !is_failed(answer)) {
+        assert_eq!(answer.unwrap().unwrap(), body(at, 4_000));
+    }
+    assert_eq!(store.health(), Health::Writable, "nothing was written");
+    put(&store, &name("0"), b"new").unwrap();
+    assert_eq!(read(&store, &name("0")).unwrap().unwrap(), b"new");
+    world.disk.clear_faults();
+    for at in 1..30 {
+        assert_eq!(read(&store, &name(&format!("{at}"))).unwrap().unwrap(), body(at, 4_000));
+    }
 }
 
 #[test]

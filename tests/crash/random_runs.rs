@@ -1,12 +1,12 @@
-//! Long runs by chance: commits, checkpoints, rolls, reopenings, and crashes at any operation under any loss policy,
-//! against a model. A run comes from its seed alone: `TRUG_SEED=N` plays one again.
+//! Long runs by chance: commits, checkpoints, compactions, rolls, reopenings, and crashes at any operation under any
+//! loss policy, against a model. A run comes from its seed alone: `TRUG_SEED=N` plays one again.
 
 use bytes::Bytes;
 use engine::disk::sim::LossPolicy;
 use engine::{Entropy, SeededEntropy, Store};
 use tests::store::{
-    Change, Contents, Model, World, batch, body, bucket_named, commit, fact, idle, name_in,
-    roll_over,
+    Change, Contents, Model, World, batch, body, bucket_named, commit, compact, fact, idle,
+    name_in, roll_over,
 };
 
 use crate::survivor;
@@ -104,7 +104,8 @@ fn one_step(
     model: &mut Model,
 ) -> Result<(), String> {
     world.clock.advance(chance.below(1_000));
-    let done = match chance.below(10) {
+    let done = match chance.below(12) {
+        10 => compact(store).map(|_| ()),
         0 => store.checkpoint().map(|_| ()),
         1 => roll_over(store),
         2 => {

@@ -23,10 +23,10 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
     // Power goes again at once: what recovery did must hold, or be done again to the same end.
     let again = World::on(disk.fork(), 9);
     goes_on(&world, store, &contents)?;
-    let files = log_and_big_files(&again.disk);
+    let files = segment_files(&again.disk);
     again.disk.power_on(LossPolicy::KeepSynced, 0);
     let (store, report_again) = open(&again, "the second recovery")?;
-    must_do_nothing(&report_again)?;
+    must_do_nothing(&report_again).map_err(|what| format!("{what}; the first: {report}"))?;
     if report_again.last_lsn != report.last_lsn {
         return Err(format!("recovered to {report}, then to {report_again}"));
     }
@@ -34,7 +34,7 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
         return Err("the second recovery shows something else".to_owned());
     }
     drop(store);
-    let files_again = log_and_big_files(&again.disk);
+    let files_again = segment_files(&again.disk);
     if let Some(path) = files
         .keys()
         .chain(files_again.keys())
@@ -71,7 +71,7 @@ pub(crate) fn fingerprint(disk: &SimDisk) -> u64 {
         path.hash(&mut hasher);
         disk.bytes(&path).hash(&mut hasher);
     }
-    for folder in ["", "big"] {
+    for folder in ["", "big", "compacted"] {
         disk.list(folder).unwrap_or_default().hash(&mut hasher);
     }
     hasher.finish()
@@ -132,6 +132,11 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
     if big.len() as u64 != contents.big.segments {
         return Err(format!("big segments {big:?}, but {} are named", contents.big.segments));
     }
+    let compacted = world.files_in("compacted/");
+    if compacted.len() as u64 != contents.compacted.segments {
+        let known = contents.compacted.segments;
+        return Err(format!("compacted segments {compacted:?}, but {known} are known"));
+    }
     let stats = store.stats().map_err(|error| error.to_string())?;
     let log = world.files_in("log/");
     if (log.len() as u64) < stats.log.segments {
@@ -147,16 +152,16 @@ fn difference(one: &Contents, other: &Contents) -> String {
         objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
     };
     let told = |contents: &Contents| {
-        let Contents { usage, log, big, last_lsn, .. } = contents;
-        format!("{:?} {usage:?} {log:?} {big:?} {last_lsn}", names(contents))
+        let Contents { usage, log, compacted, big, last_lsn, .. } = contents;
+        format!("{:?} {usage:?} {log:?} {compacted:?} {big:?} {last_lsn}", names(contents))
     };
     format!("{}\nis not {}", told(one), told(other))
 }
 
-fn log_and_big_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
+fn segment_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let paths = disk.paths().into_iter();
     paths
-        .filter(|path| path.starts_with("log/") || path.starts_with("big/"))
+        .filter(|path| path.ends_with(".seg"))
         .map(|path| (path.clone(), disk.bytes(&path)))
         .collect()
 }

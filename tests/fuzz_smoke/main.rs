@@ -6,32 +6,52 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use engine::{Entropy, SeededEntropy};
+use fuzz::Target;
 
-const SEEDS: u64 = 20_000;
 const INPUT_BYTES_MAX: u64 = 2_048;
 
 #[test]
 fn every_target_holds_for_its_corpus_and_for_seeded_inputs() {
-    for (target, property) in fuzz::TARGETS {
-        let corpus = corpus(target);
-        assert!(!corpus.is_empty(), "fuzz/corpus/{target} has no seeds");
-        for (path, input) in &corpus {
-            println!("{}", path.display());
-            property(input);
+    thread::scope(|scope| {
+        for target in fuzz::TARGETS {
+            scope.spawn(|| holds(target));
         }
-        for seed in 0..SEEDS {
-            let input = seeded_input(seed, &corpus);
-            let held = std::panic::catch_unwind(|| property(&input));
-            assert!(held.is_ok(), "{target} does not hold for seed {seed}: {input:02x?}");
-        }
+    });
+}
+
+fn holds(target: &Target) {
+    let name = target.name;
+    let corpus = corpus(name);
+    assert!(!corpus.is_empty(), "fuzz/corpus/{name} has no seeds");
+    for (path, input) in &corpus {
+        println!("{}", path.display());
+        (target.property)(input);
+    }
+    for seed in 0..target.seeds {
+        let input = seeded_input(seed, &corpus);
+        let held = std::panic::catch_unwind(|| (target.property)(&input));
+        assert!(held.is_ok(), "{name} does not hold for seed {seed}: {input:02x?}");
     }
 }
 
 #[test]
+fn every_target_has_a_wrapper() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/targets");
+    let mut wrappers: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    wrappers.sort();
+    let targets: Vec<&str> = fuzz::TARGETS.iter().map(|target| target.name).collect();
+    assert_eq!(wrappers, targets, "fuzz/targets and the table in fuzz/src/lib.rs, in order");
+}
+
+#[test]
 fn every_folder_of_the_corpus_belongs_to_a_target() {
-    let known: Vec<&str> = fuzz::TARGETS.iter().map(|(target, _)| *target).collect();
+    let known: Vec<&str> = fuzz::TARGETS.iter().map(|target| target.name).collect();
     for folder in std::fs::read_dir(corpus_root()).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
         assert!(known.contains(&name.as_str()), "fuzz/corpus/{name} has no target");

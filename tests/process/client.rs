@@ -26,16 +26,19 @@ impl Client {
         Self { number, chance, bodies: 0, ledger: Ledger::default() }
     }
 
-    /// Makes requests until the server is gone, which it may be only once it was killed.
-    pub(crate) fn run(&mut self, address: SocketAddr, key: &str, killed: &AtomicBool) {
+    /// Makes requests until the server is gone or refuses them, which it may only once it was ended.
+    pub(crate) fn run(&mut self, address: SocketAddr, key: &str, is_ended: &AtomicBool) {
         let Ok(connection) = Connection::connect(address) else { return };
         let mut connection = connection.with_key(key);
         loop {
             match self.request(&mut connection) {
                 Ok(answer) if answer.status == 200 => self.ledger.acknowledge(),
-                Ok(answer) => panic!("refused: {answer:?}"),
+                Ok(answer) => {
+                    assert!(is_ended.load(Ordering::SeqCst), "refused: {answer:?}");
+                    return;
+                }
                 Err(error) => {
-                    assert!(killed.load(Ordering::SeqCst), "the server hung up: {error}");
+                    assert!(is_ended.load(Ordering::SeqCst), "the server hung up: {error}");
                     return;
                 }
             }

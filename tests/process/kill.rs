@@ -1,5 +1,6 @@
 //! The rounds: start, load, kill, compare.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tests::{Connection, DataFolder, ServerProcess};
 use crate::client::Client;
 
 const ROUNDS: u32 = 25;
-const CLIENTS: u64 = 4;
+/// Clients at once.
+pub(crate) const CLIENTS: u64 = 4;
 /// Every so many rounds the server is killed while it starts, too.
 const KILL_AT_START_EVERY: u32 = 5;
 const LIFE_MS_MIN: u64 = 30;
@@ -32,7 +34,9 @@ fn what_was_acknowledged_survives_being_killed() {
         let mut server = folder.serve();
         compare(&server, &mut clients, round);
         let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
-        load(&mut server, &key, &mut clients, Duration::from_millis(life_ms));
+        load(server.address(), &key, &mut clients, Duration::from_millis(life_ms), || {
+            server.kill()
+        });
     }
     let server = folder.serve();
     compare(&server, &mut clients, ROUNDS);
@@ -41,8 +45,7 @@ fn what_was_acknowledged_survives_being_killed() {
     compare(&folder.serve(), &mut clients, ROUNDS);
 
     // The counters are as exact as the files.
-    let totals = clients.iter().map(|client| client.ledger.totals());
-    let (objects, bytes) = totals.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let (objects, bytes) = totals(&clients);
     let bucket = &folder.json(&["bucket", "list"])[0];
     assert_eq!((&bucket["objectCount"], &bucket["totalBytes"]), (&objects.into(), &bytes.into()));
 
@@ -52,22 +55,33 @@ fn what_was_acknowledged_survives_being_killed() {
     assert!(uploads > u64::from(ROUNDS) && deletions > 0, "there was hardly any load");
 }
 
-/// Lets the clients work on the server for a while, then kills it under them.
-fn load(server: &mut ServerProcess, key: &str, clients: &mut [Client], life: Duration) {
-    let killed = AtomicBool::new(false);
-    let (address, killed) = (server.address(), &killed);
+/// Lets the clients work on the server for a while, then ends it under them.
+pub(crate) fn load(
+    address: SocketAddr,
+    key: &str,
+    clients: &mut [Client],
+    life: Duration,
+    end: impl FnOnce(),
+) {
+    let is_ended = &AtomicBool::new(false);
     thread::scope(|scope| {
         for client in clients {
-            scope.spawn(move || client.run(address, key, killed));
+            scope.spawn(move || client.run(address, key, is_ended));
         }
         thread::sleep(life);
-        killed.store(true, Ordering::SeqCst);
-        server.kill();
+        is_ended.store(true, Ordering::SeqCst);
+        end();
     });
 }
 
+/// How many objects all clients have there, and their bytes.
+pub(crate) fn totals(clients: &[Client]) -> (usize, usize) {
+    let totals = clients.iter().map(|client| client.ledger.totals());
+    totals.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
+}
+
 /// Reads back everything that any client knows of.
-fn compare(server: &ServerProcess, clients: &mut [Client], round: u32) {
+pub(crate) fn compare(server: &ServerProcess, clients: &mut [Client], round: u32) {
     let printed = server.output();
     assert!(!printed.contains("DAMAGE"), "round {round}: {printed}");
     let address = server.address();

@@ -84,10 +84,16 @@ impl DataFolder {
     /// A store with the account `ann` and her bucket `photos`, and a key to all of it.
     pub fn with_bucket() -> (Self, String) {
         let folder = Self::new();
-        folder.done(&["account", "create", "--name", "ann"]);
-        folder.done(&["bucket", "create", "--account", "ann", "--name", "photos"]);
-        let key = folder.done(&["apikey", "create", "--account", "ann"]).stdout;
-        (folder, key.trim_end().to_owned())
+        let key = folder.make_bucket();
+        (folder, key)
+    }
+
+    /// Makes a store of the folder, as [`DataFolder::with_bucket`] does, and returns the key.
+    pub fn make_bucket(&self) -> String {
+        self.done(&["account", "create", "--name", "ann"]);
+        self.done(&["bucket", "create", "--account", "ann", "--name", "photos"]);
+        let key = self.done(&["apikey", "create", "--account", "ann"]).stdout;
+        key.trim_end().to_owned()
     }
 
     /// Where the data lies.

@@ -5,7 +5,6 @@ pub mod commands;
 pub mod connection;
 pub mod form;
 pub mod server_process;
-pub mod store;
 pub mod wire;
 pub mod world;
 
@@ -13,5 +12,6 @@ pub use client::{Client, Reply};
 pub use commands::{DataFolder, Ran};
 pub use connection::{Answer, Connection};
 pub use form::Form;
+pub use fuzz::model as store;
 pub use server_process::ServerProcess;
 pub use world::World;

@@ -2,6 +2,7 @@
 //!
 //! Two worlds of one seed are the same world. Never here: sockets and sleeps.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::disk::sim::SimDisk;
@@ -42,7 +43,8 @@ impl World {
         let disk = Arc::new(SimDisk::with_seed(seed));
         let surroundings =
             Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
-        let options = OpenOptions::new(Create::IfMissing);
+        let mut options = OpenOptions::new(Create::IfMissing);
+        options.reserve_bytes = config.reserve_bytes;
         let (store, _) = Store::open(surroundings, options).expect("an empty disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();
@@ -104,7 +106,8 @@ impl World {
     /// Does something as the operator.
     pub fn manage(&self, request: Request) -> Reply {
         let (store, catalog) = (&self.state.store, &self.state.catalog);
-        execute(store, catalog, request).expect("the operator's request is done")
+        execute(store, catalog, request, &mut |_| ControlFlow::Continue(()))
+            .expect("the operator's request is done")
     }
 
     /// How many objects a bucket holds.

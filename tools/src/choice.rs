@@ -3,6 +3,7 @@
 //! Promises: a word here is the word in JSON; capitals do not matter. Never here: what the choices mean.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use server::archive::OnConflict;
 use server::catalog::{Access, BucketKind, Plan, Scope, Standing};
 
 /// A word and what it stands for.
@@ -32,6 +33,12 @@ pub(crate) const SCOPE: &[Choice<Scope>] = &[
     ("list", Scope::List),
     ("presign", Scope::Presign),
     ("manage", Scope::Manage),
+];
+pub(crate) const ON_CONFLICT: &[Choice<OnConflict>] = &[
+    ("skip", OnConflict::Skip),
+    ("replace", OnConflict::Replace),
+    ("rename", OnConflict::Rename),
+    ("fail", OnConflict::Fail),
 ];
 
 /// Reads one of the words; the argument that uses it sets `ignore_case`.
@@ -73,6 +80,7 @@ mod tests {
         check(ACCESS);
         check(KIND);
         check(SCOPE);
+        check(ON_CONFLICT);
         assert_eq!(SCOPE.len(), Scope::ALL.len());
     }
 

@@ -6,9 +6,11 @@ use std::fmt;
 use std::process::ExitCode;
 
 use server::ServeError;
+use server::archive::ImportReport;
 use server::catalog::CatalogError;
 use server::config::ConfigError;
 use server::control::ControlError;
+use server::management::Reply;
 
 /// What every help text says about exit codes.
 pub(crate) const CODES: &str =
@@ -77,6 +79,28 @@ impl Failure {
     pub(crate) fn with_hint(mut self, hint: &str) -> Self {
         self.message = format!("{}\n{hint}", self.message);
         self
+    }
+}
+
+/// Whether what was done is all that was asked.
+pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
+    match reply {
+        Reply::Exported(report) if report.damaged.count > 0 => {
+            let count = report.damaged.count;
+            let message = format!("{count} damaged files are not in the export");
+            Err(Failure::new(Exit::Damage, message))
+        }
+        Reply::Exported(report) if report.not_written.count > 0 => {
+            let count = report.not_written.count;
+            Err(Failure::failed(format!("{count} files cannot be written to a folder")))
+        }
+        Reply::Imported(ImportReport { stopped: Some(why), .. }) => {
+            Err(Failure::failed(format!("the import ended early: {why}")))
+        }
+        Reply::Imported(report) if report.refused.count > 0 => {
+            Err(Failure::failed(format!("{} files were refused", report.refused.count)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -153,6 +177,8 @@ impl fmt::Display for Failure {
 mod tests {
     use std::io;
 
+    use server::archive::{ExportReport, NamedList};
+
     use super::*;
 
     #[test]
@@ -173,6 +199,8 @@ mod tests {
             (Failure::from(ServeError::Close(damage)), Exit::Damage),
             (Failure::from(engine::Error::InUse(Some(7))), Exit::InUse),
             (Failure::from(engine::Error::NoSpace), Exit::Failed),
+            (Failure::from(engine::Error::Cancelled), Exit::Failed),
+            (Failure::from(ControlError::cancelled()), Exit::Failed),
             (Failure::from(CatalogError::Missing("it".into())), Exit::Failed),
             (Failure::from(refused("damaged")), Exit::Damage),
             (Failure::from(refused("not_found")), Exit::Failed),
@@ -180,6 +208,32 @@ mod tests {
             (Failure::from(ServeError::Listen(address, taken)), Exit::Failed),
         ] {
             assert_eq!(failure.exit(), exit, "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_no_success() {
+        let none = NamedList::default();
+        let some = NamedList { count: 1, listed: Vec::new() };
+        let exported = |damaged: &NamedList, not_written: &NamedList| {
+            let (damaged, not_written) = (damaged.clone(), not_written.clone());
+            Reply::Exported(ExportReport { damaged, not_written, ..ExportReport::default() })
+        };
+        let imported = |refused: &NamedList, skipped: &NamedList, stopped: Option<&str>| {
+            let (refused, skipped) = (refused.clone(), skipped.clone());
+            let stopped = stopped.map(str::to_owned);
+            Reply::Imported(ImportReport { refused, skipped, stopped, ..ImportReport::default() })
+        };
+        for (reply, exit) in [
+            (exported(&none, &none), Exit::Done),
+            (exported(&some, &some), Exit::Damage),
+            (exported(&none, &some), Exit::Failed),
+            (imported(&none, &some, None), Exit::Done),
+            (imported(&some, &none, None), Exit::Failed),
+            (imported(&none, &none, Some("cut off")), Exit::Failed),
+        ] {
+            let ended = verdict(&reply).map_or_else(|failure| failure.exit(), |()| Exit::Done);
+            assert_eq!(ended, exit, "{reply:?}");
         }
     }
 }

@@ -7,14 +7,19 @@
 
 mod account;
 mod apikey;
+mod archive_place;
 mod bucket;
 mod choice;
 mod exit;
+mod export;
 mod first_run;
+mod import;
+mod interrupt;
 mod logging;
 mod management;
 mod open_files;
 mod output;
+mod progress;
 mod serve;
 mod stats;
 
@@ -45,6 +50,8 @@ enum Command {
     #[command(subcommand)]
     Apikey(apikey::Command),
     Stats(stats::Args),
+    Export(export::Args),
+    Import(import::Args),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +72,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
         Command::Stats(args) => stats::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Import(args) => import::run(args),
     }
 }
 
@@ -97,7 +106,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 12);
+        assert_eq!(leaves, 14);
     }
 
     #[test]
@@ -115,6 +124,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 12, "{seen}");
+        assert!(seen >= 14, "{seen}");
     }
 }

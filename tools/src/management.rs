@@ -2,10 +2,12 @@
 //!
 //! 1. The store is opened, the request done, the store closed.
 //! 2. When somebody else holds its lock, the request goes over the control socket of the data folder.
+//!    A server stops long work when this process goes away.
 //! 3. When nobody answers there, whoever holds the lock is starting, stopping, or another command: it gets some time.
 //!
 //! Never here: what the requests do, and printing of results.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -16,8 +18,10 @@ use server::catalog::Catalog;
 use server::control::{self, ControlError};
 use server::management::{Reply, Request, execute};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
+use crate::interrupt::Interrupt;
 use crate::output;
+use crate::progress::Bar;
 
 /// What every command but `serve` is told.
 #[derive(clap::Args)]
@@ -30,6 +34,12 @@ pub(crate) struct StoreArgs {
     json: bool,
 }
 
+impl StoreArgs {
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+}
+
 /// How often a lock whose holder does not answer is tried.
 const TRIES: u32 = 30;
 const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
@@ -37,10 +47,18 @@ const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// Does the request and prints the reply.
 pub(crate) fn perform(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = ask(&args.data, Create::Never, request)?;
-    output::reply(&reply, args.json)
+    output::reply(&reply, args.json)?;
+    exit::verdict(&reply)
 }
 
-/// The same; where there is no store, one is made.
+/// The same, where stdout belongs to something else: the reply goes to stderr.
+pub(crate) fn perform_beside_stdout(args: &StoreArgs, request: Request) -> Result<(), Failure> {
+    let reply = ask(&args.data, Create::Never, request)?;
+    output::reply_beside_stdout(&reply, args.json)?;
+    exit::verdict(&reply)
+}
+
+/// As [`perform`]; where there is no store, one is made.
 pub(crate) fn perform_creating(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = ask(&args.data, Create::IfMissing, request)?;
     output::reply(&reply, args.json)
@@ -99,7 +117,17 @@ fn tell_damage(report: &RecoveryReport) {
 fn do_here(store: Store, request: Request) -> Result<Reply, Failure> {
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
     let catalog = Catalog::open(store.clone(), clock, entropy);
-    let done = catalog.and_then(|catalog| execute(&store, &catalog, request));
+    let interrupt = request.is_long().then(Interrupt::watched).transpose()?;
+    let bar = Bar::new();
+    let mut watch = |progress| {
+        bar.show(progress);
+        match interrupt.as_ref().is_some_and(Interrupt::has_come) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let done = catalog.and_then(|catalog| execute(&store, &catalog, request, &mut watch));
+    bar.remove();
     // What was done is durable, whether or not this last checkpoint can be written.
     if let Err(error) = store.close() {
         output::note(&format!("the store did not close cleanly: {error}"));
@@ -110,5 +138,12 @@ fn do_here(store: Store, request: Request) -> Result<Reply, Failure> {
 fn ask_server(data: &Path, request: &Request) -> Result<Reply, ControlError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| ControlError::Broken(error.to_string()))?;
-    runtime.block_on(control::call(data, request))
+    let bar = Bar::new();
+    let mut watch = |progress| {
+        bar.show(progress);
+        ControlFlow::Continue(())
+    };
+    let answer = runtime.block_on(control::call(data, request, &mut watch));
+    bar.remove();
+    answer
 }

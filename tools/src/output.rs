@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 
 use serde::Serialize;
+use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::management::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply, SegmentsView, StatsView,
 };
@@ -23,6 +24,14 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
         note(&format!("API key {id}: this is the only time that it is shown"));
     }
     result(&text)
+}
+
+/// Prints the reply to a request where stdout belongs to something else.
+pub(crate) fn reply_beside_stdout(reply: &Reply, json: bool) -> Result<(), Failure> {
+    let text = if json { json_of(reply)? } else { text_of(reply) };
+    // Nothing can be done about a stderr that is closed.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+    Ok(())
 }
 
 /// Prints what was asked for.
@@ -68,6 +77,8 @@ fn text_of(reply: &Reply) -> String {
             table(API_KEY, &api_keys.iter().map(api_key_row).collect::<Vec<_>>())
         }
         Reply::Stats(stats) => stats_text(stats),
+        Reply::Exported(report) => exported_text(report),
+        Reply::Imported(report) => imported_text(report),
     }
 }
 
@@ -141,13 +152,65 @@ fn stats_text(stats: &StatsView) -> String {
         ("derived", format!("{}, {}", stats.derived_objects, bytes_text(stats.derived_bytes))),
         ("log segments", segments(&stats.log)),
         ("big segments", segments(&stats.big)),
-        ("writes", stats.read_only.clone().map_or("taken".into(), |why| format!("refused: {why}"))),
+        ("writes", writes_text(stats)),
     ];
     let mut text = String::new();
     for (name, value) in rows {
         let _ = writeln!(text, "{name:<14}{}", plain(&value));
     }
     text
+}
+
+fn exported_text(report: &ExportReport) -> String {
+    let bytes = bytes_text(report.exported_bytes);
+    let mut text = format!("exported      {} files, {bytes}\n", report.exported_count);
+    count_line(&mut text, "unchanged", report.unchanged_count);
+    named_lines(&mut text, "damaged", &report.damaged);
+    named_lines(&mut text, "not written", &report.not_written);
+    text
+}
+
+fn imported_text(report: &ImportReport) -> String {
+    let mut text = format!("imported      {} files\n", report.imported_count);
+    count_line(&mut text, "replaced", report.replaced_count);
+    count_line(&mut text, "renamed", report.renamed_count);
+    let _ = writeln!(text, "stored        {}", bytes_text(report.imported_bytes));
+    count_line(&mut text, "unchanged", report.unchanged_count);
+    named_lines(&mut text, "skipped", &report.skipped);
+    named_lines(&mut text, "refused", &report.refused);
+    text
+}
+
+/// Nothing is said of none.
+fn count_line(text: &mut String, what: &str, count: u64) {
+    if count > 0 {
+        let _ = writeln!(text, "{what:<14}{count} files");
+    }
+}
+
+fn named_lines(text: &mut String, what: &str, list: &NamedList) {
+    count_line(text, what, list.count);
+    for Named { name, why } in &list.listed {
+        let _ = writeln!(text, "  {}: {}", plain(name), plain(why));
+    }
+    let more = list.count.saturating_sub(list.listed.len() as u64);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more");
+<<<<<<< HEAD
+=======
+    }
+}
+
+fn writes_text(stats: &StatsView) -> String {
+    match (&stats.read_only, &stats.full) {
+        (Some(why), _) => format!("refused: {why}"),
+        (None, Some(full)) => {
+            let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
+            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
+        }
+        (None, None) => "taken".to_owned(),
+>>>>>>> refs/heads/jobs
+    }
 }
 
 /// A number of bytes for people.
@@ -198,6 +261,8 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::ApiKey(it) => document(it),
         Reply::ApiKeys(it) => document(it),
         Reply::Stats(it) => document(it),
+        Reply::Exported(it) => document(it),
+        Reply::Imported(it) => document(it),
     }
 }
 
@@ -269,7 +334,16 @@ mod tests {
     #[test]
     fn nothing_steers_the_terminal() {
         let evil = "a\u{1b}[31m\u{9b}2J\r\n\u{202e}b\u{7}";
-        let replies = [Reply::Account(account(evil)), Reply::Accounts(vec![account(evil)])];
+        let listed = vec![Named { name: evil.into(), why: evil.into() }];
+        let list = NamedList { count: 3, listed };
+        let exported = ExportReport { damaged: list.clone(), ..ExportReport::default() };
+        let imported = ImportReport { refused: list, ..ImportReport::default() };
+        let replies = [
+            Reply::Account(account(evil)),
+            Reply::Accounts(vec![account(evil)]),
+            Reply::Exported(exported),
+            Reply::Imported(imported),
+        ];
         for reply in &replies {
             for text in [text_of(reply), json_of(reply).unwrap()] {
                 let steering = text.chars().filter(|c| *c != '\n' && steers(*c)).count();

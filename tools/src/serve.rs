@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let _entered = runtime.enter();
         stop_by_signals().map_err(|error| Failure::failed(format!("no signals: {error}")))?
     };
-    let store = open(&data)?;
+    let store = open(&data, config.reserve_bytes)?;
     let service = Service {
         store,
         data: data.clone(),
@@ -66,8 +66,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Opens the store, or makes it, and says in one line what was found.
-fn open(data: &Path) -> Result<Store, Failure> {
-    let (store, report) = Store::open_folder(data, OpenOptions::new(Create::IfMissing))?;
+fn open(data: &Path, reserve_bytes: Option<u64>) -> Result<Store, Failure> {
+    let options = OpenOptions { reserve_bytes, ..OpenOptions::new(Create::IfMissing) };
+    let (store, report) = Store::open_folder(data, options)?;
     let version = env!("CARGO_PKG_VERSION");
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
     if !report.damage.is_empty() {

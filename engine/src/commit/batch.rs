@@ -162,6 +162,12 @@ impl Batch {
         self.operations.is_empty()
     }
 
+    /// Whether it brings bodies, which the reserve of free space is not for. Facts are not bodies: they are small, and
+    /// a full store must still be able to use up a token or to revoke a key.
+    pub(crate) fn has_bodies(&self) -> bool {
+        self.operations.iter().any(|operation| matches!(operation, Operation::Put { .. }))
+    }
+
     /// The most bytes that the batch takes in a group.
     pub(crate) fn bytes(&self) -> u64 {
         let records: u64 = self.operations.iter().map(Operation::bytes).sum();

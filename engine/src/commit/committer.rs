@@ -12,8 +12,9 @@ use std::time::Duration;
 use super::apply::{Decided, add, require};
 use super::batch::{Batch, Committed};
 use super::health::HealthState;
+use super::load::Load;
 use super::queue::{Queue, Taken, Waiting};
-use super::rollover::Rollover;
+use super::rollover::{Rollover, Spare};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SegmentClass};
@@ -34,6 +35,7 @@ pub(crate) struct Desk {
     pub(crate) index: Arc<Index>,
     pub(crate) rollover: Arc<Rollover>,
     pub(crate) health: Arc<HealthState>,
+    pub(crate) load: Arc<Load>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
 }
@@ -60,6 +62,13 @@ pub enum Progress {
     Closed,
 }
 
+/// Whether a group takes batches that bring bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bodies {
+    With,
+    Without,
+}
+
 impl Committer {
     /// A committer that goes on from `position`.
     pub(crate) fn new(desk: Desk, position: LogPosition) -> Self {
@@ -83,7 +92,10 @@ impl Committer {
                 Progress::Idle
             }
             Taken::Batches(waiting) => {
+                let began_us = self.desk.clock.monotonic_us();
                 self.commit(waiting);
+                let now_us = self.desk.clock.monotonic_us();
+                self.desk.load.committed(now_us.saturating_sub(began_us));
                 Progress::Worked
             }
         }
@@ -125,12 +137,13 @@ impl Committer {
     /// group would look like a torn tail.
     pub(crate) fn vouch(&mut self) {
         let due = self.log.vouched_lsn < self.log.position.lsn && self.log.active.is_some();
-        if due && self.desk.health.require_writable().is_ok() {
-            let written = self.begin_group(GROUP_OVERHEAD_BYTES as u64).and_then(|builder| {
-                let view = View::clone(&self.desk.index.view());
-                self.write(builder, view)
-            });
-            if let Err(error) = written {
+        if due
+            && self.desk.health.require_writable().is_ok()
+            // Without room for a next segment there is nothing to vouch in; that is no failure.
+            && let Ok(builder) = self.begin_group(GROUP_OVERHEAD_BYTES as u64, Bodies::Without)
+        {
+            let view = View::clone(&self.desk.index.view());
+            if let Err(error) = self.write(builder, view) {
                 self.fail(&error);
             }
         }
@@ -165,13 +178,13 @@ impl Committer {
             return Err(Error::Busy);
         }
         let mut view = View::clone(&self.desk.index.view());
-        let bytes = batches.iter().map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64;
-        let mut builder = self.begin_group(bytes)?;
+        let (mut builder, taken) = self.begin_group_for(batches)?;
         let now_ms = self.desk.clock.unix_ms();
         let mut decided = Vec::with_capacity(batches.len());
         let mut named = BTreeSet::new();
         for batch in batches {
             decided.push(match require(&view, &batch.preconditions) {
+                Ok(()) if taken == Bodies::Without && batch.has_bodies() => Err(Error::NoSpace),
                 Ok(()) => add(&mut builder, &mut view, batch, now_ms, &mut named)?,
                 Err(refused) => Err(refused),
             });
@@ -201,10 +214,33 @@ impl Committer {
         batch.committed
     }
 
-    /// A builder for the next group, in a segment that has room for it.
-    fn begin_group(&mut self, bytes: u64) -> Result<GroupBuilder> {
+    /// A builder for a group of these batches, and whether there is room for those with bodies in it.
+    fn begin_group_for(&mut self, batches: &[Batch]) -> Result<(GroupBuilder, Bodies)> {
+        let bytes_of = |bodies| {
+            let taken = batches.iter().filter(|it| bodies == Bodies::With || !it.has_bodies());
+            taken.map(Batch::bytes).sum::<u64>() + GROUP_OVERHEAD_BYTES as u64
+        };
+        if !batches.iter().any(Batch::has_bodies) || self.desk.health.space().require_room().is_ok()
+        {
+            match self.begin_group(bytes_of(Bodies::With), Bodies::With) {
+                Err(Error::NoSpace) => self.desk.health.space().ran_out(),
+                begun => return Ok((begun?, Bodies::With)),
+            }
+        }
+        if batches.iter().all(Batch::has_bodies) {
+            return Err(Error::NoSpace);
+        }
+        Ok((self.begin_group(bytes_of(Bodies::Without), Bodies::Without)?, Bodies::Without))
+    }
+
+    /// A builder for the next group, in a segment that has room for it. A group without bodies is content with a
+    /// smaller segment than usual: as long as there is any room at all, a deletion can be logged.
+    fn begin_group(&mut self, bytes: u64, bodies: Bodies) -> Result<GroupBuilder> {
         if !self.log.active.as_ref().is_some_and(|active| active.has_room_for(bytes)) {
-            self.roll()?;
+            self.roll(match bodies {
+                Bodies::With => self.desk.segment_bytes,
+                Bodies::Without => ActiveSegment::bytes_for(bytes).max(limits::SEGMENT_BYTES_MIN),
+            })?;
         }
         let active = self.log.active.as_ref().ok_or(Error::NoSpace)?;
         let place = active.next_place();
@@ -219,14 +255,9 @@ impl Committer {
         ))
     }
 
-    fn roll(&mut self) -> Result<()> {
-        let (file, header) = self.desk.rollover.take_spare()?;
-        let begun = ActiveSegment::begin(
-            Arc::clone(&file),
-            header,
-            &self.log.position,
-            self.desk.segment_bytes,
-        );
+    fn roll(&mut self, bytes_min: u64) -> Result<()> {
+        let Spare { file, header, bytes } = self.desk.rollover.take_spare(bytes_min)?;
+        let begun = ActiveSegment::begin(Arc::clone(&file), header, &self.log.position, bytes);
         let next = begun.inspect_err(|error| self.desk.health.fail(error))?;
         self.desk.segments.add_growing(*next.header(), file);
         self.close_segment();
@@ -250,6 +281,7 @@ impl Committer {
         };
         self.log.vouched_lsn = durable_lsn;
         self.log.unfrozen_bytes += group.bytes;
+        self.desk.health.space().count_written(group.bytes);
         self.publish(view);
         Ok(())
     }

@@ -6,15 +6,20 @@
 
 mod apply;
 mod batch;
+mod checkpoint;
 mod committer;
 mod health;
+mod load;
 mod queue;
 mod rollover;
 
+pub(crate) use self::batch::Operation;
 pub use self::batch::{Batch, Committed, Etag, Precondition, PutOptions};
+pub(crate) use self::checkpoint::{checkpoint, write_checkpoint};
 pub use self::committer::Progress;
 pub(crate) use self::committer::{Committer, Desk};
 pub use self::health::Health;
 pub(crate) use self::health::HealthState;
+pub(crate) use self::load::Load;
 pub(crate) use self::queue::Queue;
 pub(crate) use self::rollover::Rollover;

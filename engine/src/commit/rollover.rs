@@ -1,7 +1,8 @@
 //! What the committer needs next, and what it leaves behind: the spare segment, and closed ones to be sealed.
 //!
-//! Promises: neither is on the way of an acknowledgement. A spare that could not be made is made when it is needed; a
-//! closed segment that could not be sealed stays readable, and the next opening seals it.
+//! Promises: neither is on the way of an acknowledgement. A spare that could not be made is made when it is needed, and
+//! made smaller where that is wanted and the disk has no more room; a closed segment that could not be sealed stays
+//! readable, and the next opening seals it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,12 @@ use crate::format::SegmentHeader;
 use crate::segment::{SegmentSet, seal};
 
 /// A log segment with a name and space but no header yet.
-pub(crate) type Spare = (Arc<dyn DiskFile>, SegmentHeader);
+pub(crate) struct Spare {
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) header: SegmentHeader,
+    /// The space that it has.
+    pub(crate) bytes: u64,
+}
 
 /// Hands over between the committer and the thread that prepares and seals.
 pub(crate) struct Rollover {
@@ -37,12 +43,12 @@ impl Rollover {
         Self { segments, segment_bytes, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// A spare, made now when none is ready.
-    pub(crate) fn take_spare(&self) -> Result<Spare> {
+    /// A spare, made now when none is ready. On a full disk it may be smaller than others, down to `bytes_min`.
+    pub(crate) fn take_spare(&self, bytes_min: u64) -> Result<Spare> {
         let ready = self.lock().spare.take();
         let spare = match ready {
             Some(spare) => spare,
-            None => self.segments.create_spare(self.segment_bytes)?,
+            None => self.create_spare(bytes_min)?,
         };
         self.lock().wants_spare = true;
         self.changed.notify_one();
@@ -65,7 +71,7 @@ impl Rollover {
         if !std::mem::take(&mut self.lock().wants_spare) {
             return Ok(false);
         }
-        let spare = self.segments.create_spare(self.segment_bytes)?;
+        let spare = self.create_spare(self.segment_bytes)?;
         self.lock().spare = Some(spare);
         Ok(true)
     }
@@ -95,11 +101,23 @@ impl Rollover {
     pub(crate) fn finish(&self) -> Result<()> {
         self.lock().wants_spare = false;
         let spare = self.lock().spare.take();
-        if let Some((_, header)) = spare {
+        if let Some(Spare { header, .. }) = spare {
             self.segments.retire(header.segment, header.class);
         }
         while self.step()? {}
         Ok(())
+    }
+
+    /// Asks for half as much as long as the disk has no room and it is not less than `bytes_min`.
+    fn create_spare(&self, bytes_min: u64) -> Result<Spare> {
+        let mut bytes = self.segment_bytes;
+        loop {
+            match self.segments.create_spare(bytes) {
+                Ok((file, header)) => return Ok(Spare { file, header, bytes }),
+                Err(Error::NoSpace) if bytes / 2 >= bytes_min => bytes /= 2,
+                Err(other) => return Err(other),
+            }
+        }
     }
 
     fn seal(&self, header: &SegmentHeader, end: u64) -> Result<()> {

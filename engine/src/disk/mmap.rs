@@ -1,8 +1,8 @@
-//! Memory maps of files that change no more: the only `unsafe` of the workspace.
+//! Memory maps of files that change no more: the only `unsafe` in the binary.
 //!
 //! The contract is in the name: who calls [`map_unchanging`] promises that the file neither shrinks nor changes while
-//! any slice of the map lives. Segments keep it: sealed ones never change, none ever shrinks, retiring one unlinks it,
-//! and recovery cuts a file before it is first mapped. Another process that truncates files in the
+//! any slice of the map lives. Segments keep it: sealed ones never change while they are mapped, none ever shrinks,
+//! retiring one unlinks it, and recovery cuts a file before it is first mapped. Another process that truncates files in the
 //! data folder breaks it; the folder is for the owner alone.
 //! Promises: with the contract kept, no call here is unsafe; [`Mapping::populate`] turns an I/O error, which a plain
 //! touch would answer with a signal, into an error.
@@ -16,7 +16,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use memmap2::{Advice, Mmap};
@@ -65,6 +65,11 @@ impl AsRef<[u8]> for Owner {
 impl<F: AsFd + Send + Sync> Mapping for FileMap<F> {
     fn bytes(&self) -> Bytes {
         self.bytes.clone()
+    }
+
+    fn held(&self) -> Weak<dyn Send + Sync> {
+        let map: Weak<Mmap> = Arc::downgrade(&self.map);
+        map
     }
 
     fn is_resident(&self, range: Range<usize>) -> bool {

@@ -24,7 +24,7 @@ mod sim_state;
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
@@ -146,6 +146,9 @@ pub enum Access {
 pub trait Mapping: Send + Sync {
     /// The bytes; slices of them keep the mapping alive. Touch only what is resident or was populated.
     fn bytes(&self) -> Bytes;
+
+    /// Can be upgraded as long as the mapping, or a slice of it, is held by anybody.
+    fn held(&self) -> Weak<dyn Send + Sync>;
 
     /// Whether every page of the range is in memory, so that touching it does not wait for the disk.
     fn is_resident(&self, range: Range<usize>) -> bool;

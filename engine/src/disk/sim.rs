@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 
@@ -377,10 +377,11 @@ impl DiskFile for SimFile {
 
     /// A copy of the bytes as they are now.
     fn map(&self, _: Access) -> io::Result<Box<dyn Mapping>> {
-        let bytes = self.state()?.whole(self.file, &self.path)?.into();
+        let copy = Arc::new(self.state()?.whole(self.file, &self.path)?);
+        let bytes = Bytes::from_owner(Copied(Arc::clone(&copy)));
         let (disk, path) = (self.disk.clone(), self.path.clone());
         let populated = Mutex::new(BTreeSet::new());
-        Ok(Box::new(SimMapping { disk, path, generation: self.generation, bytes, populated }))
+        Ok(Box::new(SimMapping { disk, path, generation: self.generation, copy, bytes, populated }))
     }
 }
 
@@ -388,8 +389,18 @@ struct SimMapping {
     disk: SimDisk,
     path: String,
     generation: u64,
+    copy: Arc<Vec<u8>>,
     bytes: Bytes,
     populated: Mutex<BTreeSet<u64>>,
+}
+
+/// What a slice keeps alive.
+struct Copied(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Copied {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl SimMapping {
@@ -403,6 +414,11 @@ impl SimMapping {
 impl Mapping for SimMapping {
     fn bytes(&self) -> Bytes {
         self.bytes.clone()
+    }
+
+    fn held(&self) -> Weak<dyn Send + Sync> {
+        let copy: Weak<Vec<u8>> = Arc::downgrade(&self.copy);
+        copy
     }
 
     fn is_resident(&self, range: Range<usize>) -> bool {

@@ -126,6 +126,16 @@ impl View {
         self.checkpointed.position()
     }
 
+    /// The position that the index on disk stands for.
+    pub(crate) fn checkpointed_position(&self) -> Result<Option<AppliedPosition>> {
+        self.checkpointed.position()
+    }
+
+    /// What the index on disk says of a segment.
+    pub(crate) fn checkpointed_usage(&self, id: SegmentId) -> Result<Option<SegmentUsage>> {
+        self.checkpointed.segment_usage(id)
+    }
+
     /// All buckets and their counters.
     pub(crate) fn buckets(&self) -> Result<Vec<(BucketName, BucketUsage)>> {
         let mut all: BTreeMap<_, _> = self.checkpointed.buckets()?.into_iter().collect();

@@ -1,5 +1,5 @@
-//! The records of all compacted segments in the order of their numbers, so that an index is made anew as if they still
-//! lay in the log.
+//! The records of several segments in the order of their numbers: of all compacted ones, so that an index is made anew
+//! as if they still lay in the log, and of those that are compacted together.
 //!
 //! Promises: memory is a window for each segment whose stretch of the log has been reached and not left.
 //! Never here: which segments count.
@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Location, Record, SegmentHeader, SegmentId, What};
 use crate::segment::{CursorFault, CursorRecord, RecordCursor};
 
-/// Reads many compacted segments as one.
+/// Reads many segments as one.
 pub(crate) struct Merge {
     /// The segments that were not opened yet, by the first LSN that may lie in them, the lowest last.
     waiting: Vec<SegmentHeader>,
@@ -51,36 +51,47 @@ impl Merge {
         self.waiting.iter().map(|header| header.segment)
     }
 
-    /// The next record, if its number is less than `lsn`.
+    /// The next record, if its number is less than `lsn`. A fact whose value is damaged is lost, which is a fault.
     pub(crate) fn next_before(&mut self, lsn: u64) -> Result<Option<Merged>> {
-        loop {
-            while let Some(header) = self.waiting.pop_if(|header| header.base_lsn < lsn) {
-                let cursor = (self.open_segment)(header.segment)?;
-                self.advance(header.segment, cursor)?;
-            }
-            let Some(&Reverse((next, segment))) = self.order.peek() else { return Ok(None) };
-            if next >= lsn {
-                return Ok(None);
-            }
-            self.order.pop();
-            let Some((found, cursor)) = self.open.remove(&segment) else { continue };
+        while let Some((found, cursor)) = self.pop_before(lsn)? {
             let value = match &found.record.what {
                 What::Fact { .. } => cursor.read_body(&found),
                 _ => Ok(Default::default()),
             };
             let CursorRecord { record, place } = found;
-            let offset = place.offset;
-            let first_lsn = record.lsn;
-            self.advance(segment, cursor)?;
+            self.advance(place.segment, cursor)?;
             match value {
                 Ok(value) => return Ok(Some(Merged { record, place, value: value.to_vec() })),
-                // A fact without its value is lost.
-                Err(crate::error::Error::Corrupt(corruption)) => {
-                    let reason = corruption.reason;
-                    self.faults.push((segment, CursorFault { offset, first_lsn, reason }));
+                Err(Error::Corrupt(corruption)) => {
+                    let (offset, reason) = (place.offset, corruption.reason);
+                    let fault = CursorFault { offset, first_lsn: record.lsn, reason };
+                    self.faults.push((place.segment, fault));
                 }
                 Err(other) => return Err(other),
             }
+        }
+        Ok(None)
+    }
+
+    /// The next record, whatever its number, without its value.
+    pub(crate) fn next_head(&mut self) -> Result<Option<(Record, Location)>> {
+        let Some((found, cursor)) = self.pop_before(u64::MAX)? else { return Ok(None) };
+        self.advance(found.place.segment, cursor)?;
+        Ok(Some((found.record, found.place)))
+    }
+
+    /// Takes the next record, if its number is less than `lsn`, with the cursor that found it.
+    fn pop_before(&mut self, lsn: u64) -> Result<Option<(CursorRecord, RecordCursor)>> {
+        while let Some(header) = self.waiting.pop_if(|header| header.base_lsn < lsn) {
+            let cursor = (self.open_segment)(header.segment)?;
+            self.advance(header.segment, cursor)?;
+        }
+        match self.order.peek() {
+            Some(&Reverse((next, segment))) if next < lsn => {
+                self.order.pop();
+                Ok(self.open.remove(&segment))
+            }
+            _ => Ok(None),
         }
     }
 

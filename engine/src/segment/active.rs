@@ -109,9 +109,12 @@ impl ActiveSegment {
 
     /// Whether a group of at most this many bytes, with its share of the footer, still fits.
     pub(crate) fn has_room_for(&self, group_bytes: u64) -> bool {
-        // A group's share of the footer repeats its record heads, so it is at most as large as the group.
-        let footer_bytes = self.footer_bytes + group_bytes.min(FOOTER_SHARE_BYTES_MAX);
-        self.end + group_bytes + footer_bytes <= self.bytes_max
+        self.end + self.footer_bytes + with_footer_share(group_bytes) <= self.bytes_max
+    }
+
+    /// The size of a segment that has room for one group of at most this many bytes.
+    pub(crate) fn bytes_for(group_bytes: u64) -> u64 {
+        (SEGMENT_HEADER_BYTES + FOOTER_TRAILER_BYTES) as u64 + with_footer_share(group_bytes)
     }
 
     /// Writes a group, in calls of at most [`limits::WRITE_BYTES_MAX`] bytes.
@@ -169,6 +172,11 @@ impl ActiveSegment {
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
+}
+
+/// A group's share of the footer repeats its record heads, so it is at most as large as the group.
+fn with_footer_share(group_bytes: u64) -> u64 {
+    group_bytes + group_bytes.min(FOOTER_SHARE_BYTES_MAX)
 }
 
 /// The heads of one group's records are never larger than this together.

@@ -1,7 +1,8 @@
 //! A big segment on its way: one large body, streamed to a file of its own.
 //!
 //! Promises: when [`BigWriter::finish`] returns Ok, body, block checksums, trailer and the file's name are durable. The
-//! file means nothing until a record in the log names it. Memory: one write buffer, and 4 bytes a block.
+//! file means nothing until a record in the log names it. A disk that fills up meanwhile ends it before the reserve of
+//! free space is used. Memory: one write buffer, and 4 bytes a block.
 //! Never here: the object's name, which is decided later.
 
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use crate::format::{
     BigTrailer, Checksum, Place, Put, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
+use crate::space::Space;
 
 use super::set::SegmentSet;
 
 /// Writes one big segment from front to back.
 pub(crate) struct BigWriter {
     segments: Arc<SegmentSet>,
+    space: Arc<Space>,
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
@@ -30,10 +33,12 @@ pub(crate) struct BigWriter {
 
 impl BigWriter {
     /// Makes the file.
-    pub(crate) fn create(segments: &Arc<SegmentSet>) -> Result<Self> {
+    pub(crate) fn create(segments: &Arc<SegmentSet>, space: &Arc<Space>) -> Result<Self> {
+        space.require_room()?;
         let (file, header) = segments.create_big()?;
         let mut writer = Self {
             segments: Arc::clone(segments),
+            space: Arc::clone(space),
             file,
             path: header.segment.path(SegmentClass::Big),
             offset: 0,
@@ -88,9 +93,12 @@ impl BigWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
+        self.space.require_room()?;
         self.file
             .write_at(self.offset, &[&self.buffer])
+            .inspect_err(|_| self.space.ran_out())
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
+        self.space.count_written(self.buffer.len() as u64);
         self.offset += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())

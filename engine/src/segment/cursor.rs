@@ -15,8 +15,8 @@ use bytes::Bytes;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Record,
-    RunningChecksum, SegmentContext, SegmentHeader, SegmentId, What, compare, salvage,
+    CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Place,
+    Record, RunningChecksum, SegmentContext, SegmentHeader, SegmentId, What, compare, salvage,
 };
 use crate::limits;
 
@@ -121,20 +121,30 @@ impl RecordCursor {
 
     /// Reads the body of a record of this segment, and checks every block of it.
     pub(crate) fn read_body(&self, of: &CursorRecord) -> Result<Bytes> {
-        let start = of.place.offset + u64::from(of.place.head_bytes);
         let about = |error: Error| match &of.record.what {
             What::Put { name, .. } => error.about(name),
             _ => error,
         };
-        let mut body = vec![0; usize::try_from(of.record.body_bytes()).unwrap_or(usize::MAX)];
-        self.read(start, &mut body).map_err(about)?;
-        match of.record.verify_body(self.header.context().at(of.place.offset), &body) {
-            Ok(()) => Ok(body.into()),
+        let body = self.read_body_as_it_is(&of.record, of.place).map_err(about)?;
+        match of.record.verify_body(self.place(of.place), &body) {
+            Ok(()) => Ok(body),
             Err(fault) => {
                 let path = self.path.clone();
                 Err(about(Error::corrupt(path, fault.offset, Malformed::Checksum)))
             }
         }
+    }
+
+    /// Reads the body of a record of this segment, whatever its checksums say.
+    pub(crate) fn read_body_as_it_is(&self, record: &Record, at: Location) -> Result<Bytes> {
+        let mut body = vec![0; usize::try_from(record.body_bytes()).unwrap_or(usize::MAX)];
+        self.read(at.offset + u64::from(at.head_bytes), &mut body)?;
+        Ok(body.into())
+    }
+
+    /// What the checksums at a location of this segment are bound to.
+    pub(crate) fn place(&self, at: Location) -> Place {
+        self.header.context().at(at.offset)
     }
 
     /// Whether whole pages of a record's body read as zeros and nothing else does: their space was given back.
@@ -150,7 +160,6 @@ impl RecordCursor {
         Ok(pages.iter().all(|&byte| byte == 0))
     }
 
-    #[cfg_attr(not(test), allow(dead_code, reason = "a backup names the places"))]
     /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
     pub(crate) fn faults(&self) -> &[CursorFault] {
         &self.faults

@@ -14,6 +14,7 @@
 mod active;
 mod big;
 mod body;
+mod compacted;
 mod cursor;
 mod open;
 mod seal;
@@ -23,6 +24,7 @@ mod walk;
 pub(crate) use self::active::{ActiveSegment, LogPosition};
 pub(crate) use self::big::BigWriter;
 pub use self::body::Body;
+pub(crate) use self::compacted::CompactedWriter;
 pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};
 pub(crate) use self::open::{Patience, read_header, read_origin};
 pub(crate) use self::seal::{read_footer, seal};

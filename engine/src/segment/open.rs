@@ -6,8 +6,8 @@
 //! Never here: keys, records.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
@@ -101,6 +101,14 @@ impl OpenSegment {
             segment.big = Some(segment.read_big()?);
         }
         Ok(segment)
+    }
+
+    /// Can be upgraded as long as anybody holds a piece of the map. None while the segment grows and is not mapped.
+    pub(crate) fn held(&self) -> Option<Weak<dyn Send + Sync>> {
+        match &self.backing {
+            Backing::Mapped { mapping, .. } => Some(mapping.held()),
+            Backing::Growing => None,
+        }
     }
 
     /// The segment's id.

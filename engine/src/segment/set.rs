@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use quick_cache::sync::Cache;
 
@@ -30,6 +30,10 @@ pub(crate) struct SegmentSet {
     in_flight: Mutex<BTreeSet<SegmentId>>,
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
+    /// The maps, and the files of growing segments, that may still be held by a reader.
+    held: Mutex<BTreeMap<SegmentId, Vec<Held>>>,
+    /// Read while a segment is mapped, written while one must not be.
+    mapping: RwLock<()>,
     /// Which of the segments that hold records are compacted ones; the others are of the log.
     compacted: RwLock<BTreeSet<SegmentId>>,
     /// Log segments that recovery left unsealed, and where their groups end.
@@ -38,12 +42,12 @@ pub(crate) struct SegmentSet {
     named_folders: Mutex<BTreeSet<String>>,
     /// Folders from which names were removed since they were last synced.
     removed_from: Mutex<BTreeSet<String>>,
-    held: Mutex<Held>,
+    names_held: Mutex<HeldNames>,
 }
 
 /// Whether names are held, and what was retired since.
 #[derive(Default)]
-struct Held {
+struct HeldNames {
     holders: usize,
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
@@ -55,19 +59,25 @@ pub(crate) struct NamesHeld(Arc<SegmentSet>);
 impl NamesHeld {
     /// What was retired and still has its name.
     pub(crate) fn retired(&self) -> BTreeSet<SegmentId> {
-        locked(&self.0.held).retired.iter().map(|(id, _)| *id).collect()
+        locked(&self.0.names_held).retired.iter().map(|(id, _)| *id).collect()
     }
 }
 
 impl Drop for NamesHeld {
     fn drop(&mut self) {
-        let mut held = locked(&self.0.held);
-        held.holders -= 1;
-        let is_last = held.holders == 0;
-        let retired = if is_last { std::mem::take(&mut held.retired) } else { BTreeSet::new() };
-        drop(held);
-        for (id, class) in retired {
-            self.0.retire(id, class);
+        loop {
+            let mut held = locked(&self.0.names_held);
+            if held.holders > 1 || held.retired.is_empty() {
+                held.holders -= 1;
+                return;
+            }
+            let retired = std::mem::take(&mut held.retired);
+            drop(held);
+            for (id, class) in retired {
+                self.0.remove_name(id, class);
+            }
+            // A compaction that begins after this counts on it. Where it fails, the next checkpoint's fails too.
+            let _ = self.0.sync_removals();
         }
     }
 }
@@ -89,11 +99,13 @@ impl SegmentSet {
             in_flight: Mutex::default(),
             growing: RwLock::default(),
             mapped: Cache::new(limits::OPEN_SEGMENTS_MAX),
+            held: Mutex::default(),
+            mapping: RwLock::default(),
             compacted: RwLock::default(),
             unsealed: Mutex::default(),
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
-            held: Mutex::default(),
+            names_held: Mutex::default(),
         }
     }
 
@@ -228,18 +240,23 @@ impl SegmentSet {
     /// Removes a segment's name; readers that have it open go on. What cannot be removed stays in flight, so that the
     /// next opening looks for it.
     pub(crate) fn retire(&self, id: SegmentId, class: SegmentClass) {
-        self.mapped.remove(&id);
         if class == SegmentClass::Compacted {
             self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
-        let mut held = locked(&self.held);
+        let mut held = locked(&self.names_held);
         if held.holders > 0 {
             held.retired.insert((id, class));
             locked(&self.in_flight).insert(id);
             return;
         }
         drop(held);
+        self.remove_name(id, class);
+    }
+
+    fn remove_name(&self, id: SegmentId, class: SegmentClass) {
         let removed = self.disk.remove(&id.path(class));
+        // After the name is gone, so that nobody maps the file again for nothing.
+        self.mapped.remove(&id);
         // One that is gone already may have been removed by a process that was killed before it synced.
         if removed.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true) {
             self.was_removed_from(id.folder(class));
@@ -251,8 +268,13 @@ impl SegmentSet {
 
     /// Keeps the names of all segments until the answer is dropped.
     pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
-        locked(&self.held).holders += 1;
+        locked(&self.names_held).holders += 1;
         NamesHeld(Arc::clone(self))
+    }
+
+    /// Whether names are held. No compaction begins then: it ends only when the names of what it replaced are gone.
+    pub(crate) fn names_are_held(&self) -> bool {
+        locked(&self.names_held).holders > 0
     }
 
     /// Names were removed from this folder, and perhaps not durably yet.
@@ -276,11 +298,11 @@ impl SegmentSet {
 
     /// Reads of this log segment go to the file until [`SegmentSet::sealed`].
     pub(crate) fn add_growing(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
-        let open = OpenSegment::growing(header, SegmentClass::Log, file);
-        self.growing
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(open.id(), Arc::new(open));
+        let open = Arc::new(OpenSegment::growing(header, SegmentClass::Log, file));
+        // Whoever reads it goes on reading the file after it was sealed.
+        let reader: Weak<OpenSegment> = Arc::downgrade(&open);
+        locked(&self.held).entry(open.id()).or_default().push(reader);
+        self.growing.write().unwrap_or_else(PoisonError::into_inner).insert(open.id(), open);
     }
 
     /// This log segment, whose groups end at `end`, is to be sealed by whoever asks [`SegmentSet::take_unsealed`].
@@ -320,15 +342,54 @@ impl SegmentSet {
             return Ok(None);
         }
         let class = if class == SegmentClass::Log { self.class_of(id) } else { class };
+        let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
         self.mapped
             .get_or_insert_with(&id, || {
-                OpenSegment::map(self.disk.as_ref(), id, class, self.store).map(Arc::new)
+                let open = OpenSegment::map(self.disk.as_ref(), id, class, self.store)?;
+                let mut held = locked(&self.held);
+                if held.len() > 2 * limits::OPEN_SEGMENTS_MAX {
+                    held.retain(|_, maps| maps.iter().any(|map| map.strong_count() > 0));
+                }
+                let maps = held.entry(id).or_default();
+                maps.retain(|map| map.strong_count() > 0);
+                maps.extend(open.held());
+                Ok(Arc::new(open))
             })
             .map(Some)
     }
 
+    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins to
+    /// meanwhile. None, with nothing done, while somebody does.
+    pub(crate) fn while_unread<T>(
+        &self,
+        id: SegmentId,
+        work: impl FnOnce(&dyn DiskFile) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let _mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner);
+        self.mapped.remove(&id);
+        let maps = locked(&self.held).remove(&id).unwrap_or_default();
+        if maps.iter().any(|map| map.strong_count() > 0) {
+            locked(&self.held).insert(id, maps);
+            return Ok(None);
+        }
+        let path = id.path(self.class_of(id));
+        let file = self.disk.open(&path);
+        let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+        work(file.as_ref()).map(Some)
+    }
+
     /// The records of a segment of the log, or of a compacted one, in order.
     pub(crate) fn records(&self, id: SegmentId) -> Result<RecordCursor> {
+        let (file, path, header) = self.open_records(id)?;
+        RecordCursor::open(file, path, header, None)
+    }
+
+    /// The header of a segment of the log, or of a compacted one.
+    pub(crate) fn header(&self, id: SegmentId) -> Result<SegmentHeader> {
+        self.open_records(id).map(|(_, _, header)| header)
+    }
+
+    fn open_records(&self, id: SegmentId) -> Result<(Arc<dyn DiskFile>, String, SegmentHeader)> {
         let class = self.class_of(id);
         let path = id.path(class);
         let file = self.disk.open(&path).map_err(|source| match source.kind() {
@@ -336,7 +397,7 @@ impl SegmentSet {
             _ => Error::io(format!("opening {path}"), source),
         })?;
         let header = read_header(file.as_ref(), &path, id, class, self.store)?;
-        RecordCursor::open(file, path, header, None)
+        Ok((file, path, header))
     }
 
     /// How many segments are mapped.
@@ -360,6 +421,9 @@ impl SegmentSet {
         })
     }
 }
+
+/// Can be upgraded as long as a map is held.
+type Held = Weak<dyn Send + Sync>;
 
 /// The folder of all folders of big segments.
 pub(crate) const BIG_FOLDER: &str = "big";

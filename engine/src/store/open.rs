@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::threads::Threads;
+use super::threads::{CompactionThread, Threads};
 use super::{Parts, Store};
 use crate::clock::{Clock, SystemClock};
-use crate::commit::{Committer, Desk, HealthState, Queue, Rollover};
+use crate::commit::{Committer, Desk, HealthState, Load, Queue, Rollover};
+use crate::compaction::{Compactor, CompactorDesk};
 use crate::disk::{Disk, RealDisk};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::space::Space;
 use crate::upload::UploadMemory;
 
 /// How to open a store.
@@ -27,8 +29,20 @@ pub struct OpenOptions {
     pub index_cache_bytes: usize,
     /// Memory that all bodies on their way in may take together.
     pub upload_memory_bytes: u64,
+    /// Whether the store compacts itself, and how fast. Without, only when asked.
+    pub compaction: Option<CompactionOptions>,
+    /// Bytes of the disk that bodies may not take, so that deletions, the log and the index can go on. None: two log
+    /// segments and 64 MiB, or a hundredth of the disk, whichever is more. 0: no reserve.
+    pub reserve_bytes: Option<u64>,
     /// Who runs the committer and the checkpoints.
     pub background: Background,
+}
+
+/// How a store compacts itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionOptions {
+    /// At most so many bytes are copied in a second; less while commits suffer from it.
+    pub bytes_per_second_max: u64,
 }
 
 /// Who runs what goes on beside the calls.
@@ -60,6 +74,10 @@ impl OpenOptions {
             segment_bytes: limits::SEGMENT_BYTES_MAX,
             index_cache_bytes: limits::INDEX_CACHE_BYTES,
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
+            compaction: Some(CompactionOptions {
+                bytes_per_second_max: limits::COMPACTION_BYTES_PER_SECOND,
+            }),
+            reserve_bytes: None,
             background: Background::Threads,
         }
     }
@@ -116,26 +134,52 @@ impl Store {
         let segments = recovered.segments;
         let index = Arc::new(recovered.index);
         let queue = Arc::new(Queue::default());
-        let health = Arc::new(HealthState::default());
+        let space = Space::new(
+            Arc::clone(&disk),
+            Arc::clone(&clock),
+            options.reserve_bytes,
+            options.segment_bytes,
+        )?;
+        let space = Arc::new(space);
+        let health = Arc::new(HealthState::new(Arc::clone(&space)));
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
         for (header, end) in segments.take_unsealed() {
             rollover.close_segment(header, end);
         }
+        let load = Arc::new(Load::default());
         let desk = Desk {
             queue: Arc::clone(&queue),
             segments: Arc::clone(&segments),
             index: Arc::clone(&index),
             rollover: Arc::clone(&rollover),
             health: Arc::clone(&health),
-            clock,
+            load: Arc::clone(&load),
+            clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
         };
         let committer = Committer::new(desk, recovered.position);
         let batch_bytes_max = committer.batch_bytes_max();
         let committer = Arc::new(Mutex::new(committer));
+        let compactor = Arc::new(Compactor::new(CompactorDesk {
+            segments: Arc::clone(&segments),
+            index: Arc::clone(&index),
+            queue: Arc::clone(&queue),
+            committer: Arc::clone(&committer),
+            health: Arc::clone(&health),
+            clock: Arc::clone(&clock),
+            segment_bytes: options.segment_bytes,
+            steps_committer: options.background == Background::Steps,
+        }));
         let threads = match options.background {
             Background::Steps => Threads::none(),
             Background::Threads => Threads::start(
+                options.compaction.map(|by_itself| CompactionThread {
+                    compactor: Arc::clone(&compactor),
+                    load: Arc::clone(&load),
+                    health: Arc::clone(&health),
+                    clock: Arc::clone(&clock),
+                    bytes_per_second_max: by_itself.bytes_per_second_max,
+                }),
                 Arc::clone(&committer),
                 Arc::clone(&queue),
                 Arc::clone(&rollover),
@@ -151,10 +195,14 @@ impl Store {
             queue,
             rollover,
             health,
+            space,
             upload_memory: Arc::new(UploadMemory::new(options.upload_memory_bytes)),
             options,
             batch_bytes_max,
             committer,
+            compactor,
+            load,
+            clock,
             threads,
             lock: Mutex::new(Some(lock)),
         }));

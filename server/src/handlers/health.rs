@@ -1,6 +1,7 @@
 //! `/-/health` and `/-/ready`: for whoever watches over the server.
 //!
-//! Never here: anything that waits or needs a key.
+//! Neither needs a key, so neither says why: the log does, and `trug stats`.
+//! Never here: anything that waits.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -16,26 +17,35 @@ use crate::state::AppState;
 struct HealthReply {
     success: bool,
     status: &'static str,
+    store: &'static str,
 }
 
-/// `GET /-/health`: the process is alive.
-pub async fn health() -> Response {
-    Json(HealthReply { success: true, status: "ok" }).into_response()
+/// `GET /-/health`: the process is alive, and this is how its store is.
+pub async fn health(State(app): State<AppState>) -> Response {
+    reply("ok", &app.store.health())
 }
 
-/// `GET /-/ready`: the store takes writes and the server is not stopping.
+/// `GET /-/ready`: the store takes writes, deletions at least, and the server is not stopping.
 pub async fn ready(State(app): State<AppState>) -> Result<Response, ApiError> {
     if app.is_draining() {
         return Err(not_ready("The server is stopping"));
     }
     match app.store.health() {
-        Health::Writable => {
-            Ok(Json(HealthReply { success: true, status: "ready" }).into_response())
-        }
         Health::ReadOnly(reason) => {
             Err(not_ready("The store takes no writes").with_log(format!("not ready: {reason}")))
         }
+        // Files are delivered and deleted: whoever sends requests elsewhere now makes it worse.
+        health @ (Health::Writable | Health::Full { .. }) => Ok(reply("ready", &health)),
     }
+}
+
+fn reply(status: &'static str, health: &Health) -> Response {
+    let store = match health {
+        Health::Writable => "writable",
+        Health::Full { .. } => "full",
+        Health::ReadOnly(_) => "read_only",
+    };
+    Json(HealthReply { success: true, status, store }).into_response()
 }
 
 fn not_ready(message: &'static str) -> ApiError {

@@ -6,14 +6,16 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use engine::disk::sim::SimDisk;
 use engine::{
-    Background, Batch, BucketName, BucketUsage, ClassStats, Committed, Create, Error, FactName,
-    FolderCursor, FolderKey, ObjectKey, ObjectName, OpenOptions, PutOptions, RecoveryReport,
-    Result, SeededEntropy, SimClock, Staged, Store, Surroundings,
+    Background, Batch, BucketName, BucketUsage, ClassStats, Committed, CompactionReport,
+    CompactionRules, Create, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName,
+    OpenOptions, PutOptions, RecoveryReport, Result, SeededEntropy, SimClock, Staged, Store,
+    Surroundings,
 };
 
 /// Where a simulated machine's clock starts.
@@ -47,6 +49,8 @@ impl World {
         options.segment_bytes = SMALL_SEGMENT_BYTES;
         options.inline_bytes_max = SMALL_INLINE_BYTES;
         options.index_cache_bytes = 1 << 20;
+        // Who asks for a reserve says how large it is.
+        options.reserve_bytes = Some(0);
         options.background = Background::Steps;
         let clock = Arc::new(SimClock::at(START_MS));
         Self { disk, clock, options, seed, openings: Cell::new(0) }
@@ -175,6 +179,12 @@ pub fn roll_over(store: &Store) -> Result<()> {
     Ok(())
 }
 
+/// Compacts whatever has something dead in it, as fast as may be.
+pub fn compact(store: &Store) -> Result<CompactionReport> {
+    let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
+    store.compact(rules, None, &mut |_| ControlFlow::Continue(()))
+}
+
 /// Reads an object whole; None when it is not there.
 pub fn read(store: &Store, name: &ObjectName) -> Result<Option<Vec<u8>>> {
     let Some(object) = store.get(name)? else { return Ok(None) };
@@ -278,6 +288,8 @@ pub struct Contents {
     pub usage: BTreeMap<BucketName, BucketUsage>,
     /// Live and dead bytes of the log.
     pub log: ClassStats,
+    /// The same of compacted segments.
+    pub compacted: ClassStats,
     /// The same of big segments.
     pub big: ClassStats,
     /// The last record.
@@ -300,8 +312,13 @@ impl Contents {
     pub fn of(store: &Store) -> Result<Self, String> {
         let told = |error: Error| error.to_string();
         let stats = store.stats().map_err(told)?;
-        let mut contents =
-            Self { log: stats.log, big: stats.big, last_lsn: stats.last_lsn, ..Self::default() };
+        let mut contents = Self {
+            log: stats.log,
+            compacted: stats.compacted,
+            big: stats.big,
+            last_lsn: stats.last_lsn,
+            ..Self::default()
+        };
         for (bucket, usage) in stats.buckets {
             let listed = keys(store, &bucket, "", 1_000).map_err(told)?;
             let mut walked = Vec::new();

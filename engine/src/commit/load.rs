@@ -1,0 +1,63 @@
+//! How long commits take, as far as those who work beside them need to know.
+//!
+//! Promises: one short lock for each group. Never here: what to do about it.
+
+use std::sync::{Mutex, PoisonError};
+
+/// The times of the last groups.
+#[derive(Default)]
+pub(crate) struct Load(Mutex<Recent>);
+
+#[derive(Default)]
+struct Recent {
+    us: Vec<u64>,
+    next: usize,
+}
+
+impl Load {
+    /// A group took this long from the first of its batches to the answer, in microseconds.
+    pub(crate) fn committed(&self, us: u64) {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = recent.next % RECENT_GROUPS;
+        if at < recent.us.len() {
+            recent.us[at] = us;
+        } else {
+            recent.us.push(us);
+        }
+        recent.next = at + 1;
+    }
+
+    /// The time that one group in a hundred exceeds, of the last ones. None before there are enough to tell.
+    pub(crate) fn percentile_99_us(&self) -> Option<u64> {
+        let mut us = self.0.lock().unwrap_or_else(PoisonError::into_inner).us.clone();
+        if us.len() < RECENT_GROUPS_MIN {
+            return None;
+        }
+        us.sort_unstable();
+        us.get(us.len() * 99 / 100).copied()
+    }
+}
+
+/// So many groups are remembered,
+const RECENT_GROUPS: usize = 256;
+/// and so many tell something.
+const RECENT_GROUPS_MIN: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_of_the_last_groups_are_remembered_and_forgotten() {
+        let load = Load::default();
+        assert_eq!(load.percentile_99_us(), None);
+        for us in 1..=1_000 {
+            load.committed(us);
+        }
+        assert!(load.percentile_99_us().is_some_and(|us| us >= 990));
+        for _ in 0..RECENT_GROUPS {
+            load.committed(5);
+        }
+        assert_eq!(load.percentile_99_us(), Some(5));
+    }
+}

@@ -1,0 +1,422 @@
+//! Carrying a selection out, step by step, through the same committer as everything else.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use super::punch::dead_pages;
+use super::rewrite::{Rewrite, Rewritten, removals_needed_from};
+use super::selection::{self, Candidate, CompactionRules, CompactionStep, Selection};
+use super::throttle::Throttle;
+use crate::clock::Clock;
+use crate::commit::{self, Batch, Committed, Committer, HealthState, Operation, Progress, Queue};
+use crate::error::{Error, Result};
+use crate::format::{Covers, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
+use crate::index::{Index, View};
+use crate::limits;
+use crate::progress::{Watch, WorkProgress};
+use crate::segment::{SegmentSet, read_footer, read_origin};
+
+/// Compacts a store.
+pub(crate) struct Compactor {
+    desk: CompactorDesk,
+    /// Held by the one compaction that runs. Segments that could not be compacted, until the store is opened again.
+    refused: Mutex<BTreeSet<SegmentId>>,
+    /// How many ask for a compaction: one that nobody asked for makes way.
+    asking: AtomicUsize,
+}
+
+/// What a compactor works with.
+pub(crate) struct CompactorDesk {
+    pub(crate) segments: Arc<SegmentSet>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) committer: Arc<Mutex<Committer>>,
+    pub(crate) health: Arc<HealthState>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) segment_bytes: u64,
+    /// Whether nobody else runs the committer.
+    pub(crate) steps_committer: bool,
+}
+
+/// What a compaction did.
+#[derive(Clone, Debug, Default)]
+pub struct CompactionReport {
+    /// Steps that were committed.
+    pub steps: u64,
+    /// Segments that were replaced and removed.
+    pub segments_removed: u64,
+    /// Segments that took their place.
+    pub segments_written: u64,
+    /// Bytes of records that were copied.
+    pub copied_bytes: u64,
+    /// By how much the files became smaller.
+    pub freed_bytes: u64,
+    /// Bytes of dead bodies whose space was given back where there was no room to copy what lies between them.
+    pub punched_bytes: u64,
+    /// Tombstones and ends of facts that nothing needs any more.
+    pub removals_dropped: u64,
+    /// Segments that are damaged and were left as they are, and what was found: for `fsck`.
+    pub refused: Vec<(SegmentId, Error)>,
+}
+
+/// How far a compaction has come.
+#[derive(Default)]
+pub(super) struct Tally(WorkProgress);
+
+impl Tally {
+    pub(super) fn copied(&mut self, bytes: u64) {
+        self.0.done_bytes += bytes;
+    }
+
+    pub(super) fn progress(&self) -> WorkProgress {
+        self.0
+    }
+}
+
+impl Compactor {
+    pub(crate) fn new(desk: CompactorDesk) -> Self {
+        Self { desk, refused: Mutex::default(), asking: AtomicUsize::new(0) }
+    }
+
+    /// What a compaction by these rules would do.
+    pub(crate) fn select(&self, rules: CompactionRules) -> Result<Selection> {
+        let refused = self.lock().clone();
+        self.select_without(rules, &refused)
+    }
+
+    fn select_without(
+        &self,
+        rules: CompactionRules,
+        refused: &BTreeSet<SegmentId>,
+    ) -> Result<Selection> {
+        if self.desk.segments.names_are_held() {
+            return Ok(Selection::default());
+        }
+        let view = self.desk.index.view();
+        let usages: Vec<_> = view
+            .segments()?
+            .into_iter()
+            .filter(|(_, usage)| usage.class != SegmentClass::Big)
+            .collect();
+        let totals = selection::totals(usages.iter().map(|(_, usage)| usage));
+        let Some(applied) = view.checkpointed_position()? else {
+            return Ok(Selection::default());
+        };
+        let mut candidates = Vec::new();
+        for (id, usage) in usages {
+            // What lies behind the checkpoint is read again by the next opening.
+            let is_behind = applied.segment.is_some_and(|segment| id < segment)
+                || usage.class == SegmentClass::Compacted;
+            if is_behind && !refused.contains(&id) {
+                candidates.extend(self.candidate(id, usage)?);
+            }
+        }
+        Ok(selection::select(candidates, totals, rules, self.desk.segment_bytes))
+    }
+
+    /// A segment, if it is whole and sealed and nobody needs it as it is.
+    fn candidate(&self, id: SegmentId, usage: SegmentUsage) -> Result<Option<Candidate>> {
+        let segments = &self.desk.segments;
+        let found = match usage.class {
+            SegmentClass::Compacted => self.origin_of(id),
+            _ => self.stretch_of(id),
+        };
+        let (header, covers, file_bytes) = match found {
+            Ok(Some(found)) => found,
+            // Damage is for others to report.
+            Ok(None) | Err(Error::Corrupt(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        // Where the groups of an unsealed segment end is said by the one after it, which must stay as long.
+        let before_is_sealed =
+            header.predecessor.is_none_or(|before| !segments.is_growing(before.segment));
+        if segments.is_growing(id) || !before_is_sealed {
+            return Ok(None);
+        }
+        let age_ms = self.desk.clock.unix_ms().saturating_sub(header.created_ms);
+        Ok(Some(Candidate { id, usage, file_bytes, age_ms, covers }))
+    }
+
+    fn origin_of(&self, id: SegmentId) -> Result<Option<(SegmentHeader, Covers, u64)>> {
+        let segments = &self.desk.segments;
+        let (header, origin) = read_origin(segments.disk(), id, segments.store())?;
+        // While an input is there, a rebuilt index would take this segment for redundant.
+        for input in &origin.inputs {
+            let is_there = |class| segments.disk().open(&input.path(class)).is_ok();
+            if is_there(SegmentClass::Log) || is_there(SegmentClass::Compacted) {
+                return Ok(None);
+            }
+        }
+        Ok(Some((header, origin.covers, self.file_bytes(id)?)))
+    }
+
+    fn stretch_of(&self, id: SegmentId) -> Result<Option<(SegmentHeader, Covers, u64)>> {
+        let segments = &self.desk.segments;
+        let header = segments.header(id)?;
+        let path = id.path(SegmentClass::Log);
+        let file = segments.disk().open(&path);
+        let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+        let Some(footer) = read_footer(file.as_ref(), &header)? else { return Ok(None) };
+        let mut covers = Covers::default();
+        covers.add(header.base_lsn, footer.last_lsn);
+        Ok(Some((header, covers, self.file_bytes(id)?)))
+    }
+
+    fn file_bytes(&self, id: SegmentId) -> Result<u64> {
+        let path = id.path(self.desk.segments.class_of(id));
+        let bytes = self.desk.segments.disk().open(&path).and_then(|file| file.bytes_len());
+        bytes.map_err(|source| Error::io(format!("reading {path}"), source))
+    }
+
+    /// Compacts by these rules, because somebody asked for it, until nothing is left to do or `watch` says to stop.
+    /// Waits for another who asked.
+    pub(crate) fn run(
+        &self,
+        rules: CompactionRules,
+        throttle: &Throttle,
+        watch: &mut Watch<'_>,
+    ) -> Result<CompactionReport> {
+        self.asking.fetch_add(1, Ordering::SeqCst);
+        let report = self.run_alone(rules, throttle, watch);
+        self.asking.fetch_sub(1, Ordering::SeqCst);
+        report
+    }
+
+    /// The same when nobody asked: makes way for those who do.
+    pub(crate) fn run_by_itself(
+        &self,
+        rules: CompactionRules,
+        throttle: &Throttle,
+        watch: &mut Watch<'_>,
+    ) -> Result<CompactionReport> {
+        self.run_alone(rules, throttle, &mut |progress| {
+            if self.asking.load(Ordering::SeqCst) > 0 {
+                return ControlFlow::Break(());
+            }
+            watch(progress)
+        })
+    }
+
+    fn run_alone(
+        &self,
+        rules: CompactionRules,
+        throttle: &Throttle,
+        watch: &mut Watch<'_>,
+    ) -> Result<CompactionReport> {
+        let mut refused = self.lock();
+        let selection = self.select_without(rules, &refused)?;
+        let mut report = CompactionReport::default();
+        let mut tally = Tally(WorkProgress {
+            total_bytes: selection.live_bytes(),
+            total_items: selection.inputs().count() as u64,
+            ..WorkProgress::default()
+        });
+        for step in &selection.steps {
+            if watch(tally.progress()) == ControlFlow::Break(()) {
+                return Err(Error::Cancelled);
+            }
+            match self.step(step, throttle, &mut tally, watch, &mut report) {
+                // The rest of the store is none the worse for it.
+                Err(error @ Error::Corrupt(_)) if !Index::is_damage(&error) => {
+                    for input in &step.inputs {
+                        refused.insert(input.segment);
+                        report.refused.push((input.segment, error.clone()));
+                    }
+                }
+                Err(Error::NoSpace) => {
+                    self.punch(step, &mut report)?;
+                    // What came back may be room enough; if not, there is none for the others either.
+                    match self.step(step, throttle, &mut tally, watch, &mut report) {
+                        Err(Error::NoSpace) => continue,
+                        other => other?,
+                    }
+                }
+                Err(other) => return Err(other),
+                Ok(()) => {}
+            }
+            tally.0.done_items += step.inputs.len() as u64;
+        }
+        Ok(report)
+    }
+
+    fn step(
+        &self,
+        step: &CompactionStep,
+        throttle: &Throttle,
+        tally: &mut Tally,
+        watch: &mut Watch<'_>,
+        report: &mut CompactionReport,
+    ) -> Result<()> {
+        let segments = &self.desk.segments;
+        let view = self.desk.index.view();
+        let inputs: Vec<SegmentId> = step.inputs.iter().map(|input| input.segment).collect();
+        let mut origin = Origin { inputs: inputs.clone(), covers: Covers::default() };
+        let mut input_bytes = 0;
+        for input in &inputs {
+            let found = match segments.class_of(*input) {
+                SegmentClass::Compacted => self.origin_of(*input)?,
+                _ => self.stretch_of(*input)?,
+            };
+            let Some((_, covers, bytes)) = found else { return Ok(()) };
+            origin.covers.add_all(&covers);
+            input_bytes += bytes;
+        }
+        let room_bytes = step.inputs.iter().map(|input| input.live_bytes).sum::<u64>();
+        self.desk.health.space().require_bytes(room_bytes + OUTPUT_ROOM_BYTES)?;
+        let rewrite = Rewrite {
+            segments,
+            removals_needed_from: removals_needed_from(&view, segments, step)?,
+            view,
+            step,
+            origin,
+            segment_bytes: self.desk.segment_bytes,
+            throttle,
+        };
+        let rewritten = rewrite.run(tally, watch)?;
+        self.replace(&inputs, &rewritten)?;
+        report.steps += 1;
+        report.segments_removed += inputs.len() as u64;
+        report.segments_written += rewritten.outputs.len() as u64;
+        report.copied_bytes += rewritten.copied_bytes;
+        report.removals_dropped += rewritten.removals_dropped;
+        let mut output_bytes = 0;
+        for (output, _) in &rewritten.outputs {
+            output_bytes += self.file_bytes(*output)?;
+        }
+        report.freed_bytes += input_bytes.saturating_sub(output_bytes);
+        Ok(())
+    }
+
+    /// Gives back the space of dead bodies where they lie.
+    fn punch(&self, step: &CompactionStep, report: &mut CompactionReport) -> Result<()> {
+        for input in &step.inputs {
+            let segment = input.segment;
+            let view = self.desk.index.view();
+            let Some(usage) = view.segment_usage(segment)? else { continue };
+            let pages = dead_pages(&self.desk.segments, &view, segment)?;
+            let all_bytes = pages.iter().map(|pages| pages.end - pages.start).sum::<u64>();
+            let bytes = all_bytes.saturating_sub(usage.punched_bytes);
+            if bytes == 0 {
+                continue;
+            }
+            let punched = self.desk.segments.while_unread(segment, |file| {
+                self.commit(Operation::Punched { segment, bytes })?;
+                let path = segment.path(usage.class);
+                let done = pages.into_iter().try_for_each(|pages| file.punch(pages));
+                done.and_then(|()| file.sync_data())
+                    .map_err(|source| Error::io(format!("giving back space of {path}"), source))
+            })?;
+            report.punched_bytes += punched.map_or(0, |()| bytes);
+        }
+        self.desk.health.space().ran_out();
+        Ok(())
+    }
+
+    /// The copies are durable: makes them count, and removes the originals.
+    fn replace(&self, inputs: &[SegmentId], rewritten: &Rewritten) -> Result<()> {
+        let segments = &self.desk.segments;
+        let outputs = rewritten.outputs.clone();
+        for (output, _) in &outputs {
+            segments.add_compacted(*output);
+        }
+        let committed = self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
+        if let Err(error) = committed {
+            // Whether the record is on the disk is not known when a sync failed: then the next opening decides.
+            if matches!(error, Error::Busy | Error::NoSpace | Error::Closed) {
+                for (output, _) in &rewritten.outputs {
+                    segments.retire(*output, SegmentClass::Compacted);
+                }
+            }
+            return Err(error);
+        }
+        for (output, _) in &rewritten.outputs {
+            self.repoint(*output, inputs)?;
+        }
+        let done = self.commit(Operation::Repointed { inputs: inputs.to_vec() })?;
+        if !done.inputs_are_free {
+            let path = rewritten.outputs.first().map(|(id, _)| id.path(SegmentClass::Compacted));
+            let reason = crate::format::Malformed::Count;
+            return Err(Error::corrupt(path.unwrap_or_default(), 0, reason));
+        }
+        self.checkpoint_without(inputs)?;
+        for input in inputs {
+            segments.retire(*input, segments.class_of(*input));
+        }
+        segments.sync_removals()
+    }
+
+    /// Points the index to the copies in a segment, in batches between which others commit.
+    fn repoint(&self, output: SegmentId, inputs: &[SegmentId]) -> Result<()> {
+        let mut copies = self.desk.segments.records(output)?;
+        let mut is_done = false;
+        while !is_done {
+            let view = self.desk.index.view();
+            let mut moved = Vec::with_capacity(limits::REPOINT_BATCH);
+            while moved.len() < limits::REPOINT_BATCH {
+                let Some(copy) = copies.step()? else {
+                    is_done = true;
+                    break;
+                };
+                moved.extend(view.moved_to(&copy.record, copy.place, inputs)?);
+            }
+            if !moved.is_empty() {
+                self.commit_patiently(moved)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits a batch of re-pointings. When too much is waiting for a checkpoint, so does this.
+    fn commit_patiently(&self, moved: Vec<crate::index::Moved>) -> Result<()> {
+        loop {
+            match self.commit(Operation::Repoint { moved: moved.clone() }) {
+                Err(Error::Busy) => self.checkpoint()?,
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+
+    /// Writes checkpoints until the index on disk knows nothing of these segments any more.
+    fn checkpoint_without(&self, inputs: &[SegmentId]) -> Result<()> {
+        loop {
+            let view: Arc<View> = self.desk.index.view();
+            let mut is_free = true;
+            for input in inputs {
+                is_free &= view.checkpointed_usage(*input)?.is_none();
+            }
+            if is_free {
+                return Ok(());
+            }
+            self.checkpoint()?;
+        }
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        let committer = &self.desk.committer;
+        committer.lock().unwrap_or_else(PoisonError::into_inner).freeze();
+        commit::checkpoint(&self.desk.index, &self.desk.segments, &self.desk.health)
+    }
+
+    fn commit(&self, operation: Operation) -> Result<Committed> {
+        let (answer, outcome) = mpsc::sync_channel(1);
+        let answer = Box::new(move |result| {
+            let _ = answer.send(result);
+        });
+        self.desk.queue.push(Batch::of(operation), answer);
+        if self.desk.steps_committer {
+            let committer = &self.desk.committer;
+            let step = || committer.lock().unwrap_or_else(PoisonError::into_inner).step();
+            while step() == Progress::Worked {}
+        }
+        outcome.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<SegmentId>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a compaction needs beside what it copies: for groups, footers, a page of header, and the index.
+const OUTPUT_ROOM_BYTES: u64 = 1 << 20;

@@ -1,0 +1,186 @@
+//! Copying what is still wanted of some segments into new ones.
+//!
+//! Kept are: records that the index points to, damaged or not; tombstones and ends of facts that may still be needed to
+//! keep an older record dead; what is known of segments that stay. A removal may go when its name has come back since,
+//! or when no segment that stays can hold an older record that was replaced.
+//!
+//! Promises: an input of which a record is wanted that cannot be found is refused: nothing that counts is left behind.
+//! A record is copied with the checksums that it has, so damage stays damage. Never here: committing, removing.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::selection::CompactionStep;
+use super::throttle::Throttle;
+use crate::error::{Error, Result};
+use crate::format::{Location, Malformed, Origin, Record, SegmentId, SegmentUsage, What};
+use crate::index::View;
+use crate::progress::Watch;
+use crate::replay::Merge;
+use crate::segment::{CompactedWriter, RecordCursor, SegmentSet};
+
+/// What a rewrite came to.
+#[derive(Default)]
+pub(super) struct Rewritten {
+    /// The new segments, with what is in them.
+    pub(super) outputs: Vec<(SegmentId, SegmentUsage)>,
+    pub(super) copied_bytes: u64,
+    pub(super) copied_count: u64,
+    /// Removals that are needed no more.
+    pub(super) removals_dropped: u64,
+}
+
+/// Copies records of one step's inputs.
+pub(super) struct Rewrite<'a> {
+    pub(super) segments: &'a Arc<SegmentSet>,
+    /// The index as it is asked, record by record: what dies meanwhile is copied once more, and no harm.
+    pub(super) view: Arc<View>,
+    pub(super) step: &'a CompactionStep,
+    pub(super) origin: Origin,
+    /// No removal at or below this LSN keeps anything dead: see [`removals_needed_from`].
+    pub(super) removals_needed_from: Option<u64>,
+    pub(super) segment_bytes: u64,
+    pub(super) throttle: &'a Throttle,
+}
+
+impl Rewrite<'_> {
+    /// Writes the outputs and makes them durable. After an error nothing of them is left.
+    pub(super) fn run(
+        self,
+        progress: &mut super::Tally,
+        watch: &mut Watch<'_>,
+    ) -> Result<Rewritten> {
+        let mut readers: BTreeMap<SegmentId, RecordCursor> = BTreeMap::new();
+        let mut headers = Vec::new();
+        for input in &self.step.inputs {
+            headers.push(self.segments.header(input.segment)?);
+            readers.insert(input.segment, self.segments.records(input.segment)?);
+        }
+        let first_lsn = headers.iter().map(|header| header.base_lsn).min().unwrap_or(1);
+        let segments = Arc::clone(self.segments);
+        let mut records = Merge::new(headers, move |id| segments.records(id));
+        let mut found: BTreeMap<SegmentId, u64> = BTreeMap::new();
+        let mut rewritten = Rewritten::default();
+        let mut finished: Vec<CompactedWriter> = Vec::new();
+        let mut writer: Option<CompactedWriter> = None;
+        while let Some((record, at)) = records.next_head()? {
+            match self.fate(&record, at)? {
+                Fate::Dead => continue,
+                Fate::Removal => {
+                    rewritten.removals_dropped += 1;
+                    continue;
+                }
+                Fate::Live => *found.entry(at.segment).or_default() += 1,
+                Fate::Kept => {}
+            }
+            let reader = readers.get(&at.segment).ok_or(Error::Closed)?;
+            let body = reader.read_body_as_it_is(&record, at)?;
+            let is_full =
+                writer.as_ref().is_some_and(|it| it.bytes_with(&record) > self.segment_bytes);
+            if is_full {
+                finished.extend(writer.take());
+            }
+            let target = match &mut writer {
+                Some(target) => target,
+                none => {
+                    none.insert(CompactedWriter::create(self.segments, record.lsn, &self.origin)?)
+                }
+            };
+            let bytes = record.head_bytes() as u64 + record.body_bytes();
+            target.push(record, reader.place(at), body)?;
+            rewritten.copied_bytes += bytes;
+            rewritten.copied_count += 1;
+            progress.copied(bytes);
+            self.throttle.take(bytes);
+            if watch(progress.progress()) == ControlFlow::Break(()) {
+                return Err(Error::Cancelled);
+            }
+        }
+        if let Some((segment, fault)) = records.into_faults().first() {
+            let path = segment.path(self.segments.class_of(*segment));
+            return Err(Error::corrupt(path, fault.offset, fault.reason));
+        }
+        self.require_all(&found)?;
+        finished.extend(writer);
+        if finished.is_empty() {
+            // Nothing is wanted; that this stretch of the log is gone for good must still be known.
+            finished.push(CompactedWriter::create(self.segments, first_lsn, &self.origin)?);
+        }
+        let ids: Vec<_> = finished.iter().map(|writer| writer.header().segment).collect();
+        let usages: Result<Vec<_>> = finished.into_iter().map(CompactedWriter::finish).collect();
+        rewritten.outputs = ids.into_iter().zip(usages?).collect();
+        self.segments.sync_compacted_names()?;
+        Ok(rewritten)
+    }
+
+    fn fate(&self, record: &Record, at: Location) -> Result<Fate> {
+        let is_live = match &record.what {
+            What::Put { name, .. } => self.view.entry(name)?.is_some_and(|it| it.record == at),
+            What::Fact { name, .. } => self.view.fact(name)?.is_some_and(|it| it.record == at),
+            What::Delete { name, .. } => {
+                return self.fate_of_removal(record.lsn, self.view.entry(name)?.is_some());
+            }
+            What::FactGone { name } => {
+                return self.fate_of_removal(record.lsn, self.view.fact(name)?.is_some());
+            }
+            // What became of the segments that it speaks of is done.
+            What::Compacted { .. } => false,
+            What::Punched { segment, .. } => {
+                let is_input = self.step.inputs.iter().any(|input| input.segment == *segment);
+                let stays = !is_input && self.view.segment_usage(*segment)?.is_some();
+                return Ok(if stays { Fate::Kept } else { Fate::Dead });
+            }
+        };
+        Ok(if is_live { Fate::Live } else { Fate::Dead })
+    }
+
+    fn fate_of_removal(&self, lsn: u64, has_come_back: bool) -> Result<Fate> {
+        let is_needed = self.removals_needed_from.is_some_and(|from| lsn > from);
+        Ok(if is_needed && !has_come_back { Fate::Kept } else { Fate::Removal })
+    }
+
+    /// Everything that the index points to in the inputs was found there.
+    fn require_all(&self, found: &BTreeMap<SegmentId, u64>) -> Result<()> {
+        for input in &self.step.inputs {
+            let usage = self.view.segment_usage(input.segment)?;
+            let wanted = usage.map_or(0, |usage| usage.live_count);
+            if found.get(&input.segment).copied().unwrap_or(0) != wanted {
+                let path = input.segment.path(self.segments.class_of(input.segment));
+                return Err(Error::corrupt(path, 0, Malformed::Count));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of a record.
+enum Fate {
+    /// The index points to it: it is copied.
+    Live,
+    /// It is copied, though nothing points to it.
+    Kept,
+    /// Nobody can ask for it.
+    Dead,
+    /// It says that something is gone, which nothing that stays contradicts.
+    Removal,
+}
+
+/// The first LSN that a segment which stays, and may hold a record that was replaced, may hold: a removal after it may
+/// be what keeps that record dead. None: there is no such segment.
+pub(super) fn removals_needed_from(
+    view: &View,
+    segments: &SegmentSet,
+    step: &CompactionStep,
+) -> Result<Option<u64>> {
+    let mut from: Option<u64> = None;
+    for (id, usage) in view.segments()? {
+        let is_input = step.inputs.iter().any(|input| input.segment == id);
+        let holds_records = usage.class != crate::format::SegmentClass::Big;
+        if holds_records && !is_input && usage.may_hold_replaced() {
+            let base_lsn = segments.header(id)?.base_lsn;
+            from = Some(from.map_or(base_lsn, |lowest| lowest.min(base_lsn)));
+        }
+    }
+    Ok(from)
+}

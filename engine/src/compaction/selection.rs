@@ -1,0 +1,296 @@
+//! Which segments to compact, and in which steps: a value that can be printed before anything is done.
+//!
+//! A segment is a candidate when enough of it is dead, or when it is one of many small ones, which every opening of the
+//! store leaves behind. Those come first that give back most for what must be copied, and have been quiet longest:
+//! `(1 - live) * age / (1 + live)`, the cost-benefit rule of log-structured file systems (Rosenblum and Ousterhout,
+//! 1992).
+//!
+//! Promises: pure; a step's copies fit in one segment as far as the counters tell, and its origin in a header page.
+//! Never here: the disk.
+
+use std::fmt;
+
+use crate::format::{Covers, SegmentClass, SegmentId, SegmentUsage};
+use crate::limits;
+
+/// When there is something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionRules {
+    /// Nothing is done while less than this share of all records' bytes is dead, in percent.
+    pub store_dead_percent_min: u8,
+    /// A segment is taken when at least this share of its bytes is dead, in percent.
+    pub segment_dead_percent_min: u8,
+}
+
+impl CompactionRules {
+    /// What the store does by itself.
+    pub const BACKGROUND: Self = Self { store_dead_percent_min: 20, segment_dead_percent_min: 50 };
+    /// What it does when the disk is nearly full.
+    pub const SHORT_OF_SPACE: Self =
+        Self { store_dead_percent_min: 0, segment_dead_percent_min: 30 };
+}
+
+/// A segment that may be compacted.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) id: SegmentId,
+    pub(crate) usage: SegmentUsage,
+    /// The length of its file.
+    pub(crate) file_bytes: u64,
+    /// How long ago it was begun.
+    pub(crate) age_ms: u64,
+    /// The stretches of the log that it stands for.
+    pub(crate) covers: Covers,
+}
+
+/// What a compaction would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The steps, in order; each is committed on its own.
+    pub steps: Vec<CompactionStep>,
+    /// Bytes of the records of all segments that hold records.
+    pub record_bytes: u64,
+    /// How many of them are dead, and still take space.
+    pub dead_bytes: u64,
+}
+
+/// One step: some segments become one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactionStep {
+    /// The segments that are replaced.
+    pub inputs: Vec<CompactionInput>,
+}
+
+/// A segment that is to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionInput {
+    /// Which.
+    pub segment: SegmentId,
+    /// The length of its file.
+    pub file_bytes: u64,
+    /// Bytes that are copied.
+    pub live_bytes: u64,
+    /// Bytes of records that nobody can ask for.
+    pub dead_bytes: u64,
+    /// Records that are copied.
+    pub live_count: u64,
+}
+
+impl Selection {
+    /// Bytes that would be copied.
+    pub fn live_bytes(&self) -> u64 {
+        self.inputs().map(|input| input.live_bytes).sum()
+    }
+
+    /// Bytes that would be given back, about: tombstones that must stay are not counted.
+    pub fn freed_bytes(&self) -> u64 {
+        let files: u64 = self.inputs().map(|input| input.file_bytes).sum();
+        files.saturating_sub(self.live_bytes())
+    }
+
+    /// All inputs of all steps.
+    pub fn inputs(&self) -> impl Iterator<Item = &CompactionInput> {
+        self.steps.iter().flat_map(|step| &step.inputs)
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} segments in {} steps, {} bytes to copy, about {} to give back",
+            self.inputs().count(),
+            self.steps.len(),
+            self.live_bytes(),
+            self.freed_bytes()
+        )
+    }
+}
+
+/// Chooses. `record_bytes` and `dead_bytes` are those of all segments, candidates or not.
+pub(crate) fn select(
+    candidates: Vec<Candidate>,
+    totals: (u64, u64),
+    rules: CompactionRules,
+    segment_bytes: u64,
+) -> Selection {
+    let (record_bytes, dead_bytes) = totals;
+    let mut selection = Selection { steps: Vec::new(), record_bytes, dead_bytes };
+    let is_small = |candidate: &Candidate| candidate.file_bytes <= segment_bytes / SMALL_PART;
+    let are_many_small =
+        candidates.iter().filter(|candidate| is_small(candidate)).count() >= SMALL_COUNT_MIN;
+    let is_due = percent(dead_bytes, record_bytes) >= u64::from(rules.store_dead_percent_min);
+    let mut chosen: Vec<Candidate> = candidates
+        .into_iter()
+        .filter(|candidate| {
+            let usage = &candidate.usage;
+            let dead_percent = percent(reclaimable_bytes(usage), usage.record_bytes);
+            let is_dead_enough = usage.record_bytes > usage.live_bytes
+                && dead_percent >= u64::from(rules.segment_dead_percent_min);
+            is_due && is_dead_enough || are_many_small && is_small(candidate)
+        })
+        .collect();
+    chosen.sort_by(|one, other| {
+        score(other).total_cmp(&score(one)).then_with(|| one.id.cmp(&other.id))
+    });
+    while !chosen.is_empty() {
+        let step = take_step(&mut chosen, segment_bytes);
+        let is_worth_it =
+            step.inputs.len() > 1 || step.inputs.iter().any(|input| input.dead_bytes > 0);
+        if is_worth_it {
+            selection.steps.push(step);
+        }
+    }
+    selection
+}
+
+/// Takes what fits together, best first. The first always fits.
+fn take_step(chosen: &mut Vec<Candidate>, segment_bytes: u64) -> CompactionStep {
+    let mut step = CompactionStep::default();
+    let mut covers = Covers::default();
+    let mut live_bytes = 0;
+    chosen.retain(|candidate| {
+        let mut with_it = covers.clone();
+        with_it.add_all(&candidate.covers);
+        let copied = live_bytes + copied_bytes(&candidate.usage);
+        let fits = step.inputs.len() < limits::COMPACTION_SEGMENTS_MAX
+            && with_it.count() <= limits::COVERS_MAX
+            && copied <= segment_bytes;
+        if !fits && !step.inputs.is_empty() {
+            return true;
+        }
+        live_bytes = copied;
+        covers = with_it;
+        step.inputs.push(CompactionInput {
+            segment: candidate.id,
+            file_bytes: candidate.file_bytes,
+            live_bytes: candidate.usage.live_bytes,
+            dead_bytes: candidate.usage.dead_bytes(),
+            live_count: candidate.usage.live_count,
+        });
+        false
+    });
+    step.inputs.sort_by_key(|input| input.segment);
+    step
+}
+
+/// What a copy takes: the records, and what groups and footer add.
+fn copied_bytes(usage: &SegmentUsage) -> u64 {
+    usage.live_bytes + usage.live_count.saturating_mul(COPY_OVERHEAD_BYTES)
+}
+
+/// Dead bytes that still take space.
+fn reclaimable_bytes(usage: &SegmentUsage) -> u64 {
+    usage.dead_bytes().saturating_sub(usage.punched_bytes)
+}
+
+/// Dead bytes of a class of segments that still take space.
+pub(crate) fn totals<'a>(all: impl Iterator<Item = &'a SegmentUsage>) -> (u64, u64) {
+    all.filter(|usage| usage.class != SegmentClass::Big).fold((0, 0), |(records, dead), usage| {
+        (records + usage.record_bytes, dead + reclaimable_bytes(usage))
+    })
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a ratio to sort by")]
+fn score(candidate: &Candidate) -> f64 {
+    let usage = &candidate.usage;
+    let live = usage.live_bytes as f64 / usage.record_bytes.max(1) as f64;
+    (1.0 - live) * (candidate.age_ms as f64 + 1.0) / (1.0 + live)
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
+    u64::try_from(percent).unwrap_or(u64::MAX)
+}
+
+/// A segment is small when it is at most this part of a full one,
+const SMALL_PART: u64 = 16;
+/// and small ones are put together when there are this many.
+const SMALL_COUNT_MIN: usize = 16;
+/// A copied record costs this much beside its own bytes: its frame, and about what the footer repeats of its head.
+const COPY_OVERHEAD_BYTES: u64 = 160;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = 1_000_000;
+
+    fn candidate(id: u64, live_percent: u64, age_ms: u64) -> Candidate {
+        let mut covers = Covers::default();
+        covers.add(id * 100, id * 100 + 99);
+        let usage = SegmentUsage {
+            record_bytes: SEGMENT,
+            live_bytes: SEGMENT * live_percent / 100,
+            record_count: 100,
+            live_count: live_percent,
+            ..SegmentUsage::empty(SegmentClass::Log)
+        };
+        let id = SegmentId::new(id).unwrap();
+        Candidate { id, usage, file_bytes: SEGMENT, age_ms, covers }
+    }
+
+    fn chosen(candidates: Vec<Candidate>, rules: CompactionRules) -> Vec<Vec<u64>> {
+        let usages: Vec<_> = candidates.iter().map(|candidate| candidate.usage).collect();
+        let selection = select(candidates, totals(usages.iter()), rules, SEGMENT);
+        let ids = |step: &CompactionStep| step.inputs.iter().map(|i| i.segment.get()).collect();
+        selection.steps.iter().map(ids).collect()
+    }
+
+    #[test]
+    fn nothing_is_done_while_little_is_dead() {
+        let mut all = vec![candidate(1, 10, 5)];
+        assert_eq!(chosen(all.clone(), CompactionRules::BACKGROUND), [[1]]);
+        all.extend((2..=10).map(|id| candidate(id, 95, 5)));
+        assert!(chosen(all.clone(), CompactionRules::BACKGROUND).is_empty(), "13 % are dead");
+        assert_eq!(chosen(all, CompactionRules::SHORT_OF_SPACE), [[1]]);
+    }
+
+    #[test]
+    fn a_segment_is_taken_when_half_of_it_is_dead_and_earlier_when_space_is_short() {
+        let all = vec![candidate(1, 49, 5), candidate(2, 51, 5), candidate(3, 71, 5)];
+        assert_eq!(chosen(all.clone(), CompactionRules::BACKGROUND), [vec![1]]);
+        assert_eq!(chosen(all, CompactionRules::SHORT_OF_SPACE), [vec![1], vec![2]]);
+    }
+
+    #[test]
+    fn the_emptiest_and_oldest_go_first_and_a_step_fits_in_one_segment() {
+        let all = vec![candidate(1, 50, 5), candidate(2, 10, 5), candidate(3, 45, 50)];
+        assert_eq!(chosen(all, CompactionRules::BACKGROUND), [vec![2, 3], vec![1]]);
+    }
+
+    #[test]
+    fn many_small_segments_become_one_whether_anything_is_dead_or_not() {
+        let small = |id| {
+            let mut small = candidate(id, 100, 5);
+            small.usage.record_bytes = 50;
+            small.usage.live_bytes = 50;
+            small.usage.live_count = 1;
+            Candidate { file_bytes: 4_096, ..small }
+        };
+        let few: Vec<_> = (1..=15).map(small).collect();
+        assert!(chosen(few, CompactionRules::BACKGROUND).is_empty());
+        let many: Vec<_> = (1..=16).map(small).collect();
+        assert_eq!(chosen(many, CompactionRules::BACKGROUND).len(), 1);
+    }
+
+    #[test]
+    fn a_step_takes_no_more_than_a_header_page_can_name() {
+        let scattered: Vec<_> = (1..=200).map(|id| candidate(2 * id, 0, 5)).collect();
+        let steps = chosen(scattered, CompactionRules::BACKGROUND);
+        assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [64, 64, 64, 8]);
+    }
+
+    #[test]
+    fn one_segment_without_anything_dead_is_left_alone() {
+        let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 0 };
+        assert!(chosen(vec![candidate(1, 100, 5)], rules).is_empty());
+    }
+
+    #[test]
+    fn space_that_was_punched_counts_no_more() {
+        let mut punched = candidate(1, 20, 5);
+        punched.usage.punched_bytes = 700_000;
+        assert!(chosen(vec![punched], CompactionRules::BACKGROUND).is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! How fast a compaction may copy: a rate that gives way to those who wait for a commit.
+//!
+//! Before it begins, a compaction notes how long commits take. While they take more than twice as long, and noticeably
+//! long at all, the rate is halved, down to a floor; while they do not, it doubles again, up to where it began.
+//!
+//! Promises: with nobody waiting it costs nothing but the rate. Never here: what is copied.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::commit::Load;
+
+/// Limits how much is copied in a stretch of time.
+pub(crate) struct Throttle {
+    clock: Arc<dyn Clock>,
+    load: Arc<Load>,
+    /// Waits this long, or until nobody wants to wait any more.
+    wait: Box<dyn Fn(Duration) + Send + Sync>,
+    bytes_per_second_max: Option<u64>,
+    /// The 99th percentile of the time of a commit before the compaction, in microseconds.
+    quiet_us: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    bytes_per_second: u64,
+    judged_ms: u64,
+    /// Copied since, and not waited for yet.
+    owed_bytes: u64,
+}
+
+impl Throttle {
+    /// A limit of this many bytes in a second, or none.
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        load: Arc<Load>,
+        bytes_per_second_max: Option<u64>,
+        wait: impl Fn(Duration) + Send + Sync + 'static,
+    ) -> Self {
+        let now = clock.monotonic_ms();
+        let bytes_per_second = bytes_per_second_max.unwrap_or(u64::MAX);
+        Self {
+            quiet_us: load.percentile_99_us().unwrap_or(0).max(NOTICEABLE_US / 2),
+            wait: Box::new(wait),
+            state: Mutex::new(State { bytes_per_second, judged_ms: now, owed_bytes: 0 }),
+            bytes_per_second_max,
+            clock,
+            load,
+        }
+    }
+
+    /// So many bytes were copied: waits as long as that should have taken.
+    pub(crate) fn take(&self, bytes: u64) {
+        let Some(most) = self.bytes_per_second_max else { return };
+        let pause = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.judge(&mut state, most);
+            state.owed_bytes += bytes;
+            if state.owed_bytes < HELPING_BYTES.min(state.bytes_per_second / 8) {
+                return;
+            }
+            let owed = std::mem::take(&mut state.owed_bytes);
+            Duration::from_micros(owed.saturating_mul(1_000_000) / state.bytes_per_second.max(1))
+        };
+        (self.wait)(pause);
+    }
+
+    fn judge(&self, state: &mut State, most: u64) {
+        let now = self.clock.monotonic_ms();
+        if now.saturating_sub(state.judged_ms) < JUDGE_MS {
+            return;
+        }
+        state.judged_ms = now;
+        let suffers = self.load.percentile_99_us().is_some_and(|us| us > 2 * self.quiet_us);
+        state.bytes_per_second = if suffers {
+            (state.bytes_per_second / 2).max(BYTES_PER_SECOND_MIN.min(most))
+        } else {
+            state.bytes_per_second.saturating_mul(2).min(most)
+        };
+    }
+}
+
+/// A commit that takes less than this is not noticed to be slow, in microseconds.
+const NOTICEABLE_US: u64 = 4_000;
+/// How often the rate is judged, in milliseconds.
+const JUDGE_MS: u64 = 250;
+/// A compaction is never slower than this, or it would never end.
+const BYTES_PER_SECOND_MIN: u64 = 1 << 20;
+/// Copied between two pauses.
+const HELPING_BYTES: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::clock::SimClock;
+
+    /// Copies for some seconds of simulated time, a commit of `commit_us` beside each helping; tells the bytes copied.
+    fn copied_in(seconds: u64, load: &Arc<Load>, clock: &Arc<SimClock>, commit_us: u64) -> u64 {
+        let waited = Arc::new(AtomicU64::new(0));
+        let (time, counter) = (Arc::clone(clock), Arc::clone(&waited));
+        let wait = move |pause: Duration| {
+            let ms = u64::try_from(pause.as_millis()).unwrap();
+            counter.fetch_add(ms, Ordering::SeqCst);
+            time.advance(ms);
+        };
+        let throttle =
+            Throttle::new(Arc::clone(clock) as _, Arc::clone(load), Some(64 << 20), wait);
+        let mut copied = 0;
+        while waited.load(Ordering::SeqCst) < seconds * 1_000 {
+            load.committed(commit_us);
+            throttle.take(1 << 20);
+            copied += 1 << 20;
+        }
+        copied
+    }
+
+    #[test]
+    fn the_rate_is_kept_when_nobody_suffers() {
+        let (load, clock) = (Arc::new(Load::default()), Arc::new(SimClock::at(0)));
+        let copied = copied_in(10, &load, &clock, 100);
+        assert!((600 << 20..=680 << 20).contains(&copied), "{copied}");
+    }
+
+    #[test]
+    fn the_rate_gives_way_to_slow_commits_and_comes_back() {
+        let (load, clock) = (Arc::new(Load::default()), Arc::new(SimClock::at(0)));
+        let slow = copied_in(20, &load, &clock, 50_000);
+        assert!(slow < 200 << 20, "{slow}");
+        let again = copied_in(10, &load, &clock, 100);
+        assert!(again > 300 << 20, "{again}");
+    }
+}

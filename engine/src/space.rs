@@ -1,0 +1,169 @@
+//! How much of the disk is left, and the reserve that puts may not touch.
+//!
+//! A store that has filled its disk must still be able to log deletions, to seal segments and to write its index: that
+//! is what gives space back. So whatever brings new bodies is refused while less than the reserve is free, and goes on
+//! by itself once there is more.
+//! Promises: the disk is asked at most once a second, or once in [`limits::SPACE_LOOK_BYTES`] written, and at once
+//! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will tell.
+//! Never here: what is refused, and how.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// The room on the disk of an open store, shared by all that write.
+pub(crate) struct Space {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    reserve_bytes: u64,
+    /// Written since the disk was asked last.
+    unseen_bytes: AtomicU64,
+    look: Mutex<Option<Look>>,
+}
+
+/// What the disk said, and when.
+#[derive(Clone, Copy)]
+struct Look {
+    free_bytes: u64,
+    at_ms: u64,
+}
+
+/// Less than the reserve is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) free_bytes: u64,
+    pub(crate) reserve_bytes: u64,
+}
+
+impl Space {
+    /// With this reserve; without one, what a store with log segments of this size needs to go on deleting.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        reserve_bytes: Option<u64>,
+        segment_bytes: u64,
+    ) -> Result<Self> {
+        let reserve_bytes = match reserve_bytes {
+            Some(bytes) => bytes,
+            None => {
+                let capacity_bytes = disk
+                    .capacity_bytes()
+                    .map_err(|source| Error::io("asking for the size of the disk", source))?;
+                let needed_bytes = 2 * segment_bytes + limits::RESERVE_INDEX_BYTES;
+                needed_bytes.max(capacity_bytes / limits::RESERVE_DISK_SHARE)
+            }
+        };
+        Ok(Self {
+            disk,
+            clock,
+            reserve_bytes,
+            unseen_bytes: AtomicU64::new(0),
+            look: Mutex::new(None),
+        })
+    }
+
+    /// Refuses, as [`Error::NoSpace`], what the reserve is not for.
+    pub(crate) fn require_room(&self) -> Result<()> {
+        self.shortage().map_or(Ok(()), |_| Err(Error::NoSpace))
+    }
+
+    /// Refuses what may need this much, the reserve included.
+    pub(crate) fn require_bytes(&self, bytes: u64) -> Result<()> {
+        let free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
+        if free_bytes < bytes { Err(Error::NoSpace) } else { Ok(()) }
+    }
+
+    /// Whether less than the reserve is free.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        if self.reserve_bytes == 0 {
+            return None;
+        }
+        let free_bytes = self.free_bytes();
+        let reserve_bytes = self.reserve_bytes;
+        (free_bytes < reserve_bytes).then_some(Shortage { free_bytes, reserve_bytes })
+    }
+
+    /// So much more was written.
+    pub(crate) fn count_written(&self, bytes: u64) {
+        self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The disk had no room: what it said before holds no more.
+    pub(crate) fn ran_out(&self) {
+        *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn free_bytes(&self) -> u64 {
+        let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_ms = self.clock.monotonic_ms();
+        if let Some(last) = *look
+            && now_ms.saturating_sub(last.at_ms) < limits::SPACE_LOOK_MS
+            && self.unseen_bytes.load(Ordering::Relaxed) < limits::SPACE_LOOK_BYTES
+        {
+            return last.free_bytes;
+        }
+        self.unseen_bytes.store(0, Ordering::Relaxed);
+        let free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
+        *look = Some(Look { free_bytes, at_ms: now_ms });
+        free_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SimClock;
+    use crate::disk::sim::SimDisk;
+
+    const MIB: u64 = 1 << 20;
+
+    fn space(disk: &SimDisk, clock: &Arc<SimClock>, reserve_bytes: Option<u64>) -> Space {
+        let (disk, clock) = (Arc::new(disk.clone()), Arc::clone(clock));
+        Space::new(disk, clock, reserve_bytes, 256 * MIB).unwrap()
+    }
+
+    #[test]
+    fn the_default_reserve_is_two_segments_and_the_index_or_a_hundredth_of_the_disk() {
+        let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
+        for (free_mib, reserve_mib) in [(10_000, 576), (57_600, 576), (100_000, 1_000)] {
+            disk.set_free_bytes(free_mib * MIB);
+            assert_eq!(space(&disk, &clock, None).reserve_bytes, reserve_mib * MIB);
+        }
+        assert_eq!(space(&disk, &clock, Some(7)).reserve_bytes, 7);
+    }
+
+    #[test]
+    fn the_disk_is_asked_again_after_a_second_or_some_writing_or_when_it_ran_out() {
+        let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
+        let space = space(&disk, &clock, Some(MIB));
+        let asks_again: [&dyn Fn(); 3] = [
+            &|| clock.advance(limits::SPACE_LOOK_MS),
+            &|| space.count_written(limits::SPACE_LOOK_BYTES),
+            &|| space.ran_out(),
+        ];
+        for ask_again in asks_again {
+            disk.set_free_bytes(MIB);
+            ask_again();
+            assert_eq!(space.shortage(), None);
+            disk.set_free_bytes(MIB / 2);
+            clock.advance(limits::SPACE_LOOK_MS - 1);
+            space.count_written(limits::SPACE_LOOK_BYTES - 1);
+            assert_eq!(space.shortage(), None, "it was not asked again");
+            ask_again();
+            let shortage = Shortage { free_bytes: MIB / 2, reserve_bytes: MIB };
+            assert_eq!(space.shortage(), Some(shortage));
+            assert!(matches!(space.require_room(), Err(Error::NoSpace)));
+        }
+    }
+
+    #[test]
+    fn without_a_reserve_nothing_is_refused_beforehand() {
+        let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
+        disk.set_free_bytes(0);
+        assert_eq!(space(&disk, &clock, Some(0)).shortage(), None);
+    }
+}

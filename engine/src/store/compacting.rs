@@ -1,0 +1,36 @@
+//! Compaction, asked for.
+
+use super::Store;
+use crate::compaction::{CompactionReport, CompactionRules, Selection, Throttle};
+use crate::error::Result;
+use crate::progress::Watch;
+use std::sync::Arc;
+
+impl Store {
+    /// What a compaction by these rules would do.
+    pub fn select_compaction(&self, rules: CompactionRules) -> Result<Selection> {
+        self.0.compactor.select(rules)
+    }
+
+    /// Compacts by these rules, beside whatever else goes on: copies what is wanted of segments that are mostly dead,
+    /// and gives their space back. At most so many bytes a second, if a limit is given, and fewer while commits suffer.
+    ///
+    /// Stopped by `watch`, it answers [`Error::Cancelled`](crate::Error::Cancelled); the steps until then are done.
+    pub fn compact(
+        &self,
+        rules: CompactionRules,
+        bytes_per_second_max: Option<u64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<CompactionReport> {
+        self.0.health.require_writable()?;
+        // What is not in the index on disk cannot be compacted yet.
+        self.checkpoint()?;
+        let throttle = Throttle::new(
+            Arc::clone(&self.0.clock),
+            Arc::clone(&self.0.load),
+            bytes_per_second_max,
+            std::thread::sleep,
+        );
+        self.0.compactor.run(rules, &throttle, watch)
+    }
+}

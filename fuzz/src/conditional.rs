@@ -1,0 +1,97 @@
+//! Preconditions of a request: lists of entity tags are read as they were written, and the rules hold between them.
+//!
+//! Two properties. A list that was written from the input's tags names a version exactly when one of them is its own.
+//! For any values of the headers: what `If-Match` takes, `If-None-Match` takes too, HEAD is as GET, and the date that
+//! an answer carries is a date that the same version satisfies.
+
+use http::Method;
+use http::header::{
+    HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE,
+};
+use server::conditional::{Outcome, RangeRule, Validators, evaluate, http_date};
+
+use crate::choices::Choices;
+
+/// The entity tag of the version that is there.
+const OWN: &str = "abc";
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    // Years behind 9999 cannot be written as HTTP writes dates.
+    let current = Validators::new(OWN, choices.number() % 253_402_300_799_000);
+    let modified_ms = Choices::new(input).number() % 253_402_300_799_000;
+    dates(&current, modified_ms);
+    if let Ok(value) = HeaderValue::from_bytes(choices.clone().rest()) {
+        any_value(&value, &current);
+    }
+    written_list(&mut choices, &current);
+}
+
+fn dates(current: &Validators, modified_ms: u64) {
+    let date = |ms: u64| HeaderValue::try_from(http_date(ms)).expect("a date is a header's value");
+    let (own, before) = (date(modified_ms), date(modified_ms.saturating_sub(1_000)));
+    assert_eq!(current.last_modified_header().as_ref(), Some(&own));
+    let is_earlier = modified_ms >= 1_000;
+    let get = |name: HeaderName, value: &HeaderValue| weigh(&Method::GET, name, value, current);
+    assert_eq!(get(IF_MODIFIED_SINCE, &own), Outcome::NotModified);
+    assert_eq!(get(IF_UNMODIFIED_SINCE, &own), GO);
+    assert_eq!(get(IF_RANGE, &own), GO);
+    if is_earlier {
+        assert_eq!(get(IF_MODIFIED_SINCE, &before), GO);
+        assert_eq!(get(IF_UNMODIFIED_SINCE, &before), Outcome::PreconditionFailed);
+        assert_eq!(get(IF_RANGE, &before), GO_WHOLE);
+    }
+}
+
+const GO: Outcome = Outcome::Proceed { range: RangeRule::Holds };
+const GO_WHOLE: Outcome = Outcome::Proceed { range: RangeRule::Ignored };
+
+fn any_value(value: &HeaderValue, current: &Validators) {
+    for name in [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE] {
+        let get = weigh(&Method::GET, name.clone(), value, current);
+        assert_eq!(get, weigh(&Method::HEAD, name.clone(), value, current), "HEAD is as GET");
+        let possible: &[Outcome] = match name {
+            IF_MATCH | IF_UNMODIFIED_SINCE => &[GO, Outcome::PreconditionFailed],
+            IF_RANGE => &[GO, GO_WHOLE],
+            _ => &[GO, Outcome::NotModified],
+        };
+        assert!(possible.contains(&get), "{name}: {get:?}");
+        let delete = weigh(&Method::DELETE, name, value, current);
+        assert_ne!(delete, Outcome::NotModified, "only a read can be answered so");
+    }
+    let strong = weigh(&Method::GET, IF_MATCH, value, current) == GO;
+    let weak = weigh(&Method::GET, IF_NONE_MATCH, value, current) == Outcome::NotModified;
+    assert!(weak || !strong, "{value:?} is the same strongly and not weakly");
+    let headers = headers(IF_MATCH, value);
+    assert_eq!(evaluate(&Method::GET, &headers, None), Outcome::PreconditionFailed);
+}
+
+/// A list of tags, among them perhaps the own one, with whatever may stand between them.
+fn written_list(choices: &mut Choices<'_>, current: &Validators) {
+    let mut list = String::new();
+    let (mut is_weak_there, mut is_strong_there) = (false, false);
+    while !choices.are_over() {
+        let (shape, tag) = (choices.byte(), choices.one_of(&[OWN, "abd", "a,b", "", "W/", "*"]));
+        let is_weak = shape % 2 == 1;
+        is_weak_there |= tag == OWN;
+        is_strong_there |= tag == OWN && !is_weak;
+        let between =
+            if list.is_empty() { "" } else { [",", ", ", " ,", ",,\t"][shape as usize / 64] };
+        list += &format!("{between}{}\"{tag}\"", if is_weak { "W/" } else { "" });
+    }
+    let Ok(value) = HeaderValue::try_from(list) else { return };
+    let strong = weigh(&Method::GET, IF_MATCH, &value, current);
+    assert_eq!(strong == GO, is_strong_there, "{value:?}");
+    let weak = weigh(&Method::GET, IF_NONE_MATCH, &value, current);
+    assert_eq!(weak == Outcome::NotModified, is_weak_there, "{value:?}");
+}
+
+fn weigh(method: &Method, name: HeaderName, value: &HeaderValue, current: &Validators) -> Outcome {
+    evaluate(method, &headers(name, value), Some(current))
+}
+
+fn headers(name: HeaderName, value: &HeaderValue) -> HeaderMap {
+    HeaderMap::from_iter([(name, value.clone())])
+}

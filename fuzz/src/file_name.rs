@@ -1,0 +1,74 @@
+//! File names of clients: what is kept is a name, and stays one through every change.
+//!
+//! Three properties, for any text as a file name. What is kept of it is a fixed point and a key of any folder. A final
+//! name is a key too, with the extension that it had. A name with a number is a key in the same folder with the same
+//! extension, and another one for each number.
+
+use engine::{FolderKey, ObjectKey};
+use server::limits::FILE_NAME_BYTES_MAX;
+use server::object_name::{
+    NameRule, Naming, clean, file_name, is_random, numbered, split_extension,
+};
+use server::target::{key_in, normalize};
+
+use crate::choices::Choices;
+
+/// A random UUID of version 4.
+const UUID: &str = "01234567-89ab-4def-8123-456789abcdef";
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let number = u32::from(choices.pair());
+    let extension = choices.one_of(&[None, Some("png"), Some("txt")]);
+    let text = String::from_utf8_lossy(choices.rest());
+    cleaned(&text);
+    final_name(&text, extension);
+    if let Ok(key) = ObjectKey::parse(&normalize(&text)) {
+        with_number(&key, number);
+    }
+}
+
+fn cleaned(text: &str) {
+    let Some(name) = clean(text) else { return };
+    assert_eq!(clean(&name).as_deref(), Some(&*name), "cleaned again, it is another");
+    assert!(name.len() <= FILE_NAME_BYTES_MAX);
+    assert_eq!(key_of(&name).file_name(), name);
+    if let (stem, Some(extension)) = split_extension(&name) {
+        assert_eq!(format!("{stem}.{extension}"), name);
+    }
+}
+
+fn final_name(text: &str, content_extension: Option<&str>) {
+    let uuid = UUID.parse().expect("this is a UUID");
+    let kept = file_name(Naming::Kept, Some(text), content_extension, uuid);
+    let random = file_name(Naming::Randomised, Some(text), content_extension, uuid);
+    assert!(is_random(&random) && random.starts_with(UUID), "{random}");
+    for name in [&kept, &random] {
+        assert_eq!(key_of(name).file_name(), name);
+    }
+    let extension = clean(text).and_then(|name| split_extension(&name).1.map(str::to_owned));
+    if let Some(extension) = extension {
+        assert_eq!(split_extension(&kept).1, Some(&*extension));
+        assert_eq!(split_extension(&random).1, Some(&*extension.to_ascii_lowercase()));
+    }
+}
+
+fn with_number(key: &ObjectKey, number: u32) {
+    let Some(other) = numbered(key, number) else { return };
+    assert_eq!(other.folder(), key.folder());
+    assert_ne!(numbered(key, number + 1), Some(other.clone()), "two numbers, one name");
+    let (stem, extension) = split_extension(other.file_name());
+    assert_eq!(extension, split_extension(key.file_name()).1);
+    assert!(stem.ends_with(&format!(" ({number})")), "{other}");
+
+    let is_taken = |asked: &ObjectKey| Ok::<bool, ()>(asked == key);
+    let suffixed = NameRule::Suffix.proposal(key, is_taken).ok().flatten();
+    assert_eq!(suffixed.map(|proposal| proposal.key), numbered(key, 1));
+    let over = NameRule::Overwrite.proposal(key, is_taken).ok().flatten();
+    assert_eq!(over.map(|proposal| proposal.key).as_ref(), Some(key));
+}
+
+fn key_of(name: &str) -> ObjectKey {
+    key_in(&FolderKey::root(), name).unwrap_or_else(|refusal| panic!("{name:?}: {refusal:?}"))
+}

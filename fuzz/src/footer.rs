@@ -1,0 +1,175 @@
+//! Footers: what was pushed is read, in pieces of any size, and nothing else passes for it.
+//!
+//! Four properties. A footer that was made of the input in pieces is the footer made at once, and the walk reads the
+//! same through any window. A footer in which one byte was changed is refused. Any bytes read as entries encode to the
+//! same bytes; so do any bytes read as a trailer, of a log segment or of a big one, when their checksum is right.
+
+use bytes::Bytes;
+use engine::format::{
+    BIG_TRAILER_BYTES, BigTrailer, Checksum, FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES,
+    FooterEntries, FooterEntry, FooterTrailer, FooterWriter, Record, SegmentContext,
+};
+
+use crate::choices::Choices;
+use crate::group::{Unplaced, context, frames};
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let Some(context) = context() else { return };
+    any_entries(input, context);
+    any_trailer(input, context);
+
+    let mut choices = Choices::new(input);
+    let (at, flip) = (usize::from(choices.pair()), choices.byte().max(1));
+    let window = choices.byte();
+    let footer_offset = 4_096 + u64::from(choices.pair());
+    let records: Vec<Unplaced> = frames(&mut choices).into_iter().flatten().collect();
+    let heads = heads(&records, context);
+
+    let footer = footer(&heads, footer_offset, usize::MAX, context);
+    let in_pieces = self::footer(&heads, footer_offset, 1 + usize::from(window) % 5, context);
+    assert_eq!(footer, in_pieces, "pieces change the footer");
+    reads_back(&footer, &heads, footer_offset, context);
+    through_a_window(&footer, usize::from(window), context);
+
+    let mut changed = footer;
+    let at = at % changed.len();
+    changed[at] ^= flip;
+    assert!(!passes(&changed, footer_offset, context), "byte {at} was changed and nobody noticed");
+}
+
+/// The heads of the records as they lie one behind the other, with their offsets.
+fn heads(records: &[Unplaced], context: SegmentContext) -> Vec<(u64, Vec<u8>)> {
+    let mut offset = 4_096;
+    let heads = records.iter().zip(1..).map(|((what, body), lsn)| {
+        let place = context.at(offset);
+        let mut what = what.clone();
+        what.bind(place.plus(what.head_bytes() as u64));
+        let mut head = Vec::new();
+        Record { lsn, what }.encode(place, &mut head);
+        offset += (head.len() + body.iter().map(Bytes::len).sum::<usize>()) as u64;
+        (place.offset, head)
+    });
+    heads.collect()
+}
+
+/// The footer, taken out of its writer after every so many heads.
+fn footer(
+    heads: &[(u64, Vec<u8>)],
+    footer_offset: u64,
+    piece: usize,
+    context: SegmentContext,
+) -> Vec<u8> {
+    let mut writer = FooterWriter::new(context, footer_offset);
+    let mut footer = Vec::new();
+    for (count, (offset, head)) in heads.iter().enumerate() {
+        writer.push(*offset, head);
+        if (count + 1) % piece == 0 {
+            footer.extend(writer.take());
+        }
+    }
+    footer.extend(writer.finish(heads.len() as u64, 2, Checksum(3)));
+    footer
+}
+
+fn reads_back(
+    footer: &[u8],
+    heads: &[(u64, Vec<u8>)],
+    footer_offset: u64,
+    context: SegmentContext,
+) {
+    let (entries, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
+    let place = context.at(footer_offset + entries.len() as u64);
+    let trailer = FooterTrailer::decode(trailer, place).expect("a footer has a trailer");
+    let expected = FooterTrailer {
+        footer_offset,
+        entries_bytes: entries.len() as u64,
+        entry_count: heads.len() as u64,
+        last_lsn: heads.len() as u64,
+        next_group: 2,
+        previous_group: Checksum(3),
+        entries: Checksum::of(entries),
+    };
+    assert_eq!(trailer, expected);
+    let read: Vec<FooterEntry> =
+        FooterEntries::new(entries, context).map(|it| it.expect("an entry")).collect();
+    assert_eq!(read.len(), heads.len());
+    for (entry, (offset, head)) in read.iter().zip(heads) {
+        assert_eq!((entry.offset, entry.head_bytes as usize), (*offset, head.len()));
+        assert_eq!(encoded(entry, context), [&offset.to_le_bytes(), &head[..]].concat());
+    }
+}
+
+/// Reads the entries with no more than a window of them in sight, as whoever reads a file does.
+fn through_a_window(footer: &[u8], window: usize, context: SegmentContext) {
+    let mut rest = &footer[..footer.len() - FOOTER_TRAILER_BYTES];
+    let mut read = Vec::new();
+    let whole: Result<Vec<_>, _> = FooterEntries::new(rest, context).collect();
+    while !rest.is_empty() {
+        let mut seen = window.min(rest.len());
+        let (entry, bytes) = loop {
+            match FooterEntry::decode(&rest[..seen], context).expect("an entry, or too little") {
+                Some(decoded) => break decoded,
+                None => assert!(seen < rest.len().min(FOOTER_ENTRY_BYTES_MAX), "more is needed"),
+            }
+            seen = (seen + 1 + window).min(rest.len());
+        };
+        rest = &rest[bytes..];
+        read.push(entry);
+    }
+    assert_eq!(Ok(read), whole);
+}
+
+/// Whether the footer is believed, as its reader does: the trailer, the checksum of the entries, then each of them.
+fn passes(footer: &[u8], footer_offset: u64, context: SegmentContext) -> bool {
+    let (entries, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
+    let place = context.at(footer_offset + entries.len() as u64);
+    FooterTrailer::decode(trailer, place).is_ok_and(|trailer| {
+        trailer.entries == Checksum::of(entries)
+            && FooterEntries::new(entries, context).all(|entry| entry.is_ok())
+    })
+}
+
+/// What any bytes hold as entries, up to the first that is none, is what they begin with.
+fn any_entries(input: &[u8], context: SegmentContext) {
+    let entries = FooterEntries::new(input, context).map_while(Result::ok);
+    let again: Vec<u8> = entries.flat_map(|entry| encoded(&entry, context)).collect();
+    assert!(input.starts_with(&again));
+}
+
+fn encoded(entry: &FooterEntry, context: SegmentContext) -> Vec<u8> {
+    let mut bytes = entry.offset.to_le_bytes().to_vec();
+    entry.record.encode(context.at(entry.offset), &mut bytes);
+    bytes
+}
+
+/// Trailers of the input's numbers, where they say that they lie.
+fn any_trailer(input: &[u8], context: SegmentContext) {
+    let mut choices = Choices::new(input);
+    let numbers: [u64; 3] = std::array::from_fn(|_| choices.number());
+    let trailer = FooterTrailer {
+        footer_offset: numbers[0],
+        entries_bytes: numbers[1],
+        entry_count: numbers[2],
+        last_lsn: choices.number(),
+        next_group: choices.number(),
+        previous_group: Checksum(7),
+        entries: Checksum(8),
+    };
+    let bytes = trailer.encode(context);
+    assert_eq!(bytes.len(), FOOTER_TRAILER_BYTES);
+    if let Ok(decoded) = FooterTrailer::decode(&bytes, context.at(trailer.offset())) {
+        assert_eq!(decoded, trailer);
+        assert!(decoded.entry_count <= decoded.entries_bytes, "an entry takes room");
+    }
+    let big = BigTrailer { body_bytes: numbers[0], hash: [9; 32], table: Checksum(10) };
+    let place = context.at(BigTrailer::offset(big.body_bytes));
+    let bytes = big.encode(place);
+    assert_eq!(bytes.len(), BIG_TRAILER_BYTES);
+    if let Ok(decoded) = BigTrailer::decode(&bytes, place) {
+        assert_eq!(decoded, big);
+        assert_eq!(BigTrailer::file_bytes(big.body_bytes), place.offset + bytes.len() as u64);
+    }
+    let elsewhere = context.at(numbers[1]);
+    assert!(elsewhere == place || BigTrailer::decode(&bytes, elsewhere).is_err());
+}

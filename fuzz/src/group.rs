@@ -1,0 +1,247 @@
+//! Groups: what the builder writes is what the format says, and nothing else is read back.
+//!
+//! The input is a group of records of every kind. Three properties. A second writer, here, which follows `FORMAT.md`
+//! and not the builder, writes the same bytes; the walk reads them back as they were given. Where that writer lies in
+//! one number, with every checksum right, the group is refused, or it is read as a group that the builder would write
+//! just so. A group in which one byte was changed is refused, or its bodies are, and what is salvaged of it was
+//! written.
+use bytes::Bytes;
+use engine::format::{
+    Checksum, Content, FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GroupBuilder,
+    GroupHeader, GroupView, ObjectFlags, ObjectMeta, Record, Scanned, SegmentContext, SegmentId,
+    What, find_group_header, salvage,
+};
+use engine::limits::BLOCK_BYTES;
+use engine::name::{BucketName, FactName, ObjectKey, ObjectName};
+
+use crate::choices::Choices;
+
+/// Where the group lies.
+const OFFSET: u64 = 4_096;
+/// The number of its first record.
+const FIRST_LSN: u64 = 100;
+/// Groups of more records would show nothing new and take longer.
+const RECORDS_MAX: usize = 48;
+/// Lengths of bodies: within a piece, at its edge, and of two blocks.
+const BODY_BYTES: [usize; 8] = [0, 1, 7, 200, 4_096, 4_097, BLOCK_BYTES, BLOCK_BYTES + 9];
+
+/// A record that has no place yet, and its body.
+pub(crate) type Unplaced = (What, Vec<Bytes>);
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let Some(context) = context() else { return };
+    let mut choices = Choices::new(input);
+    let (at, flip) = (usize::from(choices.pair()), choices.byte().max(1));
+    let lie = Lie { field: choices.below(10), at: choices.below(8), by: u32::from(choices.pair()) };
+    let frames = frames(&mut choices);
+
+    let bytes = build(&frames, context);
+    let honest = Lie { by: 0, ..lie };
+    assert_eq!(forge(&frames, honest, context), bytes, "two writers, two groups");
+    reads_back(&bytes, &frames, context);
+
+    let forged = forge(&frames, lie, context);
+    if let Ok(view) = GroupView::decode(&forged, context.at(OFFSET)) {
+        let read = view.header().group_bytes as usize;
+        assert_eq!(rebuild(&view, context), forged[..read], "read, and not what is written");
+    }
+    notices_a_change(bytes, at, flip, context);
+}
+
+pub(crate) fn context() -> Option<SegmentContext> {
+    SegmentId::new(1).map(|segment| SegmentContext { salt: 0x5EED, segment })
+}
+
+fn builder(context: SegmentContext) -> GroupBuilder {
+    GroupBuilder::new(context, OFFSET, 9, FIRST_LSN, FIRST_LSN - 1, Checksum(7))
+}
+
+fn build(frames: &[Vec<Unplaced>], context: SegmentContext) -> Vec<u8> {
+    let mut builder = builder(context);
+    for frame in frames {
+        builder.frame(frame);
+    }
+    let built = builder.finish();
+    let bytes = built.pieces.concat();
+    assert_eq!(bytes.len() as u64, built.bytes);
+    bytes
+}
+
+fn reads_back(bytes: &[u8], frames: &[Vec<Unplaced>], context: SegmentContext) {
+    let place = context.at(OFFSET);
+    let view = GroupView::decode(bytes, place).expect("a built group is a group");
+    assert_eq!(view.verify_bodies(), Ok(()));
+    let records =
+        frames.iter().zip(0..).flat_map(|(frame, at)| frame.iter().map(move |it| (it, at)));
+    assert_eq!(view.records().len(), records.clone().count());
+    for (scanned, ((what, body), frame)) in view.records().zip(records) {
+        assert_eq!((&unbound(scanned), scanned.frame), (what, frame));
+        assert_eq!(scanned.body, body.concat());
+    }
+    assert_eq!(find_group_header(bytes, context, OFFSET), Some((OFFSET, *view.header())));
+    assert_eq!(salvage(bytes, place), view.into_records());
+}
+
+fn notices_a_change(mut bytes: Vec<u8>, at: usize, flip: u8, context: SegmentContext) {
+    let place = context.at(OFFSET);
+    let written = bytes.clone();
+    let written = salvage(&written, place);
+    let at = at % bytes.len();
+    bytes[at] ^= flip;
+    let passes = GroupView::decode(&bytes, place).is_ok_and(|view| view.verify_bodies().is_ok());
+    assert!(!passes, "byte {at} was changed and nobody noticed");
+    for found in salvage(&bytes, place) {
+        let known = written.iter().find(|written| written.place == found.place);
+        assert_eq!(known.map(|known| known.head), Some(found.head), "salvaged, and never written");
+    }
+}
+
+/// One number that is wrong by so much: 0 tells the truth.
+#[derive(Clone, Copy, Debug)]
+struct Lie {
+    field: usize,
+    /// Of the frame or of the record whose number it is.
+    at: usize,
+    by: u32,
+}
+
+/// Writes a group as the format draws it, with the lie in it, and every checksum right.
+fn forge(frames: &[Vec<Unplaced>], lie: Lie, context: SegmentContext) -> Vec<u8> {
+    let told = |field: usize, is_meant: bool, number: usize| {
+        let number = u32::try_from(number).expect("numbers of a small group");
+        if lie.field == field && is_meant { number.wrapping_add(lie.by) } else { number }
+    };
+    let mut group = vec![0; GROUP_HEADER_BYTES];
+    let mut heads = Vec::new();
+    let mut lsn = FIRST_LSN;
+    for (at, frame) in frames.iter().enumerate() {
+        let here = |group: &Vec<u8>| context.at(OFFSET + group.len() as u64);
+        let of_record = |(what, _): &Unplaced| what.head_bytes() + what.body_bytes() as usize;
+        let frame_bytes = FRAME_HEADER_BYTES + frame.iter().map(of_record).sum::<usize>();
+        let is_meant = at == lie.at % frames.len();
+        let header = FrameHeader {
+            frame_bytes: told(0, is_meant, frame_bytes),
+            record_count: told(1, is_meant, frame.len()),
+        };
+        let start = group.len();
+        header.encode(here(&group), &mut group);
+        heads.extend_from_slice(&group[start..]);
+        for (what, body) in frame {
+            let place = here(&group);
+            let mut what = what.clone();
+            what.bind(place.plus(what.head_bytes() as u64));
+            let is_meant = lie.field == 2 && (lsn - FIRST_LSN) as usize == lie.at;
+            let number = if is_meant { lsn.wrapping_add(lie.by.into()) } else { lsn };
+            let start = group.len();
+            Record { lsn: number, what }.encode(place, &mut group);
+            heads.extend_from_slice(&group[start..]);
+            body.iter().for_each(|piece| group.extend_from_slice(piece));
+            lsn += 1;
+        }
+    }
+    if lie.field == 3 {
+        group.resize(group.len() + lie.by as usize % 64, 0);
+    }
+    let trailer = Checksum::of(&heads).at(context.at(OFFSET + group.len() as u64));
+    group.extend_from_slice(&trailer.0.to_le_bytes());
+    let header = GroupHeader {
+        number: 9,
+        first_lsn: u64::from(told(4, true, FIRST_LSN as usize)),
+        durable_lsn: u64::from(told(5, true, FIRST_LSN as usize - 1)),
+        group_bytes: told(6, true, group.len()),
+        record_count: told(7, true, (lsn - FIRST_LSN) as usize),
+        frame_count: told(8, true, frames.len()),
+        previous: Checksum(7),
+    };
+    group[..GROUP_HEADER_BYTES].copy_from_slice(&header.encode(context.at(OFFSET)));
+    group
+}
+
+/// The group that the builder makes of what was read.
+fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Vec<u8> {
+    let GroupHeader { number, first_lsn, durable_lsn, previous, .. } = *view.header();
+    let mut builder = GroupBuilder::new(context, OFFSET, number, first_lsn, durable_lsn, previous);
+    let records: Vec<&Scanned<'_>> = view.records().collect();
+    for frame in records.chunk_by(|one, next| one.frame == next.frame) {
+        let unplaced = |it: &&Scanned<'_>| (unbound(it), vec![Bytes::copy_from_slice(it.body)]);
+        builder.frame(&frame.iter().map(unplaced).collect::<Vec<_>>());
+    }
+    builder.finish().pieces.concat()
+}
+
+/// What a record says, its block checksums taken off their places.
+fn unbound(scanned: &Scanned<'_>) -> What {
+    let mut what = scanned.record.what.clone();
+    what.bind(scanned.place.plus(scanned.head_bytes as u64));
+    what
+}
+
+/// The frames of one group; none make a watermark.
+pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
+    let mut frames: Vec<Vec<Unplaced>> = Vec::new();
+    let mut records = 0;
+    while !choices.are_over() && records < RECORDS_MAX {
+        let kind = choices.byte();
+        let record = record(kind % 6, choices);
+        match frames.last_mut() {
+            Some(frame) if kind < 128 => frame.push(record),
+            _ => frames.push(vec![record]),
+        }
+        records += 1;
+    }
+    frames
+}
+
+/// A record of a kind; names, times and bodies come from the input.
+fn record(kind: u8, choices: &mut Choices<'_>) -> Unplaced {
+    let name = |text: &str| {
+        let key = ObjectKey::parse(text).or_else(|_| ObjectKey::parse("a/key"));
+        let bucket = BucketName::parse("any").expect("this names a bucket");
+        ObjectName::new(bucket, key.expect("this is a key"))
+    };
+    let fact = |text: &str| {
+        let name = FactName::parse(text).or_else(|_| FactName::parse("a/fact"));
+        name.expect("this names a fact")
+    };
+    let text = choices.short_text();
+    match kind {
+        0 | 1 => {
+            let (body, checks) = body(choices);
+            let content = Content::Inline { bytes: body.len() as u64, blocks: checks };
+            let what = What::Put { name: name(&text), meta: meta(choices), content };
+            (what, vec![body])
+        }
+        2 => {
+            let segment = SegmentId::new(1 + u64::from(choices.pair())).expect("a small number");
+            let content = Content::Big { bytes: u64::from(choices.pair()), segment };
+            (What::Put { name: name(&text), meta: meta(choices), content }, Vec::new())
+        }
+        3 => (What::Delete { name: name(&text), deleted_ms: choices.number() }, Vec::new()),
+        4 => {
+            let value = Bytes::copy_from_slice(choices.short_bytes());
+            let (bytes, check) = (value.len() as u32, Checksum::of(&value));
+            (What::Fact { name: fact(&text), bytes, check }, vec![value])
+        }
+        _ => (What::FactGone { name: fact(&text) }, Vec::new()),
+    }
+}
+
+fn body(choices: &mut Choices<'_>) -> (Bytes, Vec<Checksum>) {
+    let (bytes, fill) = (choices.one_of(&BODY_BYTES), choices.short_bytes());
+    let filled = fill.iter().chain([&0xa5]).copied().cycle().take(bytes);
+    let body: Bytes = filled.collect::<Vec<u8>>().into();
+    let checks = body.chunks(BLOCK_BYTES).map(Checksum::of).collect();
+    (body, checks)
+}
+
+fn meta(choices: &mut Choices<'_>) -> ObjectMeta {
+    ObjectMeta {
+        content_type: choices.one_of(&["", "image/png", "text/plain; charset=utf-8"]).to_owned(),
+        hash: [choices.byte(); 32],
+        created_ms: choices.number(),
+        modified_ms: choices.number(),
+        flags: ObjectFlags { derived: choices.byte() % 2 == 1 },
+        attributes: choices.short_bytes().to_vec(),
+    }
+}

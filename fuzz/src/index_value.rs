@@ -1,0 +1,61 @@
+//! Values of the index: what decodes under a key encodes to the same bytes, and under no other key decodes at all.
+//!
+//! The first two bytes of the input choose the kind of the value and where its key ends; the rest is key and value.
+//! Bytes of a fuzzer hardly ever have the right check, so the value is tried as it is, and once more with its check
+//! made right.
+
+use engine::format::{AppliedPosition, BucketUsage, Checksum, Entry, FactEntry, SegmentUsage};
+
+/// Decodes a value and encodes it again; none where it is refused.
+type Again = fn(&[u8], &[u8]) -> Option<Vec<u8>>;
+
+/// Values that are bound to their keys.
+const KEYED: [Again; 2] = [
+    |key, value| Entry::decode(key, value).ok().map(|entry| entry.encode(key)),
+    |key, value| FactEntry::decode(key, value).ok().map(|entry| entry.encode(key)),
+];
+
+/// Values that are not: they have few keys, and none that looks like another.
+const KEYLESS: [Again; 3] = [
+    |_, value| SegmentUsage::decode(value).ok().map(|usage| usage.encode()),
+    |_, value| BucketUsage::decode(value).ok().map(|usage| usage.encode()),
+    |_, value| AppliedPosition::decode(value).ok().map(|position| position.encode()),
+];
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let Some(([kind, key_bytes], rest)) = input.split_first_chunk::<2>() else { return };
+    let (key, value) = rest.split_at(usize::from(*key_bytes).min(rest.len()));
+    match KEYED.get(usize::from(*kind) % (KEYED.len() + KEYLESS.len())) {
+        Some(again) => {
+            check(*again, key, value);
+            check(*again, key, &sealed(key, value));
+        }
+        None => {
+            let again = KEYLESS[usize::from(*kind) % KEYLESS.len()];
+            check(again, &[], value);
+            check(again, &[], &sealed(&[], value));
+        }
+    }
+}
+
+fn check(again: Again, key: &[u8], value: &[u8]) {
+    let Some(encoded) = again(key, value) else { return };
+    assert_eq!(encoded, value, "decoded, and encoded to something else");
+    for at in 0..value.len() {
+        let mut changed = value.to_vec();
+        changed[at] ^= 1;
+        assert_eq!(again(key, &changed), None, "byte {at} was changed and nobody noticed");
+    }
+    for at in 0..key.len() {
+        let mut other = key.to_vec();
+        other[at] ^= 1;
+        assert_eq!(again(&other, value), None, "read under another key");
+    }
+}
+
+/// The value with the check that it ought to have.
+fn sealed(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let check = Checksum::of_parts(&[key, value]);
+    [value, &check.0.to_le_bytes()].concat()
+}

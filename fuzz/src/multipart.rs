@@ -1,0 +1,186 @@
+//! Forms: how a body is cut into pieces changes nothing, and what was written is read.
+//!
+//! The first bytes of the input choose the pieces. Three properties. Any body, read in pieces of any size, gives the
+//! same files and the same refusal as read in one, and no more bytes than it has. A form that was written of the
+//! input's parts gives exactly its files. While it is read, no more of the body is taken than one piece beyond what was
+//! handed out, and what stands before the next file.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http_body::{Body, Frame};
+use server::limits::FORM_FILES_MAX;
+use server::multipart::FormFiles;
+use server::request_body::BodyLimits;
+
+use crate::choices::Choices;
+
+/// The boundary of the forms that are written here; any body is read with it, too.
+const BOUNDARY: &str = "xyz";
+/// A form that takes more polls than this for each of its bytes hangs.
+const POLLS_MAX: usize = 64;
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let named = choices.byte().is_multiple_of(2);
+    let pieces: Vec<usize> = (0..4).map(|_| 1 + choices.below(41)).collect();
+    any_body(choices.clone().rest(), &pieces, named);
+    written(&mut choices, &pieces, named);
+}
+
+/// One file: its name, its declared type, its content.
+type File = (Option<String>, Option<String>, Vec<u8>);
+
+/// The files of a form, or the code of its refusal.
+type Outcome = Result<Vec<File>, &'static str>;
+
+fn any_body(body: &[u8], pieces: &[usize], named: bool) {
+    let whole = read(body, &[body.len().max(1)], named, |_, _, _| {});
+    assert_eq!(read(body, pieces, named, |_, _, _| {}), whole, "in pieces of {pieces:?}");
+    if let Ok(files) = whole {
+        assert!(files.len() <= FORM_FILES_MAX);
+        let bytes: usize = files.iter().map(|(_, _, content)| content.len()).sum();
+        assert!(bytes <= body.len());
+    }
+}
+
+fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
+    let mut body = Vec::new();
+    let mut files: Vec<File> = Vec::new();
+    // Where the content of each file begins in the body.
+    let mut starts = Vec::new();
+    while !choices.are_over() && files.len() < FORM_FILES_MAX / 4 {
+        let shape = choices.byte();
+        let name = choices.one_of(&["a.png", "b c", "\u{65e5}\u{672c}.webp", "q%22", "x"]);
+        let end = format!("\r\n--{BOUNDARY}");
+        let content = choices.short_bytes().repeat(1 + usize::from(shape) / 32);
+        if content.windows(end.len()).any(|window| window == end.as_bytes()) {
+            continue;
+        }
+        body.extend_from_slice(format!("--{BOUNDARY}\r\n").as_bytes());
+        let is_file = !shape.is_multiple_of(4);
+        let mut head = "Content-Disposition: form-data; name=\"f\"".to_owned();
+        if is_file {
+            head += &format!("; filename=\"{name}\"");
+        }
+        let kind = (shape % 4 == 3).then_some("image/png");
+        if let Some(kind) = kind {
+            head += &format!("\r\nContent-Type: {kind}");
+        }
+        body.extend_from_slice(format!("{head}\r\n\r\n").as_bytes());
+        if is_file {
+            starts.push(body.len());
+            let name = name.replace("%22", "\"");
+            files.push((Some(name), kind.map(str::to_owned), content.clone()));
+        }
+        body.extend_from_slice(&content);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
+    let piece_max = pieces.iter().max().copied().unwrap_or(1);
+    let seen = read(&body, pieces, named, |file, bytes, taken| {
+        // What looks like the beginning of a boundary is held back, with a piece behind it.
+        let ahead_max = piece_max + 2 * (BOUNDARY.len() + 8);
+        let handed_out = starts[file] + bytes;
+        assert!(taken <= handed_out + ahead_max, "{taken} of the body for {handed_out}");
+    });
+    assert_eq!(seen, Ok(files));
+}
+
+/// Reads a form; `watch` is told the number of the file, how much of it was handed out, and how much of the body was
+/// taken by then.
+fn read(
+    body: &[u8],
+    pieces: &[usize],
+    named: bool,
+    watch: impl Fn(usize, usize, usize),
+) -> Outcome {
+    let taken = SharedCount::default();
+    let mut headers = HeaderMap::new();
+    let kind = if named { "multipart/form-data; boundary=xyz" } else { "multipart/form-data" };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let polls_max = 100 + POLLS_MAX * body.len();
+    let body = Pieces::of(body, pieces, &taken);
+    let mut files: Vec<File> = Vec::new();
+    let done = finish(polls_max, async {
+        let mut form = FormFiles::open(&headers, body, BodyLimits::new(1 << 20)).await?;
+        while let Some(mut file) = form.next_file().await? {
+            let text = |value: Option<&str>| value.map(str::to_owned);
+            let number = files.len();
+            files.push((text(file.file_name()), text(file.declared_type()), Vec::new()));
+            while let Some(chunk) = file.chunk().await? {
+                assert!(!chunk.is_empty(), "a piece of nothing");
+                files[number].2.extend_from_slice(&chunk);
+                watch(number, files[number].2.len(), taken.load(Ordering::Relaxed));
+            }
+        }
+        Ok::<(), server::error::ApiError>(())
+    });
+    match done {
+        Ok(()) => Ok(files),
+        Err(refusal) => {
+            assert!(refusal.status().is_client_error(), "{refusal:?}");
+            Err(refusal.code())
+        }
+    }
+}
+
+/// Polls to the end: nothing here waits for anything but its own next step.
+fn finish<T>(polls_max: usize, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..polls_max {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+    }
+    panic!("no end after {polls_max} polls")
+}
+
+/// The form wants a body that may be sent to another thread.
+type SharedCount = Arc<AtomicUsize>;
+
+/// A body that comes in pieces and counts what was taken.
+struct Pieces {
+    left: VecDeque<Bytes>,
+    taken: SharedCount,
+}
+
+impl Pieces {
+    fn of(body: &[u8], pieces: &[usize], taken: &SharedCount) -> Self {
+        let mut rest = body;
+        let mut left = VecDeque::new();
+        for piece in pieces.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, behind) = rest.split_at((*piece).min(rest.len()));
+            left.push_back(Bytes::copy_from_slice(piece));
+            rest = behind;
+        }
+        Self { left, taken: taken.clone() }
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.left.pop_front();
+        if let Some(piece) = &piece {
+            self.taken.fetch_add(piece.len(), Ordering::Relaxed);
+        }
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

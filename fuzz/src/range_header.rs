@@ -1,0 +1,98 @@
+//! The `Range` header: two readings agree, and what comes out is in order.
+//!
+//! The input is the length of an object and a header. Three properties. Any header gives ranges that lie inside the
+//! object, in rising order, apart from each other and few. They are the bytes that a reading byte by byte selects. What
+//! comes out, written as a header, asks for the same again.
+
+use std::ops::Range;
+
+use engine::limits::OBJECT_BYTES_MAX;
+use server::limits::{RANGE_SPECS_MAX, RANGES_MAX};
+use server::range::{ByteRange, Multirange, content_range, parse};
+
+use crate::choices::Choices;
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let total = match choices.byte() {
+        small @ 0..=127 => u64::from(small),
+        _ => choices.number() % (OBJECT_BYTES_MAX + 1),
+    };
+    if let Ok(value) = std::str::from_utf8(choices.clone().rest()) {
+        check(value, total);
+    }
+    check(&well_formed(&mut choices), total);
+}
+
+/// A header that says what it means, of the input's numbers.
+fn well_formed(choices: &mut Choices<'_>) -> String {
+    let specs: Vec<String> = std::iter::from_fn(|| {
+        let (first, last) = (choices.byte(), choices.byte());
+        let spec = match choices.byte() % 4 {
+            0 => format!("{first}-"),
+            1 => format!("-{last}"),
+            _ => format!("{first}-{last}"),
+        };
+        (!choices.are_over()).then_some(spec)
+    })
+    .take(RANGE_SPECS_MAX + 1)
+    .collect();
+    format!("bytes={}", specs.join(", "))
+}
+
+fn check(value: &str, total: u64) {
+    let outcome = parse(value, total);
+    let ranges = match &outcome {
+        ByteRange::Whole => return,
+        ByteRange::Unsatisfiable => &[][..],
+        ByteRange::One(range) => std::slice::from_ref(range),
+        ByteRange::Several(ranges) => {
+            assert!((2..=RANGES_MAX).contains(&ranges.len()), "{} ranges", ranges.len());
+            ranges
+        }
+    };
+    for range in ranges {
+        assert!(range.start < range.end && range.end <= total, "{range:?} of {total}");
+        let written = content_range(range, total);
+        assert_eq!(written, format!("bytes {}-{}/{total}", range.start, range.end - 1));
+    }
+    assert!(ranges.windows(2).all(|two| two[0].end < two[1].start), "{ranges:?}");
+    byte_by_byte(value, total, ranges);
+    if !ranges.is_empty() {
+        assert_eq!(parse(&written(ranges), total), outcome, "{value} asks for something else");
+        let pieces: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        assert!(pieces <= total);
+        let layout = Multirange::new(ranges, total, "text/plain", "boundary");
+        let heads: usize = layout.parts.iter().map(|(head, _)| head.len()).sum();
+        assert_eq!(layout.content_length - pieces, (heads + layout.end.len()) as u64);
+    }
+}
+
+fn written(ranges: &[Range<u64>]) -> String {
+    let specs: Vec<String> =
+        ranges.iter().map(|range| format!("{}-{}", range.start, range.end - 1)).collect();
+    format!("bytes={}", specs.join(","))
+}
+
+/// Asks each specification about each byte: of the first, of the last, and of those around what was read.
+fn byte_by_byte(value: &str, total: u64, ranges: &[Range<u64>]) {
+    let (_, specs) = value.split_once('=').expect("what has ranges has a unit");
+    let specs: Vec<&str> = specs.split(',').map(|it| it.trim_matches([' ', '\t'])).collect();
+    let number = |text: &str| text.parse::<u128>().unwrap_or(u128::MAX);
+    let selects = |spec: &&str, byte: u64| match spec.split_once('-') {
+        None => false,
+        Some(("", last)) => u128::from(total - byte) <= number(last),
+        Some((first, "")) => u128::from(byte) >= number(first),
+        Some((first, last)) => (number(first)..=number(last)).contains(&u128::from(byte)),
+    };
+    let edges = ranges
+        .iter()
+        .flat_map(|range| [range.start.saturating_sub(1), range.start, range.end - 1, range.end]);
+    let ends = [0, total / 2, total.saturating_sub(1)];
+    for byte in edges.chain(ends).chain(0..64).filter(|byte| *byte < total) {
+        let asked = specs.iter().any(|spec| selects(spec, byte));
+        let given = ranges.iter().any(|range| range.contains(&byte));
+        assert_eq!(asked, given, "byte {byte} of {total} under {value}");
+    }
+}

@@ -1,0 +1,491 @@
+//! A store on a simulated disk, whatever is done to it in whatever order, is what its model is.
+//!
+//! The input is a row of operations: batches with preconditions, one or several in one group; checkpoints, rolls, idle
+//! moments; listings and reads; closing, killing, losing the index; power cuts at any operation of the disk and under
+//! any loss policy, while the store is opened too. After a power cut every batch that was answered is there, and of
+//! those under way the first so many, each whole. Bodies that somebody holds open read as ever, whatever became of
+//! their objects.
+//!
+//! Never here: damage and failing disks; the suites of the tests do that.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, channel};
+
+use bytes::Bytes;
+use engine::disk::Disk;
+use engine::disk::sim::LossPolicy;
+use engine::{
+    Batch, Body, BucketName, Committed, Conflict, Entropy, Error, Etag, FactName, FolderCursor,
+    FolderKey, ObjectKey, ObjectName, Precondition, Progress, SeededEntropy, Store,
+};
+
+use crate::choices::Choices;
+use crate::model::{
+    Change, Contents, Model, World, batch, body, bucket_named, fact, idle, keys, name_in, read,
+    roll_over, stage,
+};
+
+/// An input is played up to here: more steps would show little new and take longer.
+const STEPS_MAX: u64 = 80;
+/// Bodies that are held open at once.
+const HELD_MAX: usize = 3;
+/// Lengths of bodies: small, at the edge of a block, and with a segment of their own.
+const BODY_BYTES: [usize; 8] = [0, 1, 100, 3_000, 4_096, 4_097, 9_000, 70_000];
+/// Few keys, so that most operations meet something: files and folders whose names are near each other.
+const KEYS: [&str; 8] = ["a", "a/", "a/b", "a-b", "a.b/c", "d/e/f", "d/e", "g"];
+const FOLDERS: [&str; 5] = ["", "a/", "a.b/", "d/", "d/e/"];
+const PREFIXES: [&str; 6] = ["", "a", "a/", "d/e", "h", "a-b"];
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Played {
+    /// Steps that were done.
+    pub steps: u64,
+    /// How often power went.
+    pub crashes: u64,
+}
+
+/// The property.
+pub fn run(input: &[u8]) {
+    if let Err(what) = play(input) {
+        panic!("{what}");
+    }
+}
+
+/// Plays the input to its end.
+pub fn play(input: &[u8]) -> Result<Played, String> {
+    let mut run = Run::new(input)?;
+    while !run.choices.are_over() && run.played.steps < STEPS_MAX {
+        let step = run.played.steps;
+        run.step().map_err(|what| format!("step {step}: {what}"))?;
+        run.played.steps += 1;
+    }
+    run.end().map_err(|what| format!("the end: {what}"))
+}
+
+/// A batch in words of the model.
+struct Asked {
+    changes: Vec<Change>,
+    required: Vec<Required>,
+}
+
+/// A precondition in words of the model: a key that is to have a content has these bytes, or none known.
+enum Required {
+    Absent(ObjectName),
+    Present(ObjectName),
+    Is(ObjectName, Option<Bytes>),
+    FactAbsent(FactName),
+    FactPresent(FactName),
+}
+
+/// Where the answer to a batch arrives.
+type Answer = Receiver<Result<Committed, Error>>;
+
+/// What a batch is to come to: how many of its deletions find something, or the conflict.
+type Outcome = Result<usize, Conflict>;
+
+struct Run<'a> {
+    choices: Choices<'a>,
+    world: World,
+    store: Option<Store>,
+    model: Model,
+    /// What was under way when power went: batches that hold their preconditions, in order.
+    under_way: VecDeque<Vec<Change>>,
+    held: Vec<(Body, Bytes)>,
+    played: Played,
+}
+
+impl<'a> Run<'a> {
+    fn new(input: &'a [u8]) -> Result<Self, String> {
+        let world = World::new(7);
+        let (store, _) = world.try_open().map_err(told)?;
+        Ok(Self {
+            choices: Choices::new(input),
+            world,
+            store: Some(store),
+            model: Model::default(),
+            under_way: VecDeque::new(),
+            held: Vec::new(),
+            played: Played::default(),
+        })
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        self.under_way.clear();
+        let done = match self.choices.below(20) {
+            0..=6 => self.commit(1),
+            7 | 8 => {
+                let count = 2 + self.choices.below(3);
+                self.commit(count)
+            }
+            9 => self.store().checkpoint().map(|_| ()).map_err(told),
+            10 => roll_over(self.store()).map_err(told),
+            11 => {
+                idle(self.store());
+                Ok(())
+            }
+            12 => {
+                self.world.clock.advance(10 * u64::from(self.choices.pair()));
+                Ok(())
+            }
+            13 => {
+                let after = self.world.disk.operations() + self.choices.below(24) as u64;
+                self.world.disk.cut_power_after(after);
+                Ok(())
+            }
+            14 => self.abandon_an_upload(),
+            15 => self.hold_a_body(),
+            16 => self.list(),
+            17 => self.reopen(),
+            18 => {
+                self.world.disk.cut_power();
+                Ok(())
+            }
+            _ => self.compare(),
+        };
+        if self.world.disk.is_off() { self.come_back() } else { done }
+    }
+
+    /// So many batches at once: they wait together and are decided one after the other.
+    fn commit(&mut self, count: usize) -> Result<(), String> {
+        let mut expected = self.model.clone();
+        let mut answers: Vec<(Answer, Outcome)> = Vec::new();
+        for part in 0..count as u64 {
+            let asked = self.ask(part);
+            let batch = self.batch(&asked)?;
+            let outcome = asked.outcome(&expected);
+            if outcome.is_ok() {
+                expected.apply(&asked.changes);
+                self.under_way.push_back(asked.changes);
+            }
+            let (answer, answered) = channel();
+            self.store().submit(batch, move |result| {
+                let _ = answer.send(result);
+            });
+            answers.push((answered, outcome));
+        }
+        for (answered, outcome) in answers {
+            let answer = loop {
+                match answered.try_recv() {
+                    Ok(answer) => break answer,
+                    Err(_) if self.store().step_committer() == Progress::Worked => {}
+                    Err(_) => return Err("a batch is not answered".to_owned()),
+                }
+            };
+            match (answer, outcome) {
+                (Ok(committed), Ok(deleted)) if committed.deleted_count == deleted => {
+                    // What is answered has happened, whatever becomes of those behind it.
+                    self.model.apply(&self.under_way.pop_front().unwrap_or_default());
+                }
+                (Err(Error::Conflict(found)), Err(conflict)) if found == conflict => {}
+                (Err(error), _) if self.world.disk.is_off() => return Err(told(error)),
+                (answer, outcome) => {
+                    return Err(format!("a batch came to {answer:?}, not to {outcome:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, part: u64) -> Asked {
+        let seed = 100 * self.played.steps + 10 * part;
+        let shape = self.choices.byte();
+        let changes = (0..=u64::from(shape % 4)).map(|at| self.change(seed + at)).collect();
+        let required = (0..(shape / 4) % 3).map(|_| self.required()).collect();
+        Asked { changes, required }
+    }
+
+    fn name(&mut self) -> ObjectName {
+        let bucket = self.bucket();
+        name_in(&bucket, self.choices.one_of(&KEYS))
+    }
+
+    fn bucket(&mut self) -> BucketName {
+        bucket_named(self.choices.one_of(&["photos", "photos", "photos", "other"]))
+    }
+
+    fn fact(&mut self) -> FactName {
+        fact(self.choices.one_of(&["fact/0", "fact/1", "fact/2", "other"]))
+    }
+
+    fn change(&mut self, seed: u64) -> Change {
+        let kind = self.choices.below(8);
+        match kind {
+            0 | 1 => Change::Delete(self.name()),
+            2 => Change::PutFact(self.fact(), Bytes::from(body(seed, 40))),
+            3 => Change::DeleteFact(self.fact()),
+            _ => {
+                let (name, length) = (self.name(), self.choices.one_of(&BODY_BYTES));
+                let bytes = Bytes::from(body(seed, length));
+                if kind == 4 { Change::PutDerived(name, bytes) } else { Change::Put(name, bytes) }
+            }
+        }
+    }
+
+    fn required(&mut self) -> Required {
+        match self.choices.below(6) {
+            0 => Required::Absent(self.name()),
+            1 => Required::Present(self.name()),
+            2 => Required::FactAbsent(self.fact()),
+            3 => Required::FactPresent(self.fact()),
+            4 => Required::Is(self.name(), None),
+            _ => {
+                let name = self.name();
+                let there = self.model.objects.get(&name).map(|(body, _)| body.clone());
+                Required::Is(name, there)
+            }
+        }
+    }
+
+    /// The batch as the store takes it; bodies are uploaded.
+    fn batch(&self, asked: &Asked) -> Result<Batch, String> {
+        let mut batch = batch(self.store(), &asked.changes).map_err(told)?;
+        for required in &asked.required {
+            batch = batch.require(match required {
+                Required::Absent(name) => Precondition::KeyAbsent(name.clone()),
+                Required::Present(name) => Precondition::KeyPresent(name.clone()),
+                Required::FactAbsent(name) => Precondition::FactAbsent(name.clone()),
+                Required::FactPresent(name) => Precondition::FactPresent(name.clone()),
+                Required::Is(name, None) => {
+                    Precondition::KeyIs(name.clone(), Etag::of_hash(&[0; 32]))
+                }
+                Required::Is(name, Some(_)) => {
+                    let object = self.store().get(name).map_err(told)?;
+                    let etag = object.ok_or_else(|| format!("{name} is missing"))?.etag();
+                    Precondition::KeyIs(name.clone(), etag)
+                }
+            });
+        }
+        Ok(batch)
+    }
+
+    fn abandon_an_upload(&mut self) -> Result<(), String> {
+        let length = self.choices.one_of(&BODY_BYTES);
+        stage(self.store(), &body(self.played.steps, length)).map(drop).map_err(told)
+    }
+
+    fn hold_a_body(&mut self) -> Result<(), String> {
+        let name = self.name();
+        let Some(object) = self.store().get(&name).map_err(told)? else { return Ok(()) };
+        let body = self.store().body(&object).map_err(told)?;
+        let (bytes, _) = self.model.objects.get(&name).ok_or("nothing of this name was put")?;
+        if self.held.len() == HELD_MAX {
+            self.held.remove(0);
+        }
+        self.held.push((body, bytes.clone()));
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<(), String> {
+        let bucket = self.bucket();
+        let page = 1 + self.choices.below(7);
+        let prefix = self.choices.one_of(&PREFIXES);
+        let listed = keys(self.store(), &bucket, prefix, page).map_err(told)?;
+        let expected: Vec<ObjectKey> = self.keys_of(&bucket, prefix).collect();
+        if listed != expected {
+            return Err(format!("{prefix:?} lists {listed:?}, not {expected:?}"));
+        }
+        let folder = self.choices.one_of(&FOLDERS);
+        let listed = self.list_folder(&bucket, folder, page)?;
+        let mut folders = Vec::new();
+        let mut files = Vec::new();
+        for key in self.keys_of(&bucket, folder) {
+            match key.as_str()[folder.len()..].split_once('/') {
+                Some((component, _)) => folders.push(format!("{folder}{component}")),
+                None if key.as_str() != folder => files.push(key.as_str().to_owned()),
+                None => {}
+            }
+        }
+        folders.sort();
+        folders.dedup();
+        let mut expected: Vec<String> = folders.iter().map(|folder| format!("{folder}/")).collect();
+        expected.append(&mut files);
+        if listed != expected {
+            return Err(format!("the folder {folder:?} holds {listed:?}, not {expected:?}"));
+        }
+        Ok(())
+    }
+
+    /// The keys of the model with a prefix, in byte order.
+    fn keys_of(&self, bucket: &BucketName, prefix: &str) -> impl Iterator<Item = ObjectKey> {
+        let names = self.model.objects.keys().filter(|name| name.bucket == *bucket);
+        names.map(|name| name.key.clone()).filter(move |key| key.as_str().starts_with(prefix))
+    }
+
+    /// What lies directly in a folder, page by page: its folders, then its files.
+    fn list_folder(
+        &self,
+        bucket: &BucketName,
+        folder: &str,
+        page: usize,
+    ) -> Result<Vec<String>, String> {
+        let folder = FolderKey::parse(folder).map_err(|why| why.to_string())?;
+        let mut all = Vec::new();
+        let mut after: Option<FolderCursor> = None;
+        loop {
+            let found =
+                self.store().list_folder(bucket, &folder, after.as_ref(), page).map_err(told)?;
+            if found.folders.len() + found.files.len() > page {
+                return Err(format!("a page of {page} holds more"));
+            }
+            all.extend(found.folders.iter().map(|folder| folder.as_str().to_owned()));
+            all.extend(found.files.iter().map(|file| file.name().key.as_str().to_owned()));
+            after = found.next;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The process ends, one way or another, and starts again; perhaps the index is gone.
+    fn reopen(&mut self) -> Result<(), String> {
+        let way = self.choices.byte();
+        self.held.clear();
+        if way.is_multiple_of(2) {
+            self.store().close().map_err(told)?;
+        }
+        if way % 4 == 1 {
+            self.world.disk.restart_process();
+        }
+        let loses_index = way >= 192;
+        self.open(|world| {
+            if loses_index {
+                let _ = world.disk.remove("index.redb");
+            }
+        })
+    }
+
+    /// Lets go of the store and opens another. An error when power goes before it is open.
+    fn open(&mut self, before: impl FnOnce(&World)) -> Result<(), String> {
+        self.store = None;
+        before(&self.world);
+        let (store, report) = self.world.try_open().map_err(told)?;
+        if !report.damage.is_empty() {
+            return Err(format!("damage: {report}"));
+        }
+        self.store = Some(store);
+        Ok(())
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().expect("a step begins with an open store")
+    }
+
+    /// Power was gone: it comes back, perhaps to go again, until the store is open.
+    fn come_back(&mut self) -> Result<(), String> {
+        self.held.clear();
+        loop {
+            self.played.crashes += 1;
+            let (policy, seed) = (self.choices.one_of(&LossPolicy::ALL), self.choices.pair());
+            let again = self.choices.byte();
+            let opened = self.open(|world| {
+                world.disk.power_on(policy, seed.into());
+                if again >= 192 {
+                    let after = world.disk.operations() + u64::from(again % 16);
+                    world.disk.cut_power_after(after);
+                }
+            });
+            match opened {
+                Err(_) if self.world.disk.is_off() => {}
+                opened => break opened?,
+            }
+        }
+        // A cut that was armed and never came would hit what is read now.
+        self.world.disk.cut_power_after(u64::MAX);
+        let contents = Contents::of(self.store())?;
+        let mut possible = self.model.clone();
+        let mut faults = Vec::new();
+        for changes in [Vec::new()].into_iter().chain(std::mem::take(&mut self.under_way)) {
+            possible.apply(&changes);
+            match contents.must_be(&possible) {
+                Ok(()) => {
+                    self.model = possible;
+                    return Ok(());
+                }
+                Err(fault) => faults.push(fault),
+            }
+        }
+        Err(faults.join("; or: "))
+    }
+
+    fn compare(&mut self) -> Result<(), String> {
+        for (held, bytes) in &self.held {
+            let from = SeededEntropy::new(self.played.steps).below(1 + held.bytes());
+            let mut seen = Vec::new();
+            while from + (seen.len() as u64) < held.bytes() {
+                let start = from + seen.len() as u64;
+                seen.extend_from_slice(&held.read(start..held.bytes()).map_err(told)?);
+            }
+            if bytes[from as usize..] != seen {
+                return Err(format!("a held body of {} bytes reads otherwise", bytes.len()));
+            }
+        }
+        for (name, (bytes, _)) in &self.model.objects {
+            if read(self.store(), name).map_err(told)?.as_ref() != Some(&bytes.to_vec()) {
+                return Err(format!("{name} reads otherwise"));
+            }
+        }
+        Contents::of(self.store())?.must_be(&self.model)
+    }
+
+    /// Whatever happened: what is there now is there after a power cut, and without the index.
+    fn end(mut self) -> Result<Played, String> {
+        self.under_way.clear();
+        self.world.disk.cut_power_after(u64::MAX);
+        self.compare()?;
+        self.world.disk.cut_power();
+        self.choices = Choices::new(&[]);
+        self.come_back()?;
+        let before = Contents::of(self.store())?;
+        self.open(|world| {
+            let _ = world.disk.remove("index.redb");
+        })?;
+        if Contents::of(self.store())? != before {
+            return Err("the index made anew shows something else".to_owned());
+        }
+        Ok(self.played)
+    }
+}
+
+impl Asked {
+    /// What the batch comes to on a store of this model.
+    fn outcome(&self, model: &Model) -> Outcome {
+        for required in &self.required {
+            let object = |name: &ObjectName| model.objects.get(name).map(|(body, _)| body);
+            let conflict = match required {
+                Required::Absent(name) => object(name).map(|_| Conflict::KeyPresent(name.clone())),
+                Required::Present(name) if object(name).is_none() => {
+                    Some(Conflict::KeyMissing(name.clone()))
+                }
+                Required::Is(name, wanted) => match object(name) {
+                    None => Some(Conflict::KeyMissing(name.clone())),
+                    there if there != wanted.as_ref() => Some(Conflict::KeyChanged(name.clone())),
+                    Some(_) => None,
+                },
+                Required::FactAbsent(name) if model.facts.contains_key(name) => {
+                    Some(Conflict::FactPresent(name.clone()))
+                }
+                Required::FactPresent(name) if !model.facts.contains_key(name) => {
+                    Some(Conflict::FactMissing(name.clone()))
+                }
+                _ => None,
+            };
+            if let Some(conflict) = conflict {
+                return Err(conflict);
+            }
+        }
+        let mut model = model.clone();
+        let mut deleted = 0;
+        for change in &self.changes {
+            if let Change::Delete(name) = change {
+                deleted += usize::from(model.objects.contains_key(name));
+            }
+            model.apply(std::slice::from_ref(change));
+        }
+        Ok(deleted)
+    }
+}
+
+fn told(error: Error) -> String {
+    error.to_string()
+}

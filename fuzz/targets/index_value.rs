@@ -1,0 +1,4 @@
+//! Hands `fuzz::index_value` to libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::index_value::run(input));

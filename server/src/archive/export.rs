@@ -1,0 +1,277 @@
+//! Export: objects in byte order of their keys, each read, verified and written out.
+//!
+//! 1. A page of keys is listed; each object of it is looked up as it is then.
+//! 2. Its body is read and verified before anything of it is written: damage leaves it out, and names it.
+//! 3. It is appended to the archive, or written to a file of its own.
+//!
+//! Promises: each object is whole and one version that it had during the export; what was put before the export began
+//! and not changed until its end is in it. An archive appears under its name when it is whole and durable. A folder is
+//! filled file by file, and an export that is begun again passes over those that are there.
+//! Never here: objects that can be made again from others.
+
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+use engine::{Body, Conflict, Error, Object, ObjectKey, ObjectName, Watch};
+
+use super::files::{Made, Output, Tree, UNFINISHED, is_about_one_file, is_folder};
+use super::tar_entry::{BLOCK_BYTES, FileHead, encode};
+use super::work::Work;
+use super::{ArchiveError, ExportReport, Job, Place, absolute, place_error};
+use crate::limits;
+
+/// Where the objects go.
+enum Sink<'p> {
+    Archive { output: Output, path: &'p Path },
+    Folder { tree: Tree, path: &'p Path },
+}
+
+/// Exports a bucket or a folder of it.
+pub fn export<'w>(job: &Job<'_>, watch: &'w mut Watch<'w>) -> Result<ExportReport, ArchiveError> {
+    let usage = job.store.bucket_usage(&job.bucket.name)?;
+    // How much lies in one folder is known when it was listed.
+    let (bytes, objects) = match job.folder.is_root() {
+        true => (usage.bytes, usage.objects),
+        false => (0, 0),
+    };
+    let mut work = Work::new(watch, bytes, objects);
+    let mut sink = Sink::open(&job.place)?;
+    let bucket_name = job.bucket.name.to_string();
+    let mut report = ExportReport { bucket_name, ..ExportReport::default() };
+    let mut after: Option<ObjectKey> = None;
+    loop {
+        let (prefix, from) = (job.folder.as_str(), after.as_ref().map(ObjectKey::as_str));
+        let limit = engine::limits::LIST_PAGE_MAX;
+        let page = job.store.list_keys(&job.bucket.name, prefix, from, limit)?;
+        for object in &page.objects {
+            if !object.is_derived() {
+                sink.add(job, object.name(), &mut report, &mut work)?;
+                work.add_item()?;
+            }
+        }
+        after = page.objects.last().map(|object| object.name().key.clone());
+        if !page.more || after.is_none() {
+            break;
+        }
+    }
+    sink.finish(&mut work)?;
+    Ok(report)
+}
+
+impl<'p> Sink<'p> {
+    fn open(place: &'p Place) -> Result<Self, ArchiveError> {
+        let path = match place {
+            Place::Stream(path) => {
+                let output = Output::stream(path).map_err(place_error("write to", path))?;
+                return Ok(Self::Archive { output, path });
+            }
+            Place::Path(path) => absolute(path)?,
+        };
+        let there = is_folder(path).map_err(place_error("look at", path))?;
+        let has_ending =
+            |ending: &str| path.as_os_str().as_encoded_bytes().ends_with(ending.as_bytes());
+        if there == Some(true) || has_ending("/") {
+            let tree = Tree::open(path).map_err(place_error("make the folder", path))?;
+            return Ok(Self::Folder { tree, path });
+        }
+        if !has_ending(".tar") {
+            return Err(ArchiveError::Place(format!(
+                "{} is neither a folder nor ends in .tar: end a new folder's name in \"/\"; trug does not compress, \
+                 but \"--to -\" can be piped to what does",
+                path.display()
+            )));
+        }
+        let output = Output::create(path).map_err(place_error("make", path))?;
+        Ok(Self::Archive { output, path })
+    }
+
+    fn add(
+        &mut self,
+        job: &Job<'_>,
+        name: &ObjectName,
+        report: &mut ExportReport,
+        work: &mut Work<'_>,
+    ) -> Result<(), ArchiveError> {
+        let key = name.key.as_str();
+        let relative = key.strip_prefix(job.folder.as_str()).unwrap_or(key);
+        let Ok(relative) = ObjectKey::parse(relative) else {
+            // The folder that is exported is marked itself.
+            return Ok(());
+        };
+        if relative.is_folder_marker() {
+            report.not_written.add(key.as_bytes(), "it only marks a folder");
+            return Ok(());
+        }
+        let mut output = match self {
+            Self::Archive { .. } => None,
+            Self::Folder { tree, path } => match begin_file(tree, path, job, name, &relative)? {
+                Begun::New(output) => Some(output),
+                Begun::SameIsThere => {
+                    report.unchanged_count += 1;
+                    return Ok(());
+                }
+                Begun::Gone => return Ok(()),
+                Begun::Refused(why) => {
+                    report.not_written.add(key.as_bytes(), why);
+                    return Ok(());
+                }
+            },
+        };
+        let (object, body) = match read_whole(job, name, work) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Ok(()),
+            Err(Error::Corrupt(corruption)) => {
+                report.damaged.add(key.as_bytes(), corruption.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match self {
+            Self::Archive { output, path } => {
+                let etag = object.etag().to_string();
+                let head = encode(&FileHead {
+                    name: relative.as_str(),
+                    bytes: object.bytes(),
+                    modified_ms: object.modified_ms(),
+                    created_ms: object.created_ms(),
+                    content_type: object.content_type(),
+                    attributes: object.attributes(),
+                    etag: &etag,
+                });
+                write_all(output, &head, path, work)?;
+                body.write(output, path, work)?;
+                let written = usize::try_from(object.bytes() % BLOCK_BYTES as u64).unwrap_or(0);
+                let padding = [0; BLOCK_BYTES];
+                let padding = padding.get(..(BLOCK_BYTES - written) % BLOCK_BYTES).unwrap_or(&[]);
+                write_all(output, padding, path, work)?;
+            }
+            Self::Folder { path, .. } => {
+                if let Some(mut output) = output.take() {
+                    body.write(&mut output, path, work)?;
+                    let done = output.finish_in_tree(object.modified_ms());
+                    done.map_err(place_error("write into", path))?;
+                }
+            }
+        }
+        report.exported_count += 1;
+        report.exported_bytes += object.bytes();
+        Ok(())
+    }
+
+    fn finish(self, work: &mut Work<'_>) -> Result<(), ArchiveError> {
+        match self {
+            Self::Archive { mut output, path } => {
+                write_all(&mut output, &[0; 2 * BLOCK_BYTES], path, work)?;
+                output.finish().map_err(place_error("finish", path))
+            }
+            Self::Folder { tree, path } => tree.finish().map_err(place_error("finish", path)),
+        }
+    }
+}
+
+/// What came of beginning the file of an object.
+enum Begun {
+    New(Output),
+    SameIsThere,
+    /// The object was deleted meanwhile.
+    Gone,
+    Refused(&'static str),
+}
+
+fn begin_file(
+    tree: &mut Tree,
+    path: &Path,
+    job: &Job<'_>,
+    name: &ObjectName,
+    relative: &ObjectKey,
+) -> Result<Begun, ArchiveError> {
+    if relative.as_str() == UNFINISHED {
+        return Ok(Begun::Refused("its name is used for unfinished files"));
+    }
+    let Some(object) = job.store.get(name)? else { return Ok(Begun::Gone) };
+    match tree.make(relative, object.bytes(), object.modified_ms()) {
+        Ok(Made::New(output)) => Ok(Begun::New(output)),
+        Ok(Made::SameIsThere) => Ok(Begun::SameIsThere),
+        Err(error) => match is_about_one_file(&error) {
+            Some(why) => Ok(Begun::Refused(why)),
+            None => Err(place_error("write into", path)(error)),
+        },
+    }
+}
+
+/// A body of which every byte was verified.
+enum Verified {
+    InMemory(Vec<Bytes>),
+    OnDisk(Body),
+}
+
+/// The object as it is now, verified; None when it is gone.
+fn read_whole(
+    job: &Job<'_>,
+    name: &ObjectName,
+    work: &mut Work<'_>,
+) -> engine::Result<Option<(Object, Verified)>> {
+    loop {
+        let Some(object) = job.store.get(name)? else { return Ok(None) };
+        let body = match job.store.body(&object) {
+            // Overwritten between looking and opening: look again.
+            Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
+            body => body?,
+        };
+        let is_small = object.bytes() <= limits::EXPORT_WHOLE_BYTES_MAX;
+        let mut pieces = Vec::new();
+        for range in ranges(object.bytes()) {
+            let piece = body.read(range)?;
+            work.add_bytes(piece.len() as u64)?;
+            if is_small {
+                pieces.push(piece);
+            }
+        }
+        let verified = if is_small { Verified::InMemory(pieces) } else { Verified::OnDisk(body) };
+        return Ok(Some((object, verified)));
+    }
+}
+
+impl Verified {
+    fn write(
+        self,
+        output: &mut Output,
+        path: &Path,
+        work: &mut Work<'_>,
+    ) -> Result<(), ArchiveError> {
+        match self {
+            Self::InMemory(pieces) => {
+                pieces.iter().try_for_each(|piece| write_all(output, piece, path, work))
+            }
+            Self::OnDisk(body) => ranges(body.bytes()).try_for_each(|range| {
+                let piece = body.read(range)?;
+                write_all(output, &piece, path, work)
+            }),
+        }
+    }
+}
+
+/// A body in pieces that the engine reads at once.
+fn ranges(bytes: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
+    let piece = engine::limits::READ_BYTES_MAX as u64;
+    (0..bytes.div_ceil(piece)).map(move |at| at * piece..bytes.min((at + 1) * piece))
+}
+
+fn write_all(
+    output: &mut Output,
+    mut bytes: &[u8],
+    path: &Path,
+    work: &mut Work<'_>,
+) -> Result<(), ArchiveError> {
+    while !bytes.is_empty() {
+        match output.write(bytes) {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // A pipe whose reader takes nothing at the moment.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => work.tell()?,
+            Err(error) => return Err(place_error("write to", path)(error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! Files outside the store: archives that are read or written, and the folders that stand for one.
+//!
+//! Promises: no link is followed below a folder that was named, neither when it is read nor when it is written; a file
+//! appears under its name when it is whole and durable, or not at all; a pipe that stalls answers
+//! [`ErrorKind::WouldBlock`] after a moment instead of waiting for ever.
+//! Never here: the store, the format of archives.
+#![allow(clippy::disallowed_types, reason = "archives lie outside the store")]
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use engine::ObjectKey;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Timestamps, fsync, futimens, mkdirat, open, openat,
+    renameat, stat, statat, syncfs, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::limits;
+
+/// A file that is read.
+pub(super) struct Input {
+    file: File,
+    bytes: u64,
+}
+
+/// A file that is written.
+pub(super) struct Output {
+    file: File,
+    /// Where it will lie, when it is whole.
+    target: Option<Target>,
+}
+
+/// A file that is not whole yet, and where it goes when it is.
+struct Target {
+    from: OwnedFd,
+    unfinished: PathBuf,
+    home: OwnedFd,
+    name: PathBuf,
+    is_done: bool,
+}
+
+/// A folder with everything below it, one file at a time, in no order.
+pub(super) struct Walk {
+    open: Vec<Level>,
+}
+
+struct Level {
+    /// The path below the first folder, empty or ending in `/`.
+    path: Vec<u8>,
+    folder: Dir,
+}
+
+/// What a walk found.
+pub(super) enum Found {
+    File { path: Vec<u8>, input: Input },
+    Refused { path: Vec<u8>, why: String },
+}
+
+/// A folder into which objects are written under their keys.
+pub(super) struct Tree {
+    root: OwnedFd,
+    /// The folder that the last object went to: the next one often goes there too.
+    last: Option<(String, OwnedFd)>,
+}
+
+/// What became of a file that was to be made in a [`Tree`].
+pub(super) enum Made {
+    New(Output),
+    /// A file of this size and time is there: it is whole.
+    SameIsThere,
+}
+
+/// Where files of a [`Tree`] are written until they are whole.
+pub(super) const UNFINISHED: &str = ".trug-export.unfinished";
+
+/// How long is waited for a pipe before somebody is asked whether to go on.
+const PIPE_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Never waits for the other end of a pipe.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const CREATE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Whether a path leads to a folder; None where nothing is.
+pub(super) fn is_folder(path: &Path) -> io::Result<Option<bool>> {
+    match stat(path) {
+        Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode).is_dir())),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Input {
+    /// Opens a file or a pipe.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Self::of(open(path, READ, Mode::empty())?)
+    }
+
+    fn of(opened: OwnedFd) -> io::Result<Self> {
+        let bytes = u64::try_from(rustix::fs::fstat(&opened)?.st_size).unwrap_or(0);
+        Ok(Self { file: File::from(opened), bytes })
+    }
+
+    /// Its size now; 0 of a pipe.
+    pub(super) fn size(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.file.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait(&self.file, PollFlags::IN)?;
+                self.file.read(buffer)
+            }
+            other => other,
+        }
+    }
+}
+
+impl Output {
+    /// A file that replaces what is there when it is done.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        let no_name = || io::Error::new(ErrorKind::InvalidInput, "it names no file");
+        let name = PathBuf::from(path.file_name().ok_or_else(no_name)?);
+        let mut unfinished = name.clone().into_os_string();
+        unfinished.push(".unfinished");
+        // The folder is the operator's word: links on the way to it are fine.
+        let flags = FOLDER.difference(OFlags::NOFOLLOW);
+        let folder = open(path.parent().unwrap_or(path), flags, Mode::empty())?;
+        match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if !FileType::from_raw_mode(found.st_mode).is_file() => {
+                return Err(io::Error::new(ErrorKind::AlreadyExists, "it is there, and no file"));
+            }
+            Ok(_) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Self::begin(folder.try_clone()?, PathBuf::from(unfinished), folder, name)
+    }
+
+    /// A stream that is open already, by its path among the open files of a process.
+    pub(super) fn stream(path: &Path) -> io::Result<Self> {
+        // What a shell redirects to a file is appended to, as any program's output would be.
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = open(path, flags, Mode::empty())?;
+        Ok(Self { file: File::from(opened), target: None })
+    }
+
+    fn begin(from: OwnedFd, unfinished: PathBuf, home: OwnedFd, name: PathBuf) -> io::Result<Self> {
+        // What an interrupted export left.
+        match unlinkat(&from, &unfinished, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let file = openat(&from, &unfinished, CREATE, Mode::from_raw_mode(0o600))?;
+        let target = Some(Target { from, unfinished, home, name, is_done: false });
+        Ok(Self { file: File::from(file), target })
+    }
+
+    /// Makes an archive durable and gives it its name.
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self.give_name()? {
+            Some(home) => Ok(fsync(home)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a file of a [`Tree`] durable and gives it time and name; the name is durable after [`Tree::finish`].
+    pub(super) fn finish_in_tree(self, modified_ms: u64) -> io::Result<()> {
+        futimens(&self.file, &times(modified_ms))?;
+        self.give_name().map(drop)
+    }
+
+    /// The folder where the file lies now; None of a stream.
+    fn give_name(mut self) -> io::Result<Option<OwnedFd>> {
+        let Some(target) = &mut self.target else { return Ok(None) };
+        fsync(&self.file)?;
+        renameat(&target.from, &target.unfinished, &target.home, &target.name)?;
+        target.is_done = true;
+        target.home.try_clone().map(Some)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // The next export removes what cannot be removed now.
+            let _ = unlinkat(&self.from, &self.unfinished, AtFlags::empty());
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.file.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait(&self.file, PollFlags::OUT)?;
+                self.file.write(bytes)
+            }
+            other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Walk {
+    pub(super) fn begin(path: &Path) -> io::Result<Self> {
+        let root = open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        Ok(Self { open: vec![Level { path: Vec::new(), folder: Dir::new(root)? }] })
+    }
+
+    /// The next file, or what is none; None when everything was seen.
+    pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
+        loop {
+            let deep = self.open.len();
+            let Some(level) = self.open.last_mut() else { return Ok(None) };
+            let Some(read) = level.folder.read() else {
+                self.open.pop();
+                continue;
+            };
+            let read = read?;
+            let name = read.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let path = [&*level.path, name.to_bytes()].concat();
+            let refused = |why: String| Ok(Some(Found::Refused { path: path.clone(), why }));
+            let folder = level.folder.fd()?;
+            let kind = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                Err(error) => return refused(error.to_string()),
+            };
+            match kind {
+                FileType::RegularFile => {}
+                FileType::Directory if deep >= limits::IMPORT_FOLDERS_DEEP_MAX => {
+                    return refused("it lies too many folders deep".to_owned());
+                }
+                FileType::Directory => match openat(folder, name, FOLDER, Mode::empty()) {
+                    Ok(opened) => {
+                        let path = [&*path, b"/"].concat();
+                        self.open.push(Level { path, folder: Dir::new(opened)? });
+                        continue;
+                    }
+                    Err(error) => return refused(error.to_string()),
+                },
+                FileType::Symlink => return refused("it is a symbolic link".to_owned()),
+                FileType::Fifo => return refused("it is a named pipe".to_owned()),
+                FileType::Socket => return refused("it is a socket".to_owned()),
+                _ => return refused("it is a device".to_owned()),
+            }
+            let opened = openat(folder, name, READ | OFlags::NOFOLLOW, Mode::empty());
+            return match opened.map_err(io::Error::from).and_then(Input::of) {
+                Ok(input) => Ok(Some(Found::File { path, input })),
+                Err(error) => refused(error.to_string()),
+            };
+        }
+    }
+}
+
+impl Tree {
+    /// The folder, made if it is not there; the folder that it lies in must be.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        match mkdirat(rustix::fs::CWD, path, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let root = open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        Ok(Self { root, last: None })
+    }
+
+    /// Begins the file of an object.
+    pub(super) fn make(
+        &mut self,
+        key: &ObjectKey,
+        bytes: u64,
+        modified_ms: u64,
+    ) -> io::Result<Made> {
+        let home = self.folder(key.folder().as_str())?;
+        let name = key.file_name();
+        match statat(&home, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => {
+                let kind = FileType::from_raw_mode(found.st_mode);
+                let time = times(modified_ms).last_modification;
+                let is_of_time =
+                    (found.st_mtime, found.st_mtime_nsec as i64) == (time.tv_sec, time.tv_nsec);
+                let is_of_size = u64::try_from(found.st_size) == Ok(bytes);
+                if kind.is_dir() {
+                    return Err(Errno::ISDIR.into());
+                }
+                if kind.is_file() && is_of_time && is_of_size {
+                    return Ok(Made::SameIsThere);
+                }
+            }
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let (from, name) = (self.root.try_clone()?, PathBuf::from(name));
+        Ok(Made::New(Output::begin(from, PathBuf::from(UNFINISHED), home, name)?))
+    }
+
+    /// Makes everything durable.
+    pub(super) fn finish(self) -> io::Result<()> {
+        Ok(syncfs(&self.root)?)
+    }
+
+    /// The folder below the root, made if it is not there.
+    fn folder(&mut self, path: &str) -> io::Result<OwnedFd> {
+        if let Some((_, folder)) = self.last.as_ref().filter(|(last, _)| last == path) {
+            return folder.try_clone();
+        }
+        let mut folder = self.root.try_clone()?;
+        for component in path.split('/').filter(|it| !it.is_empty()) {
+            match mkdirat(&folder, component, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            folder = openat(&folder, component, FOLDER, Mode::empty())?;
+        }
+        self.last = Some((path.to_owned(), folder.try_clone()?));
+        Ok(folder)
+    }
+}
+
+/// Whether the folder cannot take this one file, and others it can: what its name, or what lies there, is to blame for.
+pub(super) fn is_about_one_file(error: &io::Error) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::NAMETOOLONG => Some("its name is longer than the file system takes"),
+        Errno::ISDIR => Some("a folder of its name lies there"),
+        Errno::NOTDIR | Errno::LOOP => Some("a file or a link lies where its folder should be"),
+        Errno::INVAL | Errno::ILSEQ => Some("its name is none that the file system takes"),
+        _ => None,
+    }
+}
+
+fn times(modified_ms: u64) -> Timestamps {
+    let time = rustix::fs::Timespec {
+        tv_sec: i64::try_from(modified_ms / 1_000).unwrap_or(i64::MAX),
+        tv_nsec: (modified_ms % 1_000 * 1_000_000) as _,
+    };
+    Timestamps { last_access: time, last_modification: time }
+}
+
+/// Waits a moment until a pipe can go on.
+fn wait(file: impl AsFd, wanted: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::new(&file, wanted)], Some(&PIPE_WAIT)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

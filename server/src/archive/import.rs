@@ -1,0 +1,298 @@
+//! Import: files of an archive or a folder, each held to the rules of an upload, and stored.
+//!
+//! 1. The name becomes a key, or is refused.
+//! 2. What is there already, by its validator, is passed over without being stored again.
+//! 3. The body streams into the store's staging, and is compared with what it claims to be and with what is there.
+//! 4. A batch for each file is handed to the committer; some wait together, so that one sync covers them.
+//!
+//! Promises: a file is stored whole or not at all; nothing that is there is lost unless the rules say so; an import
+//! that is begun again stores what is missing. What is refused is named, and the rest goes on; an archive that cannot
+//! be read on ends the import with what was imported until then.
+//! Never here: time stamps; an imported file is as old as its import.
+
+mod commits;
+
+use std::collections::HashSet;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use engine::{Error, Etag, ObjectKey, ObjectName, PutOptions, Staged, Watch};
+use sha2::{Digest, Sha256};
+
+use self::commits::Commits;
+use super::files::{Found, Input, Walk, is_folder};
+use super::tar_entry::Records;
+use super::tar_reader::{Broken, Content, TarReader};
+use super::work::Work;
+use super::{
+    ArchiveError, ImportReport, ImportRules, Job, OnConflict, Place, absolute, place_error,
+};
+use crate::content_type::guess;
+use crate::limits;
+use crate::target::{check_writable, normalize};
+
+/// Why an import ends before its source does.
+enum End {
+    /// What was imported stays, and is reported with this sentence.
+    Stopped(String),
+    Failed(ArchiveError),
+}
+
+/// Imports into a bucket or a folder of it.
+pub fn import<'w>(
+    job: &Job<'_>,
+    rules: ImportRules,
+    watch: &'w mut Watch<'w>,
+) -> Result<ImportReport, ArchiveError> {
+    let bucket_name = job.bucket.name.to_string();
+    let fact = job.bucket.fact().map_err(|why| ArchiveError::Place(why.to_string()))?;
+    let mut importer = Importer {
+        job,
+        rules,
+        seen: HashSet::new(),
+        taken_bytes: 0,
+        commits: Commits::new(job.store, fact, rules.on_conflict),
+        report: ImportReport { bucket_name, ..ImportReport::default() },
+        buffer: vec![0; limits::ARCHIVE_PIECE_BYTES],
+    };
+    let imported = match &job.place {
+        Place::Stream(path) => {
+            let input = Input::open(path).map_err(place_error("read", path))?;
+            importer.archive(input, watch)
+        }
+        Place::Path(path) => match is_folder(absolute(path)?).map_err(place_error("read", path))? {
+            None => return Err(ArchiveError::Place(format!("there is no {}", path.display()))),
+            Some(true) => importer.folder(path, watch),
+            Some(false) => {
+                let input = Input::open(path).map_err(place_error("read", path))?;
+                importer.archive(input, watch)
+            }
+        },
+    };
+    // What waits is stored in any case.
+    let Importer { mut commits, mut report, .. } = importer;
+    let settled = commits.settle_all(&mut report);
+    match imported.and(settled) {
+        Ok(()) => {}
+        Err(End::Stopped(why)) => report.stopped = Some(why),
+        Err(End::Failed(error)) => return Err(error),
+    }
+    Ok(report)
+}
+
+struct Importer<'a> {
+    job: &'a Job<'a>,
+    rules: ImportRules,
+    /// Hashes of the keys that came in: a name that comes twice is refused.
+    seen: HashSet<[u8; 16]>,
+    taken_bytes: u64,
+    commits: Commits<'a>,
+    report: ImportReport,
+    buffer: Vec<u8>,
+}
+
+/// A file that may be imported.
+struct Candidate {
+    /// As it stands in the source.
+    name: Vec<u8>,
+    key: ObjectKey,
+    records: Records,
+}
+
+impl Importer<'_> {
+    fn archive<'w>(&mut self, input: Input, watch: &'w mut Watch<'w>) -> Result<(), End> {
+        let mut work = Work::new(watch, input.size(), 0);
+        let mut reader = TarReader::new(input);
+        while let Some(entry) = reader.next(&mut work)? {
+            match entry.content {
+                Content::Folder => {}
+                Content::Refused(why) => self.report.refused.add(&entry.name, why),
+                Content::File => {
+                    let name = entry.name.strip_prefix(b"./").unwrap_or(&entry.name).to_vec();
+                    if let Some(file) = self.admit(name, entry.bytes, entry.records)? {
+                        let read = |buffer: &mut [u8], work: &mut Work<'_>| {
+                            reader.read(buffer, work).map_err(End::from)
+                        };
+                        self.take(file, entry.bytes, read, &mut work)?;
+                    }
+                }
+            }
+            work.add_item()?;
+        }
+        Ok(())
+    }
+
+    fn folder<'w>(&mut self, path: &Path, watch: &'w mut Watch<'w>) -> Result<(), End> {
+        let failed = |error| End::Failed(place_error("read", path)(error));
+        let mut work = Work::new(watch, 0, 0);
+        let mut walk = Walk::begin(path).map_err(failed)?;
+        while let Some(found) = walk.next().map_err(failed)? {
+            match found {
+                Found::Refused { path, why } => self.report.refused.add(&path, why),
+                Found::File { path: name, mut input } => {
+                    let bytes = input.size();
+                    if let Some(file) = self.admit(name.clone(), bytes, Records::default())? {
+                        let read = |buffer: &mut [u8], work: &mut Work<'_>| {
+                            read_file(&mut input, &name, buffer, work)
+                        };
+                        self.take(file, bytes, read, &mut work)?;
+                    }
+                }
+            }
+            work.add_item()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a file may come in, and under which key.
+    fn admit(
+        &mut self,
+        name: Vec<u8>,
+        bytes: u64,
+        records: Records,
+    ) -> Result<Option<Candidate>, End> {
+        let key = match self.key_of(&name) {
+            Ok(key) => key,
+            Err(why) => {
+                self.report.refused.add(&name, why);
+                return Ok(None);
+            }
+        };
+        if bytes > engine::limits::OBJECT_BYTES_MAX {
+            self.report.refused.add(&name, "it is larger than an object may be");
+            return Ok(None);
+        }
+        if records.attributes.as_ref().is_some_and(|it| !are_attributes(it)) {
+            self.report.refused.add(&name, "its attributes are none that trug writes");
+            return Ok(None);
+        }
+        if self.seen.len() as u64 >= self.rules.files_max {
+            let max = self.rules.files_max;
+            return Err(End::Stopped(format!("more than {max} files: --files-max takes more")));
+        }
+        let mut hash = [0; 16];
+        hash.copy_from_slice(Sha256::digest(key.as_str()).split_at(16).0);
+        if !self.seen.insert(hash) {
+            self.report.refused.add(&name, "a file of this name came before");
+            return Ok(None);
+        }
+        self.taken_bytes = self.taken_bytes.saturating_add(bytes);
+        if let Some(max) = self.rules.bytes_max.filter(|max| self.taken_bytes > *max) {
+            return Err(End::Stopped(format!("more than {max} bytes: --bytes-max takes more")));
+        }
+        Ok(Some(Candidate { name, key, records }))
+    }
+
+    fn key_of(&self, name: &[u8]) -> Result<ObjectKey, String> {
+        let name = str::from_utf8(name).map_err(|_| "its name is not UTF-8")?;
+        if name.starts_with('/') {
+            return Err("its path is absolute".to_owned());
+        }
+        let begins_with_drive = match name.as_bytes() {
+            [letter, b':', rest @ ..] => {
+                letter.is_ascii_alphabetic() && matches!(rest.first(), None | Some(b'/' | b'\\'))
+            }
+            _ => false,
+        };
+        if begins_with_drive {
+            return Err("its path begins with a drive letter".to_owned());
+        }
+        let refused = |rule| format!("its name may not be a key: {rule}");
+        let key = self.job.folder.key(&normalize(name)).map_err(refused)?;
+        if key.is_folder_marker() {
+            return Err("its name is that of a folder".to_owned());
+        }
+        check_writable(&key).map_err(|refusal| refusal.message().to_owned())?;
+        Ok(key)
+    }
+
+    /// Stores a file, or finds that there is nothing to store.
+    fn take(
+        &mut self,
+        file: Candidate,
+        bytes: u64,
+        mut read: impl FnMut(&mut [u8], &mut Work<'_>) -> Result<usize, End>,
+        work: &mut Work<'_>,
+    ) -> Result<(), End> {
+        let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
+        if let Some(there) = self.job.store.get(&name)? {
+            let claims_same = file.records.etag.as_deref() == Some(&there.etag().to_string());
+            if claims_same && there.bytes() == bytes {
+                self.report.unchanged_count += 1;
+                return Ok(());
+            }
+            if self.rules.on_conflict == OnConflict::Skip && there.bytes() != bytes {
+                self.report.skipped.add(&file.name, commits::SKIPPED);
+                return Ok(());
+            }
+        }
+        let mut upload = self.job.store.upload();
+        loop {
+            let count = read(&mut self.buffer, work)?;
+            if count == 0 {
+                break;
+            }
+            upload.push(self.buffer.get(..count).unwrap_or_default())?;
+        }
+        let staged = upload.finish()?;
+        let etag = Etag::of_hash(staged.hash()).to_string();
+        if file.records.etag.as_ref().is_some_and(|claimed| *claimed != etag) {
+            self.report.refused.add(&file.name, "its content is not what was exported");
+            return Ok(());
+        }
+        let options = options_of(&file, &staged);
+        self.commits.add(file.name, name, staged, options, &mut self.report, work)
+    }
+}
+
+fn read_file(
+    input: &mut Input,
+    name: &[u8],
+    buffer: &mut [u8],
+    work: &mut Work<'_>,
+) -> Result<usize, End> {
+    loop {
+        match input.read(buffer) {
+            Ok(count) => {
+                work.add_bytes(count as u64)?;
+                return Ok(count);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                let name = super::shown(name);
+                return Err(End::Stopped(format!("cannot read {name}: {error}")));
+            }
+        }
+    }
+}
+
+fn options_of(file: &Candidate, staged: &Staged) -> PutOptions {
+    let declared = file.records.content_type.as_deref();
+    PutOptions {
+        content_type: guess(file.key.file_name(), staged.head(), declared).into_owned(),
+        attributes: file.records.attributes.clone().unwrap_or_default(),
+        created_ms: None,
+        derived: false,
+    }
+}
+
+/// Whether bytes may be the attributes of an object: a JSON object that is not too long.
+fn are_attributes(bytes: &[u8]) -> bool {
+    bytes.len() <= engine::limits::ATTRIBUTES_BYTES_MAX
+        && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok()
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Broken> for End {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Stopped(error) => Self::Failed(error.into()),
+            Broken::Archive(why) => Self::Stopped(why),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The bytes in front of a file in a tar archive: its header block, and the extension records (pax) before that.
+//!
+//! What tar has no field for is kept in records of our own, which other readers pass over:
+//!
+//! | record            | meaning                                                        |
+//! | ----------------- | -------------------------------------------------------------- |
+//! | `TRUG.type`       | content type                                                   |
+//! | `TRUG.attributes` | attributes, as they are stored                                 |
+//! | `TRUG.etag`       | validator of the content: a file that has another was damaged  |
+//! | `TRUG.created`    | when the key was first put, in milliseconds since 1970         |
+//!
+//! Promises: pure; decoding never panics, and takes memory in proportion to the bytes that it is given.
+//! Never here: where the bytes come from, and whether a name may be a key.
+
+use std::fmt::Write as _;
+
+use tar::{EntryType, Header};
+
+/// Everything in an archive is a multiple of this.
+pub(super) const BLOCK_BYTES: usize = 512;
+
+/// The largest size that the header's own field takes: eleven octal digits.
+const HEADER_SIZE_MAX: u64 = 0o777_7777_7777;
+/// The longest name that is written into the header's own field.
+const HEADER_NAME_BYTES_MAX: usize = 100;
+
+const PATH: &str = "path";
+const SIZE: &str = "size";
+const MTIME: &str = "mtime";
+const TYPE: &str = "TRUG.type";
+const ATTRIBUTES: &str = "TRUG.attributes";
+const ETAG: &str = "TRUG.etag";
+const CREATED: &str = "TRUG.created";
+
+/// What a header block says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) name: Vec<u8>,
+    pub(super) bytes: u64,
+    pub(super) kind: Kind,
+}
+
+/// What follows a header block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+    /// Records for the next entry.
+    Records,
+    /// Records for all further entries.
+    GlobalRecords,
+    /// The name of the next entry, as GNU tar writes it.
+    LongName,
+    /// The target of the next entry, which is a link.
+    LongLink,
+    /// A file with holes; whether blocks with more of its map follow.
+    Sparse {
+        is_extended: bool,
+    },
+    /// What is never imported, and why.
+    Other(&'static str),
+}
+
+/// What the records before a file say of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Records {
+    pub(super) path: Option<Vec<u8>>,
+    pub(super) bytes: Option<u64>,
+    pub(super) is_sparse: bool,
+    pub(super) content_type: Option<String>,
+    pub(super) attributes: Option<Vec<u8>>,
+    pub(super) etag: Option<String>,
+}
+
+/// A file to be written.
+pub(super) struct FileHead<'a> {
+    pub(super) name: &'a str,
+    pub(super) bytes: u64,
+    pub(super) modified_ms: u64,
+    pub(super) created_ms: u64,
+    pub(super) content_type: &'a str,
+    pub(super) attributes: &'a [u8],
+    pub(super) etag: &'a str,
+}
+
+/// Reads a header block. The reason says what is wrong with it.
+pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
+    let header = Header::from_byte_slice(block);
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    let own: u32 = header.as_old().cksum.iter().map(|byte| u32::from(*byte)).sum();
+    let wanted = sum - own + 8 * u32::from(b' ');
+    if header.cksum().ok() != Some(wanted) {
+        return Err("the checksum of a header is wrong");
+    }
+    // Larger numbers than eleven octal digits are binary; tar's reader looks at the last eight bytes of them only.
+    let bytes = match header.as_old().size.split_at(4) {
+        ([first, rest @ ..], _) if first & 0x80 != 0 && (*first != 0x80 || rest != [0; 3]) => {
+            return Err("the size in a header is negative or out of bounds");
+        }
+        _ => header.entry_size().map_err(|_| "the size in a header is no number")?,
+    };
+    let name = header.path_bytes().into_owned();
+    let kind = match header.entry_type() {
+        EntryType::Regular | EntryType::Continuous => Kind::File,
+        EntryType::Directory => Kind::Folder,
+        EntryType::XHeader => Kind::Records,
+        EntryType::XGlobalHeader => Kind::GlobalRecords,
+        EntryType::GNULongName => Kind::LongName,
+        EntryType::GNULongLink => Kind::LongLink,
+        EntryType::GNUSparse => {
+            Kind::Sparse { is_extended: header.as_gnu().is_some_and(|gnu| gnu.is_extended()) }
+        }
+        EntryType::Symlink => Kind::Other("it is a symbolic link"),
+        EntryType::Link => Kind::Other("it is a hard link"),
+        EntryType::Char | EntryType::Block => Kind::Other("it is a device"),
+        EntryType::Fifo => Kind::Other("it is a named pipe"),
+        _ => Kind::Other("it is of a kind that is no file"),
+    };
+    Ok(Head { name, bytes, kind })
+}
+
+/// Reads extension records: each is its length in decimal, a space, a keyword, `=`, a value, and a line end.
+pub(super) fn decode_records(mut bytes: &[u8]) -> Result<Records, &'static str> {
+    const MALFORMED: &str = "an extension header is malformed";
+    let mut records = Records::default();
+    while !bytes.is_empty() {
+        let space = bytes.iter().take(20).position(|byte| *byte == b' ').ok_or(MALFORMED)?;
+        let (digits, _) = bytes.split_at(space);
+        let length = number(digits).and_then(|length| usize::try_from(length).ok());
+        let (record, rest) = length.and_then(|it| bytes.split_at_checked(it)).ok_or(MALFORMED)?;
+        let record = record.get(space + 1..).and_then(|it| it.strip_suffix(b"\n"));
+        let record = record.ok_or(MALFORMED)?;
+        let equals = record.iter().position(|byte| *byte == b'=').ok_or(MALFORMED)?;
+        let (keyword, value) = record.split_at(equals);
+        let value = value.get(1..).unwrap_or_default();
+        let text = || str::from_utf8(value).map(str::to_owned).map_err(|_| MALFORMED);
+        match str::from_utf8(keyword).map_err(|_| MALFORMED)? {
+            PATH => records.path = Some(value.to_owned()),
+            SIZE => records.bytes = Some(number(value).ok_or(MALFORMED)?),
+            TYPE => records.content_type = Some(text()?),
+            ATTRIBUTES => records.attributes = Some(value.to_owned()),
+            ETAG => records.etag = Some(text()?),
+            other => records.is_sparse |= other.starts_with("GNU.sparse."),
+        }
+        bytes = rest;
+    }
+    Ok(records)
+}
+
+/// A file's header block, with its records and their own header block in front.
+pub(super) fn encode(file: &FileHead<'_>) -> Vec<u8> {
+    let mut records = Vec::new();
+    let fits = file.name.is_ascii() && file.name.len() <= HEADER_NAME_BYTES_MAX;
+    if !fits {
+        put_record(&mut records, PATH, file.name.as_bytes());
+    }
+    if file.bytes > HEADER_SIZE_MAX {
+        put_record(&mut records, SIZE, file.bytes.to_string().as_bytes());
+    }
+    let (seconds, milliseconds) = (file.modified_ms / 1_000, file.modified_ms % 1_000);
+    put_record(&mut records, MTIME, format!("{seconds}.{milliseconds:03}").as_bytes());
+    put_record(&mut records, TYPE, file.content_type.as_bytes());
+    if !file.attributes.is_empty() {
+        put_record(&mut records, ATTRIBUTES, file.attributes);
+    }
+    put_record(&mut records, ETAG, file.etag.as_bytes());
+    put_record(&mut records, CREATED, file.created_ms.to_string().as_bytes());
+
+    let mut bytes = Vec::with_capacity(4 * BLOCK_BYTES);
+    let records_bytes = records.len() as u64;
+    bytes.extend(header(EntryType::XHeader, "TRUG.records", records_bytes, seconds).as_bytes());
+    bytes.extend(&records);
+    bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+    // Readers that know the records take name and size from there.
+    let name = if fits { file.name } else { "TRUG.long-name" };
+    let size = file.bytes.min(HEADER_SIZE_MAX);
+    bytes.extend(header(EntryType::Regular, name, size, seconds).as_bytes());
+    bytes
+}
+
+fn header(kind: EntryType, name: &str, bytes: u64, modified_s: u64) -> Header {
+    let mut header = Header::new_ustar();
+    for (to, from) in header.as_old_mut().name.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    header.set_entry_type(kind);
+    header.set_size(bytes);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(modified_s.min(HEADER_SIZE_MAX));
+    header.set_cksum();
+    header
+}
+
+fn put_record(records: &mut Vec<u8>, keyword: &str, value: &[u8]) {
+    let rest = keyword.len() + value.len() + 3;
+    // The length counts its own digits.
+    let mut length = rest + 1;
+    while rest + decimal_digits(length) != length {
+        length = rest + decimal_digits(length);
+    }
+    let mut head = String::new();
+    let _ = write!(head, "{length} {keyword}=");
+    records.extend(head.as_bytes());
+    records.extend(value);
+    records.push(b'\n');
+}
+
+fn decimal_digits(number: usize) -> usize {
+    number.checked_ilog10().map_or(1, |digits| digits as usize + 1)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, bytes: u64) -> FileHead<'_> {
+        FileHead {
+            name,
+            bytes,
+            modified_ms: 1_700_000_000_042,
+            created_ms: 1_600_000_000_000,
+            content_type: "text/plain; charset=utf-8",
+            attributes: b"{\"a\":\"=\n\"}",
+            etag: "00112233445566778899aabbccddeeff",
+        }
+    }
+
+    fn block(bytes: &[u8], at: usize) -> &[u8; BLOCK_BYTES] {
+        bytes[at..at + BLOCK_BYTES].try_into().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let long = "d/".repeat(500);
+        let (long, large) = (format!("{long}ä.txt"), HEADER_SIZE_MAX + 1);
+        for (name, bytes) in [("a.txt", 0), (&*long, 7), ("caf\u{e9}.txt", large)] {
+            let written = encode(&file(name, bytes));
+            let first = decode(block(&written, 0)).unwrap();
+            assert_eq!(first.kind, Kind::Records);
+            let end = BLOCK_BYTES + first.bytes as usize;
+            let records = decode_records(&written[BLOCK_BYTES..end]).unwrap();
+            let head = decode(block(&written, end.next_multiple_of(BLOCK_BYTES))).unwrap();
+            assert_eq!(head.kind, Kind::File);
+            assert_eq!(records.path.clone().unwrap_or(head.name), name.as_bytes());
+            assert_eq!(records.bytes.unwrap_or(head.bytes), bytes);
+            assert_eq!(records.content_type.as_deref(), Some("text/plain; charset=utf-8"));
+            assert_eq!(records.attributes.as_deref(), Some(&b"{\"a\":\"=\n\"}"[..]));
+            assert_eq!(records.etag.as_deref(), Some("00112233445566778899aabbccddeeff"));
+        }
+    }
+
+    #[test]
+    fn a_length_counts_its_own_digits() {
+        for bytes in [0, 1, 87, 88, 89, 90, 91, 985, 986, 987, 988, 989, 990] {
+            let mut records = Vec::new();
+            put_record(&mut records, PATH, &vec![b'x'; bytes]);
+            assert_eq!(decode_records(&records).unwrap().path.map(|it| it.len()), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn malformed_records_are_refused() {
+        for bad in [
+            &b"x"[..],
+            b"5 a=b",
+            b"6 a=b\n9 ",
+            b"99 a=b\n",
+            b"0 a=b\n",
+            b"2 a=b\n",
+            b"-6 a=b\n",
+            b"6 a-b\n",
+            b"10 size=x\n",
+            b"11 size=-1\n",
+            b"99999999999999999999 a=b\n",
+        ] {
+            assert!(decode_records(bad).is_err(), "{}", bad.escape_ascii());
+        }
+        assert!(decode_records(b"22 GNU.sparse.major=1\n").unwrap().is_sparse);
+    }
+
+    #[test]
+    fn malformed_headers_are_refused() {
+        let good = header(EntryType::Regular, "a", 5, 0);
+        assert_eq!(decode(good.as_bytes()).unwrap().bytes, 5);
+        let mut flipped = good.clone();
+        flipped.as_mut_bytes()[0] ^= 1;
+        assert!(decode(flipped.as_bytes()).is_err());
+        for size in [&b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"[..], b"\x81", b"zzz"] {
+            let mut odd = good.clone();
+            odd.as_mut_bytes()[124..124 + size.len()].copy_from_slice(size);
+            odd.set_cksum();
+            assert!(decode(odd.as_bytes()).is_err(), "{}", size.escape_ascii());
+        }
+    }
+}

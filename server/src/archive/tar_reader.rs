@@ -1,0 +1,375 @@
+//! Walks over a tar archive from front to back, in bounded memory, believing nothing.
+//!
+//! Where two readers could take different bytes for the next header, the walk ends instead of choosing: a link with a
+//! body, global records that rename or resize, records too long to be read.
+//! Promises: a body is never longer than its header says; an archive that was cut off is told from one that ended.
+//! Never here: names as keys, the store.
+
+use std::io::{self, ErrorKind, Read};
+
+use super::tar_entry::{BLOCK_BYTES, Kind, Records, decode, decode_records};
+use super::work::Work;
+use crate::limits::{ARCHIVE_NAME_BYTES_MAX, ARCHIVE_RECORDS_BYTES_MAX, ARCHIVE_SPARSE_BLOCKS_MAX};
+
+/// An archive that is being read.
+pub(super) struct TarReader<R> {
+    source: R,
+    /// Bytes read so far.
+    at: u64,
+    /// What is left of the body of the entry, and of the zeros behind it.
+    body_left: u64,
+    padding_left: u64,
+}
+
+/// Something in an archive.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// As it stands there: not checked.
+    pub(super) name: Vec<u8>,
+    pub(super) bytes: u64,
+    pub(super) content: Content,
+    pub(super) records: Records,
+}
+
+/// What an entry is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    File,
+    Folder,
+    /// Nothing that is imported, and why.
+    Refused(&'static str),
+}
+
+/// Why an archive cannot be read on.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The work was stopped.
+    Stopped(engine::Error),
+    /// The archive is not what it should be: a sentence.
+    Archive(String),
+}
+
+impl<R: Read> TarReader<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, at: 0, body_left: 0, padding_left: 0 }
+    }
+
+    /// The next entry; what was left of the one before is passed over. None at the archive's end.
+    pub(super) fn next(&mut self, work: &mut Work<'_>) -> Result<Option<Entry>, Broken> {
+        self.skip_body(work)?;
+        let mut records = Records::default();
+        let mut long_name = None;
+        loop {
+            let Some(block) = self.header(work)? else { return Ok(None) };
+            let head = match decode(&block) {
+                Ok(head) => head,
+                Err(_) if self.at == BLOCK_BYTES as u64 => return Err(no_archive(&block)),
+                Err(why) => return Err(self.broken(why)),
+            };
+            let bytes = match head.kind {
+                Kind::File | Kind::Folder | Kind::Other(_) => records.bytes.unwrap_or(head.bytes),
+                _ => head.bytes,
+            };
+            self.body_left = bytes;
+            let padded = bytes.checked_next_multiple_of(BLOCK_BYTES as u64);
+            let padded = padded.ok_or_else(|| self.broken("the size of an entry is absurd"))?;
+            self.padding_left = padded - bytes;
+            let content = match head.kind {
+                Kind::Records => {
+                    records = self.records(work)?;
+                    continue;
+                }
+                Kind::GlobalRecords => {
+                    let global = self.records(work)?;
+                    if global.path.is_some() || global.bytes.is_some() || global.is_sparse {
+                        return Err(self.broken("a header renames or resizes all entries at once"));
+                    }
+                    continue;
+                }
+                Kind::LongName => {
+                    long_name = Some(self.name(work)?);
+                    self.skip_body(work)?;
+                    continue;
+                }
+                Kind::LongLink => {
+                    self.skip_body(work)?;
+                    continue;
+                }
+                Kind::Sparse { is_extended } => {
+                    self.skip_map(is_extended, work)?;
+                    Content::Refused("it is a file with holes (made with --sparse)")
+                }
+                Kind::File if records.is_sparse => {
+                    Content::Refused("it is a file with holes (made with --sparse)")
+                }
+                Kind::File => Content::File,
+                Kind::Folder | Kind::Other(_) if bytes > 0 => {
+                    return Err(self.broken("an entry that is no file has a body"));
+                }
+                Kind::Folder => Content::Folder,
+                Kind::Other(why) => Content::Refused(why),
+            };
+            let (name, content) = match (records.path.take(), long_name) {
+                (Some(path), Some(Some(long))) if path != long => {
+                    (path, Content::Refused("it has two names"))
+                }
+                (Some(path), _) => (path, content),
+                (None, Some(Some(long))) => (long, content),
+                (None, Some(None)) => (head.name, Content::Refused("its name is too long")),
+                (None, None) => (head.name, content),
+            };
+            // Before there was a kind for folders, they were empty files with a slash at the end of the name. The
+            // header's own name may be the start of a longer one, so this cannot be told before.
+            let content = match content {
+                Content::File if bytes == 0 && name.ends_with(b"/") => Content::Folder,
+                other => other,
+            };
+            return Ok(Some(Entry { name, bytes, content, records }));
+        }
+    }
+
+    /// The next bytes of the entry's body; 0 at its end.
+    pub(super) fn read(&mut self, buffer: &mut [u8], work: &mut Work<'_>) -> Result<usize, Broken> {
+        let wanted = usize::try_from(self.body_left).unwrap_or(usize::MAX).min(buffer.len());
+        let Some(buffer) = buffer.get_mut(..wanted).filter(|it| !it.is_empty()) else {
+            return Ok(0);
+        };
+        let count = self.fill(buffer, work)?;
+        if count < wanted {
+            return Err(self.broken("the archive is cut off in the middle of a file"));
+        }
+        self.body_left -= count as u64;
+        Ok(count)
+    }
+
+    fn skip_body(&mut self, work: &mut Work<'_>) -> Result<(), Broken> {
+        let mut passed = vec![0; 64 * 1_024];
+        while self.read(&mut passed, work)? > 0 {}
+        let padding = usize::try_from(self.padding_left).unwrap_or(0);
+        let padding = passed.get_mut(..padding).unwrap_or_default();
+        if self.fill(padding, work)? < padding.len() {
+            return Err(self.broken("the archive is cut off behind a file"));
+        }
+        self.padding_left = 0;
+        Ok(())
+    }
+
+    /// A header block; None at the end mark, which is a block of zeros.
+    fn header(&mut self, work: &mut Work<'_>) -> Result<Option<[u8; BLOCK_BYTES]>, Broken> {
+        let mut block = [0; BLOCK_BYTES];
+        let is_first = self.at == 0;
+        match self.fill(&mut block, work)? {
+            0 if is_first => Err(Broken::Archive("the archive is empty".to_owned())),
+            BLOCK_BYTES if block == [0; BLOCK_BYTES] => Ok(None),
+            BLOCK_BYTES => Ok(Some(block)),
+            _ if is_first => Err(no_archive(&block)),
+            _ => Err(self.broken("the archive ends without its end mark: the rest is missing")),
+        }
+    }
+
+    fn records(&mut self, work: &mut Work<'_>) -> Result<Records, Broken> {
+        if self.body_left > ARCHIVE_RECORDS_BYTES_MAX {
+            return Err(self.broken("an extension header is too long"));
+        }
+        let bytes = self.whole_body(work)?;
+        decode_records(&bytes).map_err(|why| self.broken(why))
+    }
+
+    /// The name in a body, up to its zero; None when it is longer than any that is looked at.
+    fn name(&mut self, work: &mut Work<'_>) -> Result<Option<Vec<u8>>, Broken> {
+        if self.body_left > ARCHIVE_NAME_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut name = self.whole_body(work)?;
+        if name.last() == Some(&0) {
+            name.pop();
+        }
+        Ok(Some(name))
+    }
+
+    /// Only for bodies that were found to be short.
+    fn whole_body(&mut self, work: &mut Work<'_>) -> Result<Vec<u8>, Broken> {
+        let mut bytes = vec![0; usize::try_from(self.body_left).unwrap_or(0)];
+        self.read(&mut bytes, work)?;
+        self.skip_body(work)?;
+        Ok(bytes)
+    }
+
+    /// Passes over the rest of a GNU map of holes, which the size of the entry does not count.
+    fn skip_map(&mut self, mut is_extended: bool, work: &mut Work<'_>) -> Result<(), Broken> {
+        const IS_EXTENDED_AT: usize = 504;
+        for _ in 0..ARCHIVE_SPARSE_BLOCKS_MAX {
+            if !is_extended {
+                return Ok(());
+            }
+            let mut block = [0; BLOCK_BYTES];
+            if self.fill(&mut block, work)? < BLOCK_BYTES {
+                return Err(self.broken("the archive is cut off in the map of a file with holes"));
+            }
+            is_extended = block.get(IS_EXTENDED_AT) == Some(&1);
+        }
+        Err(self.broken("a file has too many holes"))
+    }
+
+    /// Reads until the buffer is full or the source ends.
+    fn fill(&mut self, buffer: &mut [u8], work: &mut Work<'_>) -> Result<usize, Broken> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|it| !it.is_empty()) {
+            match self.source.read(rest) {
+                Ok(0) => break,
+                Ok(count) => {
+                    filled += count;
+                    self.at += count as u64;
+                    work.read_to(self.at).map_err(Broken::Stopped)?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // A pipe that has nothing at the moment.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    work.read_to(self.at).map_err(Broken::Stopped)?;
+                }
+                Err(error) => return Err(unreadable(&error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn broken(&self, why: &str) -> Broken {
+        Broken::Archive(format!("{why}, at byte {}", self.at))
+    }
+}
+
+fn unreadable(error: &io::Error) -> Broken {
+    Broken::Archive(format!("the archive cannot be read: {error}"))
+}
+
+/// Tells what the first block is instead of a header.
+fn no_archive(block: &[u8; BLOCK_BYTES]) -> Broken {
+    const COMPRESSED: &[(&[u8], &str)] = &[
+        (b"\x1f\x8b", "gzip -dc"),
+        (b"\x28\xb5\x2f\xfd", "zstd -dc"),
+        (b"\xfd7zXZ\0", "xz -dc"),
+        (b"BZh", "bzip2 -dc"),
+        (b"\x04\x22\x4d\x18", "lz4 -dc"),
+    ];
+    let mut found = COMPRESSED.iter().filter(|(magic, _)| block.starts_with(magic));
+    Broken::Archive(match found.next() {
+        Some((_, command)) => {
+            format!(
+                "it is compressed: decompress it first ({command} FILE | trug import --from - ...)"
+            )
+        }
+        None if block.starts_with(b"PK") => {
+            "it is a ZIP archive, not a tar archive: unpack it into a folder and import that"
+                .to_owned()
+        }
+        None => "it is not a tar archive".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::super::tar_entry::{FileHead, encode};
+    use super::*;
+
+    fn archive() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, body) in [("a.txt", &b"hello"[..]), ("caf\u{e9}/b.txt", &[b'b'; 600])] {
+            bytes.extend(encode(&FileHead {
+                name,
+                bytes: body.len() as u64,
+                modified_ms: 1_700_000_000_042,
+                created_ms: 1_600_000_000_000,
+                content_type: "text/plain",
+                attributes: b"{}",
+                etag: "00112233445566778899aabbccddeeff",
+            }));
+            bytes.extend(body);
+            bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        }
+        bytes.resize(bytes.len() + 2 * BLOCK_BYTES, 0);
+        bytes
+    }
+
+    /// A name and a body.
+    type NamedFile = (Vec<u8>, Vec<u8>);
+
+    /// The files of an archive, and how it ended.
+    fn walk(source: impl Read) -> (Vec<NamedFile>, Result<(), Broken>) {
+        let mut watch = |_| ControlFlow::Continue(());
+        let mut work = Work::new(&mut watch, 0, 0);
+        let mut reader = TarReader::new(source);
+        let mut files = Vec::new();
+        let mut walk = || {
+            while let Some(entry) = reader.next(&mut work)? {
+                let (mut body, mut piece) = (Vec::new(), [0; 100]);
+                loop {
+                    match reader.read(&mut piece, &mut work)? {
+                        0 => break,
+                        count => body.extend(&piece[..count]),
+                    }
+                }
+                assert_eq!(body.len() as u64, entry.bytes);
+                files.push((entry.name, body));
+            }
+            Ok(())
+        };
+        let ended = walk();
+        (files, ended)
+    }
+
+    /// Gives a few bytes at a time, and now and then nothing yet.
+    struct Trickle<'a>(&'a [u8], u32);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            match self.1 % 5 {
+                0 => Err(ErrorKind::WouldBlock.into()),
+                1 => Err(ErrorKind::Interrupted.into()),
+                _ => {
+                    let count = buffer.len().min(97);
+                    self.0.read(&mut buffer[..count])
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_that_trickles_gives_the_same_files() {
+        let archive = archive();
+        let (files, ended) = walk(&*archive);
+        assert!(ended.is_ok() && files.len() == 2, "{ended:?}");
+        assert_eq!(files[1].0, "caf\u{e9}/b.txt".as_bytes());
+        let (trickled, ended) = walk(Trickle(&archive, 0));
+        assert!(ended.is_ok() && trickled == files, "{ended:?}");
+    }
+
+    #[test]
+    fn no_cut_and_no_flipped_byte_panics_or_goes_unnoticed_in_a_header() {
+        let archive = archive();
+        let end = archive.len() - 2 * BLOCK_BYTES;
+        for length in 0..=end {
+            let (_, ended) = walk(&archive[..length]);
+            assert!(matches!(ended, Err(Broken::Archive(_))), "cut at {length}");
+        }
+        for at in 0..archive.len() {
+            for mask in [1, 0x80, 0xff] {
+                let mut flipped = archive.clone();
+                flipped[at] ^= mask;
+                let (_, ended) = walk(&*flipped);
+                assert!(ended.is_err() || at >= BLOCK_BYTES, "flipped at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_watch_that_breaks_stops_the_walk() {
+        let archive = archive();
+        let mut watch = |_| ControlFlow::Break(());
+        let mut work = Work::new(&mut watch, 0, 0);
+        let next = TarReader::new(&*archive).next(&mut work);
+        assert!(matches!(next, Err(Broken::Stopped(engine::Error::Cancelled))), "{next:?}");
+    }
+}

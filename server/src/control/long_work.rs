@@ -1,0 +1,99 @@
+//! A long request, at work, as the body of its answer.
+//!
+//! The work runs on the blocking pool and leaves word of how far it has come; the body sends the latest word every
+//! [`limits::CONTROL_PROGRESS_WAIT`], whether it is new or not, and so notices that nobody reads it any more.
+//! Promises: a body that is dropped, and a server that stops, stop the work at the next word.
+//! Never here: what the work is.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use engine::WorkProgress;
+use http_body::Frame;
+use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::{Line, log};
+use crate::catalog::CatalogError;
+use crate::error::ApiError;
+use crate::limits;
+use crate::management::{Reply, Request, execute};
+use crate::state::AppState;
+
+/// The lines that answer a long request.
+pub(super) struct WorkBody {
+    /// Dropped with the body; its sender sees that.
+    progress: watch::Receiver<WorkProgress>,
+    ticks: Interval,
+    work: Option<JoinHandle<Result<Reply, CatalogError>>>,
+}
+
+impl WorkBody {
+    /// Begins the work. `turn` is held until it has ended, which may be after the body is dropped.
+    pub(super) fn start(app: AppState, request: Request, turn: OwnedMutexGuard<()>) -> Self {
+        let (told, progress) = watch::channel(WorkProgress::default());
+        let work = spawn_blocking(move || {
+            let _turn = turn;
+            execute(&app.store, &app.catalog, request, &mut |progress| {
+                told.send_replace(progress);
+                match told.is_closed() || app.is_draining() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            })
+        });
+        let mut ticks = interval(limits::CONTROL_PROGRESS_WAIT);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { progress, ticks, work: Some(work) }
+    }
+}
+
+impl http_body::Body for WorkBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(work) = &mut self.work else { return Poll::Ready(None) };
+        let line = match Pin::new(work).poll(context) {
+            Poll::Ready(ended) => {
+                self.work = None;
+                // The work panicked, or the runtime goes down.
+                let internal =
+                    |error: tokio::task::JoinError| ApiError::internal(error.to_string());
+                last_line(ended.map_err(internal).and_then(|done| done.map_err(ApiError::from)))
+            }
+            Poll::Pending => {
+                std::task::ready!(self.ticks.poll_tick(context));
+                // The timer is asked again by the next call, which comes when this line was taken.
+                Line::Progress { progress: (*self.progress.borrow()).into() }
+            }
+        };
+        Poll::Ready(Some(Ok(Frame::data(line.bytes()))))
+    }
+}
+
+fn last_line(done: Result<Reply, ApiError>) -> Line {
+    match done {
+        Ok(reply) => Line::Reply { reply },
+        Err(error) => {
+            log(&error);
+            Line::Refusal { error: error.message().to_owned(), code: error.code().to_owned() }
+        }
+    }
+}
+
+impl Line {
+    fn bytes(&self) -> Bytes {
+        let mut text = serde_json::to_vec(self).unwrap_or_default();
+        text.push(b'\n');
+        Bytes::from(text)
+    }
+}

@@ -1,0 +1,219 @@
+//! What the operator can do with a store: one operation per request, with typed answers.
+//!
+//! The command line calls [`execute`] on a store that it opened, or sends the same request over the control socket to
+//! the server that has it open. A long request tells how far it has come, and whoever is told may stop it.
+//! Promises: a short request that fails changes nothing; a long one that is stopped leaves everything consistent.
+//! Never here: who is asking; whoever gets here is the operator.
+
+mod reply;
+mod settings;
+
+use std::sync::Arc;
+
+use engine::{BucketName, FolderKey, Store, Watch};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{self, ArchiveError, ImportRules, Job, Place};
+use crate::catalog::{
+    AccountChange, AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind,
+    Catalog, CatalogError, NewBucket, Plan, Standing, new_bucket_name, prefix_folder,
+};
+use crate::error::ApiError;
+
+pub use self::reply::{
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FullView,
+    ProgressView, Reply, SegmentsView, StatsView,
+};
+use self::reply::{account_view, api_key_view, bucket_view, stats};
+pub use self::settings::{ApiKeySettings, BucketSettings};
+use self::settings::{bucket_change, new_api_key};
+
+/// One thing to do. Accounts are named by name or id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Request {
+    CreateAccount {
+        name: String,
+        plan: Plan,
+    },
+    ListAccounts,
+    EditAccount {
+        account: String,
+        name: Option<String>,
+        plan: Option<Plan>,
+        standing: Option<Standing>,
+    },
+    CreateBucket {
+        name: String,
+        account: String,
+        kind: BucketKind,
+        settings: BucketSettings,
+    },
+    /// Of one account, or all.
+    ListBuckets {
+        account: Option<String>,
+    },
+    EditBucket {
+        name: String,
+        settings: BucketSettings,
+    },
+    /// With `force`, the objects in it go too; without, it must be empty.
+    DeleteBucket {
+        name: String,
+        force: bool,
+    },
+    CreateApiKey {
+        account: String,
+        settings: ApiKeySettings,
+    },
+    /// Of one account, or all.
+    ListApiKeys {
+        account: Option<String>,
+    },
+    RevokeApiKey {
+        id: String,
+    },
+    Stats,
+    /// Long. Writes a bucket, or a folder of it, to an archive or a folder of this machine.
+    Export {
+        bucket: String,
+        folder: Option<String>,
+        to: Place,
+    },
+    /// Long. Reads an archive or a folder of this machine into a bucket, or a folder of it.
+    Import {
+        bucket: String,
+        folder: Option<String>,
+        from: Place,
+        rules: ImportRules,
+    },
+}
+
+impl Request {
+    /// Whether it may take minutes, tells how far it has come, and can be stopped. One such request runs at a time.
+    pub fn is_long(&self) -> bool {
+        matches!(self, Self::Export { .. } | Self::Import { .. })
+    }
+}
+
+/// Does what is asked. Waits for the disk. A long request calls `watch` again and again.
+pub fn execute(
+    store: &Store,
+    catalog: &Catalog,
+    request: Request,
+    watch: &mut Watch<'_>,
+) -> Result<Reply, CatalogError> {
+    match request {
+        Request::CreateAccount { name, plan } => {
+            let account = catalog.create_account(AccountName::parse(&name)?, plan)?;
+            Ok(Reply::Account(account_view(&account)))
+        }
+        Request::ListAccounts => {
+            let accounts = catalog.accounts();
+            Ok(Reply::Accounts(accounts.iter().map(|account| account_view(account)).collect()))
+        }
+        Request::EditAccount { account, name, plan, standing } => {
+            let name = name.map(|name| AccountName::parse(&name)).transpose()?;
+            let id = account_id(catalog, &account)?;
+            let account = catalog.edit_account(&id, AccountChange { name, plan, standing })?;
+            Ok(Reply::Account(account_view(&account)))
+        }
+        Request::CreateBucket { name, account, kind, settings } => {
+            let name = new_bucket_name(&name)?;
+            let owner = account_id(catalog, &account)?;
+            let settings = bucket_change(settings)?;
+            let bucket = catalog.create_bucket(NewBucket { name, owner, kind, settings })?;
+            Ok(Reply::Bucket(bucket_view(store, &bucket)?))
+        }
+        Request::ListBuckets { account } => {
+            let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
+            let is_asked = |bucket: &Bucket| owner.as_ref().is_none_or(|id| *id == bucket.owner);
+            let buckets = catalog.buckets();
+            let asked = buckets.iter().filter(|bucket| is_asked(bucket));
+            Ok(Reply::Buckets(asked.map(|it| bucket_view(store, it)).collect::<Result<_, _>>()?))
+        }
+        Request::EditBucket { name, settings } => {
+            let bucket = catalog.edit_bucket(&bucket_name(&name)?, bucket_change(settings)?)?;
+            Ok(Reply::Bucket(bucket_view(store, &bucket)?))
+        }
+        Request::DeleteBucket { name, force } => {
+            let contents =
+                if force { BucketContents::DeleteToo } else { BucketContents::MustBeGone };
+            let deleted_count = catalog.delete_bucket(&bucket_name(&name)?, contents)?;
+            Ok(Reply::BucketDeleted(BucketDeletedView { bucket_name: name, deleted_count }))
+        }
+        Request::CreateApiKey { account, settings } => {
+            let issued = catalog.issue_api_key(new_api_key(catalog, &account, settings)?)?;
+            let api_key = api_key_view(&issued.record);
+            Ok(Reply::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, api_key }))
+        }
+        Request::ListApiKeys { account } => {
+            let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
+            let is_asked = |key: &ApiKey| owner.as_ref().is_none_or(|id| *id == key.account);
+            let api_keys = catalog.api_keys();
+            let asked = api_keys.iter().filter(|api_key| is_asked(api_key));
+            Ok(Reply::ApiKeys(asked.map(|api_key| api_key_view(api_key)).collect()))
+        }
+        Request::RevokeApiKey { id } => {
+            let missing = || CatalogError::Missing(format!("the API key {id:?}"));
+            let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
+            Ok(Reply::ApiKey(api_key_view(&*catalog.revoke_api_key(&id)?)))
+        }
+        Request::Stats => Ok(Reply::Stats(stats(store, catalog)?)),
+        Request::Export { bucket, folder, to } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };
+            Ok(Reply::Exported(archive::export(&job, watch)?))
+        }
+        Request::Import { bucket, folder, from, rules } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: from };
+            Ok(Reply::Imported(archive::import(&job, rules, watch)?))
+        }
+    }
+}
+
+impl From<CatalogError> for ApiError {
+    fn from(error: CatalogError) -> Self {
+        let message = error.to_string();
+        let refuse = |status, code| Self::new(status, code, message.clone());
+        match error {
+            CatalogError::Store(error) => error.into(),
+            CatalogError::Unreadable { .. } => Self::internal(message),
+            CatalogError::Exists(_) => refuse(StatusCode::CONFLICT, "already_exists"),
+            CatalogError::Missing(_) => refuse(StatusCode::NOT_FOUND, "not_found"),
+            CatalogError::Refused(_) => refuse(StatusCode::BAD_REQUEST, "bad_request"),
+            CatalogError::NotEmpty(..) => refuse(StatusCode::CONFLICT, "bucket_not_empty"),
+        }
+    }
+}
+
+impl From<ArchiveError> for CatalogError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Store(error) => Self::Store(error),
+            ArchiveError::Place(why) => Self::Refused(why),
+        }
+    }
+}
+
+fn existing_bucket(catalog: &Catalog, name: &str) -> Result<Arc<Bucket>, CatalogError> {
+    let missing = || CatalogError::Missing(format!("the bucket {name:?}"));
+    catalog.bucket(&bucket_name(name)?).ok_or_else(missing)
+}
+
+fn folder_of(folder: Option<String>) -> Result<FolderKey, CatalogError> {
+    prefix_folder(&crate::target::normalize(&folder.unwrap_or_default()))
+}
+
+fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogError> {
+    match catalog.account_called(name_or_id) {
+        Some(account) => Ok(account.id.clone()),
+        None => Err(CatalogError::Missing(format!("the account {name_or_id:?}"))),
+    }
+}
+
+fn bucket_name(name: &str) -> Result<BucketName, CatalogError> {
+    BucketName::parse(name).map_err(|_| CatalogError::Missing(format!("the bucket {name:?}")))
+}

@@ -1,0 +1,221 @@
+//! What a request is answered with.
+//!
+//! Never here: how it looks to a person.
+
+use engine::{ClassStats, Health, Store, WorkProgress};
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{ExportReport, ImportReport};
+use crate::catalog::{
+    Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, Plan, Scope, ServeHtml,
+    Standing,
+};
+use crate::replies::iso_time;
+
+/// How far a long request has come; zero in all while that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressView {
+    pub done_bytes: u64,
+    pub total_bytes: u64,
+    pub done_items: u64,
+    pub total_items: u64,
+}
+
+impl From<WorkProgress> for ProgressView {
+    fn from(progress: WorkProgress) -> Self {
+        let WorkProgress { done_bytes, total_bytes, done_items, total_items } = progress;
+        Self { done_bytes, total_bytes, done_items, total_items }
+    }
+}
+
+impl From<ProgressView> for WorkProgress {
+    fn from(progress: ProgressView) -> Self {
+        let ProgressView { done_bytes, total_bytes, done_items, total_items } = progress;
+        Self { done_bytes, total_bytes, done_items, total_items }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reply {
+    Account(AccountView),
+    Accounts(Vec<AccountView>),
+    Bucket(BucketView),
+    Buckets(Vec<BucketView>),
+    BucketDeleted(BucketDeletedView),
+    /// The only time that the key itself is told.
+    ApiKeyIssued(ApiKeyIssuedView),
+    ApiKey(ApiKeyView),
+    ApiKeys(Vec<ApiKeyView>),
+    Stats(StatsView),
+    Exported(ExportReport),
+    Imported(ImportReport),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountView {
+    pub id: String,
+    pub name: String,
+    pub plan: Plan,
+    pub standing: Standing,
+    pub created_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BucketView {
+    pub bucket_name: String,
+    pub account: String,
+    #[serde(rename = "type")]
+    pub kind: BucketKind,
+    pub access: Access,
+    pub placeholder: Option<String>,
+    pub cache_control: Option<String>,
+    pub serve_html: bool,
+    pub created_at: String,
+    pub updated_at: String,
+    pub object_count: u64,
+    pub total_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BucketDeletedView {
+    pub bucket_name: String,
+    pub deleted_count: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKeyView {
+    pub id: String,
+    pub account: String,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub bucket_name: Option<String>,
+    pub prefix: String,
+    pub created_at: String,
+    pub expires_at: Option<String>,
+    pub revoked_at: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKeyIssuedView {
+    pub key: String,
+    #[serde(flatten)]
+    pub api_key: ApiKeyView,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatsView {
+    pub accounts: u64,
+    pub buckets: u64,
+    pub api_keys: u64,
+    pub objects: u64,
+    pub object_bytes: u64,
+    /// Thumbnails and the like, not counted above.
+    pub derived_objects: u64,
+    pub derived_bytes: u64,
+    /// Segments of the log.
+    pub log: SegmentsView,
+    /// Segments of one large object each.
+    pub big: SegmentsView,
+    /// Why the store takes no writes, when it takes none.
+    pub read_only: Option<String>,
+    /// Set while the disk is too full for uploads.
+    pub full: Option<FullView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullView {
+    pub free_bytes: u64,
+    /// What is to stay free.
+    pub reserve_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentsView {
+    pub segments: u64,
+    pub live_bytes: u64,
+    pub dead_bytes: u64,
+}
+
+pub(super) fn account_view(account: &Account) -> AccountView {
+    AccountView {
+        id: account.id.to_string(),
+        name: account.name.as_str().to_owned(),
+        plan: account.plan,
+        standing: account.standing,
+        created_at: iso_time(account.created_ms),
+    }
+}
+
+pub(super) fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, CatalogError> {
+    let usage = store.bucket_usage(&bucket.name)?;
+    Ok(BucketView {
+        bucket_name: bucket.name.to_string(),
+        account: bucket.owner.to_string(),
+        kind: bucket.kind,
+        access: bucket.access,
+        placeholder: bucket.placeholder.as_ref().map(ToString::to_string),
+        cache_control: bucket.cache_control.as_ref().map(|value| value.as_str().to_owned()),
+        serve_html: bucket.serve_html == ServeHtml::AsPages,
+        created_at: iso_time(bucket.created_ms),
+        updated_at: iso_time(bucket.updated_ms),
+        object_count: usage.objects,
+        total_bytes: usage.bytes,
+    })
+}
+
+pub(super) fn api_key_view(api_key: &ApiKey) -> ApiKeyView {
+    ApiKeyView {
+        id: api_key.id.to_string(),
+        account: api_key.account.to_string(),
+        name: api_key.name.clone(),
+        scopes: api_key.scopes.clone(),
+        bucket_name: api_key.limits.bucket.as_ref().map(ToString::to_string),
+        prefix: api_key.limits.prefix.to_string(),
+        created_at: iso_time(api_key.created_ms),
+        expires_at: api_key.limits.expires_ms.map(iso_time),
+        revoked_at: api_key.revoked_ms.map(iso_time),
+    }
+}
+
+pub(super) fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, CatalogError> {
+    let stats = store.stats()?;
+    let (read_only, full) = match store.health() {
+        Health::Writable => (None, None),
+        Health::Full { free_bytes, reserve_bytes } => {
+            (None, Some(FullView { free_bytes, reserve_bytes }))
+        }
+        Health::ReadOnly(reason) => (Some(reason.to_string()), None),
+    };
+    Ok(StatsView {
+        accounts: catalog.accounts().len() as u64,
+        buckets: catalog.buckets().len() as u64,
+        api_keys: catalog.api_keys().len() as u64,
+        objects: stats.objects,
+        object_bytes: stats.object_bytes,
+        derived_objects: stats.derived_objects,
+        derived_bytes: stats.derived_bytes,
+        log: segments_view(stats.log),
+        big: segments_view(stats.big),
+        read_only,
+        full,
+    })
+}
+
+fn segments_view(stats: ClassStats) -> SegmentsView {
+    SegmentsView {
+        segments: stats.segments,
+        live_bytes: stats.live_bytes,
+        dead_bytes: stats.record_bytes.saturating_sub(stats.live_bytes),
+    }
+}

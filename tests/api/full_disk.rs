@@ -1,0 +1,76 @@
+//! A disk with less free than its reserve: uploads answer 507, everything else goes on; and a disk that fails.
+
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use server::Config;
+use server::management::{ApiKeySettings, BucketSettings, Reply, Request};
+use tests::{Form, World};
+
+const RESERVE_BYTES: u64 = 1 << 30;
+
+fn stats(world: &World) -> serde_json::Value {
+    match world.manage(Request::Stats) {
+        Reply::Stats(stats) => serde_json::to_value(stats).unwrap(),
+        other => panic!("stats were asked for, not {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_uploads_and_serves_the_rest_until_there_is_room() {
+    let config = Config { reserve_bytes: Some(RESERVE_BYTES), ..Config::default() };
+    let world = World::with(1, config);
+    world.account("ann");
+    world.bucket("ann", "photos", BucketSettings::default());
+    let client = world.client_of("ann", ApiKeySettings::default());
+    let stranger = client.without_key();
+    let upload = |name: &str, bytes: usize| {
+        client.upload("/photos/", Form::new().file("file", name, None, &vec![b'x'; bytes]))
+    };
+    assert_eq!(upload("kept.txt", 10).await.status, 200);
+    assert_eq!(upload("gone.txt", 10).await.status, 200);
+
+    world.disk.set_free_bytes(RESERVE_BYTES - 4_096);
+    world.clock.advance(1_000);
+    for bytes in [0, 10, 3 << 20] {
+        upload("new.txt", bytes).await.check_error(507, "no_space");
+    }
+    for (path, status) in [("/-/health", "ok"), ("/-/ready", "ready")] {
+        let reply = stranger.get(path).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(
+            (&reply.json()["status"], &reply.json()["store"]),
+            (&status.into(), &"full".into())
+        );
+    }
+    assert_eq!(stats(&world)["full"]["reserveBytes"], RESERVE_BYTES);
+    assert_eq!(stats(&world)["full"]["freeBytes"], RESERVE_BYTES - 4_096);
+    assert_eq!(stranger.get("/photos/kept.txt").await.body, "xxxxxxxxxx");
+    assert_eq!(client.delete("/photos/gone.txt").await.status, 200);
+    assert_eq!(stranger.get("/photos/gone.txt").await.status, 404);
+    world.api_key("ann", ApiKeySettings::default());
+
+    world.disk.set_free_bytes(2 * RESERVE_BYTES);
+    upload("new.txt", 10).await.check_error(507, "no_space");
+    world.clock.advance(1_000);
+    assert_eq!(upload("new.txt", 10).await.status, 200);
+    assert_eq!(stranger.get("/-/health").await.json()["store"], "writable");
+    assert!(stats(&world)["full"].is_null());
+}
+
+#[tokio::test]
+async fn a_disk_that_failed_is_told_and_only_delivers() {
+    let (world, client) = World::with_bucket(1);
+    let stranger = client.without_key();
+    let upload = |name| client.upload("/photos/", Form::new().file("file", name, None, b"x"));
+    assert_eq!(upload("kept.txt").await.status, 200);
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone));
+    assert_eq!(upload("lost.txt").await.status, 500);
+    upload("later.txt").await.check_error(503, "read_only");
+    client.delete("/photos/kept.txt").await.check_error(503, "read_only");
+    assert_eq!(stranger.get("/photos/kept.txt").await.body, "x");
+    let reply = stranger.get("/-/health").await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.json()["store"], "read_only");
+    stranger.get("/-/ready").await.check_error(503, "not_ready");
+    assert!(stats(&world)["readOnly"].as_str().is_some_and(|why| why.contains("log/")));
+}

@@ -1,0 +1,158 @@
+//! `trug export`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use tests::DataFolder;
+
+use crate::archives::{all_kinds, read_archive, store_with, word};
+
+/// Runs a test on a store with all kinds of files: once as it lies, once with a server on it.
+fn with_and_without_a_server(test: impl Fn(&DataFolder)) {
+    for serves in [false, true] {
+        let (folder, _) = store_with(&all_kinds());
+        let server = serves.then(|| folder.serve());
+        test(&folder);
+        if let Some(server) = server {
+            server.stop();
+        }
+    }
+}
+
+#[test]
+fn an_archive_holds_every_file_in_byte_order() {
+    with_and_without_a_server(|folder| {
+        let path = folder.beside().join("all.tar");
+        let words = ["export", "--bucket", "photos", "--to", &word(&path)];
+        let report = folder.json(&words);
+        let mut files = all_kinds();
+        files.sort();
+        let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert_eq!(report["exportedCount"], files.len());
+        assert_eq!(report["exportedBytes"], bytes);
+        assert!(read_archive(&fs::read(&path).expect("it is there")) == files);
+        // Made anew, in the place of the old one, and open to nobody else.
+        folder.done(&words);
+        let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let left: Vec<_> = fs::read_dir(folder.beside()).expect("a folder").flatten().collect();
+        assert_eq!(left.len(), 2, "{left:?}");
+    });
+}
+
+#[test]
+fn a_folder_of_a_bucket_is_exported_without_its_name() {
+    with_and_without_a_server(|folder| {
+        let path = folder.beside().join("deep.tar");
+        folder.done(&["export", "--bucket", "photos", "--prefix", "deep", "--to", &word(&path)]);
+        let names: Vec<String> = read_archive(&fs::read(&path).expect("it is there"))
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["caf\u{e9}.html", "er/b.png"]);
+    });
+}
+
+#[test]
+fn stdout_is_an_archive_and_the_report_goes_to_stderr() {
+    with_and_without_a_server(|folder| {
+        let output = folder.command(&["export", "--bucket", "photos", "--to", "-"]).output();
+        let output = output.expect("the binary runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut files = all_kinds();
+        files.sort();
+        assert!(read_archive(&output.stdout) == files);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(&format!("exported      {} files", files.len())), "{told}");
+    });
+}
+
+#[test]
+fn a_folder_is_filled_once_and_then_only_with_what_is_missing() {
+    with_and_without_a_server(|folder| {
+        let path = folder.beside().join("files");
+        let words = ["export", "--bucket", "photos", "--to", &format!("{}/", word(&path))];
+        folder.done(&words);
+        for (name, bytes) in all_kinds() {
+            assert!(fs::read(path.join(&name)).expect("it is there") == bytes, "{name}");
+        }
+        let count = all_kinds().len() as u64;
+        let again = folder.json(&words);
+        assert_eq!((&again["exportedCount"], &again["unchangedCount"]), (&0.into(), &count.into()));
+        fs::write(path.join("a.txt"), "other").expect("it can be written");
+        fs::remove_file(path.join("deep/er/b.png")).expect("it can be removed");
+        let again = folder.json(&words);
+        assert_eq!(again["exportedCount"], 2);
+        assert_eq!(fs::read(path.join("a.txt")).expect("it is there"), b"hello");
+    });
+}
+
+#[test]
+fn links_in_a_folder_lead_nowhere() {
+    let (folder, _) = store_with(&all_kinds());
+    let (path, outside) = (folder.beside().join("files"), folder.beside().join("outside"));
+    fs::create_dir_all(&path).expect("a folder can be made");
+    fs::create_dir_all(&outside).expect("a folder can be made");
+    fs::write(outside.join("kept.txt"), "kept").expect("it can be written");
+    std::os::unix::fs::symlink(&outside, path.join("deep")).expect("a link can be made");
+    std::os::unix::fs::symlink(outside.join("kept.txt"), path.join("a.txt")).expect("a link");
+    fs::create_dir_all(path.join("empty.bin")).expect("a folder can be made");
+    let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&path)]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    for part in [
+        "not written   3 files",
+        "deep/er/b.png: a file or a link lies where its folder should be",
+        "empty.bin: a folder of its name lies there",
+    ] {
+        assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
+    }
+    assert_eq!(fs::read(outside.join("kept.txt")).expect("it is there"), b"kept");
+    assert_eq!(fs::read_dir(&outside).expect("a folder").count(), 1);
+    assert_eq!(fs::read(path.join("a.txt")).expect("it is there"), b"hello");
+}
+
+#[test]
+fn a_damaged_file_is_left_out_and_named_and_the_rest_is_exported() {
+    let marked = b"a line that is found again in the log, to be damaged";
+    let files =
+        [("bad.txt".to_owned(), marked.to_vec()), ("good.txt".to_owned(), b"good".to_vec())];
+    let (folder, _) = store_with(&files);
+    let mut flipped = 0;
+    for entry in fs::read_dir(folder.path().join("log")).expect("there is a log").flatten() {
+        let mut bytes = fs::read(entry.path()).expect("a segment can be read");
+        if let Some(at) = bytes.windows(marked.len()).position(|window| window == marked) {
+            bytes[at + 3] ^= 1;
+            fs::write(entry.path(), bytes).expect("a segment can be written");
+            flipped += 1;
+        }
+    }
+    assert_eq!(flipped, 1, "the file is in the log once");
+    let path = folder.beside().join("rest.tar");
+    let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&path)]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stdout.contains("damaged       1 files\n  bad.txt: photos/bad.txt is damaged"));
+    assert!(ran.stderr.contains("1 damaged files are not in the export"), "{ran:?}");
+    assert!(read_archive(&fs::read(&path).expect("it is there")) == files[1..]);
+    let out = folder.beside().join("out/");
+    let ran = folder.run(&["export", "--bucket", "photos", "--to", &word(&out)]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let names: Vec<_> = fs::read_dir(&out).expect("a folder").flatten().collect();
+    assert!(names.len() == 1 && names[0].file_name() == "good.txt", "{names:?}");
+}
+
+#[test]
+fn what_cannot_be_exported_is_refused_in_a_sentence() {
+    let beside = |folder: &DataFolder, name: &str| word(&folder.beside().join(name));
+    with_and_without_a_server(|folder| {
+        let refused = |bucket: &str, to: &str, code: i32, says: &str| {
+            folder.run(&["export", "--bucket", bucket, "--to", to]).check_failure(code, says);
+        };
+        refused("none", &beside(folder, "a.tar"), 1, "the bucket \"none\" does not exist");
+        refused("photos", &beside(folder, "a.tar.gz"), 1, "neither a folder nor ends in .tar");
+        refused("photos", &beside(folder, "none/a.tar"), 1, "No such file");
+        refused("photos", &word(&folder.path().join("a.tar")), 2, "it lies in the data folder");
+        refused("photos", &word(&folder.path()), 2, "it lies in the data folder");
+        std::os::unix::fs::symlink("elsewhere", folder.beside().join("link.tar")).expect("a link");
+        refused("photos", &beside(folder, "link.tar"), 1, "it is there, and no file");
+    });
+}

@@ -1,0 +1,258 @@
+//! `trug import`.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tests::{DataFolder, Ran};
+
+use crate::archives::{NamedFile, all_kinds, archive_of, store_with, word};
+use crate::with_and_without_a_server;
+
+/// Writes an archive beside the data and imports it, with more words.
+fn import(folder: &DataFolder, archive: &[u8], words: &[&str]) -> Ran {
+    let path = folder.beside().join("in.tar");
+    fs::write(&path, archive).expect("the archive can be written");
+    let path = word(&path);
+    folder.run(&[&["import", "--bucket", "photos", "--from", &path], words].concat())
+}
+
+fn report(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+fn file(name: &str, text: &str) -> NamedFile {
+    (name.to_owned(), text.as_bytes().to_vec())
+}
+
+fn many(count: usize) -> Vec<NamedFile> {
+    (0..count).map(|at| file(&format!("many/{at:05}.txt"), &format!("{at}").repeat(300))).collect()
+}
+
+/// Begins an import from stdin, which is left open.
+fn begin(folder: &DataFolder, bucket: &str) -> Child {
+    let mut command = folder.command(&["import", "--bucket", bucket, "--from", "-", "--json"]);
+    piped(&mut command).spawn().expect("the binary runs")
+}
+
+fn piped(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
+}
+
+/// Sends a piece, and lets it be worked on.
+fn send(child: &mut Child, bytes: &[u8]) {
+    let stdin = child.stdin.as_mut().expect("stdin is a pipe");
+    stdin.write_all(bytes).expect("the import reads");
+    thread::sleep(Duration::from_millis(700));
+}
+
+#[test]
+fn what_was_exported_comes_back_byte_for_byte() {
+    for serves in [false, true] {
+        let (folder, _) = store_with(&all_kinds());
+        let mut server = serves.then(|| folder.serve());
+        let path = folder.beside().join("all.tar");
+        folder.done(&["export", "--bucket", "photos", "--to", &word(&path)]);
+        let words = ["import", "--bucket", "copy", "--prefix", "back", "--from", &word(&path)];
+        let first = folder.json(&words);
+        let count = all_kinds().len() as u64;
+        assert_eq!(
+            (&first["importedCount"], &first["refused"]["count"]),
+            (&count.into(), &0.into())
+        );
+        let again = folder.json(&words);
+        assert_eq!((&again["importedCount"], &again["unchangedCount"]), (&0.into(), &count.into()));
+        let server = server.take().unwrap_or_else(|| folder.serve());
+        for (name, bytes) in all_kinds() {
+            let name = name.replace('\u{e9}', "%C3%A9");
+            let get = |path: String| server.connect().get(&path).expect("it answers");
+            let (old, new) = (get(format!("/photos/{name}")), get(format!("/copy/back/{name}")));
+            assert_eq!(new.status, 200, "{name}");
+            assert!(new.body == bytes && old.body == bytes, "{name}");
+            for header in ["content-type", "etag", "content-length"] {
+                assert_eq!(new.header(header), old.header(header), "{name}");
+            }
+        }
+        // What only the archive tells, beside the content type, is written out again in the same way.
+        let (one, two) = (folder.beside().join("1.tar"), folder.beside().join("2.tar"));
+        folder.done(&["export", "--bucket", "photos", "--to", &word(&one)]);
+        folder.done(&["export", "--bucket", "copy", "--prefix", "back", "--to", &word(&two)]);
+        let attributes = |path| {
+            let text = String::from_utf8_lossy(&fs::read(path).expect("it is there")).into_owned();
+            text.matches("TRUG.attributes={\"declaredType\":\"text/x-declared\"}\n").count()
+        };
+        assert!(attributes(one.clone()) > 0);
+        assert_eq!(attributes(one), attributes(two));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_plain_archive_and_a_folder_are_imported_alike() {
+    with_and_without_a_server(|folder| {
+        let source = folder.beside().join("source");
+        for (name, bytes) in all_kinds() {
+            let path = source.join(name);
+            fs::create_dir_all(path.parent().expect("it lies in a folder"))
+                .expect("it can be made");
+            fs::write(path, bytes).expect("it can be written");
+        }
+        let count = all_kinds().len() as u64;
+        let words = ["import", "--bucket", "photos", "--from", &word(&source)];
+        assert_eq!(folder.json(&words)["importedCount"], count);
+        let ran = import(folder, &archive_of(&all_kinds()), &["--json"]);
+        assert_eq!((ran.code, &report(&ran)["unchangedCount"]), (0, &count.into()), "{ran:?}");
+        let ran = import(folder, &archive_of(&all_kinds()), &["--prefix", "else"]);
+        assert!(ran.stdout.starts_with(&format!("imported      {count} files\n")), "{ran:?}");
+    });
+}
+
+#[test]
+fn files_whose_keys_hold_other_content_go_by_the_rule() {
+    with_and_without_a_server(|folder| {
+        let old = archive_of(&[file("a.txt", "old"), file("b.txt", "same")]);
+        let new = archive_of(&[file("a.txt", "new"), file("b.txt", "same"), file("c.txt", "more")]);
+        assert_eq!(import(folder, &old, &[]).code, 0);
+        let ran = import(folder, &new, &[]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let says = "skipped       1 files\n  a.txt: other content lies under its key\n";
+        assert!(
+            ran.stdout.contains(says) && ran.stdout.contains("unchanged     1 files"),
+            "{ran:?}"
+        );
+
+        let failing = archive_of(&[file("a.txt", "new"), file("late.txt", "late")]);
+        let ran = import(folder, &failing, &["--on-conflict", "fail"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.stderr.contains("ended early: a.txt: other content"), "{ran:?}");
+
+        for (round, renamed, unchanged) in [(1, 1, 2), (2, 0, 3)] {
+            let ran = import(folder, &new, &["--on-conflict", "rename", "--json"]);
+            let report = report(&ran);
+            let counts = (&report["renamedCount"], &report["unchangedCount"]);
+            assert_eq!(counts, (&renamed.into(), &unchanged.into()), "round {round}: {ran:?}");
+        }
+        let ran = import(folder, &new, &["--on-conflict", "replace", "--json"]);
+        let report = report(&ran);
+        assert_eq!(report["replacedCount"], 1, "{ran:?}");
+
+        let out = folder.beside().join("out/");
+        folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
+        let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
+        assert_eq!(
+            (read("a.txt"), read("a (1).txt"), read("b.txt"), read("c.txt"), read("late.txt")),
+            ("new".into(), "new".into(), "same".into(), "more".into(), String::new())
+        );
+    });
+}
+
+#[test]
+fn an_import_that_is_killed_in_the_middle_is_finished_by_the_next() {
+    let (folder, _) = DataFolder::with_bucket();
+    let files = many(2_000);
+    let archive = archive_of(&files);
+    let mut child = begin(&folder, "photos");
+    send(&mut child, &archive[..archive.len() / 2]);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ended");
+    let kept = folder.json(&["stats"])["objects"].as_u64().expect("a number");
+    assert!(kept > 0 && kept < files.len() as u64, "{kept}");
+    let ran = import(&folder, &archive, &["--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = report(&ran);
+    assert_eq!(report["unchangedCount"], kept);
+    assert_eq!(report["importedCount"], files.len() as u64 - kept);
+}
+
+#[test]
+fn a_signal_stops_an_import_and_keeps_what_was_done() {
+    let (folder, _) = DataFolder::with_bucket();
+    let archive = archive_of(&many(500));
+    let mut child = begin(&folder, "photos");
+    send(&mut child, &archive[..archive.len() / 2]);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("it has an id");
+    kill_process(pid, Signal::INT).expect("it can be signalled");
+    // Stdin stays open: the import must stop although nothing more comes.
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().expect("it ends");
+    drop(stdin);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("stopped before it was done"), "{told}");
+    let kept = folder.json(&["stats"])["objects"].as_u64().expect("a number");
+    assert!(kept > 0 && kept < 500, "{kept}");
+}
+
+#[test]
+fn a_server_does_one_long_work_at_a_time_and_stops_it_when_nobody_waits() {
+    let (folder, _) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let archive = archive_of(&many(500));
+    let mut child = begin(&folder, "photos");
+    send(&mut child, &archive[..archive.len() / 2]);
+    let out = folder.beside().join("out.tar");
+    let export = ["export", "--bucket", "photos", "--to", &word(&out)];
+    folder.run(&export).check_failure(1, "Other long work is going on");
+    // Short requests go on.
+    folder.done(&["stats"]);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ended");
+    let is_free = |_| {
+        thread::sleep(Duration::from_millis(100));
+        folder.run(&export).code == 0
+    };
+    assert!((0..100).any(is_free), "the work goes on without anybody who waits for it");
+    server.stop();
+}
+
+#[test]
+fn a_server_that_stops_stops_long_work() {
+    let (folder, _) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    let archive = archive_of(&many(500));
+    let mut child = begin(&folder, "photos");
+    send(&mut child, &archive[..archive.len() / 2]);
+    server.terminate();
+    assert!(server.wait().success(), "{}", server.log());
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().expect("it ends");
+    drop(stdin);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("stopped before it was done"), "{told}");
+    folder.done(&["stats"]);
+}
+
+#[test]
+fn bounds_stop_an_import() {
+    with_and_without_a_server(|folder| {
+        let archive = archive_of(&many(10));
+        let check = |words: &[&str], says: &str, most: u64| {
+            let ran = import(folder, &archive, &[words, &["--json"]].concat());
+            assert_eq!(ran.code, 1, "{ran:?}");
+            assert!(ran.stderr.contains(says), "{ran:?}");
+            let report = report(&ran);
+            assert!(report["stopped"].is_string(), "{ran:?}");
+            assert!(report["importedCount"].as_u64() <= Some(most), "{ran:?}");
+        };
+        check(&["--files-max", "3"], "more than 3 files", 3);
+        check(&["--bytes-max", "1300"], "more than 1300 bytes", 4);
+    });
+}
+
+#[test]
+fn what_cannot_be_imported_is_refused_in_a_sentence() {
+    with_and_without_a_server(|folder| {
+        let refused = |bucket: &str, from: &str, code: i32, says: &str| {
+            folder.run(&["import", "--bucket", bucket, "--from", from]).check_failure(code, says);
+        };
+        let nothing = word(&folder.beside().join("nothing.tar"));
+        refused("none", &nothing, 1, "the bucket \"none\" does not exist");
+        refused("photos", &nothing, 1, "there is no ");
+        refused("photos", &word(&folder.path()), 2, "it lies in the data folder");
+    });
+}

@@ -1,0 +1,341 @@
+//! The disk fills up: puts are refused before the reserve is touched, deletions and facts go on to the last segment
+//! that can be had, reads never notice; and once there is room again, all of it goes on by itself. Wherever in a story
+//! the room ends, nothing acknowledged is lost and nothing half-done shows.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::SimDisk;
+use engine::{Batch, Error, Health, Store, limits};
+use tests::store::{
+    Change, Contents, Model, World, batch, body, commit, delete, fact, name, put, read, roll_over,
+};
+
+use crate::failed_sync::{STORY, must_be_read_only_for_good};
+use crate::scenario::{Act, beginning};
+use crate::survivor::check_after_a_kill;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// A clock that stands still would never have the disk asked again.
+fn a_second_passes(world: &World) {
+    world.clock.advance(1_000);
+}
+
+fn is_no_space<T>(answer: &engine::Result<T>) -> bool {
+    matches!(answer, Err(Error::NoSpace))
+}
+
+#[test]
+fn a_store_that_fills_its_disk_refuses_puts_takes_deletions_and_recovers_by_itself() {
+    let mut world = World::new(1);
+    world.disk.set_free_bytes(4 * MIB);
+    world.options.reserve_bytes = Some(2 * MIB);
+    let store = world.open();
+    assert_eq!(store.health(), Health::Writable);
+    let mut model = Model::default();
+    let mut refused = None;
+    for at in 0..500 {
+        a_second_passes(&world);
+        let (key, bytes) = (name(&format!("{at}")), body(at, 9_000));
+        let Err(error) = put(&store, &key, &bytes) else {
+            model.objects.insert(key, (bytes.into(), false));
+            continue;
+        };
+        refused = Some(error);
+        break;
+    }
+    assert!(matches!(refused, Some(Error::NoSpace)), "{refused:?}");
+    assert!(model.objects.len() > 50);
+    a_second_passes(&world);
+    let free_bytes = engine::disk::Disk::free_bytes(&world.disk).unwrap();
+    assert!(free_bytes > 2 * MIB - 100 * KIB, "the reserve is still there: {free_bytes}");
+    assert_eq!(store.health(), Health::Full { free_bytes, reserve_bytes: 2 * MIB });
+
+    // What is small is refused as well, and before it is all there.
+    assert!(is_no_space(&put(&store, &name("small"), b"small")));
+    assert!(is_no_space(&store.upload().push(b"first bytes").map(|()| 0)));
+    assert!(is_no_space(&put(&store, &name("empty"), b"")), "at the latest when it is committed");
+    commit(&store, Batch::new().put_fact(fact("token/1"), b"x".as_slice().into())).unwrap();
+    commit(&store, Batch::new().delete_fact(fact("token/1"))).unwrap();
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    store.checkpoint().unwrap();
+
+    for at in 0..20 {
+        delete(&store, &name(&format!("{at}"))).unwrap();
+        model.objects.remove(&name(&format!("{at}")));
+    }
+    a_second_passes(&world);
+    assert_eq!(store.health(), Health::Writable, "the files of what was deleted are gone");
+    put(&store, &name("again"), b"room").unwrap();
+    model.objects.insert(name("again"), (b"room".as_slice().into(), false));
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    drop(store);
+    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+}
+
+#[test]
+fn a_put_that_is_refused_takes_no_deletion_of_its_group_along() {
+    let mut world = World::new(1);
+    let store = world.open();
+    put(&store, &name("old"), b"old").unwrap();
+    drop(store);
+    world.options.reserve_bytes = Some(u64::MAX);
+    let store = world.open();
+    let (answer, answers) = std::sync::mpsc::channel();
+    // A body of no bytes is asked about nowhere else.
+    let staged = store.upload().finish().unwrap();
+    let batches = [
+        Batch::new().delete(name("old")),
+        Batch::new().put(name("new"), staged, engine::PutOptions::default()),
+        Batch::new().put_fact(fact("seen"), b"x".as_slice().into()),
+    ];
+    for batch in batches {
+        let answer = answer.clone();
+        store.submit(batch, move |outcome| answer.send(outcome.map(drop)).unwrap());
+    }
+    store.step_committer();
+    let heard: Vec<_> = answers.try_iter().collect();
+    assert!(matches!(heard[..], [Ok(()), Err(Error::NoSpace), Ok(())]), "{heard:?}");
+    assert_eq!(read(&store, &name("old")).unwrap(), None);
+    assert_eq!(read(&store, &name("new")).unwrap(), None);
+    assert!(store.fact(&fact("seen")).unwrap().is_some());
+}
+
+#[test]
+fn deletions_are_logged_in_smaller_segments_where_no_whole_one_can_be_had() {
+    let world = World::wide(1);
+    let store = world.open();
+    let mut model = Model::default();
+    for at in 0..40_u64 {
+        let (key, bytes) = (name(&format!("{at}")), body(at, 100_000));
+        put(&store, &key, &bytes).unwrap();
+        model.objects.insert(key, (bytes.into(), false));
+    }
+    roll_over(&store).unwrap();
+    store.checkpoint().unwrap();
+    world.disk.set_free_bytes(300 * KIB);
+    // The segment that was made in advance, and what is left of the one in use.
+    let mut puts = 0;
+    while put(&store, &name("filler"), &body(7, 150_000)).is_ok() {
+        model.objects.insert(name("filler"), (body(7, 150_000).into(), false));
+        puts += 1;
+        assert!(puts < 60, "puts never end");
+    }
+    let mut facts = 0;
+    let mut set = |model: &mut Model| {
+        let (name, value) = (fact(&format!("fact/{facts}")), body(facts, 60_000));
+        let set = commit(&store, Batch::new().put_fact(name.clone(), value.clone().into()));
+        if set.is_ok() {
+            model.facts.insert(name, value.into());
+        }
+        facts += 1;
+        set
+    };
+    let segments = |world: &World| world.files_in("log/").len();
+    let before = segments(&world);
+    while segments(&world) == before {
+        set(&mut model).unwrap();
+    }
+    let last = world.files_in("log/").pop().unwrap();
+    assert_eq!(world.disk.bytes(&last).len() as u64, 256 * KIB, "halved until there was room");
+    for at in 0..40 {
+        delete(&store, &name(&format!("{at}"))).unwrap();
+        model.objects.remove(&name(&format!("{at}")));
+    }
+    while set(&mut model).is_ok() {}
+    assert_eq!(store.health(), Health::Writable, "a full disk is no failure");
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    world.disk.set_free_bytes(10 * MIB);
+    put(&store, &name("again"), b"room").unwrap();
+    model.objects.insert(name("again"), (b"room".as_slice().into(), false));
+    store.close().unwrap();
+    drop(store);
+    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+}
+
+#[test]
+fn a_checkpoint_without_room_waits_for_it() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), b"1").unwrap();
+    world.disk.set_free_bytes(100 * KIB);
+    assert!(is_no_space(&store.checkpoint()));
+    assert!(is_no_space(&store.checkpoint()), "and again");
+    assert_eq!(store.health(), Health::Writable);
+    put(&store, &name("b"), b"2").unwrap();
+    store.checkpoint().unwrap_err();
+    world.disk.set_free_bytes(10 * MIB);
+    assert!(store.checkpoint().unwrap() && store.checkpoint().unwrap(), "two overlays waited");
+    assert!(!store.checkpoint().unwrap());
+    for (key, bytes) in [("a", b"1"), ("b", b"2")] {
+        assert_eq!(read(&store, &name(key)).unwrap().unwrap(), bytes);
+    }
+}
+
+#[test]
+fn a_store_with_threads_writes_its_checkpoint_once_there_is_room() {
+    let mut world = World::new(1);
+    let store = world.open_with_threads();
+    let batch = batch(&store, &[Change::Put(name("a"), body(1, 10).into())]).unwrap();
+    store.commit(batch).unwrap();
+    world.disk.set_free_bytes(100 * KIB);
+    world.clock.advance(limits::CHECKPOINT_MS);
+    // Long enough for a try that finds no room.
+    sleep(Duration::from_millis(2 * limits::WATERMARK_IDLE_MS));
+    assert!(store.stats().unwrap().overlay_changes > 0);
+    world.disk.set_free_bytes(10 * MIB);
+    let is_written = (0..200).any(|_| {
+        sleep(Duration::from_millis(50));
+        store.stats().unwrap().overlay_changes == 0
+    });
+    assert!(is_written, "it was tried again");
+    assert_eq!(store.health(), Health::Writable);
+}
+
+#[test]
+fn a_store_on_a_full_disk_closes_and_opens_again() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), b"1").unwrap();
+    world.disk.set_free_bytes(0);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), b"1");
+    assert!(is_no_space(&delete(&store, &name("a"))), "not a byte is left");
+    world.disk.set_free_bytes(MIB);
+    delete(&store, &name("a")).unwrap();
+}
+
+/// How a story ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// There was always room.
+    Untouched,
+    /// Something was refused, and everything was taken again later.
+    GoesOn,
+    /// The store was read-only from some moment on.
+    ReadOnly,
+}
+
+/// A story on a disk that runs out of room somewhere.
+fn story_on(run_out: impl Fn(&SimDisk)) -> Result<Ending, String> {
+    let world = World::new(3);
+    let store = world.open();
+    let mut model = Model::default();
+    for changes in beginning() {
+        let committed = batch(&store, &changes).and_then(|batch| commit(&store, batch));
+        committed.map_err(|error| error.to_string())?;
+        model.apply(&changes);
+    }
+    run_out(&world.disk);
+    let (mut in_doubt, mut ran_out) = (None, false);
+    let mut note = |answer: engine::Result<()>| match answer {
+        Ok(()) => Ok(()),
+        Err(Error::NoSpace | Error::ReadOnly(_)) => {
+            ran_out = true;
+            Ok(())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    for (turn, act) in (1..).zip(STORY.into_iter().chain([Act::Delete, Act::ReplaceBig])) {
+        let Some(changes) = act.changes(turn) else {
+            note(beside(&store, act))?;
+            continue;
+        };
+        let was_writable = !is_read_only(&store);
+        let committed = batch(&store, &changes).and_then(|batch| commit(&store, batch));
+        let mut next = model.clone();
+        next.apply(&changes);
+        match committed {
+            Ok(_) => model = next,
+            // Only the failure that ended writing may have left something.
+            Err(_) if was_writable && is_read_only(&store) => in_doubt = Some(next),
+            Err(_) => {}
+        }
+        note(committed.map(drop))?;
+        Contents::of(&store)?.must_be(&model)?;
+    }
+    world.disk.clear_faults();
+    world.disk.set_free_bytes(100 * MIB);
+    let is_read_only = is_read_only(&store);
+    if is_read_only {
+        must_be_read_only_for_good(&store, &model)?;
+    } else {
+        let again = [Change::Put(name("again"), body(5, 3_000).into())];
+        let committed = batch(&store, &again).and_then(|batch| commit(&store, batch));
+        committed.map_err(|error| format!("it does not go on: {error}"))?;
+        model.apply(&again);
+        for act in [Act::RollOver, Act::Checkpoint, Act::Checkpoint] {
+            beside(&store, act).map_err(|error| format!("{act:?}: {error}"))?;
+        }
+        Contents::of(&store)?.must_be(&model)?;
+    }
+    let acceptable: Vec<&Model> = [&model].into_iter().chain(&in_doubt).collect();
+    // The process dies without a word, so that nothing is written on the way out.
+    let disk = world.disk.fork();
+    drop(store);
+    check_after_a_kill(&disk, &acceptable)?;
+    Ok(match (ran_out, is_read_only) {
+        (_, true) => Ending::ReadOnly,
+        (true, false) => Ending::GoesOn,
+        (false, false) => Ending::Untouched,
+    })
+}
+
+fn is_read_only(store: &Store) -> bool {
+    matches!(store.health(), Health::ReadOnly(_))
+}
+
+fn beside(store: &Store, act: Act) -> engine::Result<()> {
+    match act {
+        Act::Checkpoint => store.checkpoint().map(drop),
+        Act::RollOver => roll_over(store),
+        _ => {
+            tests::store::idle(store);
+            Ok(())
+        }
+    }
+}
+
+#[test]
+fn room_for_any_number_of_pages_loses_nothing_and_never_ends_writing() {
+    let mut ran_out_last = 0;
+    for pages in 0..400 {
+        match story_on(|disk| disk.set_free_bytes(4_096 * pages)) {
+            Ok(Ending::GoesOn) => ran_out_last = pages,
+            Ok(Ending::Untouched) => {}
+            other => panic!("room for {pages} pages: {other:?}"),
+        }
+    }
+    assert!((50..390).contains(&ran_out_last), "{ran_out_last} pages were too few");
+}
+
+#[test]
+fn no_room_from_any_operation_on_loses_nothing() {
+    for operation in
+        [Operation::Create, Operation::CreateFolder, Operation::Write, Operation::SetLen]
+            .into_iter()
+            .chain([Operation::Allocate])
+    {
+        let mut skipped = 0;
+        let refuse = |skipped| {
+            move |disk: &SimDisk| {
+                let rule = Rule::always(operation, Where::Anywhere, Fault::NoSpace);
+                disk.inject(rule.after(skipped));
+            }
+        };
+        loop {
+            let ran_out = story_on(refuse(skipped));
+            match ran_out {
+                Ok(Ending::GoesOn | Ending::ReadOnly) => skipped += 1,
+                Ok(Ending::Untouched) => break,
+                Err(what) => panic!("{operation:?} from number {skipped} on: {what}"),
+            }
+        }
+        println!("{operation:?}: {skipped} places");
+    }
+}

@@ -1,0 +1,113 @@
+//! A disk without room for the copies of a compaction: dead bodies are punched out where they lie. What is alive stays,
+//! whoever reads goes on, and a power cut at any operation changes neither.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use engine::disk::sim::LossPolicy;
+use engine::{CompactionRules, Store};
+use tests::store::{Model, World, body, compact, delete, name, put, read, roll_over};
+
+use crate::survivor::check;
+
+/// Segments full of bodies of 100 KB, every other of which is dead, on a disk that is full. `before` sees the store
+/// before any of them dies.
+fn full<T>(before: impl FnOnce(&Store) -> T) -> (World, Store, Model, T) {
+    let world = World::wide(21);
+    let store = world.open();
+    let mut model = Model::default();
+    for at in 0..60 {
+        let name = name(&format!("photo/{at}"));
+        let bytes = body(at, 100_000);
+        put(&store, &name, &bytes).unwrap();
+        model.objects.insert(name, (Bytes::from(bytes), false));
+        roll_over(&store).unwrap();
+    }
+    let seen = before(&store);
+    for at in (0..60).step_by(2) {
+        let name = name(&format!("photo/{at}"));
+        delete(&store, &name).unwrap();
+        model.objects.remove(&name);
+    }
+    store.checkpoint().unwrap();
+    world.disk.set_free_bytes(300_000);
+    (world, store, model, seen)
+}
+
+fn free_bytes(world: &World) -> u64 {
+    engine::disk::Disk::free_bytes(&world.disk).unwrap()
+}
+
+#[test]
+fn without_room_for_copies_dead_bodies_are_punched_out_and_live_ones_stay() {
+    let (world, store, model, ()) = full(|_| ());
+    let before = free_bytes(&world);
+    let report = compact(&store).unwrap();
+    assert!(report.punched_bytes > 1_000_000, "{report:?}");
+    assert!(free_bytes(&world) > before + 1_000_000);
+    for (name, (body, _)) in &model.objects {
+        assert_eq!(read(&store, name).unwrap().as_deref(), Some(&**body), "{name}");
+    }
+    // With room again, what is left is compacted like any other segment.
+    world.disk.set_free_bytes(100_000_000);
+    let later = compact(&store).unwrap();
+    assert_eq!(later.punched_bytes, 0, "{later:?}");
+    store.close().unwrap();
+    drop(store);
+    world.disk.cut_power();
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    check(&world.disk, &[&model]).unwrap();
+}
+
+#[test]
+fn a_segment_that_somebody_reads_is_not_punched() {
+    let (_world, store, model, readers) = full(|store| {
+        let open = |at: u64| {
+            let object = store.get(&name(&format!("photo/{at}"))).unwrap().unwrap();
+            let open = store.body(&object).unwrap();
+            let piece = open.read(0..100_000).unwrap();
+            (at, open, piece)
+        };
+        (0..60).step_by(2).map(open).collect::<Vec<_>>()
+    });
+    let held = compact(&store).unwrap();
+    for (at, open, piece) in &readers {
+        assert_eq!(open.read(0..100_000).unwrap(), body(*at, 100_000), "photo/{at}; {held:?}");
+        assert_eq!(piece, &body(*at, 100_000));
+    }
+    assert_eq!(held.punched_bytes, 0, "every segment is read");
+    let pieces: Vec<_> = readers.into_iter().map(|(_, _, piece)| piece).collect();
+    assert_eq!(compact(&store).unwrap().punched_bytes, 0, "pieces are on their way to somebody");
+    drop(pieces);
+    assert!(compact(&store).unwrap().punched_bytes > 0);
+    for (name, (body, _)) in &model.objects {
+        assert_eq!(read(&store, name).unwrap().as_deref(), Some(&**body), "{name}");
+    }
+}
+
+#[test]
+fn a_power_cut_at_every_operation_of_punching_loses_nothing() {
+    let (world, store, model, ()) = full(|_| ());
+    world.disk.record_cuts();
+    // The first step only: punched, and not copied.
+    let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
+    let mut steps = 0;
+    let _ = store.compact(rules, None, &mut |_| {
+        steps += 1;
+        if steps > 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let cuts = world.disk.take_cuts();
+    assert!(cuts.len() > 20, "{} operations", cuts.len());
+    let mut checked = 0;
+    for (at, cut) in cuts.iter().enumerate().step_by(cuts.len() / 40 + 1) {
+        for policy in LossPolicy::ALL {
+            let disk = cut.fork();
+            disk.power_on(policy, at as u64);
+            disk.set_free_bytes(100_000_000);
+            check(&disk, &[&model])
+                .unwrap_or_else(|what| panic!("cut at {at}, {policy:?}: {what}"));
+            checked += 1;
+        }
+    }
+    println!("{} cut points, {checked} survivors checked", cuts.len());
+}

@@ -1,0 +1,58 @@
+//! The rounds on a real file system: start, load, cut the file system off from its disk, mount it again, compare.
+//!
+//! Needs Linux, root, `mkfs.ext4` and a free loop device; where one of these is missing the test says so in a line that
+//! begins with `SKIPPED`, and passes. `TRUG_ROUNDS` sets another number of rounds.
+
+use std::time::Duration;
+
+use engine::{Entropy, SeededEntropy};
+use tests::DataFolder;
+
+use crate::client::Client;
+use crate::ext4::Ext4;
+use crate::kill::{CLIENTS, compare, load, totals};
+
+const ROUNDS: u32 = 3;
+const LIFE_MS_MIN: u64 = 100;
+const LIFE_MS_MAX: u64 = 1_500;
+
+#[test]
+fn what_was_acknowledged_survives_a_file_system_that_is_cut_off() {
+    let set = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let seed = set("TRUG_SEED").unwrap_or(3);
+    let rounds = set("TRUG_ROUNDS").and_then(|it| u32::try_from(it).ok()).unwrap_or(ROUNDS);
+    let chance = SeededEntropy::new(seed);
+    let folder = DataFolder::new();
+    let mut disk = match Ext4::new(&folder.beside().join("disk.ext4"), &folder.path()) {
+        Ok(disk) => disk,
+        Err(why) => {
+            println!("SKIPPED: no file system of its own can be mounted here ({why})");
+            return;
+        }
+    };
+    let key = folder.make_bucket();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|number| Client::new(number, seed)).collect();
+    for round in 0..rounds {
+        let mut server = folder.serve();
+        let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
+        load(server.address(), &key, &mut clients, Duration::from_millis(life_ms), || {
+            // In this order, because a sync that meets the cut may say that it was done. Nobody syncs what is in memory
+            // in between.
+            server.kill();
+            disk.cut().expect("an ext4 that we mounted can be shut down");
+        });
+        disk.unmount().expect("nobody uses it any more");
+        disk.mount().expect("the journal is replayed");
+
+        let server = folder.serve();
+        compare(&server, &mut clients, round);
+        let stats = folder.json(&["stats"]);
+        let counted = (&stats["objects"], &stats["objectBytes"]);
+        let (objects, bytes) = totals(&clients);
+        assert_eq!(counted, (&objects.into(), &bytes.into()), "round {round}");
+        server.stop();
+    }
+    let uploads: u64 = clients.iter().map(|client| client.ledger.uploads).sum();
+    println!("seed {seed}: {rounds} rounds, {uploads} uploads acknowledged");
+    assert!(uploads > u64::from(rounds), "there was hardly any load");
+}

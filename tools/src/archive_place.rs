@@ -1,0 +1,88 @@
+//! Where an archive lies, as it is typed: a file, a folder, or `-` for a stream of this process.
+//!
+//! The process that has the store open reads and writes it, which may be a server with another working folder: so paths
+//! are made absolute, and a stream is named by its place among the open files of this process.
+//! Never here: reading and writing.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use server::archive::Place;
+
+use crate::exit::Failure;
+
+/// What `-` stands for.
+const STREAM: &str = "-";
+
+/// Whether a path as it was typed is a stream.
+pub(crate) fn is_stream(typed: &Path) -> bool {
+    typed == Path::new(STREAM)
+}
+
+/// Where an export goes.
+pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
+    if is_stream(typed) {
+        if io::stdout().is_terminal() {
+            let advice =
+                "an archive is nothing for a terminal: send it to a file or through a pipe";
+            return Err(Failure::wrong_usage(advice));
+        }
+        return Ok(stream(1));
+    }
+    path(typed, data)
+}
+
+/// Where an import comes from.
+pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
+    if is_stream(typed) {
+        if io::stdin().is_terminal() {
+            return Err(Failure::wrong_usage("no archive comes from a terminal: name a file"));
+        }
+        return Ok(stream(0));
+    }
+    path(typed, data)
+}
+
+fn stream(number: u8) -> Place {
+    Place::Stream(PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id())))
+}
+
+fn path(typed: &Path, data: &Path) -> Result<Place, Failure> {
+    let shown = typed.display();
+    let wrong = |why: String| Failure::wrong_usage(format!("{shown}: {why}"));
+    if typed.to_str().is_none() {
+        return Err(wrong("the path is not UTF-8".to_owned()));
+    }
+    let absolute = std::path::absolute(typed).map_err(|error| wrong(error.to_string()))?;
+    // Of what is to be made, the folders around it tell where it will lie.
+    let there = absolute.ancestors().find_map(|it| it.canonicalize().ok());
+    let data = data.canonicalize().ok();
+    if let (Some(there), Some(data)) = (there, data)
+        && there.starts_with(data)
+    {
+        return Err(wrong("it lies in the data folder, which is the store's alone".to_owned()));
+    }
+    Ok(Place::Path(absolute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_absolute_and_stay_out_of_the_data_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let data = folder.join("src");
+        let Ok(Place::Path(path)) = path(Path::new("x/y.tar"), &data) else {
+            panic!("a path was given");
+        };
+        assert!(path.is_absolute() && path.ends_with("x/y.tar"), "{path:?}");
+        let Ok(Place::Path(path)) = super::path(Path::new("new/"), &data) else {
+            panic!("a path was given");
+        };
+        assert!(path.as_os_str().as_encoded_bytes().ends_with(b"/new/"), "{path:?}");
+        for inside in ["a.tar", "new/folder/a.tar", "../src/a.tar", ""] {
+            assert!(super::path(&data.join(inside), &data).is_err(), "{inside}");
+        }
+    }
+}
