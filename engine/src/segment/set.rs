@@ -13,6 +13,7 @@ use quick_cache::sync::Cache;
 
 use super::cursor::RecordCursor;
 use super::open::{OpenSegment, Patience, read_header};
+use super::sightings::Sightings;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
 use crate::entropy::Entropy;
@@ -31,7 +32,7 @@ pub(crate) struct SegmentSet {
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
     /// The maps, and the files of growing segments, that may still be held by a reader.
-    held: Mutex<BTreeMap<SegmentId, Vec<Held>>>,
+    readers: Mutex<BTreeMap<SegmentId, Vec<Reader>>>,
     /// Read while a segment is mapped, written while one must not be.
     mapping: RwLock<()>,
     /// Which of the segments that hold records are compacted ones; the others are of the log.
@@ -42,12 +43,13 @@ pub(crate) struct SegmentSet {
     named_folders: Mutex<BTreeSet<String>>,
     /// Folders from which names were removed since they were last synced.
     removed_from: Mutex<BTreeSet<String>>,
-    names_held: Mutex<HeldNames>,
+    sightings: Arc<Sightings>,
+    held: Mutex<Held>,
 }
 
 /// Whether names are held, and what was retired since.
 #[derive(Default)]
-struct HeldNames {
+struct Held {
     holders: usize,
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
@@ -59,25 +61,19 @@ pub(crate) struct NamesHeld(Arc<SegmentSet>);
 impl NamesHeld {
     /// What was retired and still has its name.
     pub(crate) fn retired(&self) -> BTreeSet<SegmentId> {
-        locked(&self.0.names_held).retired.iter().map(|(id, _)| *id).collect()
+        locked(&self.0.held).retired.iter().map(|(id, _)| *id).collect()
     }
 }
 
 impl Drop for NamesHeld {
     fn drop(&mut self) {
-        loop {
-            let mut held = locked(&self.0.names_held);
-            if held.holders > 1 || held.retired.is_empty() {
-                held.holders -= 1;
-                return;
-            }
-            let retired = std::mem::take(&mut held.retired);
-            drop(held);
-            for (id, class) in retired {
-                self.0.remove_name(id, class);
-            }
-            // A compaction that begins after this counts on it. Where it fails, the next checkpoint's fails too.
-            let _ = self.0.sync_removals();
+        let mut held = locked(&self.0.held);
+        held.holders -= 1;
+        let is_last = held.holders == 0;
+        let retired = if is_last { std::mem::take(&mut held.retired) } else { BTreeSet::new() };
+        drop(held);
+        for (id, class) in retired {
+            self.0.retire(id, class);
         }
     }
 }
@@ -99,13 +95,14 @@ impl SegmentSet {
             in_flight: Mutex::default(),
             growing: RwLock::default(),
             mapped: Cache::new(limits::OPEN_SEGMENTS_MAX),
-            held: Mutex::default(),
+            readers: Mutex::default(),
             mapping: RwLock::default(),
             compacted: RwLock::default(),
             unsealed: Mutex::default(),
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
-            names_held: Mutex::default(),
+            held: Mutex::default(),
+            sightings: Arc::default(),
         }
     }
 
@@ -243,17 +240,13 @@ impl SegmentSet {
         if class == SegmentClass::Compacted {
             self.compacted.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
-        let mut held = locked(&self.names_held);
+        let mut held = locked(&self.held);
         if held.holders > 0 {
             held.retired.insert((id, class));
             locked(&self.in_flight).insert(id);
             return;
         }
         drop(held);
-        self.remove_name(id, class);
-    }
-
-    fn remove_name(&self, id: SegmentId, class: SegmentClass) {
         let removed = self.disk.remove(&id.path(class));
         // After the name is gone, so that nobody maps the file again for nothing.
         self.mapped.remove(&id);
@@ -268,13 +261,8 @@ impl SegmentSet {
 
     /// Keeps the names of all segments until the answer is dropped.
     pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
-        locked(&self.names_held).holders += 1;
+        locked(&self.held).holders += 1;
         NamesHeld(Arc::clone(self))
-    }
-
-    /// Whether names are held. No compaction begins then: it ends only when the names of what it replaced are gone.
-    pub(crate) fn names_are_held(&self) -> bool {
-        locked(&self.names_held).holders > 0
     }
 
     /// Names were removed from this folder, and perhaps not durably yet.
@@ -301,7 +289,7 @@ impl SegmentSet {
         let open = Arc::new(OpenSegment::growing(header, SegmentClass::Log, file));
         // Whoever reads it goes on reading the file after it was sealed.
         let reader: Weak<OpenSegment> = Arc::downgrade(&open);
-        locked(&self.held).entry(open.id()).or_default().push(reader);
+        locked(&self.readers).entry(open.id()).or_default().push(reader);
         self.growing.write().unwrap_or_else(PoisonError::into_inner).insert(open.id(), open);
     }
 
@@ -346,13 +334,13 @@ impl SegmentSet {
         self.mapped
             .get_or_insert_with(&id, || {
                 let open = OpenSegment::map(self.disk.as_ref(), id, class, self.store)?;
-                let mut held = locked(&self.held);
-                if held.len() > 2 * limits::OPEN_SEGMENTS_MAX {
-                    held.retain(|_, maps| maps.iter().any(|map| map.strong_count() > 0));
+                let mut readers = locked(&self.readers);
+                if readers.len() > 2 * limits::OPEN_SEGMENTS_MAX {
+                    readers.retain(|_, of_one| of_one.iter().any(|it| it.strong_count() > 0));
                 }
-                let maps = held.entry(id).or_default();
-                maps.retain(|map| map.strong_count() > 0);
-                maps.extend(open.held());
+                let of_this = readers.entry(id).or_default();
+                of_this.retain(|it| it.strong_count() > 0);
+                of_this.extend(open.held());
                 Ok(Arc::new(open))
             })
             .map(Some)
@@ -367,9 +355,9 @@ impl SegmentSet {
     ) -> Result<Option<T>> {
         let _mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner);
         self.mapped.remove(&id);
-        let maps = locked(&self.held).remove(&id).unwrap_or_default();
-        if maps.iter().any(|map| map.strong_count() > 0) {
-            locked(&self.held).insert(id, maps);
+        let readers = locked(&self.readers).remove(&id).unwrap_or_default();
+        if readers.iter().any(|it| it.strong_count() > 0) {
+            locked(&self.readers).insert(id, readers);
             return Ok(None);
         }
         let path = id.path(self.class_of(id));
@@ -400,6 +388,22 @@ impl SegmentSet {
         Ok((file, path, header))
     }
 
+    /// Damage that reads have met.
+    pub(crate) fn sightings(&self) -> &Arc<Sightings> {
+        &self.sightings
+    }
+
+    /// Every block of this segment is verified again before it is next handed out.
+    pub(crate) fn forget_verified(&self, id: SegmentId) {
+        if let Some(open) = self.mapped.peek(&id) {
+            open.forget_verified();
+        }
+        let growing = self.growing.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = growing.get(&id) {
+            open.forget_verified();
+        }
+    }
+
     /// How many segments are mapped.
     pub(crate) fn mapped_count(&self) -> usize {
         self.mapped.len()
@@ -422,8 +426,8 @@ impl SegmentSet {
     }
 }
 
-/// Can be upgraded as long as a map is held.
-type Held = Weak<dyn Send + Sync>;
+/// Can be upgraded as long as somebody reads from a map, or from a file that grew.
+type Reader = Weak<dyn Send + Sync>;
 
 /// The folder of all folders of big segments.
 pub(crate) const BIG_FOLDER: &str = "big";
