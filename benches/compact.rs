@@ -3,9 +3,9 @@
 //!
 //! Expected: a segment of which a share d is dead is read once and its live part written once, so giving back one byte
 //! costs (1 - d) / d bytes of copies; with the byte that takes its place the write amplification is 1 / d: 3.3, 2.0 and
-//! 1.4 at 30, 50 and 70 % dead. Alone it is bound by checksums, copies through the page cache and the disk: some hundred
-//! MB/s. At its default rate of 32 MiB/s it takes a few per cent of one core, so p99 of reads from memory should not
-//! move, and p99 of durable writes only as far as its syncs stand in the way of theirs.
+//! 1.4 at 30, 50 and 70 % dead. Alone it is bound by checksums, copies through the page cache and the disk: some
+//! hundred MB/s. At its default rate of 32 MiB/s it takes a few per cent of one core, so p99 of reads from memory
+//! should not move, and p99 of durable writes only as far as its syncs stand in the way of theirs.
 
 use std::ops::ControlFlow;
 use std::path::Path;

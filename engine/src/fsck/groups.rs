@@ -247,7 +247,8 @@ impl Check<'_, '_> {
         self.read_on(held.file_bytes.saturating_sub(offset))
     }
 
-    /// A segment without footer is in order; one with half a footer was being sealed when it was cut off, or is damaged.
+    /// A segment without footer is in order; one with half a footer was being sealed when it was cut off, or is
+    /// damaged.
     fn check_unsealed(&mut self, held: &Held, walking: &Walking<'_>) -> Result<()> {
         let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
         let io = |source| Error::io(format!("reading {}", held.path), source);
