@@ -196,8 +196,6 @@ fn named_lines(text: &mut String, what: &str, list: &NamedList) {
     let more = list.count.saturating_sub(list.listed.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "  and {more} more");
-<<<<<<< HEAD
-=======
     }
 }
 
@@ -209,7 +207,6 @@ fn writes_text(stats: &StatsView) -> String {
             format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
         }
         (None, None) => "taken".to_owned(),
->>>>>>> refs/heads/jobs
     }
 }
 
