@@ -35,6 +35,9 @@ pub struct Config {
     pub drain: Duration,
     /// Bytes of the disk that uploads may not take. Without it: what the store needs to go on deleting.
     pub reserve_bytes: Option<u64>,
+    /// How many bytes a second the store copies at most to give back the space of what is dead. Without it: only when
+    /// asked.
+    pub compaction_bytes_per_second_max: Option<u64>,
 }
 
 /// What one source says. Every field is optional.
@@ -48,6 +51,8 @@ pub struct Layer {
     pub connections_per_address_max: Option<usize>,
     pub drain_seconds: Option<u64>,
     pub reserve_bytes: Option<u64>,
+    /// 0 is none.
+    pub compaction_bytes_per_second_max: Option<u64>,
 }
 
 /// The public address of the service: `http` or `https`, without a final slash.
@@ -98,6 +103,9 @@ impl Layer {
                 .or(lower.connections_per_address_max),
             drain_seconds: self.drain_seconds.or(lower.drain_seconds),
             reserve_bytes: self.reserve_bytes.or(lower.reserve_bytes),
+            compaction_bytes_per_second_max: self
+                .compaction_bytes_per_second_max
+                .or(lower.compaction_bytes_per_second_max),
         }
     }
 }
@@ -139,6 +147,9 @@ impl Config {
             )?,
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
             reserve_bytes: layer.reserve_bytes,
+            compaction_bytes_per_second_max: layer
+                .compaction_bytes_per_second_max
+                .map_or(default.compaction_bytes_per_second_max, |rate| (rate > 0).then_some(rate)),
         })
     }
 }
@@ -153,6 +164,7 @@ impl Default for Config {
             connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             drain: limits::DRAIN_WAIT,
             reserve_bytes: None,
+            compaction_bytes_per_second_max: Some(engine::limits::COMPACTION_BYTES_PER_SECOND),
         }
     }
 }
@@ -228,6 +240,9 @@ mod tests {
         assert_eq!(config.reserve_bytes, None);
         let none = Config::new(variables(&[("TRUG_RESERVE_BYTES", "0")]).unwrap()).unwrap();
         assert_eq!(none.reserve_bytes, Some(0));
+        assert_eq!(none.compaction_bytes_per_second_max, Some(32 << 20));
+        let off = variables(&[("TRUG_COMPACTION_BYTES_PER_SECOND_MAX", "0")]).unwrap();
+        assert_eq!(Config::new(off).unwrap().compaction_bytes_per_second_max, None);
         assert_eq!(Config::new(Layer::default()).unwrap(), Config::default());
     }
 

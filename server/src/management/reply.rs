@@ -5,6 +5,7 @@
 use engine::{ClassStats, Health, Store, WorkProgress};
 use serde::{Deserialize, Serialize};
 
+use super::{BackedUpView, CompactedView, HistoryView, SelectionView, UndeletedView};
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
     Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, Plan, Scope, ServeHtml,
@@ -52,6 +53,11 @@ pub enum Reply {
     Stats(StatsView),
     Exported(ExportReport),
     Imported(ImportReport),
+    History(HistoryView),
+    Undeleted(UndeletedView),
+    BackedUp(BackedUpView),
+    Selection(SelectionView),
+    Compacted(CompactedView),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +129,8 @@ pub struct StatsView {
     pub derived_bytes: u64,
     /// Segments of the log.
     pub log: SegmentsView,
+    /// Segments that compaction made of others.
+    pub compacted: SegmentsView,
     /// Segments of one large object each.
     pub big: SegmentsView,
     /// Why the store takes no writes, when it takes none.
@@ -206,6 +214,7 @@ pub(super) fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, Catal
         derived_objects: stats.derived_objects,
         derived_bytes: stats.derived_bytes,
         log: segments_view(stats.log),
+        compacted: segments_view(stats.compacted),
         big: segments_view(stats.big),
         read_only,
         full,
