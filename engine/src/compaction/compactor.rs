@@ -16,7 +16,7 @@ use crate::format::{Covers, Origin, SegmentClass, SegmentHeader, SegmentId, Segm
 use crate::index::{Index, View};
 use crate::limits;
 use crate::progress::{Watch, WorkProgress};
-use crate::segment::{SegmentSet, read_footer, read_origin};
+use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read_origin};
 
 /// Compacts a store.
 pub(crate) struct Compactor {
@@ -57,6 +57,9 @@ pub struct CompactionReport {
     pub punched_bytes: u64,
     /// Tombstones and ends of facts that nothing needs any more.
     pub removals_dropped: u64,
+    /// Whether it stopped early, because segments that were replaced before are still there: a backup keeps them, or
+    /// they could not be removed.
+    pub is_postponed: bool,
     /// Segments that are damaged and were left as they are, and what was found: for `fsck`.
     pub refused: Vec<(SegmentId, Error)>,
 }
@@ -139,13 +142,6 @@ impl Compactor {
     fn origin_of(&self, id: SegmentId) -> Result<Option<(SegmentHeader, Covers, u64)>> {
         let segments = &self.desk.segments;
         let (header, origin) = read_origin(segments.disk(), id, segments.store())?;
-        // While an input is there, a rebuilt index would take this segment for redundant.
-        for input in &origin.inputs {
-            let is_there = |class| segments.disk().open(&input.path(class)).is_ok();
-            if is_there(SegmentClass::Log) || is_there(SegmentClass::Compacted) {
-                return Ok(None);
-            }
-        }
         Ok(Some((header, origin.covers, self.file_bytes(id)?)))
     }
 
@@ -214,6 +210,10 @@ impl Compactor {
             if watch(tally.progress()) == ControlFlow::Break(()) {
                 return Err(Error::Cancelled);
             }
+            if !self.is_settled()? {
+                report.is_postponed = true;
+                return Ok(report);
+            }
             match self.step(step, throttle, &mut tally, watch, &mut report) {
                 // The rest of the store is none the worse for it.
                 Err(error @ Error::Corrupt(_)) if !Index::is_damage(&error) => {
@@ -236,6 +236,32 @@ impl Compactor {
             tally.0.done_items += step.inputs.len() as u64;
         }
         Ok(report)
+    }
+
+    /// Whether no segment is left that another took the place of. While there is one, a rebuilt index may read it instead
+    /// of its copy, and everything that keeps its records dead is still needed.
+    fn is_settled(&self) -> Result<bool> {
+        let segments = &self.desk.segments;
+        let mut present = BTreeSet::new();
+        for folder in [LOG_FOLDER, COMPACTED_FOLDER] {
+            let names = segments.disk().list(folder);
+            let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
+            present.extend(names.iter().filter_map(|name| SegmentId::from_file_name(name)));
+        }
+        for (id, usage) in self.desk.index.view().segments()? {
+            if usage.class == SegmentClass::Compacted {
+                let origin = match read_origin(segments.disk(), id, segments.store()) {
+                    Ok((_, origin)) => origin,
+                    // What it replaced is not known any more.
+                    Err(Error::Corrupt(_)) => return Ok(false),
+                    Err(other) => return Err(other),
+                };
+                if origin.inputs.iter().any(|input| present.contains(input)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn step(

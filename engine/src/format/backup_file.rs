@@ -112,7 +112,7 @@ mod tests {
     use crate::format::testing::every_byte_counts;
 
     fn file(ids: &[u64]) -> BackupFile {
-        let segments = ids.iter().map(|id| SegmentId::new(*id).unwrap()).collect();
+        let segments: Vec<_> = ids.iter().map(|id| SegmentId::new(*id).unwrap()).collect();
         let end = segments.last().map(|segment| Predecessor { segment: *segment, end: 5_000 });
         BackupFile { store: Uuid::from_u128(7), last_lsn: 9, finished_ms: 8, end, segments }
     }

@@ -31,7 +31,7 @@ pub(crate) struct SegmentSet {
     growing: RwLock<BTreeMap<SegmentId, Arc<OpenSegment>>>,
     mapped: Cache<SegmentId, Arc<OpenSegment>>,
     /// The maps, and the files of growing segments, that may still be held by a reader.
-    held: Mutex<BTreeMap<SegmentId, Vec<Held>>>,
+    readers: Mutex<BTreeMap<SegmentId, Vec<Reader>>>,
     /// Read while a segment is mapped, written while one must not be.
     mapping: RwLock<()>,
     /// Which of the segments that hold records are compacted ones; the others are of the log.
@@ -93,7 +93,7 @@ impl SegmentSet {
             in_flight: Mutex::default(),
             growing: RwLock::default(),
             mapped: Cache::new(limits::OPEN_SEGMENTS_MAX),
-            held: Mutex::default(),
+            readers: Mutex::default(),
             mapping: RwLock::default(),
             compacted: RwLock::default(),
             unsealed: Mutex::default(),
@@ -286,7 +286,7 @@ impl SegmentSet {
         let open = Arc::new(OpenSegment::growing(header, SegmentClass::Log, file));
         // Whoever reads it goes on reading the file after it was sealed.
         let reader: Weak<OpenSegment> = Arc::downgrade(&open);
-        locked(&self.held).entry(open.id()).or_default().push(reader);
+        locked(&self.readers).entry(open.id()).or_default().push(reader);
         self.growing.write().unwrap_or_else(PoisonError::into_inner).insert(open.id(), open);
     }
 
@@ -331,13 +331,13 @@ impl SegmentSet {
         self.mapped
             .get_or_insert_with(&id, || {
                 let open = OpenSegment::map(self.disk.as_ref(), id, class, self.store)?;
-                let mut held = locked(&self.held);
-                if held.len() > 2 * limits::OPEN_SEGMENTS_MAX {
-                    held.retain(|_, maps| maps.iter().any(|map| map.strong_count() > 0));
+                let mut readers = locked(&self.readers);
+                if readers.len() > 2 * limits::OPEN_SEGMENTS_MAX {
+                    readers.retain(|_, of_one| of_one.iter().any(|it| it.strong_count() > 0));
                 }
-                let maps = held.entry(id).or_default();
-                maps.retain(|map| map.strong_count() > 0);
-                maps.extend(open.held());
+                let of_this = readers.entry(id).or_default();
+                of_this.retain(|it| it.strong_count() > 0);
+                of_this.extend(open.held());
                 Ok(Arc::new(open))
             })
             .map(Some)
@@ -352,9 +352,9 @@ impl SegmentSet {
     ) -> Result<Option<T>> {
         let _mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner);
         self.mapped.remove(&id);
-        let maps = locked(&self.held).remove(&id).unwrap_or_default();
-        if maps.iter().any(|map| map.strong_count() > 0) {
-            locked(&self.held).insert(id, maps);
+        let readers = locked(&self.readers).remove(&id).unwrap_or_default();
+        if readers.iter().any(|it| it.strong_count() > 0) {
+            locked(&self.readers).insert(id, readers);
             return Ok(None);
         }
         let path = id.path(self.class_of(id));
@@ -407,8 +407,8 @@ impl SegmentSet {
     }
 }
 
-/// Can be upgraded as long as a map is held.
-type Held = Weak<dyn Send + Sync>;
+/// Can be upgraded as long as somebody reads from a map, or from a file that grew.
+type Reader = Weak<dyn Send + Sync>;
 
 /// The folder of all folders of big segments.
 pub(crate) const BIG_FOLDER: &str = "big";
