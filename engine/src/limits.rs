@@ -33,7 +33,7 @@ pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
 pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
 /// Opening a store seals unsealed segments up to this size at once, longer ones beside the first requests.
 pub const SEAL_AT_OPENING_BYTES_MAX: u64 = 16 * MIB as u64;
-/// A report on opening a store lists this many places of damage and counts the rest.
+/// Reports on damage list this many places and count the rest; a store remembers no more.
 pub const DAMAGE_LISTED_MAX: usize = 256;
 /// How many segments are kept open, each with its memory map and its verified blocks.
 pub const OPEN_SEGMENTS_MAX: usize = 1_024;
@@ -78,6 +78,20 @@ pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
 pub const OVERLAY_WAIT_MS: u64 = 10_000;
 /// After this long without a commit, in milliseconds, an empty group vouches for the last one.
 pub const WATERMARK_IDLE_MS: u64 = 1_000;
+/// Default for the time after which every byte is verified again.
+pub const SCRUB_PERIOD_SECONDS: u64 = 30 * 24 * 60 * 60;
+/// A scrub reads at least this many bytes in a second: what is small is done soon.
+pub const SCRUB_BYTES_PER_SECOND_MIN: u64 = MIB as u64;
+/// Default for how many it reads at most.
+pub const SCRUB_BYTES_PER_SECOND_MAX: u64 = 64 * MIB as u64;
+/// It looks for segments that are due this often, in milliseconds,
+pub const SCRUB_LOOK_MS: u64 = 600_000;
+/// and for damage that reads have met at least this often.
+pub const SCRUB_IDLE_MS: u64 = 60_000;
+/// What it has verified is written down after this many bytes; a crash forgets no more.
+pub const SCRUB_NOTES_BYTES: u64 = 256 * MIB as u64;
+/// Notes are written while the disk has this much room; below it they stay in memory.
+pub const NOTES_FREE_BYTES_MIN: u64 = 16 * MIB as u64;
 /// Default memory of the index's page cache.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 

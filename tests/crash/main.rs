@@ -17,6 +17,7 @@ mod power_loss;
 mod punching;
 mod random_runs;
 mod scenario;
+mod scrub;
 mod survivor;
 mod torn_tail;
 mod undelete_cuts;

@@ -11,4 +11,5 @@ mod life;
 mod listing;
 mod objects;
 mod reads;
+mod scrub;
 mod uploads;

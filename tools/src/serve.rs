@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{CompactionOptions, Create, OpenOptions, Store, SystemClock, SystemEntropy};
+use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy};
 use server::config::{Layer, PublicUrl, VARIABLE_PREFIX};
 use server::{Config, ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -51,7 +51,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let _entered = runtime.enter();
         stop_by_signals().map_err(|error| Failure::failed(format!("no signals: {error}")))?
     };
-    let store = open(&data, &config)?;
+    let options = OpenOptions {
+        reserve_bytes: config.reserve_bytes,
+        compaction: config.compaction,
+        scrub: config.scrub.clone(),
+        ..OpenOptions::new(Create::IfMissing)
+    };
+    let store = open(&data, options)?;
     let service = Service {
         store,
         data: data.clone(),
@@ -66,13 +72,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Opens the store, or makes it, and says in one line what was found.
-fn open(data: &Path, config: &Config) -> Result<Store, Failure> {
-    let by_itself = |bytes_per_second_max| CompactionOptions { bytes_per_second_max };
-    let options = OpenOptions {
-        reserve_bytes: config.reserve_bytes,
-        compaction: config.compaction_bytes_per_second_max.map(by_itself),
-        ..OpenOptions::new(Create::IfMissing)
-    };
+fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
     let (store, report) = Store::open_folder(data, options)?;
     let version = env!("CARGO_PKG_VERSION");
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;

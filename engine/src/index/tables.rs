@@ -8,6 +8,8 @@
 //! | `segments` | segment id           | `SegmentUsage`  |
 //! | `position` | nothing              | `AppliedPosition` |
 //! | `store`    | nothing              | id of the store, and the version of these tables |
+//! | `scrubs`   | segment id           | `ScrubResult`   |
+//! | `damage`   | segment id, offset   | `Damage`        |
 //!
 //! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
 //! [`Error::Corrupt`]. Never here: overlays.
@@ -20,6 +22,7 @@ use redb::{
     TableError, WriteTransaction,
 };
 
+use super::notes::Notes;
 use super::view::Fact;
 use crate::disk::{Disk, RedbFile};
 use crate::error::{Error, Result};
@@ -130,6 +133,11 @@ impl Tables {
             Ok(false) => Err(damaged(Malformed::Checksum)),
             Err(error) => Err(unusable(error)),
         }
+    }
+
+    /// What was noticed about segments, as far as it was written.
+    pub(super) fn read_notes(&self) -> Result<Notes> {
+        Notes::load(&self.begin_read()?)
     }
 
     /// What the database holds now.
