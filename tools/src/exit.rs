@@ -120,10 +120,19 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
             let message = format!("the store is damaged in {count} places, and so is the backup");
             Err(Failure::new(Exit::Damage, message))
         }
+        Reply::Scrubbed(scrubbed) if scrubbed.damage.count > 0 => {
+            let count = scrubbed.damage.count;
+            let message = format!("{count} places are damaged: OPERATING.md says what helps");
+            Err(Failure::new(Exit::Damage, message))
+        }
         Reply::Compacted(compacted) if !compacted.refused.is_empty() => {
             let count = compacted.refused.len();
             let message = format!("{count} segments are damaged and were left as they are");
             Err(Failure::new(Exit::Damage, message))
+        }
+        Reply::Compacted(compacted) if compacted.postponed => {
+            let why = "a backup holds segments that were replaced, or they cannot be removed";
+            Err(Failure::failed(format!("not all is done, for {why}: try again later")))
         }
         _ => Ok(()),
     }
@@ -204,8 +213,8 @@ mod tests {
 
     use server::archive::{ExportReport, NamedList};
     use server::management::{
-        BackedUpView, CompactedView, HistoryView, RefusedSegmentView, RefusedVersionView,
-        UndeletedView,
+        BackedUpView, CompactedView, DamageView, HistoryView, RefusedSegmentView,
+        RefusedVersionView, ScrubbedView, UndeletedView,
     };
 
     use super::*;
@@ -262,6 +271,10 @@ mod tests {
             let refused = refused.collect();
             Reply::Undeleted(UndeletedView { refused, by_name, ..UndeletedView::default() })
         };
+        let scrubbed = |count| {
+            let damage = DamageView { count, ..DamageView::default() };
+            Reply::Scrubbed(ScrubbedView { damage, ..ScrubbedView::default() })
+        };
         let compacted = |refused_count| {
             let refused = RefusedSegmentView { id: 1, why: "why".to_owned() };
             let refused = vec![refused; refused_count];
@@ -288,8 +301,14 @@ mod tests {
                 Reply::BackedUp(BackedUpView { damage_count: 1, ..BackedUpView::default() }),
                 Exit::Damage,
             ),
+            (scrubbed(0), Exit::Done),
+            (scrubbed(1), Exit::Damage),
             (compacted(0), Exit::Done),
             (compacted(1), Exit::Damage),
+            (
+                Reply::Compacted(CompactedView { postponed: true, ..CompactedView::default() }),
+                Exit::Failed,
+            ),
         ] {
             let ended = verdict(&reply).map_or_else(|failure| failure.exit(), |()| Exit::Done);
             assert_eq!(ended, exit, "{reply:?}");

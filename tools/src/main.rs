@@ -23,6 +23,7 @@ mod management;
 mod open_files;
 mod output;
 mod progress;
+mod scrub;
 mod serve;
 mod stats;
 mod undelete;
@@ -60,6 +61,7 @@ enum Command {
     Stats(stats::Args),
     Backup(backup::Args),
     Compact(compact::Args),
+    Scrub(scrub::Args),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +88,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Stats(args) => stats::run(args),
         Command::Backup(args) => backup::run(args),
         Command::Compact(args) => compact::run(args),
+        Command::Scrub(args) => scrub::run(args),
     }
 }
 
@@ -118,7 +121,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 18);
+        assert_eq!(leaves, 19);
     }
 
     #[test]
@@ -136,6 +139,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 18, "{seen}");
+        assert!(seen >= 19, "{seen}");
     }
 }

@@ -15,7 +15,9 @@ use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::management::{AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply};
 
 use self::versions::{history_note, history_text, undeleted_text};
-use self::whole_store::{backed_up_text, compacted_text, selection_text, stats_text};
+use self::whole_store::{
+    backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text,
+};
 
 use crate::choice;
 use crate::exit::Failure;
@@ -93,6 +95,7 @@ fn text_of(reply: &Reply) -> String {
         Reply::BackedUp(backed_up) => backed_up_text(backed_up),
         Reply::Selection(selection) => selection_text(selection),
         Reply::Compacted(compacted) => compacted_text(compacted),
+        Reply::Scrubbed(scrubbed) => scrubbed_text(scrubbed),
     }
 }
 
@@ -246,6 +249,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::BackedUp(it) => document(it),
         Reply::Selection(it) => document(it),
         Reply::Compacted(it) => document(it),
+        Reply::Scrubbed(it) => document(it),
     }
 }
 
@@ -296,8 +300,9 @@ fn steers(c: char) -> bool {
 mod tests {
     use server::catalog::{Plan, Standing};
     use server::management::{
-        BackedUpView, CompactedView, ContentView, HistoryView, RefusedSegmentView,
-        RefusedVersionView, RestoredView, StateView, UndeletedView, VersionView,
+        BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
+        RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,
+        UndeletedView, VersionView,
     };
 
     use super::*;
@@ -341,6 +346,8 @@ mod tests {
         };
         let damage = vec![evil.into()];
         let backed_up = BackedUpView { to: evil.into(), damage, ..BackedUpView::default() };
+        let place = PlaceView { name: Some(evil.into()), why: evil.into(), ..PlaceView::default() };
+        let damaged = DamageView { count: 2, places: vec![place] };
         let refused = vec![RefusedSegmentView { id: 7, why: evil.into() }];
         let compacted = CompactedView { refused, ..CompactedView::default() };
         let replies = [
@@ -352,6 +359,8 @@ mod tests {
             Reply::Undeleted(undeleted),
             Reply::BackedUp(backed_up),
             Reply::Compacted(compacted),
+            Reply::Scrubbed(ScrubbedView { damage: damaged.clone(), ..ScrubbedView::default() }),
+            Reply::Stats(StatsView { damage: damaged, ..StatsView::default() }),
         ];
         for reply in &replies {
             for text in [text_of(reply), json_of(reply).unwrap()] {

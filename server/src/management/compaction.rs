@@ -2,9 +2,14 @@
 //!
 //! Never here: choosing and copying, which the engine does.
 
-use engine::{CompactionInput, CompactionReport, CompactionRules, Error, Selection, Store, Watch};
+use std::collections::BTreeMap;
+
+use engine::{
+    CompactionInput, CompactionReport, CompactionRules, Error, SegmentId, Selection, Store, Watch,
+};
 use serde::{Deserialize, Serialize};
 
+use super::stats::{ClassView, class_view};
 use crate::catalog::CatalogError;
 use crate::limits;
 
@@ -50,6 +55,7 @@ pub struct StepView {
 #[serde(rename_all = "camelCase")]
 pub struct CandidateView {
     pub id: u64,
+    pub class: ClassView,
     pub file_bytes: u64,
     pub live_bytes: u64,
     pub dead_bytes: u64,
@@ -69,6 +75,8 @@ pub struct CompactedView {
     pub punched_bytes: u64,
     /// Deletions that need not be remembered any more.
     pub removals_dropped: u64,
+    /// Whether it stopped early: a backup still holds segments that were replaced before, or they cannot be removed.
+    pub postponed: bool,
     /// Damaged segments, which stay as they are.
     pub refused: Vec<RefusedSegmentView>,
 }
@@ -94,12 +102,14 @@ pub(super) fn selection(
     let selection = store.select_compaction(rules(asked))?;
     let expected = limits::COMPACTION_BYTES_PER_SECOND_EXPECTED;
     let bytes_per_second = asked.bytes_per_second_max.unwrap_or(expected).clamp(1, expected);
+    let known = store.stats()?.segments.into_iter();
+    let classes: BTreeMap<_, _> = known.map(|it| (it.id, class_view(it.class))).collect();
     let (copy_bytes, free_bytes) = (selection.live_bytes(), selection.freed_bytes());
     let Selection { record_bytes, dead_bytes, steps } = selection;
     Ok(SelectionView {
         record_bytes,
         dead_bytes,
-        steps: steps.iter().map(|step| step_view(&step.inputs)).collect(),
+        steps: steps.iter().map(|step| step_view(&step.inputs, &classes)).collect(),
         copy_bytes,
         free_bytes,
         bytes_per_second,
@@ -107,11 +117,12 @@ pub(super) fn selection(
     })
 }
 
-fn step_view(inputs: &[CompactionInput]) -> StepView {
+fn step_view(inputs: &[CompactionInput], classes: &BTreeMap<SegmentId, ClassView>) -> StepView {
     let copy_bytes = inputs.iter().map(|input| input.live_bytes).sum();
     let file_bytes: u64 = inputs.iter().map(|input| input.file_bytes).sum();
     let candidate = |input: &CompactionInput| CandidateView {
         id: input.segment.get(),
+        class: classes.get(&input.segment).copied().unwrap_or(ClassView::Log),
         file_bytes: input.file_bytes,
         live_bytes: input.live_bytes,
         dead_bytes: input.dead_bytes,
@@ -138,6 +149,7 @@ pub(super) fn compact(
         freed_bytes,
         punched_bytes,
         removals_dropped,
+        is_postponed,
         refused,
     } = report;
     let refused = refused.into_iter();
@@ -149,6 +161,7 @@ pub(super) fn compact(
         freed_bytes,
         punched_bytes,
         removals_dropped,
+        postponed: is_postponed,
         refused: refused
             .map(|(id, why)| RefusedSegmentView { id: id.get(), why: why.to_string() })
             .collect(),

@@ -9,6 +9,7 @@ mod backup;
 mod compaction;
 mod reply;
 mod settings;
+mod stats;
 mod versions;
 
 use std::path::PathBuf;
@@ -30,12 +31,15 @@ pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
 pub use self::reply::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FullView,
-    ProgressView, Reply, SegmentsView, StatsView,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, ProgressView, Reply,
 };
-use self::reply::{account_view, api_key_view, bucket_view, stats};
+use self::reply::{account_view, api_key_view, bucket_view};
 pub use self::settings::{ApiKeySettings, BucketSettings};
 use self::settings::{bucket_change, new_api_key};
+pub use self::stats::{
+    ClassView, DamageView, FullView, HealthView, PlaceView, ScrubbedView, SegmentView,
+    SegmentsView, StatsView,
+};
 use self::versions::HistoryAsked;
 pub use self::versions::{
     ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView,
@@ -87,7 +91,10 @@ pub enum Request {
     RevokeApiKey {
         id: String,
     },
-    Stats,
+    Stats {
+        /// Whether each segment is listed.
+        segments: bool,
+    },
     /// Long. Writes a bucket, or a folder of it, to an archive or a folder of this machine.
     Export {
         bucket: String,
@@ -123,6 +130,8 @@ pub enum Request {
     SelectCompaction(CompactionAsked),
     /// Long.
     Compact(CompactionAsked),
+    /// Long. Reads and checks everything that is stored.
+    Scrub,
 }
 
 impl Request {
@@ -136,6 +145,7 @@ impl Request {
                 | Self::Undelete { .. }
                 | Self::Backup { .. }
                 | Self::Compact(_)
+                | Self::Scrub
         )
     }
 }
@@ -203,7 +213,7 @@ pub fn execute(
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
             Ok(Reply::ApiKey(api_key_view(&*catalog.revoke_api_key(&id)?)))
         }
-        Request::Stats => Ok(Reply::Stats(stats(store, catalog)?)),
+        Request::Stats { segments } => Ok(Reply::Stats(stats::stats(store, catalog, segments)?)),
         Request::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
             let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };
@@ -227,6 +237,7 @@ pub fn execute(
             Ok(Reply::Selection(compaction::selection(store, asked)?))
         }
         Request::Compact(asked) => Ok(Reply::Compacted(compaction::compact(store, asked, watch)?)),
+        Request::Scrub => Ok(Reply::Scrubbed(stats::scrub(store, watch)?)),
     }
 }
 

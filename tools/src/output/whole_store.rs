@@ -1,9 +1,10 @@
-//! What is said of a store as a whole: counts, compaction, backup.
+//! What is said of a store as a whole: counts, compaction, backup, scrub.
 
 use std::fmt::Write as _;
 
 use server::management::{
-    BackedUpView, CompactedView, RefusedSegmentView, SegmentsView, SelectionView, StatsView,
+    BackedUpView, ClassView, CompactedView, DamageView, PlaceView, RefusedSegmentView,
+    ScrubbedView, SegmentView, SegmentsView, SelectionView, StatsView,
 };
 
 use super::{bytes_text, plain, table};
@@ -22,7 +23,11 @@ pub(super) fn stats_text(stats: &StatsView) -> String {
         let (live, dead) = (bytes_text(segments.live_bytes), bytes_text(segments.dead_bytes));
         format!("{}, live {live}, dead {dead}", segments.segments)
     };
-    lines_of(&[
+    let verified = match &stats.verified_since {
+        Some(since) => format!("all since {since}"),
+        None => "not everything yet: `trug scrub` does".to_owned(),
+    };
+    let mut text = lines_of(&[
         ("accounts", stats.accounts.to_string()),
         ("buckets", stats.buckets.to_string()),
         ("API keys", stats.api_keys.to_string()),
@@ -31,8 +36,60 @@ pub(super) fn stats_text(stats: &StatsView) -> String {
         ("log segments", segments(&stats.log)),
         ("compacted segments", segments(&stats.compacted)),
         ("big segments", segments(&stats.big)),
+        ("verified", verified),
+        ("damaged", format!("{} places", stats.damage.count)),
         ("writes", writes_text(stats)),
-    ])
+    ]);
+    damage_lines(&mut text, &stats.damage);
+    if let Some(segments) = &stats.segments {
+        let rows: Vec<_> = segments.iter().map(segment_row).collect();
+        let _ = write!(text, "\n{}", table(SEGMENT, &rows));
+    }
+    text
+}
+
+const SEGMENT: &[&str] = &["SEGMENT", "CLASS", "LIVE", "DEAD", "DEAD %", "VERIFIED", "DAMAGED"];
+
+fn segment_row(segment: &SegmentView) -> Vec<String> {
+    let record_bytes = segment.live_bytes.saturating_add(segment.dead_bytes);
+    vec![
+        format!("{:010}", segment.id),
+        class_word(segment.class).to_owned(),
+        bytes_text(segment.live_bytes),
+        bytes_text(segment.dead_bytes),
+        percent(segment.dead_bytes, record_bytes).to_string(),
+        segment.verified_at.clone().unwrap_or_else(|| "never".to_owned()),
+        segment.damage_count.to_string(),
+    ]
+}
+
+fn class_word(class: ClassView) -> &'static str {
+    match class {
+        ClassView::Log => "log",
+        ClassView::Compacted => "compacted",
+        ClassView::Big => "big",
+    }
+}
+
+fn damage_lines(text: &mut String, damage: &DamageView) {
+    for PlaceView { file, offset, name, why, found_at } in &damage.places {
+        let name = name.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
+        let place = format!("{name}{file} at {offset}: {why}, found {found_at}");
+        let _ = writeln!(text, "  {}", plain(&place));
+    }
+    let more = damage.count.saturating_sub(damage.places.len() as u64);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more");
+    }
+}
+
+pub(super) fn scrubbed_text(scrubbed: &ScrubbedView) -> String {
+    let mut text = lines_of(&[
+        ("checked", format!("{} segments, {}", scrubbed.segments, bytes_text(scrubbed.bytes))),
+        ("damaged", format!("{} places", scrubbed.damage.count)),
+    ]);
+    damage_lines(&mut text, &scrubbed.damage);
+    text
 }
 
 fn writes_text(stats: &StatsView) -> String {
@@ -46,7 +103,7 @@ fn writes_text(stats: &StatsView) -> String {
     }
 }
 
-const CANDIDATE: &[&str] = &["STEP", "SEGMENT", "FILE", "LIVE", "DEAD", "DEAD %"];
+const CANDIDATE: &[&str] = &["STEP", "SEGMENT", "CLASS", "FILE", "LIVE", "DEAD", "DEAD %"];
 const STEP: &[&str] = &["STEP", "SEGMENTS", "COPIES", "FREES"];
 
 pub(super) fn selection_text(selection: &SelectionView) -> String {
@@ -58,6 +115,7 @@ pub(super) fn selection_text(selection: &SelectionView) -> String {
             candidates.push(vec![
                 number.to_string(),
                 format!("{:010}", segment.id),
+                class_word(segment.class).to_owned(),
                 bytes_text(segment.file_bytes),
                 bytes_text(segment.live_bytes),
                 bytes_text(segment.dead_bytes),
@@ -158,10 +216,15 @@ mod tests {
 
     #[test]
     fn a_selection_shows_each_segment_and_each_step_and_the_totals() {
-        let candidate =
-            |id| CandidateView { id, file_bytes: 4_096, live_bytes: 1_024, dead_bytes: 3_072 };
+        let candidate = |id, class| CandidateView {
+            id,
+            class,
+            file_bytes: 4_096,
+            live_bytes: 1_024,
+            dead_bytes: 3_072,
+        };
         let step = StepView {
-            segments: vec![candidate(3), candidate(7)],
+            segments: vec![candidate(3, ClassView::Compacted), candidate(7, ClassView::Log)],
             copy_bytes: 2_048,
             free_bytes: 6_144,
         };
@@ -176,9 +239,9 @@ mod tests {
         };
         assert_eq!(
             selection_text(&selection),
-            "STEP  SEGMENT     FILE     LIVE     DEAD     DEAD %\n\
-             1     0000000003  4.0 KiB  1.0 KiB  3.0 KiB  75\n\
-             1     0000000007  4.0 KiB  1.0 KiB  3.0 KiB  75\n\
+            "STEP  SEGMENT     CLASS      FILE     LIVE     DEAD     DEAD %\n\
+             1     0000000003  compacted  4.0 KiB  1.0 KiB  3.0 KiB  75\n\
+             1     0000000007  log        4.0 KiB  1.0 KiB  3.0 KiB  75\n\
              \n\
              STEP  SEGMENTS  COPIES   FREES\n\
              1     2         2.0 KiB  6.0 KiB\n\
