@@ -60,6 +60,7 @@ pub mod disk;
 pub mod entropy;
 mod error;
 pub mod format;
+pub mod fsck;
 mod history;
 mod index;
 pub mod limits;

@@ -55,12 +55,23 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
 /// Default for how fast a store compacts itself, in bytes copied in a second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
-/// A store looks this often whether to compact itself, in milliseconds.
+/// Default for how often a store looks whether to compact itself, in milliseconds.
 pub const COMPACTION_LOOK_MS: u64 = 30_000;
 /// The index is pointed to the copies of a compaction in batches of this many.
 pub const REPOINT_BATCH: usize = 512;
 /// Most separate stretches of the log that one compacted segment may stand for.
 pub const COVERS_MAX: usize = 64;
+
+/// A report of fsck lists this many findings and counts the rest.
+pub const FINDINGS_LISTED_MAX: usize = 1_000;
+/// A finding names this many objects and counts the rest.
+pub const FINDING_OBJECTS_MAX: usize = 256;
+/// fsck holds this many names in memory at once; a store with more takes several passes over its record heads.
+pub const FSCK_NAMES_MAX: u64 = 512 * 1_024;
+/// fsck remembers this many damaged bodies, broken groups of a segment, and stretches of the log that are lost.
+pub const FSCK_SUSPECTS_MAX: usize = 4_096;
+/// fsck looks for big segments that nothing names while it has to remember no more of them than this.
+pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
 
 /// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;

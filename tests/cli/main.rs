@@ -8,6 +8,7 @@ mod backup;
 mod bucket;
 mod compact;
 mod export;
+mod fsck;
 mod import;
 mod scrub;
 mod serve;

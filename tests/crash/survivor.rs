@@ -2,18 +2,19 @@
 //!
 //! What was acknowledged is there byte for byte, what was under way is whole or absent; counters and listings agree; no
 //! file is left that no record names; recovering again changes nothing; the index made anew from the segments is the
-//! same; and the store goes on.
+//! same; and the store goes on. Before anything is opened, fsck finds nothing wrong.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{RecoveryReport, Store};
+use engine::{Error, RecoveryReport, Store};
 use tests::store::{Contents, Model, World, body, name, put};
 
 /// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
 pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    must_be_in_order(disk)?;
     let world = World::on(disk.clone(), 8);
     let (store, report) = open(&world, "the first recovery")?;
     let contents = Contents::of(&store)?;
@@ -56,12 +57,24 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
 /// The process was killed, and the machine went on: what the next one shows, and acknowledges, survives a power cut.
 pub(crate) fn check_after_a_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
     disk.restart_process();
+    must_be_in_order(disk)?;
     let world = World::on(disk.clone(), 8);
     let (store, _) = open(&world, "the recovery after a kill")?;
     let contents = Contents::of(&store)?;
     must_be_one_of(&contents, acceptable)?;
     must_have_no_orphans(&world, &store, &contents)?;
     goes_on(&world, store, &contents)
+}
+
+/// A crash is no damage: fsck has notes at most.
+fn must_be_in_order(disk: &SimDisk) -> Result<(), String> {
+    match World::on(disk.fork(), 10).fsck(true) {
+        Ok(report) if report.is_clean() => Ok(()),
+        // The making of the store was cut off.
+        Err(Error::NotAStore(_)) => Ok(()),
+        Ok(report) => Err(format!("fsck finds damage after a crash:\n{report}")),
+        Err(error) => Err(format!("fsck fails: {error}")),
+    }
 }
 
 /// A fingerprint of everything on the disk, so that equal survivors are checked once.

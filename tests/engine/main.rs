@@ -4,7 +4,9 @@
 
 mod backup;
 mod batches;
+mod compaction;
 mod facts;
+mod fsck;
 mod golden;
 mod history;
 mod life;

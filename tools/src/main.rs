@@ -15,6 +15,7 @@ mod compact;
 mod exit;
 mod export;
 mod first_run;
+mod fsck;
 mod history;
 mod import;
 mod interrupt;
@@ -62,6 +63,7 @@ enum Command {
     Backup(backup::Args),
     Compact(compact::Args),
     Scrub(scrub::Args),
+    Fsck(fsck::Args),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +91,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Backup(args) => backup::run(args),
         Command::Compact(args) => compact::run(args),
         Command::Scrub(args) => scrub::run(args),
+        Command::Fsck(args) => fsck::run(args),
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 19);
+        assert_eq!(leaves, 20);
     }
 
     #[test]
@@ -139,6 +142,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 19, "{seen}");
+        assert!(seen >= 20, "{seen}");
     }
 }

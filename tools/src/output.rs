@@ -254,7 +254,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
 }
 
 /// JSON text; what could steer a terminal can only stand in its strings, where it has an escape.
-fn document(value: &impl Serialize) -> Result<String, Failure> {
+pub(crate) fn document(value: &impl Serialize) -> Result<String, Failure> {
     let written = serde_json::to_string_pretty(value);
     let written = written.map_err(|error| Failure::failed(format!("no JSON: {error}")))?;
     let mut text = String::with_capacity(written.len() + 1);

@@ -238,10 +238,12 @@ impl Compactor {
         Ok(report)
     }
 
-    /// Whether no segment is left that another took the place of. While there is one, a rebuilt index may read it instead
-    /// of its copy, and everything that keeps its records dead is still needed.
+    /// Whether no segment is left that another took the place of. While there is one, a rebuilt index may read it
+    /// instead of its copy, and everything that keeps its records dead is still needed.
     fn is_settled(&self) -> Result<bool> {
         let segments = &self.desk.segments;
+        // What a backup held goes when that ends, and no checkpoint may have come since.
+        segments.sync_removals()?;
         let mut present = BTreeSet::new();
         for folder in [LOG_FOLDER, COMPACTED_FOLDER] {
             let names = segments.disk().list(folder);

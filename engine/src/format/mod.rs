@@ -87,8 +87,8 @@ pub use self::record_kind::RecordKind;
 pub use self::scan::{GroupView, Scanned, find_group_header, salvage};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
-    BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
-    big_folder_number,
+    BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES,
+    SegmentClass, SegmentHeader, SegmentId, big_folder_number,
 };
 pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
 pub use self::store_file::{STORE_FILE_BYTES, StoreFile};

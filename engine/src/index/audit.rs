@@ -99,4 +99,4 @@ fn audit(index: &Checkpointed, stopped: impl Fn() -> bool) -> Result<()> {
 /// How many entries are read between two looks at whether to stop.
 const AUDIT_STRIDE: usize = 1_024;
 /// No index key sorts after this: bucket names are ASCII.
-const END_OF_KEYS: [u8; 1] = [0xff];
+pub(super) const END_OF_KEYS: [u8; 1] = [0xff];

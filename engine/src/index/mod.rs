@@ -10,6 +10,7 @@
 
 mod audit;
 mod checkpoint;
+mod contents;
 mod listing;
 mod merge;
 mod notes;

@@ -210,13 +210,19 @@ impl Checkpointed {
 
     /// All segments and their usage.
     pub(super) fn segments(&self) -> Result<Vec<(SegmentId, SegmentUsage)>> {
-        let mut all = Vec::new();
-        for item in self.segments.iter().map_err(unusable)? {
+        self.segments_in_order()?.collect()
+    }
+
+    /// The same, one after another.
+    pub(super) fn segments_in_order(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(SegmentId, SegmentUsage)>> + use<>> {
+        let range = self.segments.range::<u64>(..).map_err(unusable)?;
+        Ok(range.map(|item| {
             let (id, value) = item.map_err(unusable)?;
             let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Place))?;
-            all.push((id, SegmentUsage::decode(value.value()).map_err(damaged)?));
-        }
-        Ok(all)
+            Ok((id, SegmentUsage::decode(value.value()).map_err(damaged)?))
+        }))
     }
 
     /// All buckets and their counters.

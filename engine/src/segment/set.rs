@@ -346,8 +346,8 @@ impl SegmentSet {
             .map(Some)
     }
 
-    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins to
-    /// meanwhile. None, with nothing done, while somebody does.
+    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins
+    /// to meanwhile. None, with nothing done, while somebody does.
     pub(crate) fn while_unread<T>(
         &self,
         id: SegmentId,

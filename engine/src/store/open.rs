@@ -47,6 +47,8 @@ pub struct OpenOptions {
 pub struct CompactionOptions {
     /// At most so many bytes are copied in a second; less while commits suffer from it.
     pub bytes_per_second_max: u64,
+    /// It looks this often whether there is something to do, in milliseconds.
+    pub look_ms: u64,
 }
 
 /// Who runs what goes on beside the calls.
@@ -80,6 +82,7 @@ impl OpenOptions {
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
             compaction: Some(CompactionOptions {
                 bytes_per_second_max: limits::COMPACTION_BYTES_PER_SECOND,
+                look_ms: limits::COMPACTION_LOOK_MS,
             }),
             reserve_bytes: None,
             background: Background::Threads,
@@ -199,7 +202,7 @@ impl Store {
                     load: Arc::clone(&load),
                     health: Arc::clone(&health),
                     clock: Arc::clone(&clock),
-                    bytes_per_second_max: by_itself.bytes_per_second_max,
+                    options: by_itself,
                 }),
             })?,
         };

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use super::open::CompactionOptions;
 use crate::clock::Clock;
 use crate::commit::{self, Committer, HealthState, Load, Progress, Queue, Rollover};
 use crate::compaction::{CompactionRules, Compactor, Throttle};
@@ -43,7 +44,7 @@ pub(super) struct CompactionWork {
     pub(super) load: Arc<Load>,
     pub(super) health: Arc<HealthState>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) bytes_per_second_max: u64,
+    pub(super) options: CompactionOptions,
 }
 
 impl Threads {
@@ -133,12 +134,12 @@ fn run_scrubber(scrubber: &Mutex<Scrubber>, closing: &Closing) {
 impl CompactionWork {
     /// Looks now and then whether there is something to compact, and does it.
     fn run(self, closing: &Arc<Closing>) {
-        while !closing.begins_within(Duration::from_millis(limits::COMPACTION_LOOK_MS)) {
+        while !closing.begins_within(Duration::from_millis(self.options.look_ms)) {
             let pause = Arc::clone(closing);
             let throttle = Throttle::new(
                 Arc::clone(&self.clock),
                 Arc::clone(&self.load),
-                Some(self.bytes_per_second_max),
+                Some(self.options.bytes_per_second_max),
                 move |time| {
                     pause.begins_within(time);
                 },
