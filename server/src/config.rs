@@ -155,11 +155,9 @@ impl Config {
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
             reserve_bytes: layer.reserve_bytes,
             scrub: scrub(layer.scrub_days, layer.scrub_bytes_per_second_max)?,
-            compaction: match layer.compaction_bytes_per_second_max {
-                None => default.compaction,
-                Some(0) => None,
-                Some(bytes_per_second_max) => Some(CompactionOptions { bytes_per_second_max }),
-            },
+            compaction: layer
+                .compaction_bytes_per_second_max
+                .map_or(default.compaction, compaction),
         })
     }
 }
@@ -175,9 +173,7 @@ impl Default for Config {
             drain: limits::DRAIN_WAIT,
             reserve_bytes: None,
             scrub: Some(ScrubOptions::default()),
-            compaction: Some(CompactionOptions {
-                bytes_per_second_max: engine::limits::COMPACTION_BYTES_PER_SECOND,
-            }),
+            compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
         }
     }
 }
@@ -214,6 +210,12 @@ impl PublicUrl {
 }
 
 /// Zero days: nothing is scrubbed.
+/// 0 is none.
+fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
+    let look_ms = engine::limits::COMPACTION_LOOK_MS;
+    (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
+}
+
 fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
     let default = ScrubOptions::default();
     let name = "scrub_bytes_per_second_max";
@@ -265,11 +267,10 @@ mod tests {
         assert_eq!(config.reserve_bytes, None);
         let none = Config::new(variables(&[("TRUG_RESERVE_BYTES", "0")]).unwrap()).unwrap();
         assert_eq!(none.reserve_bytes, Some(0));
-        for (rate, compaction) in
-            [("0", None), ("7", Some(CompactionOptions { bytes_per_second_max: 7 }))]
-        {
+        for (rate, found) in [("0", None), ("7", Some(7))] {
             let layer = variables(&[("TRUG_COMPACTION_BYTES_PER_SECOND_MAX", rate)]).unwrap();
-            assert_eq!(Config::new(layer).unwrap().compaction, compaction);
+            let compaction = Config::new(layer).unwrap().compaction;
+            assert_eq!(compaction.map(|options| options.bytes_per_second_max), found);
         }
         assert_eq!(Config::new(Layer::default()).unwrap(), Config::default());
     }

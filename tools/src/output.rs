@@ -360,7 +360,7 @@ mod tests {
             Reply::BackedUp(backed_up),
             Reply::Compacted(compacted),
             Reply::Scrubbed(ScrubbedView { damage: damaged.clone(), ..ScrubbedView::default() }),
-            Reply::Stats(StatsView { damage: damaged, ..StatsView::default() }),
+            Reply::Stats(Box::new(StatsView { damage: damaged, ..StatsView::default() })),
         ];
         for reply in &replies {
             for text in [text_of(reply), json_of(reply).unwrap()] {

@@ -213,7 +213,9 @@ pub fn execute(
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
             Ok(Reply::ApiKey(api_key_view(&*catalog.revoke_api_key(&id)?)))
         }
-        Request::Stats { segments } => Ok(Reply::Stats(stats::stats(store, catalog, segments)?)),
+        Request::Stats { segments } => {
+            Ok(Reply::Stats(Box::new(stats::stats(store, catalog, segments)?)))
+        }
         Request::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
             let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };

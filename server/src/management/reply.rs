@@ -51,7 +51,7 @@ pub enum Reply {
     ApiKeyIssued(ApiKeyIssuedView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
-    Stats(StatsView),
+    Stats(Box<StatsView>),
     Exported(ExportReport),
     Imported(ImportReport),
     History(HistoryView),
