@@ -60,6 +60,7 @@ fn a_backup_is_renewed_and_restored_by_copying_it_back() {
         // The disk is gone; the backup is copied to where the data was.
         fs::remove_dir_all(folder.path()).expect("it can be removed");
         copy_folder(&to, &folder.path());
+        assert_eq!(folder.run(&["fsck", "--deep"]).code, 0);
         let stats = folder.json(&["stats"]);
         let mut files = all_kinds();
         files.extend(more);
@@ -67,6 +68,7 @@ fn a_backup_is_renewed_and_restored_by_copying_it_back() {
         assert_eq!(stats["objects"], files.len());
         assert_eq!((&stats["accounts"], &stats["damage"]["count"]), (&1.into(), &0.into()));
         assert_eq!(folder.json(&["scrub"])["damage"]["count"], 0);
+        folder.done(&["fsck", "--deep"]);
         assert!(contents(&folder.path(), &folder.beside().join("out.tar")) == files);
         // It is a store like any other.
         folder.done(&["backup", "--to", &word(&folder.beside().join("next"))]);

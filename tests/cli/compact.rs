@@ -1,6 +1,7 @@
 //! `trug compact`.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tests::DataFolder;
@@ -8,12 +9,10 @@ use tests::DataFolder;
 use crate::archives::{NamedFile, archive_of, read_archive, word};
 
 const COUNT: usize = 20;
-/// The line that is found again in the log, to be damaged.
-const MARKED: &str = "the line that is looked for";
 
 /// Twenty files of about 10 KiB.
 fn files(version: u8) -> Vec<NamedFile> {
-    let text = |at| format!("{MARKED} {at:02}.{version}\n").repeat(300).into_bytes();
+    let text = |at| format!("a line of some length, {at:02}.{version}\n").repeat(400).into_bytes();
     (0..COUNT).map(|at| (format!("{at:02}.txt"), text(at))).collect()
 }
 
@@ -83,21 +82,31 @@ fn a_run_does_what_the_dry_run_shows_and_no_file_changes() {
     }
 }
 
+/// Damages the head of a record that is wanted, and the copy of it at the end of the segment. Returns the segment.
+fn damage_both_heads(folder: &DataFolder) -> PathBuf {
+    let name = b"19.txt";
+    for entry in fs::read_dir(folder.path().join("log")).expect("there is a log").flatten() {
+        let mut bytes = fs::read(entry.path()).expect("a segment can be read");
+        let is_name = |at: &usize| bytes[*at..].starts_with(name);
+        let places: Vec<usize> = (0..bytes.len()).filter(is_name).collect();
+        if places.is_empty() {
+            continue;
+        }
+        assert_eq!(places.len(), 2, "a head and its copy");
+        for at in places {
+            bytes[at] ^= 1;
+        }
+        fs::write(entry.path(), bytes).expect("a segment can be written");
+        return entry.path();
+    }
+    panic!("the file is in the log");
+}
+
 #[test]
 fn a_damaged_segment_is_left_as_it_is_and_named() {
     for serves in [false, true] {
         let folder = half_dead_store();
-        let live = format!("{MARKED} 19.1").into_bytes();
-        let mut damaged = None;
-        for entry in fs::read_dir(folder.path().join("log")).expect("there is a log").flatten() {
-            let mut bytes = fs::read(entry.path()).expect("a segment can be read");
-            if let Some(at) = bytes.windows(live.len()).position(|window| window == live) {
-                bytes[at + 3] ^= 1;
-                fs::write(entry.path(), bytes).expect("a segment can be written");
-                damaged = Some(entry.path());
-            }
-        }
-        let damaged = damaged.expect("the file is in the log");
+        let damaged = damage_both_heads(&folder);
         let server = serves.then(|| folder.serve());
         let ran = folder.run(&["compact"]);
         assert_eq!(ran.code, 3, "{ran:?}");

@@ -122,7 +122,7 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
         }
         Reply::Scrubbed(scrubbed) if scrubbed.damage.count > 0 => {
             let count = scrubbed.damage.count;
-            let message = format!("{count} places are damaged: OPERATING.md says what helps");
+            let message = format!("{count} places are damaged: `trug fsck` says what helps");
             Err(Failure::new(Exit::Damage, message))
         }
         Reply::Compacted(compacted) if !compacted.refused.is_empty() => {

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::{BackupReport, RealDisk, Store, Watch};
+use engine::{BackupReport, Error, RealDisk, Store, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::CatalogError;
@@ -44,7 +44,11 @@ pub(super) fn back_up(
     }
     let disk = RealDisk::open(to)
         .map_err(|error| CatalogError::Refused(format!("cannot write to {shown}: {error}")))?;
-    let report = store.backup(&(Arc::new(disk) as _), watch)?;
+    let report = store.backup(&(Arc::new(disk) as _), watch).map_err(|error| match error {
+        Error::NotAStore(why) => CatalogError::Refused(format!("{shown}: {why}")),
+        Error::InUse(_) => CatalogError::Refused(format!("{shown}: {error}")),
+        other => other.into(),
+    })?;
     let BackupReport {
         copied_files,
         copied_bytes,
