@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use engine::ScrubOptions;
+use engine::{CompactionOptions, ScrubOptions};
 use serde::Deserialize;
 
 use crate::limits;
@@ -38,6 +38,8 @@ pub struct Config {
     pub reserve_bytes: Option<u64>,
     /// How everything stored is read and checked, again and again. None: it is not.
     pub scrub: Option<ScrubOptions>,
+    /// How the store gives back the space of what is dead. None: only when it is asked to.
+    pub compaction: Option<CompactionOptions>,
 }
 
 /// What one source says. Every field is optional.
@@ -53,6 +55,7 @@ pub struct Layer {
     pub reserve_bytes: Option<u64>,
     pub scrub_days: Option<u64>,
     pub scrub_bytes_per_second_max: Option<u64>,
+    pub compaction_bytes_per_second_max: Option<u64>,
 }
 
 /// The public address of the service: `http` or `https`, without a final slash.
@@ -107,6 +110,9 @@ impl Layer {
             scrub_bytes_per_second_max: self
                 .scrub_bytes_per_second_max
                 .or(lower.scrub_bytes_per_second_max),
+            compaction_bytes_per_second_max: self
+                .compaction_bytes_per_second_max
+                .or(lower.compaction_bytes_per_second_max),
         }
     }
 }
@@ -149,6 +155,9 @@ impl Config {
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
             reserve_bytes: layer.reserve_bytes,
             scrub: scrub(layer.scrub_days, layer.scrub_bytes_per_second_max)?,
+            compaction: layer
+                .compaction_bytes_per_second_max
+                .map_or(default.compaction, compaction),
         })
     }
 }
@@ -164,6 +173,7 @@ impl Default for Config {
             drain: limits::DRAIN_WAIT,
             reserve_bytes: None,
             scrub: Some(ScrubOptions::default()),
+            compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
         }
     }
 }
@@ -200,6 +210,12 @@ impl PublicUrl {
 }
 
 /// Zero days: nothing is scrubbed.
+/// 0 is none.
+fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
+    let look_ms = engine::limits::COMPACTION_LOOK_MS;
+    (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
+}
+
 fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
     let default = ScrubOptions::default();
     let name = "scrub_bytes_per_second_max";
@@ -251,6 +267,11 @@ mod tests {
         assert_eq!(config.reserve_bytes, None);
         let none = Config::new(variables(&[("TRUG_RESERVE_BYTES", "0")]).unwrap()).unwrap();
         assert_eq!(none.reserve_bytes, Some(0));
+        for (rate, found) in [("0", None), ("7", Some(7))] {
+            let layer = variables(&[("TRUG_COMPACTION_BYTES_PER_SECOND_MAX", rate)]).unwrap();
+            let compaction = Config::new(layer).unwrap().compaction;
+            assert_eq!(compaction.map(|options| options.bytes_per_second_max), found);
+        }
         assert_eq!(Config::new(Layer::default()).unwrap(), Config::default());
     }
 

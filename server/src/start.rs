@@ -214,7 +214,7 @@ mod tests {
         let socket = data.join(SOCKET_NAME);
         // What a killed server leaves behind is in nobody's way.
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-        let none = ask_operator(&data, &Request::Stats).await;
+        let none = ask_operator(&data, &Request::Stats { segments: false }).await;
         assert!(matches!(none, Err(ControlError::NotRunning)));
 
         let service = service(data.clone());

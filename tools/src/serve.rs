@@ -53,6 +53,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     };
     let options = OpenOptions {
         reserve_bytes: config.reserve_bytes,
+        compaction: config.compaction,
         scrub: config.scrub.clone(),
         ..OpenOptions::new(Create::IfMissing)
     };
