@@ -6,6 +6,7 @@
 
 mod backup_cuts;
 mod bit_rot;
+mod compacted_rot;
 mod compaction;
 mod determinism;
 mod failed_sync;
