@@ -1,6 +1,5 @@
 //! The corruption matrix in full: every byte flipped, every sector of 512 bytes blanked, replaced by another sector of
-//! the same file, and set back to what it was earlier. Each time the store is checked by `fsck --deep`, opened, and
-//! read.
+//! the same file, and set back to what it was earlier. Each time the store is checked by `fsck --deep`, opened, read.
 //!
 //! What must hold: no wrong bytes, nobody gone without a word, no panic, and whatever makes a read fail is found by the
 //! check. The everyday run takes some of the bytes; the whole takes minutes:

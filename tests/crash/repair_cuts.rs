@@ -68,6 +68,10 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
         for damage in DAMAGES {
             let world = World::on(specimen.fork(), 11);
             (damage.done)(&world.disk);
+            // What was taken away stays away when power goes.
+            for folder in ["", "big/00"] {
+                world.disk.sync_folder(folder).unwrap();
+            }
             world.disk.record_cuts();
             let (first, said) = world.repair().unwrap();
             let recorded = world.disk.take_cuts();

@@ -63,12 +63,20 @@ impl Check<'_, '_> {
                     let what = "both copies of the header are damaged: nothing in it can be read";
                     self.found(Severity::Note, &path, 0, what, Remedy::None);
                 }
-                Some(header) => match self.check_groups(ground, &header, &[], LogPosition::START) {
-                    Err(Error::Io { source, .. }) => self.unreadable(ground, &header, &source),
-                    other => {
-                        other?;
+                Some(header) => {
+                    if held.is_page_torn {
+                        let path = held.path.clone();
+                        let what = "one of the two copies of the header is damaged";
+                        let remedy = Remedy::RewriteHeader { segment: id, class: held.class };
+                        self.found(Severity::Repairable, &path, 0, what, remedy);
                     }
-                },
+                    match self.check_groups(ground, &header, &[], LogPosition::START) {
+                        Err(Error::Io { source, .. }) => self.unreadable(ground, &header, &source),
+                        other => {
+                            other?;
+                        }
+                    }
+                }
             }
             self.segment_done()?;
         }

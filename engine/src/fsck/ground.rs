@@ -31,6 +31,8 @@ pub(super) struct Held {
     /// None: neither copy can be used, or there are only zeros.
     pub(super) header: Option<SegmentHeader>,
     pub(super) origin: Origin,
+    /// Whether one copy of its header page is damaged.
+    pub(super) is_page_torn: bool,
     /// Where its groups end, as far as its footer or its successor tells.
     pub(super) end: Option<u64>,
     /// Whether compacted segments took its place: nothing in it counts.
@@ -90,8 +92,9 @@ impl Ground {
 
 /// A header page, and what is to be said about it.
 struct Page {
-    bytes: Vec<u8>,
-    header: Result<SegmentHeader, Malformed>,
+    header: Result<(SegmentHeader, Origin), Malformed>,
+    /// Whether both copies are what was written.
+    is_whole: bool,
 }
 
 impl Check<'_, '_> {
@@ -107,7 +110,8 @@ impl Check<'_, '_> {
         for (id, held) in &held {
             pages.insert(*id, self.read_page(*id, held)?);
         }
-        let headers: Vec<_> = pages.values().filter_map(|page| page.header.ok()).collect();
+        let known = pages.values().filter_map(|page| page.header.as_ref().ok());
+        let headers: Vec<_> = known.map(|(header, _)| *header).collect();
         let Some(store) = self.check_store_file(&headers, held.is_empty())? else {
             return Ok(None);
         };
@@ -120,7 +124,7 @@ impl Check<'_, '_> {
             unreadable: BTreeSet::new(),
         };
         for (id, page) in pages {
-            self.check_page(&mut ground, id, &page)?;
+            self.check_page(&mut ground, id, page)?;
         }
         let segments = SegmentSet::new(
             Arc::clone(&view.disk),
@@ -168,6 +172,7 @@ impl Check<'_, '_> {
                     file_bytes,
                     header: None,
                     origin: Origin::default(),
+                    is_page_torn: false,
                     end: None,
                     is_superseded: false,
                     faults: Vec::new(),
@@ -186,10 +191,18 @@ impl Check<'_, '_> {
             .map_err(|source| Error::io(format!("reading {}", held.path), source))?;
         self.read_on(bytes.len() as u64)?;
         let header = SegmentHeader::decode_page(&bytes).and_then(|header| {
-            let is_own = header.segment == id && header.class == held.class;
-            if is_own { Ok(header) } else { Err(Malformed::Place) }
+            if (header.segment, header.class) != (id, held.class) {
+                return Err(Malformed::Place);
+            }
+            let origin = match header.class {
+                SegmentClass::Compacted => Origin::decode_page(&bytes, &header)?,
+                SegmentClass::Log | SegmentClass::Big => Origin::default(),
+            };
+            Ok((header, origin))
         });
-        Ok(Page { bytes, header })
+        let is_whole =
+            header.as_ref().is_ok_and(|(header, origin)| bytes == page_of(header, origin));
+        Ok(Page { header, is_whole })
     }
 
     /// Says whose the store is. None: nobody knows.
@@ -239,25 +252,22 @@ impl Check<'_, '_> {
         Ok(found_uuid)
     }
 
-    fn check_page(&mut self, ground: &mut Ground, id: SegmentId, page: &Page) -> Result<()> {
+    fn check_page(&mut self, ground: &mut Ground, id: SegmentId, page: Page) -> Result<()> {
         let store = ground.store;
         let Some(held) = ground.held.get_mut(&id) else { return Ok(()) };
         let (class, path) = (held.class, held.path.clone());
         let file = self.open(&path)?;
-        let header = page.header.and_then(|header| {
-            if header.store == store { Ok(header) } else { Err(Malformed::Place) }
-        });
-        let origin = header.and_then(|header| match class {
-            SegmentClass::Compacted => Origin::decode_page(&page.bytes, &header),
-            _ => Ok(Origin::default()),
+        let header = page.header.and_then(|(header, origin)| {
+            if header.store == store { Ok((header, origin)) } else { Err(Malformed::Place) }
         });
         let has_groups = || {
             has_groups(file.as_ref()).map_err(|source| Error::io(format!("reading {path}"), source))
         };
-        match (header, origin) {
-            (Ok(header), Ok(origin)) => {
-                let whole = page_of(&header, &origin);
-                if page.bytes != whole {
+        match header {
+            Ok((header, origin)) => {
+                held.is_page_torn = !page.is_whole;
+                // Whether a compacted segment is in use is not known yet.
+                if held.is_page_torn && class == SegmentClass::Log {
                     let what = "one of the two copies of the header is damaged";
                     // A crash may tear the page before anything is written behind it.
                     let severity =
@@ -267,8 +277,8 @@ impl Check<'_, '_> {
                 }
                 (held.header, held.origin) = (Some(header), origin);
             }
-            (Err(_), _) if class == SegmentClass::Log && !has_groups()? => {}
-            (Err(reason), _) | (_, Err(reason)) => {
+            Err(_) if class == SegmentClass::Log && !has_groups()? => {}
+            Err(reason) => {
                 held.is_damaged = true;
                 if class == SegmentClass::Log {
                     ground.unreadable.insert(id);

@@ -242,13 +242,13 @@ impl Check<'_, '_> {
         if !footer.finish(walking.file.as_ref(), position.lsn, next_group, previous_group)? {
             let what = "the footer does not say what the groups say";
             let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end: offset };
-            self.found(Severity::Repairable, &held.path, offset, what, remedy);
+            // Power may go while a footer is written, and its end may reach the disk before its beginning.
+            self.found(Severity::Note, &held.path, offset, what, remedy);
         }
         self.read_on(held.file_bytes.saturating_sub(offset))
     }
 
-    /// A segment without footer is in order; one with half a footer was being sealed when it was cut off, or is
-    /// damaged.
+    /// A segment without footer is in order. One with half a footer was cut off while it was sealed, or is damaged.
     fn check_unsealed(&mut self, held: &Held, walking: &Walking<'_>) -> Result<()> {
         let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
         let io = |source| Error::io(format!("reading {}", held.path), source);

@@ -105,7 +105,10 @@ impl Check<'_, '_> {
             }
             Err(error) => {
                 let what = format!("the index cannot be used: {error}");
-                self.found(Severity::Repairable, INDEX_FILE, 0, what, Remedy::RebuildIndex);
+                // Where nothing was ever written, the making of the store was cut off.
+                let is_new = ground.held.values().all(|held| held.header.is_none());
+                let severity = if is_new { Severity::Note } else { Severity::Repairable };
+                self.found(severity, INDEX_FILE, 0, what, Remedy::RebuildIndex);
             }
         }
         Ok(())
