@@ -10,10 +10,10 @@ use crate::management::{StoreArgs, perform};
 
 /// Give back the space of deleted and overwritten files.
 ///
-/// What is still wanted of segments that are mostly dead is copied to new ones, which take their place; what was dead
-/// there can not be brought back with `trug undelete` any more. Works while a server runs, which also does it by itself.
-/// Stopped early, what was done until then counts. A segment of which something cannot be read is left as it is and
-/// named, and the exit code is 3: `trug fsck` helps.
+/// What is still wanted of segments that are mostly dead is copied to new ones, which take their place; `trug undelete`
+/// cannot bring back what was dead there. Works while a server runs, which also does it by itself. Stopped early, what
+/// was done until then counts. A segment of which something cannot be read is left as it is and named, and the exit
+/// code is 3: `trug fsck` helps.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug compact --data data --dry-run"))]
 pub(crate) struct Args {
