@@ -79,6 +79,23 @@ fn dead_space_comes_back_and_everything_else_stays() {
 }
 
 #[test]
+fn the_newest_segment_is_ended_when_a_compaction_that_was_asked_for_needs_it() {
+    let world = World::new(1);
+    let store = world.open();
+    for turn in 0..10 {
+        put(&store, &name("again"), &body(turn, 3_000)).unwrap();
+    }
+    let selection = store.select_compaction(EVERYTHING).unwrap();
+    assert!(selection.steps.is_empty() && selection.newest_dead_bytes > 9 * 3_000);
+    let report = compact(&store).unwrap();
+    assert_eq!((report.segments_removed, report.copied_bytes / 3_000), (1, 1));
+    assert_eq!(read(&store, &name("again")).unwrap().unwrap(), body(9, 3_000));
+    assert_eq!(compact(&store).unwrap().segments_removed, 0, "there is nothing left to do");
+    drop(store);
+    assert_eq!(read(&world.open(), &name("again")).unwrap().unwrap(), body(9, 3_000));
+}
+
+#[test]
 fn little_dead_space_is_left_alone() {
     let world = World::new(1);
     let store = half_dead(&world);

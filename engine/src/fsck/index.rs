@@ -74,7 +74,7 @@ impl Check<'_, '_> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if !ground.held.is_empty() {
                     let what = "there is no index; opening the store makes one from the segments";
-                    self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::GoOn);
+                    self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
                 }
                 return Ok(());
             }

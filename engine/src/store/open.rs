@@ -174,6 +174,7 @@ impl Store {
             queue: Arc::clone(&queue),
             committer: Arc::clone(&committer),
             health: Arc::clone(&health),
+            rollover: Arc::clone(&rollover),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
             steps_committer: options.background == Background::Steps,

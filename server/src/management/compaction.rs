@@ -31,6 +31,8 @@ pub struct SelectionView {
     pub record_bytes: u64,
     /// How many of them are dead.
     pub dead_bytes: u64,
+    /// How many of these lie in the newest segment, which a run ends first and no step below takes.
+    pub newest_dead_bytes: u64,
     /// In this order; each is done whole or not at all.
     pub steps: Vec<StepView>,
     pub copy_bytes: u64,
@@ -105,10 +107,11 @@ pub(super) fn selection(
     let known = store.stats()?.segments.into_iter();
     let classes: BTreeMap<_, _> = known.map(|it| (it.id, class_view(it.class))).collect();
     let (copy_bytes, free_bytes) = (selection.live_bytes(), selection.freed_bytes());
-    let Selection { record_bytes, dead_bytes, steps } = selection;
+    let Selection { record_bytes, dead_bytes, newest_dead_bytes, steps } = selection;
     Ok(SelectionView {
         record_bytes,
         dead_bytes,
+        newest_dead_bytes,
         steps: steps.iter().map(|step| step_view(&step.inputs, &classes)).collect(),
         copy_bytes,
         free_bytes,

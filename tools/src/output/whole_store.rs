@@ -137,6 +137,7 @@ pub(super) fn selection_text(selection: &SelectionView) -> String {
     let (records, dead) = (selection.record_bytes, selection.dead_bytes);
     text.push_str(&lines_of(&[
         ("dead in all", format!("{} of {}", bytes_text(dead), bytes_text(records))),
+        ("in the newest", bytes_text(selection.newest_dead_bytes)),
         ("would copy", bytes_text(selection.copy_bytes)),
         ("would free", format!("about {}", bytes_text(selection.free_bytes))),
         (
@@ -231,6 +232,7 @@ mod tests {
         let selection = SelectionView {
             record_bytes: 10_240,
             dead_bytes: 6_144,
+            newest_dead_bytes: 0,
             steps: vec![step],
             copy_bytes: 2_048,
             free_bytes: 6_144,
@@ -247,6 +249,7 @@ mod tests {
              1     2         2.0 KiB  6.0 KiB\n\
              \n\
              dead in all         6.0 KiB of 10.0 KiB\n\
+             in the newest       0 bytes\n\
              would copy          2.0 KiB\n\
              would free          about 6.0 KiB\n\
              would take          about 2 s, at 1.0 KiB a second\n"
