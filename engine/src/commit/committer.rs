@@ -149,8 +149,8 @@ impl Committer {
         }
     }
 
-    /// Ends the newest segment of the log, and begins the next one with an empty group: what lies in it can be compacted
-    /// once that is checkpointed.
+    /// Ends the newest segment of the log, and begins the next one with an empty group: what lies in it can be
+    /// compacted once that is checkpointed.
     pub(crate) fn begin_next_segment(&mut self) -> Result<()> {
         self.desk.health.require_writable()?;
         self.close_segment();
