@@ -207,10 +207,15 @@ impl Compactor {
         throttle: &Throttle,
         watch: &mut Watch<'_>,
     ) -> Result<CompactionReport> {
-        self.end_newest(rules)?;
-        // What is not in the index on disk cannot be compacted yet.
-        self.checkpoint()?;
-        self.checkpoint()?;
+        // What is not in the index on disk cannot be compacted yet. Where there is no room for that, the rest can be.
+        let prepared = self.end_newest(rules).and_then(|()| {
+            self.checkpoint()?;
+            self.checkpoint()
+        });
+        match prepared {
+            Ok(()) | Err(Error::NoSpace) => {}
+            Err(other) => return Err(other),
+        }
         self.asking.fetch_add(1, Ordering::SeqCst);
         let report = self.run_alone(rules, throttle, watch);
         self.asking.fetch_sub(1, Ordering::SeqCst);

@@ -84,7 +84,8 @@ impl Rewrite<'_> {
             let target = match &mut writer {
                 Some(target) => target,
                 none => {
-                    none.insert(CompactedWriter::create(self.segments, record.lsn, &self.origin)?)
+                    let inputs = self.origin.inputs.clone();
+                    none.insert(CompactedWriter::create(self.segments, record.lsn, inputs)?)
                 }
             };
             let bytes = record.head_bytes() as u64 + record.body_bytes();
@@ -105,11 +106,19 @@ impl Rewrite<'_> {
         finished.extend(writer);
         if finished.is_empty() {
             // Nothing is wanted; that this stretch of the log is gone for good must still be known.
-            finished.push(CompactedWriter::create(self.segments, first_lsn, &self.origin)?);
+            let inputs = self.origin.inputs.clone();
+            finished.push(CompactedWriter::create(self.segments, first_lsn, inputs)?);
         }
-        let ids: Vec<_> = finished.iter().map(|writer| writer.header().segment).collect();
-        let usages: Result<Vec<_>> = finished.into_iter().map(CompactedWriter::finish).collect();
-        rewritten.outputs = ids.into_iter().zip(usages?).collect();
+        // Each stands for what lies between its first record and the next one's, so that none can be lost unnoticed.
+        let mut from = 0;
+        let mut later = finished.iter().skip(1).map(|writer| writer.header().base_lsn - 1);
+        let ends: Vec<u64> = finished.iter().map(|_| later.next().unwrap_or(u64::MAX)).collect();
+        for (writer, to) in finished.into_iter().zip(ends) {
+            let segment = writer.header().segment;
+            let covers = self.origin.covers.between(from, to);
+            rewritten.outputs.push((segment, writer.finish(covers)?));
+            from = to.saturating_add(1);
+        }
         self.segments.sync_compacted_names()?;
         Ok(rewritten)
     }

@@ -78,6 +78,13 @@ impl Covers {
         first > last || self.0.iter().any(|&(from, to)| from <= first && last <= to)
     }
 
+    /// What lies between two LSNs, both included.
+    #[must_use]
+    pub fn between(&self, first: u64, last: u64) -> Self {
+        let cut = self.0.iter().map(|&(from, to)| (from.max(first), to.min(last)));
+        Self(cut.filter(|(from, to)| from <= to).collect())
+    }
+
     /// How many stretches there are.
     pub fn count(&self) -> usize {
         self.0.len()
@@ -219,6 +226,9 @@ mod tests {
         }
         assert_eq!(covers.0, [(1, 29), (40, 49)]);
         assert!(covers.contain(3, 29) && covers.contain(9, 8) && !covers.contain(29, 40));
+        assert_eq!(covers.between(0, u64::MAX), covers);
+        assert_eq!(covers.between(20, 45).0, [(20, 29), (40, 45)]);
+        assert_eq!(covers.between(30, 39).count(), 0);
         covers.add(0, u64::MAX);
         assert_eq!(covers.count(), 1);
     }

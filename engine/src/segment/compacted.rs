@@ -14,8 +14,8 @@ use super::set::SegmentSet;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, FOOTER_TRAILER_BYTES, GROUP_OVERHEAD_BYTES, GroupBuilder, Location, Origin, Place,
-    Record, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentUsage,
+    Checksum, Covers, FOOTER_TRAILER_BYTES, GROUP_OVERHEAD_BYTES, GroupBuilder, Location, Origin,
+    Place, Record, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
 };
 use crate::limits;
 
@@ -25,6 +25,7 @@ pub(crate) struct CompactedWriter {
     file: Arc<dyn DiskFile>,
     path: String,
     header: SegmentHeader,
+    inputs: Vec<SegmentId>,
     group: Option<GroupBuilder>,
     next_group: u64,
     previous_group: Checksum,
@@ -37,17 +38,18 @@ pub(crate) struct CompactedWriter {
 }
 
 impl CompactedWriter {
-    /// Makes the file, for records from `base_lsn` on.
+    /// Makes the file, for records of these segments from `base_lsn` on.
     pub(crate) fn create(
         segments: &Arc<SegmentSet>,
         base_lsn: u64,
-        origin: &Origin,
+        inputs: Vec<SegmentId>,
     ) -> Result<Self> {
         let (file, mut header) = segments.create_compacted()?;
         header.base_lsn = base_lsn;
         header.first_group = 1;
         let path = header.segment.path(SegmentClass::Compacted);
-        let writer = Self {
+        Ok(Self {
+            inputs,
             segments: Arc::clone(segments),
             group: None,
             next_group: header.first_group,
@@ -60,10 +62,7 @@ impl CompactedWriter {
             file,
             path,
             header,
-        };
-        let page = origin.encode_page(&header);
-        writer.file.write_at(0, &[&page]).map_err(|source| writer.failed("writing", source))?;
-        Ok(writer)
+        })
     }
 
     /// The length that the file will have with one more record of this size.
@@ -112,9 +111,12 @@ impl CompactedWriter {
         Ok(Location { segment, offset, head_bytes })
     }
 
-    /// Ends the segment and makes it durable, but for its name.
-    pub(crate) fn finish(mut self) -> Result<SegmentUsage> {
+    /// Ends the segment and makes it durable, but for its name. `covers` are the stretches of the log that it stands for.
+    pub(crate) fn finish(mut self, covers: Covers) -> Result<SegmentUsage> {
         self.end_group()?;
+        let origin = Origin { inputs: std::mem::take(&mut self.inputs), covers };
+        let page = origin.encode_page(&self.header);
+        self.file.write_at(0, &[&page]).map_err(|source| self.failed("writing", source))?;
         seal(self.segments.disk(), &self.header, self.end)?;
         self.finished = true;
         Ok(self.usage)
