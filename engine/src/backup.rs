@@ -88,12 +88,13 @@ pub(crate) fn backup(
         if watch(progress) == ControlFlow::Break(()) {
             return Err(Error::Cancelled);
         }
+        // A backup that was cut off may have left a file whose name is not durable yet.
+        folders.insert(file.id.folder(file.class));
         if destination.has(segments.disk(), file)? {
             report.kept_files += 1;
             report.kept_bytes += file.bytes;
             progress.done_bytes += file.bytes;
         } else {
-            folders.insert(file.id.folder(file.class));
             let copier = Copier { from: segments.disk(), to, store: segments.store() };
             copier.copy(file, &mut report, &mut progress, watch)?;
         }

@@ -97,7 +97,13 @@ pub(crate) fn recover(
     let is_anew = checkpointed.is_none();
     if is_anew {
         let superseded = compacted.keep_those_that_count();
-        log.retain(|header| !superseded.contains(&header.segment));
+        // Also what was replaced long ago, by a segment that was replaced itself since, and comes back because the
+        // removal never reached the disk: what keeps its objects dead may be gone.
+        let covers = compacted.covers();
+        let is_replaced = |header: &SegmentHeader| {
+            superseded.contains(&header.segment) || covers.contain(header.base_lsn, header.base_lsn)
+        };
+        log.retain(|header| !is_replaced(header));
     }
     compacted.make_known(&segments);
     let position = replay_log(&segments, &index, &log, is_anew.then_some(&compacted), &mut report)?;
@@ -197,6 +203,8 @@ fn make_store(disk: &dyn Disk, store: StoreFile) -> Result<StoreFile> {
 fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Vec<SegmentHeader>> {
     let disk = segments.disk();
     let names = disk.list(LOG_FOLDER).map_err(|source| Error::io("listing the log", source))?;
+    // As for big segments: what comes back when power goes may have an id that was given out again.
+    segments.was_removed_from(LOG_FOLDER.to_owned());
     let ids = names.iter().filter_map(|name| SegmentId::from_file_name(name));
     let mut headers = Vec::new();
     for id in ids {
@@ -229,7 +237,29 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
         }
     }
     headers.sort_by_key(|header| header.segment);
+    remove_those_never_used(segments, &mut headers, report);
     Ok(headers)
+}
+
+/// Removes segments that were begun and got no group: the next one was begun at the same place of the log.
+fn remove_those_never_used(
+    segments: &SegmentSet,
+    headers: &mut Vec<SegmentHeader>,
+    report: &mut RecoveryReport,
+) {
+    let place =
+        |header: &SegmentHeader| (header.predecessor, header.first_group, header.previous_group);
+    let places: Vec<_> = headers.iter().map(place).collect();
+    let mut at = 0;
+    headers.retain(|header| {
+        at += 1;
+        let is_used = !places[at..].contains(&places[at - 1]);
+        if !is_used {
+            segments.retire(header.segment, SegmentClass::Log);
+            report.orphans_removed += 1;
+        }
+        is_used
+    });
 }
 
 /// Whether there is nothing but zeros from an offset on.

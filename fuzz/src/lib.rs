@@ -5,6 +5,7 @@
 //! compiler. The wrappers in `fuzz/targets` hand the same functions to libFuzzer; `fuzz/README.md` says how. A finding
 //! becomes a file in the corpus, named for what it was. Never here: clocks, randomness, the machine's files.
 
+pub mod asked;
 pub mod choices;
 pub mod conditional;
 pub mod entry_key;

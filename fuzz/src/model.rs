@@ -261,13 +261,21 @@ impl Model {
 
 /// The batch that makes these changes; bodies are uploaded.
 pub fn batch(store: &Store, changes: &[Change]) -> Result<Batch> {
+    batch_with(changes, &mut |body| stage(store, body))
+}
+
+/// The same, with bodies uploaded in another way.
+pub fn batch_with(
+    changes: &[Change],
+    stage: &mut dyn FnMut(&Bytes) -> Result<Staged>,
+) -> Result<Batch> {
     let mut batch = Batch::new();
     for change in changes {
         batch = match change.clone() {
-            Change::Put(name, body) => batch.put(name, stage(store, &body)?, PutOptions::default()),
+            Change::Put(name, body) => batch.put(name, stage(&body)?, PutOptions::default()),
             Change::PutDerived(name, body) => {
                 let options = PutOptions { derived: true, ..PutOptions::default() };
-                batch.put(name, stage(store, &body)?, options)
+                batch.put(name, stage(&body)?, options)
             }
             Change::Delete(name) => batch.delete(name),
             Change::PutFact(name, value) => batch.put_fact(name, value),
@@ -421,7 +429,8 @@ fn walk_folders(
     }
 }
 
-fn see(store: &Store, name: &ObjectName) -> Result<Option<Seen>> {
+/// What a store shows of an object.
+pub fn see(store: &Store, name: &ObjectName) -> Result<Option<Seen>> {
     let Some(object) = store.get(name)? else { return Ok(None) };
     let body = read(store, name)?.unwrap_or_default().into();
     let described = (

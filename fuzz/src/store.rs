@@ -15,14 +15,15 @@ use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::LossPolicy;
 use engine::{
-    Batch, Body, BucketName, Committed, Conflict, Entropy, Error, Etag, FactName, FolderCursor,
-    FolderKey, ObjectKey, ObjectName, Precondition, Progress, SeededEntropy, Store,
+    Body, BucketName, Committed, Entropy, Error, FactName, FolderCursor, FolderKey, ObjectKey,
+    ObjectName, Progress, SeededEntropy, Store,
 };
 
+use crate::asked::{Asked, Outcome, Required};
 use crate::choices::Choices;
 use crate::model::{
-    Change, Contents, Model, World, batch, body, bucket_named, fact, idle, keys, name_in, read,
-    roll_over, stage,
+    Change, Contents, Model, World, body, bucket_named, fact, idle, keys, name_in, read, roll_over,
+    stage,
 };
 
 /// An input is played up to here: more steps would show little new and take longer.
@@ -63,26 +64,8 @@ pub fn play(input: &[u8]) -> Result<Played, String> {
     run.end().map_err(|what| format!("the end: {what}"))
 }
 
-/// A batch in words of the model.
-struct Asked {
-    changes: Vec<Change>,
-    required: Vec<Required>,
-}
-
-/// A precondition in words of the model: a key that is to have a content has these bytes, or none known.
-enum Required {
-    Absent(ObjectName),
-    Present(ObjectName),
-    Is(ObjectName, Option<Bytes>),
-    FactAbsent(FactName),
-    FactPresent(FactName),
-}
-
 /// Where the answer to a batch arrives.
 type Answer = Receiver<Result<Committed, Error>>;
-
-/// What a batch is to come to: how many of its deletions find something, or the conflict.
-type Outcome = Result<usize, Conflict>;
 
 struct Run<'a> {
     choices: Choices<'a>,
@@ -152,7 +135,7 @@ impl<'a> Run<'a> {
         let mut answers: Vec<(Answer, Outcome)> = Vec::new();
         for part in 0..count as u64 {
             let asked = self.ask(part);
-            let batch = self.batch(&asked)?;
+            let batch = asked.batch(self.store()).map_err(told)?;
             let outcome = asked.outcome(&expected);
             if outcome.is_ok() {
                 expected.apply(&asked.changes);
@@ -235,28 +218,6 @@ impl<'a> Run<'a> {
                 Required::Is(name, there)
             }
         }
-    }
-
-    /// The batch as the store takes it; bodies are uploaded.
-    fn batch(&self, asked: &Asked) -> Result<Batch, String> {
-        let mut batch = batch(self.store(), &asked.changes).map_err(told)?;
-        for required in &asked.required {
-            batch = batch.require(match required {
-                Required::Absent(name) => Precondition::KeyAbsent(name.clone()),
-                Required::Present(name) => Precondition::KeyPresent(name.clone()),
-                Required::FactAbsent(name) => Precondition::FactAbsent(name.clone()),
-                Required::FactPresent(name) => Precondition::FactPresent(name.clone()),
-                Required::Is(name, None) => {
-                    Precondition::KeyIs(name.clone(), Etag::of_hash(&[0; 32]))
-                }
-                Required::Is(name, Some(_)) => {
-                    let object = self.store().get(name).map_err(told)?;
-                    let etag = object.ok_or_else(|| format!("{name} is missing"))?.etag();
-                    Precondition::KeyIs(name.clone(), etag)
-                }
-            });
-        }
-        Ok(batch)
     }
 
     fn abandon_an_upload(&mut self) -> Result<(), String> {
@@ -444,45 +405,6 @@ impl<'a> Run<'a> {
             return Err("the index made anew shows something else".to_owned());
         }
         Ok(self.played)
-    }
-}
-
-impl Asked {
-    /// What the batch comes to on a store of this model.
-    fn outcome(&self, model: &Model) -> Outcome {
-        for required in &self.required {
-            let object = |name: &ObjectName| model.objects.get(name).map(|(body, _)| body);
-            let conflict = match required {
-                Required::Absent(name) => object(name).map(|_| Conflict::KeyPresent(name.clone())),
-                Required::Present(name) if object(name).is_none() => {
-                    Some(Conflict::KeyMissing(name.clone()))
-                }
-                Required::Is(name, wanted) => match object(name) {
-                    None => Some(Conflict::KeyMissing(name.clone())),
-                    there if there != wanted.as_ref() => Some(Conflict::KeyChanged(name.clone())),
-                    Some(_) => None,
-                },
-                Required::FactAbsent(name) if model.facts.contains_key(name) => {
-                    Some(Conflict::FactPresent(name.clone()))
-                }
-                Required::FactPresent(name) if !model.facts.contains_key(name) => {
-                    Some(Conflict::FactMissing(name.clone()))
-                }
-                _ => None,
-            };
-            if let Some(conflict) = conflict {
-                return Err(conflict);
-            }
-        }
-        let mut model = model.clone();
-        let mut deleted = 0;
-        for change in &self.changes {
-            if let Change::Delete(name) = change {
-                deleted += usize::from(model.objects.contains_key(name));
-            }
-            model.apply(std::slice::from_ref(change));
-        }
-        Ok(deleted)
     }
 }
 

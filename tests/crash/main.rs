@@ -7,15 +7,14 @@
 mod backup_cuts;
 mod bit_rot;
 mod compaction;
-mod determinism;
 mod failed_sync;
 mod full_disk;
 mod index_loss;
 mod layout;
+mod model;
 mod mutation;
 mod power_loss;
 mod punching;
-mod random_runs;
 mod scenario;
 mod survivor;
 mod torn_tail;

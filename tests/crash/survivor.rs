@@ -9,11 +9,30 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{RecoveryReport, Store};
-use tests::store::{Contents, Model, World, body, name, put};
+use engine::{ObjectName, RecoveryReport, Store};
+use tests::store::{Contents, Model, Seen, World, body, name, put};
 
 /// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
 pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    check_after(disk, acceptable, Syncs::Held)
+}
+
+/// What became of syncs that answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syncs {
+    /// What they covered was durable, or they said so.
+    Held,
+    /// One failed and lost what it was to cover. A footer of which that is true is there until power goes, and then it
+    /// is written again.
+    Failed,
+}
+
+/// The same after something happened to the disk.
+pub(crate) fn check_after(
+    disk: &SimDisk,
+    acceptable: &[&Model],
+    syncs: Syncs,
+) -> Result<(), String> {
     let world = World::on(disk.clone(), 8);
     let (store, report) = open(&world, "the first recovery")?;
     let contents = Contents::of(&store)?;
@@ -26,7 +45,7 @@ pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String>
     let files = segment_files(&again.disk);
     again.disk.power_on(LossPolicy::KeepSynced, 0);
     let (store, report_again) = open(&again, "the second recovery")?;
-    must_do_nothing(&report_again).map_err(|what| format!("{what}; the first: {report}"))?;
+    must_do_nothing(&report_again, syncs).map_err(|what| format!("{what}; the first: {report}"))?;
     if report_again.last_lsn != report.last_lsn {
         return Err(format!("recovered to {report}, then to {report_again}"));
     }
@@ -114,9 +133,10 @@ fn must_be_one_of(contents: &Contents, acceptable: &[&Model]) -> Result<(), Stri
     }
 }
 
-fn must_do_nothing(report: &RecoveryReport) -> Result<(), String> {
+fn must_do_nothing(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> {
     let idle = RecoveryReport {
         last_lsn: report.last_lsn,
+        segments_sealed: if syncs == Syncs::Failed { report.segments_sealed } else { 0 },
         replayed_records: report.replayed_records,
         ..RecoveryReport::default()
     };
@@ -147,15 +167,16 @@ fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Re
 
 /// What differs, without the bytes.
 fn difference(one: &Contents, other: &Contents) -> String {
-    let names = |contents: &Contents| -> Vec<String> {
-        let objects = contents.objects.iter();
+    let only_in = |contents: &Contents, than: &Contents| -> Vec<String> {
+        let differs = |name: &ObjectName, seen: &Seen| than.objects.get(name) != Some(seen);
+        let objects = contents.objects.iter().filter(|(name, seen)| differs(name, seen));
         objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
     };
-    let told = |contents: &Contents| {
+    let told = |contents: &Contents, than: &Contents| {
         let Contents { usage, log, compacted, big, last_lsn, .. } = contents;
-        format!("{:?} {usage:?} {log:?} {compacted:?} {big:?} {last_lsn}", names(contents))
+        format!("{:?} {usage:?} {log:?} {compacted:?} {big:?} {last_lsn}", only_in(contents, than))
     };
-    format!("{}\nis not {}", told(one), told(other))
+    format!("{}\nis not {}", told(one, other), told(other, one))
 }
 
 fn segment_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {

@@ -12,6 +12,7 @@ pub use client::{Client, Reply};
 pub use commands::{DataFolder, Ran};
 pub use connection::{Answer, Connection};
 pub use form::Form;
+pub use fuzz::asked;
 pub use fuzz::model as store;
 pub use server_process::ServerProcess;
 pub use world::World;

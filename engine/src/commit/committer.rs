@@ -17,7 +17,7 @@ use super::queue::{Queue, Taken, Waiting};
 use super::rollover::{Rollover, Spare};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SegmentClass};
+use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SEGMENT_HEADER_BYTES, SegmentClass};
 use crate::index::{Index, View};
 use crate::limits;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
@@ -126,10 +126,16 @@ impl Committer {
         frozen
     }
 
-    /// Closes the active segment, so that it can be sealed; the next group begins a new one.
+    /// Closes the active segment, so that it can be sealed; the next group begins a new one. One that got no group is
+    /// removed: whoever follows it names the same predecessor.
     pub(crate) fn close_segment(&mut self) {
-        if let Some(active) = self.log.active.take() {
-            self.desk.rollover.close_segment(*active.header(), active.end());
+        let Some(active) = self.log.active.take() else { return };
+        let header = *active.header();
+        if active.end() > SEGMENT_HEADER_BYTES as u64 {
+            self.desk.rollover.close_segment(header, active.end());
+        } else {
+            self.desk.segments.sealed(header.segment);
+            self.desk.segments.retire(header.segment, SegmentClass::Log);
         }
     }
 

@@ -34,6 +34,7 @@ impl Compacted {
             Ok(names.iter().filter_map(|name| SegmentId::from_file_name(name)).collect())
         };
         let compacted = ids(COMPACTED_FOLDER)?;
+        segments.was_removed_from(COMPACTED_FOLDER.to_owned());
         let mut found = Vec::new();
         for id in &compacted {
             segments.skip_ids_through(id.get());

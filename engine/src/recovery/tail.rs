@@ -256,7 +256,10 @@ impl SegmentReplay<'_> {
 
     /// Whether something durable says that the record with this LSN was.
     fn is_vouched(&self, walk: &LogWalk, footer: Option<&FooterTrailer>, lsn: u64) -> Result<bool> {
-        let by_successor = self.successors.iter().any(|later| later.base_lsn > lsn);
+        // Where a compacted segment stands for all that lies between, the segment may well end here.
+        let by_successor = self.successors.iter().find(|later| later.base_lsn > lsn);
+        let by_successor =
+            by_successor.is_some_and(|later| !self.covers.contain(lsn, later.base_lsn - 1));
         let by_footer = footer.is_some_and(|footer| footer.last_lsn >= lsn);
         Ok(by_successor || by_footer || walk.vouched_later(lsn)?)
     }

@@ -1,0 +1,214 @@
+//! What runs by chance have found, each told as a story of its own.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::disk::Disk;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::{LossPolicy, SimDisk};
+use engine::{Batch, CompactionRules, Error, Precondition, Store};
+use tests::store::{
+    Change, Contents, Model, World, batch, body, commit, compact, delete, name, put, roll_over,
+};
+
+use crate::survivor::check;
+
+/// Puts objects, each in a batch of its own.
+fn put_all(store: &Store, model: &mut Model, keys: std::ops::Range<u64>, length: usize) {
+    for at in keys {
+        let (name, bytes) = (name(&format!("key/{at}")), body(at, length));
+        put(store, &name, &bytes).unwrap();
+        model.objects.insert(name, (Bytes::from(bytes), false));
+    }
+}
+
+fn delete_all(store: &Store, model: &mut Model, keys: std::ops::Range<u64>) {
+    for at in keys {
+        delete(store, &name(&format!("key/{at}"))).unwrap();
+        model.objects.remove(&name(&format!("key/{at}")));
+    }
+}
+
+fn reopens_without_index(world: &World, model: &Model) {
+    world.disk.remove("index.redb").unwrap();
+    let (store, report) = world.open_and_tell();
+    assert_eq!(report.damage_count(), 0, "{report}");
+    Contents::of(&store).unwrap().must_be(model).unwrap();
+}
+
+#[test]
+fn a_segment_that_got_no_group_is_not_missed() {
+    let world = World::wide(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..3, 1_000);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    // A small segment is begun for a deletion, which is refused; the next object does not fit in it.
+    world.disk.set_free_bytes(300_000);
+    let absent = name("absent");
+    let refused = Batch::new().delete(absent.clone()).require(Precondition::KeyPresent(absent));
+    assert!(matches!(commit(&store, refused), Err(Error::Conflict(_))));
+    let small = world.files_in("log/").len();
+    world.disk.set_free_bytes(100 << 20);
+    put_all(&store, &mut model, 3..4, 190_000);
+    put_all(&store, &mut model, 4..8, 100_000);
+    assert_eq!(world.files_in("log/").len(), small, "the small one made way");
+    store.close().unwrap();
+    drop(store);
+    reopens_without_index(&world, &model);
+}
+
+#[test]
+fn a_segment_that_got_no_group_is_not_missed_after_a_power_cut() {
+    // As above, and the store is not closed.
+    for policy in [LossPolicy::KeepSynced, LossPolicy::NamesLost] {
+        let world = World::wide(1);
+        let mut model = Model::default();
+        let store = world.open();
+        put_all(&store, &mut model, 0..3, 1_000);
+        store.close().unwrap();
+        drop(store);
+        let store = world.open();
+        world.disk.set_free_bytes(300_000);
+        let absent = name("absent");
+        let refused = Batch::new().delete(absent.clone()).require(Precondition::KeyPresent(absent));
+        assert!(matches!(commit(&store, refused), Err(Error::Conflict(_))));
+        world.disk.set_free_bytes(100 << 20);
+        put_all(&store, &mut model, 3..4, 190_000);
+        put_all(&store, &mut model, 4..30, 100_000);
+        world.disk.cut_power();
+        drop(store);
+        world.disk.power_on(policy, 0);
+        reopens_without_index(&world, &model);
+        check(&world.disk, &[&model]).unwrap();
+    }
+}
+
+#[test]
+fn the_id_of_a_compacted_segment_whose_removal_was_lost_is_not_given_out_again() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..40, 3_000);
+    delete_all(&store, &mut model, 0..20);
+    roll_over(&store).unwrap();
+    store.checkpoint().unwrap();
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    // The compaction has made its segment when there is no room to commit it, and removes it again.
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::always(Operation::Allocate, log, Fault::NoSpace));
+    assert_eq!(compact(&store).unwrap().steps, 0);
+    assert!(world.files_in("compacted/").is_empty());
+    world.disk.clear_faults();
+    world.disk.cut_power();
+    drop(store);
+    world.disk.restart_process();
+    let store = world.open();
+    put_all(&store, &mut model, 100..104, 9_000);
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    check(&world.disk, &[&model]).unwrap();
+}
+
+#[test]
+fn a_segment_whose_footer_is_lost_ends_where_a_compacted_one_goes_on() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..5, 3_000);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    put_all(&store, &mut model, 5..10, 3_000);
+    // The segment is sealed by the next opening, but the footer does not get to the disk, and nobody sees that.
+    world.disk.cut_power();
+    drop(store);
+    world.disk.restart_process();
+    let sealing =
+        Rule::once(Operation::SyncData, Where::Prefix("log/".to_owned()), Fault::SyncGone);
+    world.disk.inject(sealing.after(1));
+    assert!(world.try_open().is_err(), "sealing failed");
+    let store = world.open();
+    put_all(&store, &mut model, 20..30, 3_000);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    delete_all(&store, &mut model, 20..30);
+    put_all(&store, &mut model, 40..41, 100);
+    store.checkpoint().unwrap();
+    let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 90 };
+    let report = store.compact(rules, None, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(report.segments_removed, 1, "{report:?}");
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    reopens_without_index(&world, &model);
+}
+
+#[test]
+fn a_file_that_a_stopped_backup_left_is_durable_once_a_backup_is_done() {
+    let world = World::new(1);
+    let store = world.open();
+    let changes = [Change::Put(name("big"), Bytes::from(body(1, 9_000)))];
+    commit(&store, batch(&store, &changes).unwrap()).unwrap();
+    let mut model = Model::default();
+    model.apply(&changes);
+    let image = SimDisk::with_seed(1);
+    let to: Arc<dyn Disk> = Arc::new(image.clone());
+    let stopped = store.backup(&to, &mut |progress| match progress.done_items {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    let done = store.backup(&to, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(done.kept_files > 0, "{done:?}");
+    image.cut_power();
+    image.power_on(LossPolicy::KeepSynced, 0);
+    let (store, report) = World::on(image, 8).open_and_tell();
+    assert_eq!(report.damage_count(), 0, "{report}");
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
+}
+
+#[test]
+fn a_segment_that_was_replaced_twice_over_and_comes_back_brings_nothing_back() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..10, 3_000);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    delete_all(&store, &mut model, 0..9);
+    put_all(&store, &mut model, 20..30, 100);
+    store.checkpoint().unwrap();
+    let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
+    // The first segment is replaced, and its removal does not get to the disk.
+    let removing =
+        Rule::always(Operation::SyncFolder, Where::Prefix("log".to_owned()), Fault::SyncGone);
+    world.disk.inject(removing);
+    let replaced = store.compact(rules, None, &mut |_| ControlFlow::Continue(()));
+    assert!(replaced.is_err(), "{replaced:?}");
+    world.disk.clear_faults();
+    world.disk.cut_power();
+    drop(store);
+    world.disk.restart_process();
+    // Then all of the rest is replaced, with the deletions.
+    for round in 0..3 {
+        let store = world.open();
+        delete_all(&store, &mut model, 9..10 + round);
+        put_all(&store, &mut model, 40..41 + round, 100);
+        store.checkpoint().unwrap();
+        store.compact(rules, None, &mut |_| ControlFlow::Continue(())).unwrap();
+        store.close().unwrap();
+    }
+    world.disk.cut_power();
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    assert!(world.files_in("log/").contains(&"log/0000000001.seg".to_owned()), "it comes back");
+    reopens_without_index(&world, &model);
+}

@@ -1,0 +1,43 @@
+//! What really happened in runs, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Counts by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally(BTreeMap<&'static str, u64>);
+
+impl Tally {
+    /// Once more.
+    pub(super) fn count(&mut self, what: &'static str) {
+        self.count_many(what, 1);
+    }
+
+    /// So often more.
+    pub(super) fn count_many(&mut self, what: &'static str, times: u64) {
+        if times > 0 {
+            *self.0.entry(what).or_default() += times;
+        }
+    }
+
+    /// How often.
+    pub(super) fn of(&self, what: &str) -> u64 {
+        self.0.get(what).copied().unwrap_or(0)
+    }
+
+    /// Adds another's counts.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (what, times) in &other.0 {
+            self.count_many(what, *times);
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, times) in &self.0 {
+            writeln!(f, "{times:>12} {what}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! Histories and undeletes: what the log still knows is what once was.
+
+use std::collections::BTreeSet;
+
+use engine::{
+    BucketName, Error, Etag, FolderKey, History, ObjectName, Restored, Store, UndeleteRequest,
+    Undeleted, Unrecoverable, VersionEvent, VersionFilter, VersionScope, VersionState,
+};
+use tests::store::Seen;
+
+use super::run::{Put, Run};
+
+impl Run {
+    /// The history of an object or of a bucket.
+    pub(super) fn look_at_history(&mut self, store: &Store) -> Result<(), String> {
+        let name = self.name();
+        let scope = match self.below(2) {
+            0 => VersionScope::Key(name.key),
+            _ => VersionScope::Folder(FolderKey::root()),
+        };
+        let filter = VersionFilter { bucket: name.bucket, scope, since_ms: 0 };
+        let knew_all = !self.was_compacted;
+        let mut is_stopped = false;
+        let before = self.versions.clone();
+        let done = store.history(&filter, 100_000, &mut |_| {
+            let flow = self.beside(store);
+            is_stopped |= flow.is_break();
+            flow
+        });
+        match done {
+            Ok(_) if self.was_hit() => Ok(()),
+            Ok(history) => {
+                self.tally.count("histories");
+                self.history_must_be_true(&history)?;
+                match knew_all {
+                    true => nothing_may_be_missing(&filter, &history, &before),
+                    false => Ok(()),
+                }
+            }
+            Err(Error::Cancelled) if is_stopped => Ok(()),
+            Err(error) => self.excuse(store, "a history", error),
+        }
+    }
+
+    fn history_must_be_true(&self, history: &History) -> Result<(), String> {
+        if history.damage_count > 0 {
+            return Err(format!("a history finds damage in {} places", history.damage_count));
+        }
+        for version in &history.versions {
+            let VersionEvent::Put(put) = &version.event else { continue };
+            let (name, lsn) = (&version.name, version.lsn);
+            let known = self.versions.get(name).and_then(|versions| versions.get(&lsn));
+            let is_true = match known {
+                Some(known) => known.etag == put.etag && known.derived == put.derived,
+                // One that a later one of its own batch replaced, and nobody was told.
+                None => self.unsure.contains_key(name),
+            };
+            if !is_true {
+                return Err(format!("{name} never was as version {lsn} says: {put:?}"));
+            }
+            if put.state == VersionState::Current && put.recoverable.is_err() {
+                return Err(format!("{name} is current and {:?}", put.recoverable));
+            }
+            if put.recoverable == Err(Unrecoverable::Damaged) {
+                return Err(format!("{name}, version {lsn}, is damaged"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings something back.
+    pub(super) fn undelete(&mut self, store: &Store) -> Result<(), String> {
+        let name = self.name();
+        let (request, names) = match self.below(3) {
+            0 => (UndeleteRequest::Object(name.clone()), vec![name]),
+            1 => {
+                let lsns: Vec<u64> = self
+                    .versions
+                    .get(&name)
+                    .into_iter()
+                    .flat_map(|it| it.keys().copied())
+                    .collect();
+                let Some(lsn) = lsns.get(self.below(lsns.len() as u64) as usize) else {
+                    return Ok(());
+                };
+                (UndeleteRequest::Version { name: name.clone(), lsn: *lsn }, vec![name])
+            }
+            _ => {
+                let folder = ["", "a/", "d/", "many/"][self.below(4) as usize];
+                let folder = FolderKey::parse(folder).map_err(|why| why.to_string())?;
+                let names = self.gone_names(&name.bucket, &folder);
+                let bucket = name.bucket;
+                (UndeleteRequest::Folder { bucket, folder, since_ms: 0 }, names)
+            }
+        };
+        // An object that comes back goes in the last batch, so what others do meanwhile comes before it.
+        let is_single = names.len() == 1 && !matches!(request, UndeleteRequest::Folder { .. });
+        let (mut is_stopped, mut asked) = (false, 0);
+        let stop_at = self.below(200);
+        let done = store.undelete(&request, &mut |_| {
+            asked += 1;
+            let flow = match is_single {
+                true => self.beside(store),
+                false if asked == stop_at => std::ops::ControlFlow::Break(()),
+                false => std::ops::ControlFlow::Continue(()),
+            };
+            is_stopped |= flow.is_break();
+            flow
+        });
+        match done {
+            Ok(undeleted) => {
+                self.tally.count_many("objects brought back", undeleted.restored.len() as u64);
+                self.undelete_must_be_true(&request, &undeleted)?;
+                self.take_back(store, &names, &undeleted.restored)
+            }
+            Err(Error::Cancelled) if is_stopped => self.take_back(store, &names, &[]),
+            Err(error) => {
+                self.excuse(store, "an undelete", error)?;
+                self.take_back(store, &names, &[])
+            }
+        }
+    }
+
+    fn gone_names(&self, bucket: &BucketName, folder: &FolderKey) -> Vec<ObjectName> {
+        let known = self.versions.keys().chain(self.unsure.keys());
+        let gone = known.filter(|name| {
+            let is_inside = name.key.as_str().starts_with(folder.as_str());
+            name.bucket == *bucket && is_inside && !self.model.objects.contains_key(name)
+        });
+        gone.cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// While nothing was compacted, the newest version of a small object is the one that comes back.
+    fn undelete_must_be_true(
+        &self,
+        request: &UndeleteRequest,
+        undeleted: &Undeleted,
+    ) -> Result<(), String> {
+        for Restored { name, lsn, newer } in &undeleted.restored {
+            let versions = self.versions.get(name);
+            let newest = versions.and_then(|it| it.keys().next_back()).copied().unwrap_or(0);
+            let is_wanted = matches!(request, UndeleteRequest::Version { .. });
+            // A compaction may have taken a newer version, and no trace of it is left.
+            let is_lost = newer.is_some() || self.was_compacted;
+            if !is_wanted && *lsn < newest && !is_lost {
+                return Err(format!("{name} came back as {lsn}, not as {newest}"));
+            }
+        }
+        for (name, why) in &undeleted.refused {
+            let is_there = self.model.objects.contains_key(name);
+            let is_fine = match why {
+                Unrecoverable::Present => is_there,
+                Unrecoverable::Damaged => self.was_hit(),
+                Unrecoverable::Unknown => !self.versions.contains_key(name) || self.was_compacted,
+                Unrecoverable::SpaceGivenBack | Unrecoverable::Compacted => true,
+                Unrecoverable::Changed => true,
+            };
+            if !is_fine {
+                return Err(format!("{name} is not brought back: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What came back, in whichever version, is taken into the model.
+    fn take_back(
+        &mut self,
+        store: &Store,
+        names: &[ObjectName],
+        restored: &[Restored],
+    ) -> Result<(), String> {
+        for name in names {
+            let seen = match tests::store::see(store, name) {
+                Ok(seen) => seen,
+                Err(error) => {
+                    self.excuse(store, "what came back", error)?;
+                    self.returning = names.to_vec();
+                    return Ok(());
+                }
+            };
+            let told = restored.iter().find(|restored| restored.name == *name);
+            self.take_one_back(store, name, seen, told)?;
+        }
+        // Where a batch failed, nobody knows what is there after the next opening.
+        if super::run::is_read_only(store) {
+            self.returning = names.to_vec();
+        }
+        Ok(())
+    }
+
+    fn take_one_back(
+        &mut self,
+        store: &Store,
+        name: &ObjectName,
+        seen: Option<Seen>,
+        told: Option<&Restored>,
+    ) -> Result<(), String> {
+        let there = self.model.objects.get(name).map(|(body, _)| body.clone());
+        let Some(seen) = seen else {
+            return match (there, told) {
+                (None, None) => Ok(()),
+                _ => Err(format!("{name} is not there after an undelete")),
+            };
+        };
+        if let Some(Restored { lsn, .. }) = told {
+            let put = self.versions.get(name).and_then(|versions| versions.get(lsn));
+            let is_it = match put {
+                Some(put) => put.bytes == seen.body && put.derived == seen.described.4,
+                None => self.is_a_version(name, &seen.body),
+            };
+            if !is_it {
+                return Err(format!("{name} came back, but not as version {lsn}"));
+            }
+        }
+        if there.as_ref() == Some(&seen.body) && told.is_none() {
+            return Ok(());
+        }
+        if !self.is_a_version(name, &seen.body) {
+            return Err(format!("{name} came back as it never was"));
+        }
+        let etag = match store.get(name) {
+            Ok(Some(object)) => object.etag(),
+            Ok(None) => return Err(format!("{name} is gone again")),
+            Err(error) => {
+                self.excuse(store, "what came back", error)?;
+                Etag::of_hash(&[0; 32])
+            }
+        };
+        let put = Put { bytes: seen.body.clone(), derived: seen.described.4, etag };
+        self.versions.entry(name.clone()).or_default().insert(seen.lsn, put);
+        self.model.objects.insert(name.clone(), (seen.body, seen.described.4));
+        Ok(())
+    }
+}
+
+fn nothing_may_be_missing(
+    filter: &VersionFilter,
+    history: &History,
+    versions: &std::collections::BTreeMap<ObjectName, std::collections::BTreeMap<u64, Put>>,
+) -> Result<(), String> {
+    let shown: BTreeSet<(&ObjectName, u64)> =
+        history.versions.iter().map(|version| (&version.name, version.lsn)).collect();
+    for (name, versions) in versions {
+        let is_asked = name.bucket == filter.bucket
+            && match &filter.scope {
+                VersionScope::Key(key) => name.key == *key,
+                VersionScope::Folder(_) => true,
+            };
+        let missing = versions.keys().find(|lsn| is_asked && !shown.contains(&(name, **lsn)));
+        if let Some(lsn) = missing {
+            return Err(format!("the history of {name} lacks version {lsn}"));
+        }
+    }
+    Ok(())
+}
