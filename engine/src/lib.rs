@@ -60,6 +60,7 @@ pub mod disk;
 pub mod entropy;
 mod error;
 pub mod format;
+pub mod fsck;
 mod history;
 mod index;
 pub mod limits;
@@ -67,6 +68,7 @@ pub mod name;
 mod progress;
 mod recovery;
 mod replay;
+mod scrub;
 mod segment;
 mod space;
 mod stats;
@@ -82,16 +84,17 @@ pub use self::compaction::{
 pub use self::disk::RealDisk;
 pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
-pub use self::format::{BucketUsage, Malformed, SegmentId};
+pub use self::format::{BucketUsage, Damage, Malformed, RecordName, SegmentClass, SegmentId};
 pub use self::history::{
     History, PutVersion, Restored, UndeleteRequest, Undeleted, Unrecoverable, Version,
     VersionEvent, VersionFilter, VersionScope, VersionState,
 };
-pub use self::index::{FolderCursor, FolderPage, KeyPage, Object};
+pub use self::index::{DamageList, FolderCursor, FolderPage, KeyPage, Object};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
+pub use self::scrub::{ScrubOptions, ScrubReport};
 pub use self::segment::Body;
-pub use self::stats::{ClassStats, StoreStats};
+pub use self::stats::{ClassStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
 pub use self::upload::{Staged, UPLOAD_HEAD_BYTES, Upload};

@@ -33,7 +33,7 @@ pub const SEGMENT_BYTES_MAX: u64 = 256 * MIB as u64;
 pub const SEGMENT_BYTES_MIN: u64 = 64 * KIB as u64;
 /// Opening a store seals unsealed segments up to this size at once, longer ones beside the first requests.
 pub const SEAL_AT_OPENING_BYTES_MAX: u64 = 16 * MIB as u64;
-/// A report on opening a store lists this many places of damage and counts the rest.
+/// Reports on damage list this many places and count the rest; a store remembers no more.
 pub const DAMAGE_LISTED_MAX: usize = 256;
 /// How many segments are kept open, each with its memory map and its verified blocks.
 pub const OPEN_SEGMENTS_MAX: usize = 1_024;
@@ -55,12 +55,23 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
 /// Default for how fast a store compacts itself, in bytes copied in a second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
-/// A store looks this often whether to compact itself, in milliseconds.
+/// Default for how often a store looks whether to compact itself, in milliseconds.
 pub const COMPACTION_LOOK_MS: u64 = 30_000;
 /// The index is pointed to the copies of a compaction in batches of this many.
 pub const REPOINT_BATCH: usize = 512;
 /// Most separate stretches of the log that one compacted segment may stand for.
 pub const COVERS_MAX: usize = 64;
+
+/// A report of fsck lists this many findings and counts the rest.
+pub const FINDINGS_LISTED_MAX: usize = 1_000;
+/// A finding names this many objects and counts the rest.
+pub const FINDING_OBJECTS_MAX: usize = 256;
+/// fsck holds this many names in memory at once; a store with more takes several passes over its record heads.
+pub const FSCK_NAMES_MAX: u64 = 512 * 1_024;
+/// fsck remembers this many damaged bodies, broken groups of a segment, and stretches of the log that are lost.
+pub const FSCK_SUSPECTS_MAX: usize = 4_096;
+/// fsck looks for big segments that nothing names while it has to remember no more of them than this.
+pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
 
 /// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
@@ -78,6 +89,20 @@ pub const OVERLAY_ENTRIES_MAX: usize = 4 * CHECKPOINT_ENTRIES;
 pub const OVERLAY_WAIT_MS: u64 = 10_000;
 /// After this long without a commit, in milliseconds, an empty group vouches for the last one.
 pub const WATERMARK_IDLE_MS: u64 = 1_000;
+/// Default for the time after which every byte is verified again.
+pub const SCRUB_PERIOD_SECONDS: u64 = 30 * 24 * 60 * 60;
+/// A scrub reads at least this many bytes in a second: what is small is done soon.
+pub const SCRUB_BYTES_PER_SECOND_MIN: u64 = MIB as u64;
+/// Default for how many it reads at most.
+pub const SCRUB_BYTES_PER_SECOND_MAX: u64 = 64 * MIB as u64;
+/// It looks for segments that are due this often, in milliseconds,
+pub const SCRUB_LOOK_MS: u64 = 600_000;
+/// and for damage that reads have met at least this often.
+pub const SCRUB_IDLE_MS: u64 = 60_000;
+/// What it has verified is written down after this many bytes; a crash forgets no more.
+pub const SCRUB_NOTES_BYTES: u64 = 256 * MIB as u64;
+/// Notes are written while the disk has this much room; below it they stay in memory.
+pub const NOTES_FREE_BYTES_MIN: u64 = 16 * MIB as u64;
 /// Default memory of the index's page cache.
 pub const INDEX_CACHE_BYTES: usize = 64 * MIB;
 

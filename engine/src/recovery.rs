@@ -25,9 +25,10 @@ mod tail;
 
 use std::sync::Arc;
 
-use self::compacted::Compacted;
+pub(crate) use self::compacted::Compacted;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
+pub(crate) use self::tail::{follows, named_end};
 use crate::clock::Clock;
 use crate::commit::write_checkpoint;
 use crate::disk::Disk;
@@ -46,7 +47,7 @@ use crate::segment::{
 };
 
 /// The file that makes a folder a store.
-const STORE_FILE: &str = "STORE";
+pub(crate) const STORE_FILE: &str = "STORE";
 
 /// An index file up to this size is checked page by page when the store is opened.
 const INDEX_VERIFY_BYTES_MAX: u64 = 64 << 20;
@@ -263,7 +264,7 @@ fn remove_those_never_used(
 }
 
 /// Whether there is nothing but zeros from an offset on.
-fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::io::Result<bool> {
+pub(crate) fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::io::Result<bool> {
     while let Some(data) = file.next_data(from)? {
         let length = (data.end - data.start).min(limits::WRITE_BYTES_MAX as u64);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];

@@ -1,8 +1,8 @@
 //! Counts for people and gauges.
 
 use crate::error::Result;
-use crate::format::{BucketUsage, SegmentClass, SegmentUsage};
-use crate::index::View;
+use crate::format::{BucketUsage, SegmentClass, SegmentId, SegmentUsage};
+use crate::index::{DamageList, Index, View};
 use crate::name::BucketName;
 
 /// What a store holds.
@@ -36,6 +36,32 @@ pub struct StoreStats {
     pub mapped_segments: usize,
     /// Whether the index was found to be damaged. Opening the store again makes a new one; no object is lost.
     pub index_is_condemned: bool,
+    /// Every segment, by id.
+    pub segments: Vec<SegmentStats>,
+    /// Everything was verified since then, but for what the log ends in. None while a segment never was.
+    /// Milliseconds since 1970.
+    pub verified_since_ms: Option<u64>,
+    /// The damage that is known.
+    pub damage: DamageList,
+}
+
+/// What is known of one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentStats {
+    /// Its id.
+    pub id: SegmentId,
+    /// What kind of segment it is.
+    pub class: SegmentClass,
+    /// Bytes of its records.
+    pub record_bytes: u64,
+    /// Bytes of the records that are still wanted.
+    pub live_bytes: u64,
+    /// Bytes of the others.
+    pub dead_bytes: u64,
+    /// When a scrub last read it whole. Milliseconds since 1970.
+    pub verified_ms: Option<u64>,
+    /// How many places of damage are known in it.
+    pub damage: u64,
 }
 
 /// What the segments of a class hold.
@@ -50,8 +76,8 @@ pub struct ClassStats {
 }
 
 impl StoreStats {
-    /// Counts a view.
-    pub(crate) fn of(view: &View) -> Result<Self> {
+    /// Counts a view of this index.
+    pub(crate) fn of(view: &View, index: &Index) -> Result<Self> {
         let mut stats = Self { buckets: view.buckets()?, ..Self::default() };
         for (_, usage) in &stats.buckets {
             stats.objects += usage.objects;
@@ -59,14 +85,33 @@ impl StoreStats {
             stats.derived_objects += usage.derived_objects;
             stats.derived_bytes += usage.derived_bytes;
         }
-        for (_, usage) in view.segments()? {
+        let position = view.position()?;
+        let log_end = position.and_then(|position| position.segment);
+        let mut verified_since_ms = Some(u64::MAX);
+        for (id, usage) in view.segments()? {
+            let (verified_ms, damage) = index.segment_notes(id);
+            if log_end != Some(id) {
+                // None, of a segment that never was, is the smallest.
+                verified_since_ms = verified_since_ms.min(verified_ms);
+            }
+            stats.segments.push(SegmentStats {
+                id,
+                class: usage.class,
+                record_bytes: usage.record_bytes,
+                live_bytes: usage.live_bytes,
+                dead_bytes: usage.dead_bytes(),
+                verified_ms,
+                damage,
+            });
             match usage.class {
                 SegmentClass::Log => stats.log.add(&usage),
                 SegmentClass::Big => stats.big.add(&usage),
                 SegmentClass::Compacted => stats.compacted.add(&usage),
             }
         }
-        stats.last_lsn = view.position()?.map_or(0, |position| position.lsn);
+        stats.verified_since_ms = verified_since_ms.filter(|since_ms| *since_ms != u64::MAX);
+        stats.damage = index.damage();
+        stats.last_lsn = position.map_or(0, |position| position.lsn);
         stats.overlay_changes = view.overlays().map(|overlay| overlay.len()).sum();
         Ok(stats)
     }

@@ -6,6 +6,7 @@
 
 mod compacting;
 mod open;
+mod scrubbing;
 mod threads;
 mod work;
 
@@ -27,6 +28,7 @@ use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
 use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
+use crate::scrub::{Scrubbed, Scrubber};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::space::Space;
 use crate::stats::StoreStats;
@@ -50,6 +52,8 @@ struct Parts {
     compactor: Arc<Compactor>,
     load: Arc<Load>,
     clock: Arc<dyn Clock>,
+    scrubbed: Scrubbed,
+    scrubber: Arc<Mutex<Scrubber>>,
     threads: Threads,
     /// Held while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -74,6 +78,13 @@ impl Store {
     }
 
     fn open_body(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
+        let sightings = self.0.segments.sightings();
+        let opened = self.open_body_where_it_is(object, patience);
+        let opened = opened.inspect_err(|error| sightings.add(error))?;
+        Ok(opened.map(|body| body.told_to(sightings)))
+    }
+
+    fn open_body_where_it_is(&self, object: &Object, patience: Patience) -> Result<Option<Body>> {
         match self.open_body_once(object, patience) {
             // What is missing may have been given back since the object was looked up.
             Err(error @ Error::Corrupt(_)) => match self.get(&object.name)? {
@@ -183,23 +194,18 @@ impl Store {
 
     /// Counts for people and gauges.
     pub fn stats(&self) -> Result<StoreStats> {
+        self.0.scrubbed.gather()?;
         Ok(StoreStats {
             queued_batches: self.0.queue.len(),
             upload_memory_bytes: self.0.upload_memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
             index_is_condemned: self.0.index.is_condemned(),
-            ..self.look(StoreStats::of)?
+            ..self.look(|view| StoreStats::of(view, &self.0.index))?
         })
     }
 
-    /// Reads the index. Damage in it shows here: the next opening will not use it.
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        let view = self.0.index.view();
-        Index::guard(|| read(&view)).inspect_err(|error| {
-            if Index::is_damage(error) {
-                self.0.index.condemn(self.0.segments.disk());
-            }
-        })
+        self.0.index.look(self.0.segments.disk(), read)
     }
 
     /// Whether the store takes writes.
@@ -231,10 +237,14 @@ impl Store {
             match self.checkpoint() {
                 Ok(true) => {}
                 // The next opening replays what there was no room to write.
-                Ok(false) | Err(Error::NoSpace) => return Ok(()),
+                Ok(false) | Err(Error::NoSpace) => break,
                 Err(other) => return Err(other),
             }
         }
+        // What reads have met was met by damage that is there still: what is not noted now is met again.
+        let _ = self.0.scrubbed.gather();
+        self.0.scrubbed.save();
+        Ok(())
     }
 
     /// Commits what waits: one step of the committer. For stores without threads.

@@ -11,6 +11,7 @@ use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use engine::disk::sim::SimDisk;
+use engine::fsck;
 use engine::{
     Background, Batch, BucketName, BucketUsage, ClassStats, Committed, CompactionReport,
     CompactionRules, Create, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName,
@@ -66,14 +67,35 @@ impl World {
 
     /// Opens the store; each opening draws its own chance.
     pub fn try_open(&self) -> Result<(Store, RecoveryReport)> {
+        Store::open(self.surroundings(), self.options.clone())
+    }
+
+    /// What a store stands on here, with a chance of its own.
+    pub fn surroundings(&self) -> Surroundings {
         let opening = self.openings.get() + 1;
         self.openings.set(opening);
-        let surroundings = Surroundings {
+        Surroundings {
             disk: Arc::new(self.disk.clone()),
             clock: Arc::clone(&self.clock) as _,
             entropy: Arc::new(SeededEntropy::new(self.seed.wrapping_mul(1_000) + opening)),
-        };
-        Store::open(surroundings, self.options.clone())
+        }
+    }
+
+    /// Checks the store, which is not open.
+    pub fn fsck(&self, deep: bool) -> Result<fsck::Report> {
+        let watch = &mut |_| ControlFlow::Continue(());
+        fsck::check(&self.surroundings(), fsck::CheckOptions { deep }, watch)
+    }
+
+    /// Repairs the store, which is not open; what was said is second.
+    pub fn repair(&self) -> Result<(fsck::Repaired, Vec<String>)> {
+        let mut said = Vec::new();
+        let options = fsck::RepairOptions { deep: true, open: self.options.clone() };
+        let watch = &mut |_| ControlFlow::Continue(());
+        let repaired = fsck::repair(&self.surroundings(), &options, watch, &mut |what| {
+            said.push(what.to_owned());
+        })?;
+        Ok((repaired, said))
     }
 
     /// Opens the store, which must work.

@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use engine::{CompactionOptions, ScrubOptions};
 use serde::Deserialize;
 
 use crate::limits;
@@ -35,6 +36,10 @@ pub struct Config {
     pub drain: Duration,
     /// Bytes of the disk that uploads may not take. Without it: what the store needs to go on deleting.
     pub reserve_bytes: Option<u64>,
+    /// How everything stored is read and checked, again and again. None: it is not.
+    pub scrub: Option<ScrubOptions>,
+    /// How the store gives back the space of what is dead. None: only when it is asked to.
+    pub compaction: Option<CompactionOptions>,
 }
 
 /// What one source says. Every field is optional.
@@ -48,6 +53,9 @@ pub struct Layer {
     pub connections_per_address_max: Option<usize>,
     pub drain_seconds: Option<u64>,
     pub reserve_bytes: Option<u64>,
+    pub scrub_days: Option<u64>,
+    pub scrub_bytes_per_second_max: Option<u64>,
+    pub compaction_bytes_per_second_max: Option<u64>,
 }
 
 /// The public address of the service: `http` or `https`, without a final slash.
@@ -98,6 +106,13 @@ impl Layer {
                 .or(lower.connections_per_address_max),
             drain_seconds: self.drain_seconds.or(lower.drain_seconds),
             reserve_bytes: self.reserve_bytes.or(lower.reserve_bytes),
+            scrub_days: self.scrub_days.or(lower.scrub_days),
+            scrub_bytes_per_second_max: self
+                .scrub_bytes_per_second_max
+                .or(lower.scrub_bytes_per_second_max),
+            compaction_bytes_per_second_max: self
+                .compaction_bytes_per_second_max
+                .or(lower.compaction_bytes_per_second_max),
         }
     }
 }
@@ -139,6 +154,10 @@ impl Config {
             )?,
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
             reserve_bytes: layer.reserve_bytes,
+            scrub: scrub(layer.scrub_days, layer.scrub_bytes_per_second_max)?,
+            compaction: layer
+                .compaction_bytes_per_second_max
+                .map_or(default.compaction, compaction),
         })
     }
 }
@@ -153,6 +172,8 @@ impl Default for Config {
             connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             drain: limits::DRAIN_WAIT,
             reserve_bytes: None,
+            scrub: Some(ScrubOptions::default()),
+            compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
         }
     }
 }
@@ -186,6 +207,24 @@ impl PublicUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Zero days: nothing is scrubbed.
+/// 0 is none.
+fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
+    let look_ms = engine::limits::COMPACTION_LOOK_MS;
+    (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
+}
+
+fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
+    let default = ScrubOptions::default();
+    let name = "scrub_bytes_per_second_max";
+    let bytes_per_second_max = within(name, rate, default.bytes_per_second_max, 1 << 40)?;
+    let period = match days.filter(|days| *days > 0) {
+        None => default.period,
+        given => Duration::from_secs(within("scrub_days", given, 1, 3_650)? * 24 * 60 * 60),
+    };
+    Ok((days != Some(0)).then_some(ScrubOptions { period, bytes_per_second_max }))
 }
 
 fn within<N>(name: &str, given: Option<N>, default: N, max: N) -> Result<N, ConfigError>
@@ -228,6 +267,11 @@ mod tests {
         assert_eq!(config.reserve_bytes, None);
         let none = Config::new(variables(&[("TRUG_RESERVE_BYTES", "0")]).unwrap()).unwrap();
         assert_eq!(none.reserve_bytes, Some(0));
+        for (rate, found) in [("0", None), ("7", Some(7))] {
+            let layer = variables(&[("TRUG_COMPACTION_BYTES_PER_SECOND_MAX", rate)]).unwrap();
+            let compaction = Config::new(layer).unwrap().compaction;
+            assert_eq!(compaction.map(|options| options.bytes_per_second_max), found);
+        }
         assert_eq!(Config::new(Layer::default()).unwrap(), Config::default());
     }
 
@@ -256,6 +300,16 @@ mod tests {
         let layer = variables(&[("TRUG_PUBLIC_URL", "https://cdn.example.com/files/")]).unwrap();
         let url = Config::new(layer).unwrap().public_url.unwrap();
         assert_eq!(url.as_str(), "https://cdn.example.com/files");
+    }
+
+    #[test]
+    fn a_scrub_takes_so_many_days_and_none_at_all_when_they_are_zero() {
+        let scrub = |pairs| variables(pairs).and_then(Config::new).map(|config| config.scrub);
+        let week = scrub(&[("TRUG_SCRUB_DAYS", "7")]).unwrap().unwrap();
+        assert_eq!(week.period, Duration::from_secs(7 * 86_400));
+        assert_eq!(scrub(&[("TRUG_SCRUB_DAYS", "0")]).unwrap(), None);
+        assert!(scrub(&[("TRUG_SCRUB_DAYS", "4000")]).is_err());
+        assert!(scrub(&[("TRUG_SCRUB_BYTES_PER_SECOND_MAX", "0")]).is_err());
     }
 
     #[test]

@@ -191,7 +191,8 @@ async fn answer(
 ) -> Result<http::Response<Body>, std::convert::Infallible> {
     Ok(perform(operator, request).await.unwrap_or_else(|error| {
         log(&error);
-        error.response(&Asked::default()).map(Body::from)
+        let told = ApiError::new(error.status(), error.code(), told(&error).to_owned());
+        told.response(&Asked::default()).map(Body::from)
     }))
 }
 
@@ -199,6 +200,11 @@ fn log(error: &ApiError) {
     if let Some(line) = error.log() {
         tracing::error!("control: {line}");
     }
+}
+
+/// What the operator is told: all there is to say, as if the store was open in the operator's own process.
+fn told(error: &ApiError) -> &str {
+    error.log().unwrap_or(error.message())
 }
 
 async fn perform(

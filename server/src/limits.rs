@@ -41,6 +41,10 @@ pub const EXPORT_WHOLE_BYTES_MAX: u64 = 8 * MIB;
 /// Names that a report on an import or export lists; more are counted.
 pub const ARCHIVE_LISTED_MAX: usize = 100;
 
+/// How fast a compaction is taken to copy when it is asked how long it would take, in bytes a second: what a disk does
+/// that is read, verified and written beside other work.
+pub const COMPACTION_BYTES_PER_SECOND_EXPECTED: u64 = 100 * MIB;
+
 /// Most accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
 pub const CATALOG_RECORDS_MAX: usize = 100_000;
 /// Facts that are read at once when the catalog is opened.

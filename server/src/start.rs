@@ -2,12 +2,14 @@
 //!
 //! Never here: signals; whoever calls decides when to stop.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use engine::{Clock, Entropy, Store};
@@ -100,12 +102,40 @@ async fn serve_open(
         state.start_draining();
     };
     let public = accept(listener, answer, options, stop.clone());
+    let watching = tokio::spawn(tell_damage(state.store.clone()));
     let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
+    watching.abort();
     if drained.cut_off > 0 {
         tracing::warn!(connections = drained.cut_off, "connections were cut off");
     }
     Ok(())
 }
+
+/// Logs each place of damage once, as it becomes known.
+async fn tell_damage(store: Store) {
+    let mut told = BTreeSet::new();
+    loop {
+        let asked = store.clone();
+        match blocking(move || asked.damage()).await {
+            Ok(known) => {
+                let mut still = BTreeSet::new();
+                for damage in known.places {
+                    let place = (damage.segment, damage.offset);
+                    if !told.contains(&place) {
+                        tracing::error!(found_ms = damage.found_ms, "DAMAGE: {damage}");
+                    }
+                    still.insert(place);
+                }
+                told = still;
+            }
+            Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
+        }
+        tokio::time::sleep(DAMAGE_LOOK_WAIT).await;
+    }
+}
+
+/// How long damage may be known before it is logged.
+const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,7 +214,7 @@ mod tests {
         let socket = data.join(SOCKET_NAME);
         // What a killed server leaves behind is in nobody's way.
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-        let none = ask_operator(&data, &Request::Stats).await;
+        let none = ask_operator(&data, &Request::Stats { segments: false }).await;
         assert!(matches!(none, Err(ControlError::NotRunning)));
 
         let service = service(data.clone());

@@ -8,7 +8,7 @@ use tests::{Form, World};
 const RESERVE_BYTES: u64 = 1 << 30;
 
 fn stats(world: &World) -> serde_json::Value {
-    match world.manage(Request::Stats) {
+    match world.manage(Request::Stats { segments: false }) {
         Reply::Stats(stats) => serde_json::to_value(stats).unwrap(),
         other => panic!("stats were asked for, not {other:?}"),
     }

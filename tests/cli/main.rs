@@ -4,12 +4,17 @@ mod account;
 mod apikey;
 mod archive_attacks;
 mod archives;
+mod backup;
 mod bucket;
+mod compact;
 mod export;
+mod fsck;
 mod import;
+mod scrub;
 mod serve;
 mod stats;
 mod usage;
+mod versions;
 
 use tests::DataFolder;
 

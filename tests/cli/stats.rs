@@ -18,8 +18,8 @@ fn what_is_in_the_store_is_counted() {
         }
         assert!(stats["log"]["segments"].as_u64() >= Some(1) && stats["readOnly"].is_null());
         let text = folder.done(&["stats"]).stdout;
-        let line = format!("files         {objects}, {bytes} bytes\n");
-        assert!(text.contains(&line) && text.contains("\nwrites        taken\n"), "{text}");
+        let line = format!("\nfiles               {objects}, {bytes} bytes\n");
+        assert!(text.contains(&line) && text.contains("\nwrites              taken\n"), "{text}");
     };
     check(0, 0);
     let server = folder.serve();
@@ -44,7 +44,7 @@ fn a_disk_with_less_free_than_the_reserve_is_told() {
     assert_eq!(refused.status, 507, "{}", refused.text());
     assert_eq!(folder.json(&["stats"])["full"]["reserveBytes"], 1_u64 << 60);
     let text = folder.done(&["stats"]).stdout;
-    assert!(text.contains("\nwrites        uploads refused: the disk has "), "{text}");
+    assert!(text.contains("\nwrites              uploads refused: the disk has "), "{text}");
     assert!(text.contains(" free, 1.0 EiB are kept in reserve\n"), "{text}");
     server.stop();
 }

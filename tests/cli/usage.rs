@@ -19,6 +19,11 @@ const LEAVES: &[&[&str]] = &[
     &["stats"],
     &["export"],
     &["import"],
+    &["history"],
+    &["undelete"],
+    &["backup"],
+    &["compact"],
+    &["scrub"],
 ];
 
 /// Commands that need a store that is there.
@@ -32,6 +37,11 @@ const ON_A_STORE: &[&[&str]] = &[
     &["stats"],
     &["export", "--bucket", "photos", "--to", "/nowhere/a.tar"],
     &["import", "--bucket", "photos", "--from", "/nowhere/a.tar"],
+    &["history", "--bucket", "photos"],
+    &["undelete", "--bucket", "photos", "a.txt"],
+    &["backup", "--to", "/nowhere/backup"],
+    &["compact"],
+    &["scrub"],
 ];
 
 fn plainly(words: &[&str]) -> Ran {
@@ -67,6 +77,11 @@ fn wrong_usage_ends_with_2() {
         &["stats", "--color"],
         &["export", "--bucket", "photos"],
         &["import", "--bucket", "photos", "--from", "a.tar", "--on-conflict", "perhaps"],
+        &["history", "--bucket", "photos", "--limit", "0"],
+        &["undelete", "--bucket", "photos"],
+        &["compact", "--dead-percent-min", "101"],
+        &["compact", "--rate", "0"],
+        &["backup", "--data", "data"],
     ];
     for words in cases {
         plainly(words).check_failure(2, if words.len() < 2 { "Usage: trug" } else { "--help" });

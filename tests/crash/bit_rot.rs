@@ -39,6 +39,8 @@ impl Past {
 pub(crate) struct Specimen {
     past: Past,
     disk: SimDisk,
+    /// The disk as it was in the middle of the story.
+    earlier: SimDisk,
     model: Model,
     last_lsn: u64,
 }
@@ -49,6 +51,7 @@ impl Specimen {
         let world = World::new(5);
         let store = world.open();
         let mut model = Model::default();
+        let mut earlier = world.disk.fork();
         let bytes = |seed, length| Bytes::from(body(seed, length));
         let put = |key: &str, seed, length| Change::Put(name(key), bytes(seed, length));
         let story: Vec<Vec<Change>> = vec![
@@ -69,6 +72,7 @@ impl Specimen {
             if turn == 5 {
                 roll_over(&store).unwrap_or_else(|error| panic!("{error}"));
                 store.checkpoint().unwrap_or_else(|error| panic!("{error}"));
+                earlier = world.disk.fork();
             }
         }
         idle(&store);
@@ -81,7 +85,7 @@ impl Specimen {
         if !past.has_index() {
             disk.remove("index.redb").unwrap_or_else(|error| panic!("{error}"));
         }
-        Self { past, disk, model, last_lsn }
+        Self { past, disk, earlier, model, last_lsn }
     }
 
     pub(crate) fn paths(&self) -> Vec<String> {
@@ -91,6 +95,22 @@ impl Specimen {
 
     pub(crate) fn bytes(&self, path: &str) -> Vec<u8> {
         self.disk.bytes(path)
+    }
+
+    /// What was in the file in the middle of the story; nothing when it was not there.
+    pub(crate) fn earlier(&self, path: &str) -> Vec<u8> {
+        let was_there = self.earlier.paths().iter().any(|known| known == path);
+        if was_there { self.earlier.bytes(path) } else { Vec::new() }
+    }
+
+    /// A disk with the store on it, to be damaged.
+    pub(crate) fn fork(&self) -> SimDisk {
+        self.disk.fork()
+    }
+
+    /// What is in the store.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
     }
 
     fn groups(&self, path: &str) -> Vec<Group> {

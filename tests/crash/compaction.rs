@@ -16,15 +16,15 @@ use tests::store::{
 use crate::survivor::{check, check_after_a_kill, fingerprint};
 
 /// A store of several segments, with its model.
-struct Grown {
-    world: World,
-    model: Model,
+pub(crate) struct Grown {
+    pub(crate) world: World,
+    pub(crate) model: Model,
     turn: u64,
 }
 
 impl Grown {
     /// Segments with live and dead records of every kind in them, all sealed and checkpointed, and one that grows.
-    fn new(ignored: &[Ignore]) -> Result<(Self, Store), String> {
+    pub(crate) fn new(ignored: &[Ignore]) -> Result<(Self, Store), String> {
         let world = World::new(11);
         for ignore in ignored {
             world.disk.ignore(ignore.clone());
@@ -133,7 +133,7 @@ fn without_index(disk: &SimDisk, model: &Model) -> Result<(), String> {
 }
 
 /// What a compaction must survive, with some syncs left out.
-pub(crate) fn survives_without(ignored: &[Ignore], seeds: u64) -> Result<String, String> {
+fn survives_without(ignored: &[Ignore], seeds: u64) -> Result<String, String> {
     let mut total = Cuts::default();
     let (mut grown, store) = Grown::new(ignored)?;
     survey(&grown, seeds, &mut total, || {

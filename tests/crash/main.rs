@@ -6,16 +6,20 @@
 
 mod backup_cuts;
 mod bit_rot;
+mod compacted_rot;
 mod compaction;
 mod failed_sync;
 mod full_disk;
 mod index_loss;
 mod layout;
+mod matrix;
 mod model;
 mod mutation;
 mod power_loss;
 mod punching;
+mod repair_cuts;
 mod scenario;
+mod scrub;
 mod survivor;
 mod torn_tail;
 mod undelete_cuts;

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::disk::Disk;
-use engine::disk::sim::SimDisk;
+use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{BackupReport, Create, Error, RecoveryReport, Result, Store};
-use tests::store::{Contents, World, body, delete, idle, name, put, read, roll_over};
+use tests::store::{Contents, World, body, compact, delete, idle, name, put, read, roll_over};
 
 fn back_up(store: &Store, to: &SimDisk) -> Result<BackupReport> {
     let to: Arc<dyn Disk> = Arc::new(to.clone());
@@ -248,4 +248,45 @@ fn a_backup_goes_on_beside_writes_and_is_one_moment_of_them() {
             rounds += 1;
         }
     });
+}
+
+/// What is shown, without the counters of segments: an image has its records where the store had them, but what a
+/// compaction replaced may still be there in one of the two.
+fn objects_of(contents: &Contents) -> Contents {
+    let (log, compacted) = Default::default();
+    Contents { log, compacted, ..contents.clone() }
+}
+
+#[test]
+fn compactions_between_backups_are_followed_and_fsck_finds_nothing_in_the_image() {
+    let world = World::new(1);
+    let store = world.open();
+    let image = SimDisk::new();
+    let mut seed = 1;
+    let mut compacted = 0;
+    for turn in 0..5 {
+        fill(&store, seed);
+        seed += 1_000;
+        delete(&store, &name(&format!("small/{turn}"))).unwrap();
+        store.checkpoint().unwrap();
+        // Before some backups only, so that the image misses both inputs and outputs of compactions.
+        if turn != 1 {
+            compacted += compact(&store).unwrap().segments_removed;
+        }
+        if turn == 2 {
+            continue;
+        }
+        let report = back_up(&store, &image).unwrap();
+        assert_eq!(report.damage_count, 0);
+        let copy = image.fork();
+        copy.cut_power();
+        copy.power_on(LossPolicy::KeepSynced, 0);
+        let checked = World::on(copy.fork(), 9).fsck(true).unwrap();
+        assert!(checked.is_clean(), "turn {turn}: {checked}");
+        let (restored, opened) = open_image(&copy);
+        assert!(opened.damage.is_empty(), "turn {turn}: {opened}");
+        let is_same = objects_of(&shown(&restored)) == objects_of(&shown(&store));
+        assert!(is_same, "turn {turn}: {opened}");
+    }
+    assert!(compacted > 8, "{compacted} segments were compacted");
 }

@@ -4,11 +4,14 @@
 
 mod backup;
 mod batches;
+mod compaction;
 mod facts;
+mod fsck;
 mod golden;
 mod history;
 mod life;
 mod listing;
 mod objects;
 mod reads;
+mod scrub;
 mod uploads;

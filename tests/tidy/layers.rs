@@ -43,7 +43,7 @@ const SERVER: &Layers = &[
 ];
 
 /// Modules of the engine that `server` and `tools` may name. Otherwise they use what `engine/src/lib.rs` re-exports.
-const ENGINE_DOORS: &[&str] = &["clock", "entropy", "limits", "name"];
+const ENGINE_DOORS: &[&str] = &["clock", "entropy", "fsck", "limits", "name"];
 
 /// Crates that only the engine may name.
 const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];

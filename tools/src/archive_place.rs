@@ -29,7 +29,7 @@ pub(crate) fn to(typed: &Path, data: &Path) -> Result<Place, Failure> {
         }
         return Ok(stream(1));
     }
-    path(typed, data)
+    outside(typed, data).map(Place::Path)
 }
 
 /// Where an import comes from.
@@ -40,14 +40,15 @@ pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
         }
         return Ok(stream(0));
     }
-    path(typed, data)
+    outside(typed, data).map(Place::Path)
 }
 
 fn stream(number: u8) -> Place {
     Place::Stream(PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id())))
 }
 
-fn path(typed: &Path, data: &Path) -> Result<Place, Failure> {
+/// A path that means the same to every process, outside the data folder.
+pub(crate) fn outside(typed: &Path, data: &Path) -> Result<PathBuf, Failure> {
     let shown = typed.display();
     let wrong = |why: String| Failure::wrong_usage(format!("{shown}: {why}"));
     if typed.to_str().is_none() {
@@ -62,7 +63,7 @@ fn path(typed: &Path, data: &Path) -> Result<Place, Failure> {
     {
         return Err(wrong("it lies in the data folder, which is the store's alone".to_owned()));
     }
-    Ok(Place::Path(absolute))
+    Ok(absolute)
 }
 
 #[cfg(test)]
@@ -73,16 +74,12 @@ mod tests {
     fn paths_become_absolute_and_stay_out_of_the_data_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let data = folder.join("src");
-        let Ok(Place::Path(path)) = path(Path::new("x/y.tar"), &data) else {
-            panic!("a path was given");
-        };
+        let path = outside(Path::new("x/y.tar"), &data).unwrap();
         assert!(path.is_absolute() && path.ends_with("x/y.tar"), "{path:?}");
-        let Ok(Place::Path(path)) = super::path(Path::new("new/"), &data) else {
-            panic!("a path was given");
-        };
+        let path = outside(Path::new("new/"), &data).unwrap();
         assert!(path.as_os_str().as_encoded_bytes().ends_with(b"/new/"), "{path:?}");
         for inside in ["a.tar", "new/folder/a.tar", "../src/a.tar", ""] {
-            assert!(super::path(&data.join(inside), &data).is_err(), "{inside}");
+            assert!(outside(&data.join(inside), &data).is_err(), "{inside}");
         }
     }
 }

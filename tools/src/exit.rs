@@ -100,6 +100,40 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
         Reply::Imported(report) if report.refused.count > 0 => {
             Err(Failure::failed(format!("{} files were refused", report.refused.count)))
         }
+        Reply::History(history) if history.damage_count > 0 => {
+            let count = history.damage_count;
+            let message = format!("the log is damaged in {count} places: versions may be missing");
+            Err(Failure::new(Exit::Damage, message))
+        }
+        Reply::Undeleted(undeleted) => match undeleted.refused.as_slice() {
+            refused if refused.iter().any(|it| it.damaged) => {
+                let count = refused.iter().filter(|it| it.damaged).count();
+                Err(Failure::new(Exit::Damage, format!("{count} files are damaged")))
+            }
+            [refused, ..] if undeleted.by_name => {
+                Err(Failure::failed(format!("{} was not restored: {}", refused.path, refused.why)))
+            }
+            _ => Ok(()),
+        },
+        Reply::BackedUp(backed_up) if backed_up.damage_count > 0 => {
+            let count = backed_up.damage_count;
+            let message = format!("the store is damaged in {count} places, and so is the backup");
+            Err(Failure::new(Exit::Damage, message))
+        }
+        Reply::Scrubbed(scrubbed) if scrubbed.damage.count > 0 => {
+            let count = scrubbed.damage.count;
+            let message = format!("{count} places are damaged: `trug fsck` says what helps");
+            Err(Failure::new(Exit::Damage, message))
+        }
+        Reply::Compacted(compacted) if !compacted.refused.is_empty() => {
+            let count = compacted.refused.len();
+            let message = format!("{count} segments are damaged and were left as they are");
+            Err(Failure::new(Exit::Damage, message))
+        }
+        Reply::Compacted(compacted) if compacted.postponed => {
+            let why = "a backup holds segments that were replaced, or they cannot be removed";
+            Err(Failure::failed(format!("not all is done, for {why}: try again later")))
+        }
         _ => Ok(()),
     }
 }
@@ -178,6 +212,10 @@ mod tests {
     use std::io;
 
     use server::archive::{ExportReport, NamedList};
+    use server::management::{
+        BackedUpView, CompactedView, DamageView, HistoryView, RefusedSegmentView,
+        RefusedVersionView, ScrubbedView, UndeletedView,
+    };
 
     use super::*;
 
@@ -224,6 +262,24 @@ mod tests {
             let stopped = stopped.map(str::to_owned);
             Reply::Imported(ImportReport { refused, skipped, stopped, ..ImportReport::default() })
         };
+        let undeleted = |damaged: &[bool], by_name| {
+            let refused = damaged.iter().map(|damaged| RefusedVersionView {
+                path: "a".to_owned(),
+                why: "why".to_owned(),
+                damaged: *damaged,
+            });
+            let refused = refused.collect();
+            Reply::Undeleted(UndeletedView { refused, by_name, ..UndeletedView::default() })
+        };
+        let scrubbed = |count| {
+            let damage = DamageView { count, ..DamageView::default() };
+            Reply::Scrubbed(ScrubbedView { damage, ..ScrubbedView::default() })
+        };
+        let compacted = |refused_count| {
+            let refused = RefusedSegmentView { id: 1, why: "why".to_owned() };
+            let refused = vec![refused; refused_count];
+            Reply::Compacted(CompactedView { refused, ..CompactedView::default() })
+        };
         for (reply, exit) in [
             (exported(&none, &none), Exit::Done),
             (exported(&some, &some), Exit::Damage),
@@ -231,6 +287,28 @@ mod tests {
             (imported(&none, &some, None), Exit::Done),
             (imported(&some, &none, None), Exit::Failed),
             (imported(&none, &none, Some("cut off")), Exit::Failed),
+            (Reply::History(HistoryView::default()), Exit::Done),
+            (
+                Reply::History(HistoryView { damage_count: 1, ..HistoryView::default() }),
+                Exit::Damage,
+            ),
+            (undeleted(&[], true), Exit::Done),
+            (undeleted(&[false], false), Exit::Done),
+            (undeleted(&[false], true), Exit::Failed),
+            (undeleted(&[false, true], false), Exit::Damage),
+            (Reply::BackedUp(BackedUpView::default()), Exit::Done),
+            (
+                Reply::BackedUp(BackedUpView { damage_count: 1, ..BackedUpView::default() }),
+                Exit::Damage,
+            ),
+            (scrubbed(0), Exit::Done),
+            (scrubbed(1), Exit::Damage),
+            (compacted(0), Exit::Done),
+            (compacted(1), Exit::Damage),
+            (
+                Reply::Compacted(CompactedView { postponed: true, ..CompactedView::default() }),
+                Exit::Failed,
+            ),
         ] {
             let ended = verdict(&reply).map_or_else(|failure| failure.exit(), |()| Exit::Done);
             assert_eq!(ended, exit, "{reply:?}");

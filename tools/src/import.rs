@@ -12,12 +12,13 @@ use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 use crate::{archive_place, choice};
 
-/// Read the files of a tar archive or a folder into a bucket, which must be there: `trug bucket create`.
+/// Read the files of a tar archive or a folder into a bucket.
 ///
-/// Works while a server runs: then the server reads the archive, as the user that it runs as. Files are held to the
-/// rules of an upload; links, devices and names that may not be keys are refused and named, the rest goes on, and the
-/// exit code is 1. A file whose content lies under its key already is passed over, so that an import that was
-/// interrupted can be begun again. Archives must not be compressed: `gzip -dc FILE | trug import --from - ...`.
+/// The bucket must be there: `trug bucket create`. Works while a server runs: then the server reads the archive, as the
+/// user that it runs as. Files are held to the rules of an upload; links, devices and names that may not be keys are
+/// refused and named, the rest goes on, and the exit code is 1. A file whose content lies under its key already is
+/// passed over, so that an import that was interrupted can be begun again. Archives must not be compressed: `gzip -dc
+/// FILE | trug import --from - ...`.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug import --data data --bucket pics --from pics.tar"))]
 pub(crate) struct Args {

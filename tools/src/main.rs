@@ -8,11 +8,15 @@
 mod account;
 mod apikey;
 mod archive_place;
+mod backup;
 mod bucket;
 mod choice;
+mod compact;
 mod exit;
 mod export;
 mod first_run;
+mod fsck;
+mod history;
 mod import;
 mod interrupt;
 mod logging;
@@ -20,8 +24,10 @@ mod management;
 mod open_files;
 mod output;
 mod progress;
+mod scrub;
 mod serve;
 mod stats;
+mod undelete;
 
 use std::process::ExitCode;
 
@@ -49,9 +55,15 @@ enum Command {
     /// API keys: what a client uploads, deletes and reads with.
     #[command(subcommand)]
     Apikey(apikey::Command),
-    Stats(stats::Args),
     Export(export::Args),
     Import(import::Args),
+    History(history::Args),
+    Undelete(undelete::Args),
+    Stats(stats::Args),
+    Backup(backup::Args),
+    Compact(compact::Args),
+    Scrub(scrub::Args),
+    Fsck(fsck::Args),
 }
 
 fn main() -> ExitCode {
@@ -71,9 +83,15 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Account(command) => account::run(command),
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
-        Command::Stats(args) => stats::run(args),
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
+        Command::History(args) => history::run(args),
+        Command::Undelete(args) => undelete::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Backup(args) => backup::run(args),
+        Command::Compact(args) => compact::run(args),
+        Command::Scrub(args) => scrub::run(args),
+        Command::Fsck(args) => fsck::run(args),
     }
 }
 
@@ -106,7 +124,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 14);
+        assert_eq!(leaves, 20);
     }
 
     #[test]
@@ -124,6 +142,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 14, "{seen}");
+        assert!(seen >= 20, "{seen}");
     }
 }

@@ -93,9 +93,11 @@ fn ask(data: &Path, create: Create, request: Request) -> Result<Reply, Failure> 
 
 /// Opens the store; tells when that makes one, and what is wrong with it.
 fn open(data: &Path, create: Create) -> Result<Store, Error> {
-    let opened = match Store::open_folder(data, OpenOptions::new(Create::Never)) {
+    // A command does what it is asked, and nothing beside it.
+    let options = |create| OpenOptions { compaction: None, ..OpenOptions::new(create) };
+    let opened = match Store::open_folder(data, options(Create::Never)) {
         Err(Error::NotAStore(_)) if create == Create::IfMissing => {
-            let opened = Store::open_folder(data, OpenOptions::new(Create::IfMissing));
+            let opened = Store::open_folder(data, options(Create::IfMissing));
             if opened.is_ok() {
                 output::note(&format!("made a new store in {}", data.display()));
             }

@@ -4,13 +4,19 @@
 //! it; a reader that goes away early is no failure.
 //! Never here: the log.
 
+mod versions;
+mod whole_store;
+
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 
 use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, Named, NamedList};
-use server::management::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply, SegmentsView, StatsView,
+use server::management::{AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply};
+
+use self::versions::{history_note, history_text, undeleted_text};
+use self::whole_store::{
+    backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text,
 };
 
 use crate::choice;
@@ -22,6 +28,11 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     if let Reply::ApiKeyIssued(issued) = reply {
         let id = &issued.api_key.id;
         note(&format!("API key {id}: this is the only time that it is shown"));
+    }
+    if let Reply::History(history) = reply
+        && let Some(text) = history_note(history)
+    {
+        note(&text);
     }
     result(&text)
 }
@@ -79,6 +90,12 @@ fn text_of(reply: &Reply) -> String {
         Reply::Stats(stats) => stats_text(stats),
         Reply::Exported(report) => exported_text(report),
         Reply::Imported(report) => imported_text(report),
+        Reply::History(history) => history_text(history),
+        Reply::Undeleted(undeleted) => undeleted_text(undeleted),
+        Reply::BackedUp(backed_up) => backed_up_text(backed_up),
+        Reply::Selection(selection) => selection_text(selection),
+        Reply::Compacted(compacted) => compacted_text(compacted),
+        Reply::Scrubbed(scrubbed) => scrubbed_text(scrubbed),
     }
 }
 
@@ -139,28 +156,6 @@ fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
     ]
 }
 
-fn stats_text(stats: &StatsView) -> String {
-    let segments = |segments: &SegmentsView| {
-        let (live, dead) = (bytes_text(segments.live_bytes), bytes_text(segments.dead_bytes));
-        format!("{}, live {live}, dead {dead}", segments.segments)
-    };
-    let rows = [
-        ("accounts", stats.accounts.to_string()),
-        ("buckets", stats.buckets.to_string()),
-        ("API keys", stats.api_keys.to_string()),
-        ("files", format!("{}, {}", stats.objects, bytes_text(stats.object_bytes))),
-        ("derived", format!("{}, {}", stats.derived_objects, bytes_text(stats.derived_bytes))),
-        ("log segments", segments(&stats.log)),
-        ("big segments", segments(&stats.big)),
-        ("writes", writes_text(stats)),
-    ];
-    let mut text = String::new();
-    for (name, value) in rows {
-        let _ = writeln!(text, "{name:<14}{}", plain(&value));
-    }
-    text
-}
-
 fn exported_text(report: &ExportReport) -> String {
     let bytes = bytes_text(report.exported_bytes);
     let mut text = format!("exported      {} files, {bytes}\n", report.exported_count);
@@ -196,17 +191,6 @@ fn named_lines(text: &mut String, what: &str, list: &NamedList) {
     let more = list.count.saturating_sub(list.listed.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "  and {more} more");
-    }
-}
-
-fn writes_text(stats: &StatsView) -> String {
-    match (&stats.read_only, &stats.full) {
-        (Some(why), _) => format!("refused: {why}"),
-        (None, Some(full)) => {
-            let (free, reserve) = (bytes_text(full.free_bytes), bytes_text(full.reserve_bytes));
-            format!("uploads refused: the disk has {free} free, {reserve} are kept in reserve")
-        }
-        (None, None) => "taken".to_owned(),
     }
 }
 
@@ -260,11 +244,17 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::Stats(it) => document(it),
         Reply::Exported(it) => document(it),
         Reply::Imported(it) => document(it),
+        Reply::History(it) => document(it),
+        Reply::Undeleted(it) => document(it),
+        Reply::BackedUp(it) => document(it),
+        Reply::Selection(it) => document(it),
+        Reply::Compacted(it) => document(it),
+        Reply::Scrubbed(it) => document(it),
     }
 }
 
 /// JSON text; what could steer a terminal can only stand in its strings, where it has an escape.
-fn document(value: &impl Serialize) -> Result<String, Failure> {
+pub(crate) fn document(value: &impl Serialize) -> Result<String, Failure> {
     let written = serde_json::to_string_pretty(value);
     let written = written.map_err(|error| Failure::failed(format!("no JSON: {error}")))?;
     let mut text = String::with_capacity(written.len() + 1);
@@ -309,6 +299,11 @@ fn steers(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use server::catalog::{Plan, Standing};
+    use server::management::{
+        BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
+        RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,
+        UndeletedView, VersionView,
+    };
 
     use super::*;
 
@@ -335,11 +330,37 @@ mod tests {
         let list = NamedList { count: 3, listed };
         let exported = ExportReport { damaged: list.clone(), ..ExportReport::default() };
         let imported = ImportReport { refused: list, ..ImportReport::default() };
+        let version = VersionView {
+            path: evil.into(),
+            lsn: 7,
+            at: String::new(),
+            state: StateView::Replaced,
+            content: Some(ContentView { content_type: evil.into(), ..ContentView::default() }),
+        };
+        let restored = RestoredView { path: evil.into(), ..RestoredView::default() };
+        let refused = RefusedVersionView { path: evil.into(), why: evil.into(), damaged: true };
+        let undeleted = UndeletedView {
+            restored: vec![restored],
+            refused: vec![refused],
+            ..UndeletedView::default()
+        };
+        let damage = vec![evil.into()];
+        let backed_up = BackedUpView { to: evil.into(), damage, ..BackedUpView::default() };
+        let place = PlaceView { name: Some(evil.into()), why: evil.into(), ..PlaceView::default() };
+        let damaged = DamageView { count: 2, places: vec![place] };
+        let refused = vec![RefusedSegmentView { id: 7, why: evil.into() }];
+        let compacted = CompactedView { refused, ..CompactedView::default() };
         let replies = [
             Reply::Account(account(evil)),
             Reply::Accounts(vec![account(evil)]),
             Reply::Exported(exported),
             Reply::Imported(imported),
+            Reply::History(HistoryView { versions: vec![version], ..HistoryView::default() }),
+            Reply::Undeleted(undeleted),
+            Reply::BackedUp(backed_up),
+            Reply::Compacted(compacted),
+            Reply::Scrubbed(ScrubbedView { damage: damaged.clone(), ..ScrubbedView::default() }),
+            Reply::Stats(Box::new(StatsView { damage: damaged, ..StatsView::default() })),
         ];
         for reply in &replies {
             for text in [text_of(reply), json_of(reply).unwrap()] {

@@ -51,7 +51,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let _entered = runtime.enter();
         stop_by_signals().map_err(|error| Failure::failed(format!("no signals: {error}")))?
     };
-    let store = open(&data, config.reserve_bytes)?;
+    let options = OpenOptions {
+        reserve_bytes: config.reserve_bytes,
+        compaction: config.compaction,
+        scrub: config.scrub.clone(),
+        ..OpenOptions::new(Create::IfMissing)
+    };
+    let store = open(&data, options)?;
     let service = Service {
         store,
         data: data.clone(),
@@ -66,8 +72,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Opens the store, or makes it, and says in one line what was found.
-fn open(data: &Path, reserve_bytes: Option<u64>) -> Result<Store, Failure> {
-    let options = OpenOptions { reserve_bytes, ..OpenOptions::new(Create::IfMissing) };
+fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
     let (store, report) = Store::open_folder(data, options)?;
     let version = env!("CARGO_PKG_VERSION");
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;

@@ -155,6 +155,16 @@ impl Committer {
         }
     }
 
+    /// Ends the newest segment of the log, and begins the next one with an empty group: what lies in it can be
+    /// compacted once that is checkpointed.
+    pub(crate) fn begin_next_segment(&mut self) -> Result<()> {
+        self.desk.health.require_writable()?;
+        self.close_segment();
+        let builder = self.begin_group(GROUP_OVERHEAD_BYTES as u64, Bodies::Without)?;
+        let view = View::clone(&self.desk.index.view());
+        self.write(builder, view).inspect_err(|error| self.fail(error))
+    }
+
     fn commit(&mut self, waiting: Vec<Waiting>) {
         let (batches, answers): (Vec<Batch>, Vec<_>) =
             waiting.into_iter().map(|waiting| (waiting.batch, waiting.answer)).unzip();

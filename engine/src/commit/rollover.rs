@@ -25,6 +25,8 @@ pub(crate) struct Rollover {
     segments: Arc<SegmentSet>,
     segment_bytes: u64,
     state: Mutex<State>,
+    /// Held while a spare is made.
+    making: Mutex<()>,
     changed: Condvar,
 }
 
@@ -40,16 +42,25 @@ struct State {
 impl Rollover {
     /// For segments of this size.
     pub(crate) fn new(segments: Arc<SegmentSet>, segment_bytes: u64) -> Self {
-        Self { segments, segment_bytes, state: Mutex::default(), changed: Condvar::new() }
+        Self {
+            segments,
+            segment_bytes,
+            state: Mutex::default(),
+            making: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     /// A spare, made now when none is ready. On a full disk it may be smaller than others, down to `bytes_min`.
     pub(crate) fn take_spare(&self, bytes_min: u64) -> Result<Spare> {
+        // One that is being made is waited for: ids must ascend in the order in which segments are begun.
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = self.lock().spare.take();
         let spare = match ready {
             Some(spare) => spare,
             None => self.create_spare(bytes_min)?,
         };
+        drop(making);
         self.lock().wants_spare = true;
         self.changed.notify_one();
         Ok(spare)
@@ -71,8 +82,11 @@ impl Rollover {
         if !std::mem::take(&mut self.lock().wants_spare) {
             return Ok(false);
         }
-        let spare = self.create_spare(self.segment_bytes)?;
-        self.lock().spare = Some(spare);
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lock().spare.is_none() {
+            let spare = self.create_spare(self.segment_bytes)?;
+            self.lock().spare = Some(spare);
+        }
         Ok(true)
     }
 

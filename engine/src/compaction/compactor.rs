@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use super::punch::dead_pages;
 use super::rewrite::{Rewrite, Rewritten, removals_needed_from};
 use super::selection::{self, Candidate, CompactionRules, CompactionStep, Selection};
 use super::throttle::Throttle;
 use crate::clock::Clock;
-use crate::commit::{self, Batch, Committed, Committer, HealthState, Operation, Progress, Queue};
+use crate::commit::{
+    self, Batch, Committed, Committer, HealthState, Operation, Progress, Queue, Rollover,
+};
 use crate::error::{Error, Result};
 use crate::format::{Covers, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
 use crate::index::{Index, View};
@@ -34,6 +37,7 @@ pub(crate) struct CompactorDesk {
     pub(crate) queue: Arc<Queue>,
     pub(crate) committer: Arc<Mutex<Committer>>,
     pub(crate) health: Arc<HealthState>,
+    pub(crate) rollover: Arc<Rollover>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
     /// Whether nobody else runs the committer.
@@ -113,7 +117,39 @@ impl Compactor {
                 candidates.extend(self.candidate(id, usage)?);
             }
         }
-        Ok(selection::select(candidates, totals, rules, self.desk.segment_bytes))
+        let selection = selection::select(candidates, totals, rules, self.desk.segment_bytes);
+        let newest_dead_bytes = match self.newest(&view)? {
+            Some((_, usage)) => selection::reclaimable_bytes(&usage),
+            None => 0,
+        };
+        Ok(Selection { newest_dead_bytes, ..selection })
+    }
+
+    /// The segment that the last group of the log lies in.
+    fn newest(&self, view: &View) -> Result<Option<(SegmentId, SegmentUsage)>> {
+        let Some(segment) = view.position()?.and_then(|position| position.segment) else {
+            return Ok(None);
+        };
+        Ok(view.segment_usage(segment)?.map(|usage| (segment, usage)))
+    }
+
+    /// Ends the newest segment of the log when much of it is dead, so that it can be compacted like any other.
+    fn end_newest(&self, rules: CompactionRules) -> Result<()> {
+        let view = self.desk.index.view();
+        let Some((segment, usage)) = self.newest(&view)? else { return Ok(()) };
+        if !selection::is_dead_enough(&usage, rules) {
+            return Ok(());
+        }
+        self.committer().begin_next_segment()?;
+        // Whoever seals it beside us may not be done yet. One that cannot be sealed is not compacted, and no harm.
+        for _ in 0..SEAL_TRIES {
+            while self.desk.rollover.step()? {}
+            if !self.desk.segments.is_growing(segment) {
+                break;
+            }
+            std::thread::sleep(SEAL_WAIT);
+        }
+        Ok(())
     }
 
     /// A segment, if it is whole and sealed and nobody needs it as it is.
@@ -171,6 +207,10 @@ impl Compactor {
         throttle: &Throttle,
         watch: &mut Watch<'_>,
     ) -> Result<CompactionReport> {
+        self.end_newest(rules)?;
+        // What is not in the index on disk cannot be compacted yet.
+        self.checkpoint()?;
+        self.checkpoint()?;
         self.asking.fetch_add(1, Ordering::SeqCst);
         let report = self.run_alone(rules, throttle, watch);
         self.asking.fetch_sub(1, Ordering::SeqCst);
@@ -238,10 +278,12 @@ impl Compactor {
         Ok(report)
     }
 
-    /// Whether no segment is left that another took the place of. While there is one, a rebuilt index may read it instead
-    /// of its copy, and everything that keeps its records dead is still needed.
+    /// Whether no segment is left that another took the place of. While there is one, a rebuilt index may read it
+    /// instead of its copy, and everything that keeps its records dead is still needed.
     fn is_settled(&self) -> Result<bool> {
         let segments = &self.desk.segments;
+        // What a backup held goes when that ends, and no checkpoint may have come since.
+        segments.sync_removals()?;
         let mut present = BTreeSet::new();
         for folder in [LOG_FOLDER, COMPACTED_FOLDER] {
             let names = segments.disk().list(folder);
@@ -417,8 +459,7 @@ impl Compactor {
     }
 
     fn checkpoint(&self) -> Result<()> {
-        let committer = &self.desk.committer;
-        committer.lock().unwrap_or_else(PoisonError::into_inner).freeze();
+        self.committer().freeze();
         commit::checkpoint(&self.desk.index, &self.desk.segments, &self.desk.health)
     }
 
@@ -429,11 +470,13 @@ impl Compactor {
         });
         self.desk.queue.push(Batch::of(operation), answer);
         if self.desk.steps_committer {
-            let committer = &self.desk.committer;
-            let step = || committer.lock().unwrap_or_else(PoisonError::into_inner).step();
-            while step() == Progress::Worked {}
+            while self.committer().step() == Progress::Worked {}
         }
         outcome.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    fn committer(&self) -> MutexGuard<'_, Committer> {
+        self.desk.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<SegmentId>> {
@@ -443,3 +486,6 @@ impl Compactor {
 
 /// What a compaction needs beside what it copies: for groups, footers, a page of header, and the index.
 const OUTPUT_ROOM_BYTES: u64 = 1 << 20;
+/// How often it is asked whether a segment is sealed, and how long between.
+const SEAL_TRIES: u32 = 400;
+const SEAL_WAIT: Duration = Duration::from_millis(5);

@@ -52,6 +52,8 @@ pub struct Selection {
     pub record_bytes: u64,
     /// How many of them are dead, and still take space.
     pub dead_bytes: u64,
+    /// How many of these lie in the newest segment of the log, which no step takes while it is the newest.
+    pub newest_dead_bytes: u64,
 }
 
 /// One step: some segments become one.
@@ -115,7 +117,7 @@ pub(crate) fn select(
     segment_bytes: u64,
 ) -> Selection {
     let (record_bytes, dead_bytes) = totals;
-    let mut selection = Selection { steps: Vec::new(), record_bytes, dead_bytes };
+    let mut selection = Selection { record_bytes, dead_bytes, ..Selection::default() };
     let is_small = |candidate: &Candidate| candidate.file_bytes <= segment_bytes / SMALL_PART;
     let are_many_small =
         candidates.iter().filter(|candidate| is_small(candidate)).count() >= SMALL_COUNT_MIN;
@@ -123,11 +125,8 @@ pub(crate) fn select(
     let mut chosen: Vec<Candidate> = candidates
         .into_iter()
         .filter(|candidate| {
-            let usage = &candidate.usage;
-            let dead_percent = percent(reclaimable_bytes(usage), usage.record_bytes);
-            let is_dead_enough = usage.record_bytes > usage.live_bytes
-                && dead_percent >= u64::from(rules.segment_dead_percent_min);
-            is_due && is_dead_enough || are_many_small && is_small(candidate)
+            let is_wanted = is_due && is_dead_enough(&candidate.usage, rules);
+            is_wanted || are_many_small && is_small(candidate)
         })
         .collect();
     chosen.sort_by(|one, other| {
@@ -180,8 +179,15 @@ fn copied_bytes(usage: &SegmentUsage) -> u64 {
 }
 
 /// Dead bytes that still take space.
-fn reclaimable_bytes(usage: &SegmentUsage) -> u64 {
+pub(crate) fn reclaimable_bytes(usage: &SegmentUsage) -> u64 {
     usage.dead_bytes().saturating_sub(usage.punched_bytes)
+}
+
+/// Whether so much of a segment is dead that it is to be compacted by these rules.
+pub(crate) fn is_dead_enough(usage: &SegmentUsage, rules: CompactionRules) -> bool {
+    let dead_percent = percent(reclaimable_bytes(usage), usage.record_bytes);
+    usage.record_bytes > usage.live_bytes
+        && dead_percent >= u64::from(rules.segment_dead_percent_min)
 }
 
 /// Dead bytes of a class of segments that still take space.

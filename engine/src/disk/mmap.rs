@@ -2,10 +2,9 @@
 //!
 //! The contract is in the name: who calls [`map_unchanging`] promises that the file neither shrinks nor changes while
 //! any slice of the map lives. Segments keep it: sealed ones never change while they are mapped, none ever shrinks,
-//! retiring one unlinks it, and recovery cuts a file before it is first mapped. Another process that truncates files in the
-//! data folder breaks it; the folder is for the owner alone.
-//! Promises: with the contract kept, no call here is unsafe; [`Mapping::populate`] turns an I/O error, which a plain
-//! touch would answer with a signal, into an error.
+//! retiring one unlinks it, and recovery cuts a file before it is first mapped. Another process that truncates files in
+//! the data folder breaks it; the folder is for the owner alone. Promises: with the contract kept, no call here is
+//! unsafe; [`Mapping::populate`] turns an I/O error, which a plain touch would answer with a signal, into an error.
 //! Never here: maps that can be written to.
 
 #![allow(

@@ -6,6 +6,7 @@
 //! Never here: what the bytes mean.
 
 mod mmap;
+mod private;
 mod real;
 mod redb_file;
 
@@ -28,6 +29,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
+pub use self::private::PrivateDisk;
 pub use self::real::RealDisk;
 pub use self::redb_file::RedbFile;
 

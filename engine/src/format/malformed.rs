@@ -14,6 +14,8 @@ pub enum Malformed {
     Blank,
     /// The whole file is missing.
     Missing,
+    /// The disk does not give the bytes back.
+    Unreadable,
     /// The bytes end before the structure does.
     Short,
     /// The structure ends before the bytes do.
@@ -48,11 +50,78 @@ pub enum Malformed {
     Chain,
 }
 
+/// The reasons that say all by themselves, by their numbers in the index, from 1. New ones come last.
+const PLAIN: [Malformed; 22] = [
+    Malformed::Blank,
+    Malformed::Missing,
+    Malformed::Unreadable,
+    Malformed::Short,
+    Malformed::Trailing,
+    Malformed::Magic,
+    Malformed::Checksum,
+    Malformed::Reserved,
+    Malformed::Length,
+    Malformed::Count,
+    Malformed::Text,
+    Malformed::Order,
+    Malformed::Place,
+    Malformed::Lost,
+    Malformed::Chain,
+    Malformed::Name(NameError::Empty),
+    Malformed::Name(NameError::BucketCharacter),
+    Malformed::Name(NameError::Control),
+    Malformed::Name(NameError::Backslash),
+    Malformed::Name(NameError::EmptyComponent),
+    Malformed::Name(NameError::DotComponent),
+    Malformed::Name(NameError::NotAFolder),
+];
+// Those that come with a number.
+const CODE_VERSION: u8 = 128;
+const CODE_FEATURES: u8 = 129;
+const CODE_KIND: u8 = 130;
+const CODE_NAME_TOO_LONG: u8 = 131;
+const CODE_NAME_TOO_SHORT: u8 = 132;
+
+impl Malformed {
+    /// The number under which the index remembers it, and the detail that belongs to it.
+    pub(super) fn to_code(self) -> (u8, u32) {
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        match self {
+            Self::Version(version) => (CODE_VERSION, version),
+            Self::Features(bits) => (CODE_FEATURES, bits),
+            Self::Kind(kind) => (CODE_KIND, u32::from(kind)),
+            Self::Name(NameError::TooLong(bytes)) => (CODE_NAME_TOO_LONG, number(bytes)),
+            Self::Name(NameError::TooShort(bytes)) => (CODE_NAME_TOO_SHORT, number(bytes)),
+            plain => {
+                let found = PLAIN.iter().zip(1..).find(|(known, _)| **known == plain);
+                (found.map_or(0, |(_, code)| code), 0)
+            }
+        }
+    }
+
+    /// The reason with this number and detail.
+    pub(super) fn from_code(code: u8, detail: u32) -> Result<Self, Self> {
+        let number = usize::try_from(detail).map_err(|_| Self::Length)?;
+        let plain = usize::from(code).checked_sub(1).and_then(|at| PLAIN.get(at));
+        match (code, plain) {
+            (_, Some(plain)) if detail == 0 => Ok(*plain),
+            (_, Some(_)) => Err(Self::Reserved),
+            (CODE_VERSION, _) => Ok(Self::Version(detail)),
+            (CODE_FEATURES, _) => Ok(Self::Features(detail)),
+            (CODE_KIND, _) => u8::try_from(detail).map(Self::Kind).map_err(|_| Self::Reserved),
+            (CODE_NAME_TOO_LONG, _) => Ok(Self::Name(NameError::TooLong(number))),
+            (CODE_NAME_TOO_SHORT, _) => Ok(Self::Name(NameError::TooShort(number))),
+            _ => Err(Self::Kind(code)),
+        }
+    }
+}
+
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blank => write!(f, "nothing was ever written here"),
             Self::Missing => write!(f, "the file is missing"),
+            Self::Unreadable => write!(f, "the disk cannot read it"),
             Self::Short => write!(f, "the bytes end too early"),
             Self::Trailing => write!(f, "bytes are left over"),
             Self::Magic => write!(f, "the magic number is wrong"),
@@ -87,5 +156,33 @@ impl std::error::Error for Malformed {
 impl From<NameError> for Malformed {
     fn from(why: NameError) -> Self {
         Self::Name(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_of_one_reason() {
+        for (code, plain) in (1..).zip(PLAIN) {
+            assert_eq!(plain.to_code(), (code, 0));
+            assert_eq!(Malformed::from_code(code, 0), Ok(plain));
+            assert_eq!(Malformed::from_code(code, 1), Err(Malformed::Reserved));
+        }
+        for numbered in [
+            Malformed::Version(u32::MAX),
+            Malformed::Features(6),
+            Malformed::Kind(9),
+            Malformed::Name(NameError::TooLong(1_024)),
+            Malformed::Name(NameError::TooShort(3)),
+        ] {
+            let (code, detail) = numbered.to_code();
+            assert_eq!(Malformed::from_code(code, detail), Ok(numbered));
+        }
+        for code in [0, 127, 133, 255] {
+            assert_eq!(Malformed::from_code(code, 0), Err(Malformed::Kind(code)));
+        }
+        assert_eq!(Malformed::from_code(CODE_KIND, 256), Err(Malformed::Reserved));
     }
 }

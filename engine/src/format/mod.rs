@@ -9,7 +9,8 @@
 //! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
 //! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
-//! index.redb        entry_key -> entry, fact_entry, segment_usage, bucket_usage, applied_position
+//! index.redb        entry_key -> entry, fact_entry, segment_usage, bucket_usage, applied_position,
+//!                   scrub_result, damage
 //! ```
 //!
 //! Promises: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same bytes;
@@ -38,6 +39,7 @@ pub mod body;
 pub mod bucket_usage;
 pub mod bytes;
 pub mod checksum;
+pub mod damage;
 pub mod entry;
 pub mod entry_key;
 pub mod fact_entry;
@@ -50,6 +52,7 @@ pub mod origin;
 pub mod record;
 pub mod record_kind;
 pub mod scan;
+pub mod scrub_result;
 pub mod segment_header;
 pub mod segment_usage;
 pub mod store_file;
@@ -64,6 +67,7 @@ pub use self::body::{BodyFault, block_count, block_places};
 pub use self::bucket_usage::{BUCKET_USAGE_BYTES, BucketUsage};
 pub use self::bytes::{Put, Take};
 pub use self::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+pub use self::damage::{Damage, RecordName};
 pub use self::entry::{Entry, EntryContent, Location};
 pub use self::fact_entry::FactEntry;
 pub use self::footer::{
@@ -81,9 +85,10 @@ pub use self::origin::{Covers, Origin};
 pub use self::record::{Content, HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, What};
 pub use self::record_kind::RecordKind;
 pub use self::scan::{GroupView, Scanned, find_group_header, salvage};
+pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{
-    BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
-    big_folder_number,
+    BIG_FOLDER_SEGMENTS, Predecessor, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES,
+    SegmentClass, SegmentHeader, SegmentId, big_folder_number,
 };
 pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
 pub use self::store_file::{STORE_FILE_BYTES, StoreFile};

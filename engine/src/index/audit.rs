@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Index;
 use super::tables::{Checkpointed, INDEX_FILE, damaged, unusable};
+use super::view::View;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{BucketUsage, Entry, Malformed, entry_key};
@@ -25,6 +26,20 @@ impl Index {
     /// Whether an error says that the index itself is damaged.
     pub(crate) fn is_damage(error: &Error) -> bool {
         matches!(error, Error::Corrupt(corruption) if corruption.file == INDEX_FILE)
+    }
+
+    /// Reads the index. Damage in it shows here: the next opening will not use it.
+    pub(crate) fn look<T>(
+        &self,
+        disk: &dyn Disk,
+        read: impl FnOnce(&View) -> Result<T>,
+    ) -> Result<T> {
+        let view = self.view();
+        Self::guard(|| read(&view)).inspect_err(|error| {
+            if Self::is_damage(error) {
+                self.condemn(disk);
+            }
+        })
     }
 
     /// The index is damaged: sees to it that the next opening makes a new one. What is open goes on meanwhile, and says
@@ -84,4 +99,4 @@ fn audit(index: &Checkpointed, stopped: impl Fn() -> bool) -> Result<()> {
 /// How many entries are read between two looks at whether to stop.
 const AUDIT_STRIDE: usize = 1_024;
 /// No index key sorts after this: bucket names are ASCII.
-const END_OF_KEYS: [u8; 1] = [0xff];
+pub(super) const END_OF_KEYS: [u8; 1] = [0xff];

@@ -38,6 +38,7 @@ impl Index {
             }
             let checkpointed = Arc::new(tables.read()?);
             checkpointed.position()?;
+            let notes = tables.read_notes()?;
             let view = View { active: Overlay::default(), frozen: None, checkpointed };
             Ok(Self {
                 tables,
@@ -46,6 +47,7 @@ impl Index {
                 draining: Mutex::new(()),
                 drained: Condvar::new(),
                 condemned: Condemned::default(),
+                notes,
             })
         })
     }

@@ -10,8 +10,10 @@
 
 mod audit;
 mod checkpoint;
+mod contents;
 mod listing;
 mod merge;
+mod notes;
 mod overlay;
 mod tables;
 mod view;
@@ -22,6 +24,8 @@ use std::time::Duration;
 use self::audit::Condemned;
 pub use self::listing::{FolderCursor, FolderPage, KeyPage, Object};
 pub(crate) use self::listing::{list_folder, list_keys};
+pub use self::notes::DamageList;
+use self::notes::Notes;
 pub(crate) use self::overlay::Overlay;
 pub(crate) use self::tables::INDEX_FILE;
 use self::tables::Tables;
@@ -40,6 +44,7 @@ pub(crate) struct Index {
     /// Told when it is done.
     drained: Condvar,
     condemned: Condemned,
+    notes: Notes,
 }
 
 impl Index {

@@ -8,6 +8,8 @@
 //! | `segments` | segment id           | `SegmentUsage`  |
 //! | `position` | nothing              | `AppliedPosition` |
 //! | `store`    | nothing              | id of the store, and the version of these tables |
+//! | `scrubs`   | segment id           | `ScrubResult`   |
+//! | `damage`   | segment id, offset   | `Damage`        |
 //!
 //! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
 //! [`Error::Corrupt`]. Never here: overlays.
@@ -20,6 +22,7 @@ use redb::{
     TableError, WriteTransaction,
 };
 
+use super::notes::Notes;
 use super::view::Fact;
 use crate::disk::{Disk, RedbFile};
 use crate::error::{Error, Result};
@@ -132,6 +135,11 @@ impl Tables {
         }
     }
 
+    /// What was noticed about segments, as far as it was written.
+    pub(super) fn read_notes(&self) -> Result<Notes> {
+        Notes::load(&self.begin_read()?)
+    }
+
     /// What the database holds now.
     pub(crate) fn read(&self) -> Result<Checkpointed> {
         let transaction = self.begin_read()?;
@@ -202,13 +210,19 @@ impl Checkpointed {
 
     /// All segments and their usage.
     pub(super) fn segments(&self) -> Result<Vec<(SegmentId, SegmentUsage)>> {
-        let mut all = Vec::new();
-        for item in self.segments.iter().map_err(unusable)? {
+        self.segments_in_order()?.collect()
+    }
+
+    /// The same, one after another.
+    pub(super) fn segments_in_order(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(SegmentId, SegmentUsage)>> + use<>> {
+        let range = self.segments.range::<u64>(..).map_err(unusable)?;
+        Ok(range.map(|item| {
             let (id, value) = item.map_err(unusable)?;
             let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Place))?;
-            all.push((id, SegmentUsage::decode(value.value()).map_err(damaged)?));
-        }
-        Ok(all)
+            Ok((id, SegmentUsage::decode(value.value()).map_err(damaged)?))
+        }))
     }
 
     /// All buckets and their counters.

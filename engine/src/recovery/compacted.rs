@@ -17,7 +17,7 @@ use crate::replay::Merge;
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_origin};
 
 /// The compacted segments on the disk.
-pub(super) struct Compacted {
+pub(crate) struct Compacted {
     ids: Vec<SegmentId>,
     /// Those whose header page is whole. Another's is damaged, or its compaction was cut off.
     found: Vec<(SegmentHeader, Origin)>,
@@ -27,7 +27,7 @@ pub(super) struct Compacted {
 
 impl Compacted {
     /// Reads what each says about itself.
-    pub(super) fn find(segments: &SegmentSet) -> Result<Self> {
+    pub(crate) fn find(segments: &SegmentSet) -> Result<Self> {
         let ids = |folder: &str| -> Result<Vec<SegmentId>> {
             let names = segments.disk().list(folder);
             let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
@@ -48,8 +48,13 @@ impl Compacted {
         Ok(Self { ids: compacted, found, present })
     }
 
+    /// Those whose header page is whole.
+    pub(crate) fn ids_found(&self) -> impl Iterator<Item = SegmentId> {
+        self.found.iter().map(|(header, _)| header.segment)
+    }
+
     /// For an index that is made anew: leaves those that count, and gives back what they took the place of.
-    pub(super) fn keep_those_that_count(&mut self) -> BTreeSet<SegmentId> {
+    pub(crate) fn keep_those_that_count(&mut self) -> BTreeSet<SegmentId> {
         let is_gone = |input: &SegmentId| !self.present.contains(input);
         let counts = |origin: &Origin| origin.inputs.iter().any(is_gone);
         let superseded: BTreeSet<_> = self
@@ -70,7 +75,7 @@ impl Compacted {
     }
 
     /// The stretches of the log that they stand for.
-    pub(super) fn covers(&self) -> Covers {
+    pub(crate) fn covers(&self) -> Covers {
         let mut covers = Covers::default();
         for (_, origin) in &self.found {
             covers.add_all(&origin.covers);

@@ -1,8 +1,8 @@
 //! Opening a backup: what its `BACKUP` file does not name goes first.
 //!
 //! A backup is renewed file by file, and what it consists of changes at once, when the `BACKUP` file is replaced. So a
-//! log or compacted segment that the file does not name is of a backup that was cut off, or of the one before, and so is
-//! what lies behind the end that it names. Without them the folder is a store like any other.
+//! log or compacted segment that the file does not name, and what lies behind the end that it names, is of a backup
+//! that was cut off, or of the one before. Without them the folder is a store like any other.
 //! Never here: making backups.
 
 use crate::disk::Disk;

@@ -92,14 +92,7 @@ impl SegmentReplay<'_> {
     /// Checks that the segment goes on where the log stands; where it does not, something before it is missing.
     fn join(&self, replay: &mut Replay<'_>, report: &mut RecoveryReport) {
         let position = replay.position();
-        let follows = self.header.base_lsn == position.lsn + 1
-            && self.header.first_group == position.next_group
-            && self.header.previous_group == position.previous_group
-            && self.header.predecessor.map(|before| (before.segment, before.end))
-                == position.segment.map(|segment| (segment, position.offset));
-        let is_compacted_before = self.header.base_lsn > position.lsn + 1
-            && self.covers.contain(position.lsn + 1, self.header.base_lsn - 1);
-        if !follows && !is_compacted_before {
+        if !follows(self.header, &position, self.covers) {
             report.add_damage(LogDamage {
                 segment: self.header.segment,
                 offset: 0,
@@ -270,8 +263,20 @@ impl SegmentReplay<'_> {
     }
 }
 
+/// Whether a segment goes on where the log stands, or where compacted segments that stand for what is between end.
+pub(crate) fn follows(header: &SegmentHeader, position: &LogPosition, covers: &Covers) -> bool {
+    let follows = header.base_lsn == position.lsn + 1
+        && header.first_group == position.next_group
+        && header.previous_group == position.previous_group
+        && header.predecessor.map(|before| (before.segment, before.end))
+            == position.segment.map(|segment| (segment, position.offset));
+    let is_compacted_before =
+        header.base_lsn > position.lsn + 1 && covers.contain(position.lsn + 1, header.base_lsn - 1);
+    follows || is_compacted_before
+}
+
 /// Where a segment's groups end according to the segment that was begun after it.
-fn named_end(header: &SegmentHeader, successors: &[SegmentHeader]) -> Option<u64> {
+pub(crate) fn named_end(header: &SegmentHeader, successors: &[SegmentHeader]) -> Option<u64> {
     successors
         .iter()
         .filter_map(|later| later.predecessor)

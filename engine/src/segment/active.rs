@@ -88,6 +88,7 @@ impl ActiveSegment {
             position.segment.map(|segment| Predecessor { segment, end: position.offset });
         header.first_group = position.next_group;
         header.previous_group = position.previous_group;
+        debug_assert!(Some(header.segment) > position.segment, "ids ascend as the log does");
         let path = header.segment.path(SegmentClass::Log);
         file.write_at(0, &[&header.encode_page()])
             .and_then(|()| file.sync_data())

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::open::{OpenSegment, Patience};
+use super::sightings::Sightings;
 use crate::error::{Error, Result};
 use crate::format::{
     BigTrailer, Checksum, Content, Entry, EntryContent, Malformed, Record, SEGMENT_HEADER_BYTES,
@@ -27,6 +28,8 @@ pub struct Body {
     start: u64,
     bytes: u64,
     content: BodyContent,
+    /// Who is told of damage.
+    sightings: Option<Arc<Sightings>>,
 }
 
 /// Where the bytes are, and what they are checked against.
@@ -103,7 +106,8 @@ impl Body {
                 BodyContent::Blocks(blocks.into())
             }
         };
-        Ok(Some(Self { segment, name: name.clone(), start, bytes, content }))
+        let (name, sightings) = (name.clone(), None);
+        Ok(Some(Self { segment, name, start, bytes, content, sightings }))
     }
 
     fn open_big(
@@ -120,7 +124,12 @@ impl Body {
         segment.notice_changes();
         let content = BodyContent::Table(big.table.clone());
         let start = SEGMENT_HEADER_BYTES as u64;
-        Ok(Self { segment, name: name.clone(), start, bytes, content })
+        Ok(Self { segment, name: name.clone(), start, bytes, content, sightings: None })
+    }
+
+    /// The same body, with damage that reads meet told to these.
+    pub(crate) fn told_to(self, sightings: &Arc<Sightings>) -> Self {
+        Self { sightings: Some(Arc::clone(sightings)), ..self }
     }
 
     /// The length of the body.
@@ -141,6 +150,14 @@ impl Body {
     }
 
     fn read_range(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
+        self.read_verified(range, patience).inspect_err(|error| {
+            if let Some(sightings) = &self.sightings {
+                sightings.add(error);
+            }
+        })
+    }
+
+    fn read_verified(&self, range: Range<u64>, patience: Patience) -> Result<Option<Bytes>> {
         let start = range.start.min(self.bytes);
         let end = range.end.min(self.bytes).min(start + limits::READ_BYTES_MAX as u64).max(start);
         if start == end {

@@ -37,6 +37,7 @@ pub(crate) struct RecordCursor {
     last_lsn: u64,
     faults: Vec<CursorFault>,
     fault_count: usize,
+    has_whole_footer: bool,
 }
 
 /// A record, and where it lies.
@@ -91,9 +92,11 @@ impl RecordCursor {
             last_lsn: header.base_lsn.saturating_sub(1),
             faults: Vec::new(),
             fault_count: 0,
+            has_whole_footer: false,
         };
         cursor.source = match footer {
             Some(footer) if cursor.check_footer(&footer)? => {
+                cursor.has_whole_footer = true;
                 Source::Footer(FooterWindow::new(&footer))
             }
             _ => cursor.walk()?,
@@ -133,6 +136,11 @@ impl RecordCursor {
                 Err(about(Error::corrupt(path, fault.offset, Malformed::Checksum)))
             }
         }
+    }
+
+    /// Whether all that was handed out so far came from a whole footer.
+    pub(crate) fn has_whole_footer(&self) -> bool {
+        self.has_whole_footer
     }
 
     /// Reads the body of a record of this segment, whatever its checksums say.
@@ -197,7 +205,10 @@ impl RecordCursor {
                 self.source = Source::Footer(window);
             }
             // What the groups say counts, and they are read from the beginning; what was handed out is passed over.
-            Err(_) => self.source = self.walk()?,
+            Err(_) => {
+                self.has_whole_footer = false;
+                self.source = self.walk()?;
+            }
         }
         Ok(())
     }

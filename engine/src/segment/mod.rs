@@ -19,6 +19,7 @@ mod cursor;
 mod open;
 mod seal;
 mod set;
+mod sightings;
 mod walk;
 
 pub(crate) use self::active::{ActiveSegment, LogPosition};

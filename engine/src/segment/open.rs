@@ -175,6 +175,11 @@ impl OpenSegment {
         }
     }
 
+    /// Forgets which blocks were verified.
+    pub(crate) fn forget_verified(&self) {
+        self.verified.clear();
+    }
+
     /// Whether the block of `bytes` at `offset` was verified since the segment was opened.
     pub(crate) fn is_verified(&self, offset: u64, bytes: u64) -> bool {
         self.verified_bit(offset, bytes).is_some_and(|bit| self.verified.contains(bit))

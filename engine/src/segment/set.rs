@@ -13,6 +13,7 @@ use quick_cache::sync::Cache;
 
 use super::cursor::RecordCursor;
 use super::open::{OpenSegment, Patience, read_header};
+use super::sightings::Sightings;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
 use crate::entropy::Entropy;
@@ -42,6 +43,7 @@ pub(crate) struct SegmentSet {
     named_folders: Mutex<BTreeSet<String>>,
     /// Folders from which names were removed since they were last synced.
     removed_from: Mutex<BTreeSet<String>>,
+    sightings: Arc<Sightings>,
     held: Mutex<Held>,
 }
 
@@ -100,6 +102,7 @@ impl SegmentSet {
             named_folders: Mutex::default(),
             removed_from: Mutex::default(),
             held: Mutex::default(),
+            sightings: Arc::default(),
         }
     }
 
@@ -343,8 +346,8 @@ impl SegmentSet {
             .map(Some)
     }
 
-    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins to
-    /// meanwhile. None, with nothing done, while somebody does.
+    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins
+    /// to meanwhile. None, with nothing done, while somebody does.
     pub(crate) fn while_unread<T>(
         &self,
         id: SegmentId,
@@ -383,6 +386,22 @@ impl SegmentSet {
         })?;
         let header = read_header(file.as_ref(), &path, id, class, self.store)?;
         Ok((file, path, header))
+    }
+
+    /// Damage that reads have met.
+    pub(crate) fn sightings(&self) -> &Arc<Sightings> {
+        &self.sightings
+    }
+
+    /// Every block of this segment is verified again before it is next handed out.
+    pub(crate) fn forget_verified(&self, id: SegmentId) {
+        if let Some(open) = self.mapped.peek(&id) {
+            open.forget_verified();
+        }
+        let growing = self.growing.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = growing.get(&id) {
+            open.forget_verified();
+        }
     }
 
     /// How many segments are mapped.

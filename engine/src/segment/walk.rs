@@ -111,6 +111,11 @@ impl LogWalk {
         self
     }
 
+    /// The segment that is walked over.
+    pub(crate) fn context(&self) -> SegmentContext {
+        self.context
+    }
+
     /// Where the walk stands.
     pub(crate) fn offset(&self) -> u64 {
         self.offset

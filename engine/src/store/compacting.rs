@@ -23,8 +23,6 @@ impl Store {
         watch: &mut Watch<'_>,
     ) -> Result<CompactionReport> {
         self.0.health.require_writable()?;
-        // What is not in the index on disk cannot be compacted yet.
-        self.checkpoint()?;
         let throttle = Throttle::new(
             Arc::clone(&self.0.clock),
             Arc::clone(&self.0.load),

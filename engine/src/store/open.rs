@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::threads::{CompactionThread, Threads};
+use super::threads::{CompactionWork, Threads, Work};
 use super::{Parts, Store};
 use crate::clock::{Clock, SystemClock};
 use crate::commit::{Committer, Desk, HealthState, Load, Queue, Rollover};
@@ -11,8 +11,10 @@ use crate::compaction::{Compactor, CompactorDesk};
 use crate::disk::{Disk, RealDisk};
 use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
+use crate::format::{Damage, SegmentClass};
 use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
+use crate::scrub::{ScrubOptions, Scrubbed, Scrubber};
 use crate::space::Space;
 use crate::upload::UploadMemory;
 
@@ -36,6 +38,8 @@ pub struct OpenOptions {
     pub reserve_bytes: Option<u64>,
     /// Who runs the committer and the checkpoints.
     pub background: Background,
+    /// How a thread of the store's own verifies what it holds, again and again. None: there is no such thread.
+    pub scrub: Option<ScrubOptions>,
 }
 
 /// How a store compacts itself.
@@ -43,6 +47,8 @@ pub struct OpenOptions {
 pub struct CompactionOptions {
     /// At most so many bytes are copied in a second; less while commits suffer from it.
     pub bytes_per_second_max: u64,
+    /// It looks this often whether there is something to do, in milliseconds.
+    pub look_ms: u64,
 }
 
 /// Who runs what goes on beside the calls.
@@ -76,9 +82,11 @@ impl OpenOptions {
             upload_memory_bytes: limits::UPLOAD_MEMORY_BYTES_MAX,
             compaction: Some(CompactionOptions {
                 bytes_per_second_max: limits::COMPACTION_BYTES_PER_SECOND,
+                look_ms: limits::COMPACTION_LOOK_MS,
             }),
             reserve_bytes: None,
             background: Background::Threads,
+            scrub: None,
         }
     }
 
@@ -166,28 +174,38 @@ impl Store {
             queue: Arc::clone(&queue),
             committer: Arc::clone(&committer),
             health: Arc::clone(&health),
+            rollover: Arc::clone(&rollover),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
             steps_committer: options.background == Background::Steps,
         }));
+        let scrubbed = Scrubbed {
+            segments: Arc::clone(&segments),
+            index: Arc::clone(&index),
+            clock: Arc::clone(&clock),
+        };
+        note_damage(&scrubbed, &recovered.report)?;
+        let scrubber = Scrubber::new(scrubbed.clone(), options.scrub.clone().unwrap_or_default());
+        let scrubber = Arc::new(Mutex::new(scrubber));
         let threads = match options.background {
             Background::Steps => Threads::none(),
-            Background::Threads => Threads::start(
-                options.compaction.map(|by_itself| CompactionThread {
+            Background::Threads => Threads::start(Work {
+                committer: Arc::clone(&committer),
+                queue: Arc::clone(&queue),
+                rollover: Arc::clone(&rollover),
+                index: Arc::clone(&index),
+                segments: Arc::clone(&segments),
+                health: Arc::clone(&health),
+                index_wants_audit: recovered.index_wants_audit,
+                scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
+                compaction: options.compaction.map(|by_itself| CompactionWork {
                     compactor: Arc::clone(&compactor),
                     load: Arc::clone(&load),
                     health: Arc::clone(&health),
                     clock: Arc::clone(&clock),
-                    bytes_per_second_max: by_itself.bytes_per_second_max,
+                    options: by_itself,
                 }),
-                Arc::clone(&committer),
-                Arc::clone(&queue),
-                Arc::clone(&rollover),
-                Arc::clone(&index),
-                Arc::clone(&segments),
-                Arc::clone(&health),
-                recovered.index_wants_audit,
-            )?,
+            })?,
         };
         let store = Self(Arc::new(Parts {
             segments,
@@ -203,9 +221,33 @@ impl Store {
             compactor,
             load,
             clock,
+            scrubbed,
+            scrubber,
             threads,
             lock: Mutex::new(Some(lock)),
         }));
         Ok((store, recovered.report))
     }
+}
+
+/// Notes what was found damaged, so that the next opening, which has no reason to look there, knows it still.
+fn note_damage(store: &Scrubbed, report: &RecoveryReport) -> Result<()> {
+    if report.damage_count() == 0 {
+        return Ok(());
+    }
+    for found in &report.damage {
+        let usage = store.look(|view| view.segment_usage(found.segment))?;
+        store.index.note_damage(Damage {
+            segment: found.segment,
+            class: usage.map_or(SegmentClass::Log, |usage| usage.class),
+            offset: found.offset,
+            lsn: found.first_lsn,
+            reason: found.reason,
+            name: None,
+            found_ms: store.clock.unix_ms(),
+        });
+    }
+    store.index.note_unlisted_damage(report.damage_unlisted);
+    store.save();
+    Ok(())
 }

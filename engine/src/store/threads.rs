@@ -1,55 +1,63 @@
-//! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, and the audit of a
-//! large index.
+//! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, the audit of a
+//! large index, the scrub, and compaction.
 //!
-//! Each is a loop over a `step()` that tests call themselves. They end when the queue is closed.
+//! Each is a loop over a step that tests call themselves. The first three end when the queue is closed and empty, the
+//! others as soon as the store is closing.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use super::open::CompactionOptions;
 use crate::clock::Clock;
 use crate::commit::{self, Committer, HealthState, Load, Progress, Queue, Rollover};
 use crate::compaction::{CompactionRules, Compactor, Throttle};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;
+use crate::scrub::Scrubber;
 use crate::segment::SegmentSet;
 
 /// The threads of an open store.
 pub(super) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
-    /// Told when those that do long work, or rest, are to end.
-    ending: Arc<Ending>,
+    closing: Arc<Closing>,
+}
+
+/// What the threads work with.
+pub(super) struct Work {
+    pub(super) committer: Arc<Mutex<Committer>>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) rollover: Arc<Rollover>,
+    pub(super) index: Arc<Index>,
+    pub(super) segments: Arc<SegmentSet>,
+    pub(super) health: Arc<HealthState>,
+    pub(super) index_wants_audit: bool,
+    pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
+    pub(super) compaction: Option<CompactionWork>,
 }
 
 /// What the compaction thread works with.
-pub(super) struct CompactionThread {
+pub(super) struct CompactionWork {
     pub(super) compactor: Arc<Compactor>,
     pub(super) load: Arc<Load>,
     pub(super) health: Arc<HealthState>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) bytes_per_second_max: u64,
+    pub(super) options: CompactionOptions,
 }
 
 impl Threads {
     /// No threads: whoever opened the store steps it.
     pub(super) fn none() -> Self {
-        Self { running: Mutex::default(), ending: Arc::default() }
+        Self { running: Mutex::default(), closing: Arc::default() }
     }
 
     /// Starts all of them.
-    pub(super) fn start(
-        compaction: Option<CompactionThread>,
-        committer: Arc<Mutex<Committer>>,
-        queue: Arc<Queue>,
-        rollover: Arc<Rollover>,
-        index: Arc<Index>,
-        segments: Arc<SegmentSet>,
-        health: Arc<HealthState>,
-        index_wants_audit: bool,
-    ) -> Result<Self> {
-        let frozen = Arc::new(Signal::default());
+    pub(super) fn start(work: Work) -> Result<Self> {
+        let Work { committer, queue, rollover, index, segments, health, .. } = work;
+        let closing = Arc::new(Closing::default());
+        let frozen = Arc::new(Frozen::default());
         let commits = {
             let (rollover, frozen) = (Arc::clone(&rollover), Arc::clone(&frozen));
             spawn("trug-commit", move || {
@@ -58,17 +66,26 @@ impl Threads {
                 rollover.stop();
             })?
         };
-        let mut threads = vec![commits, spawn("trug-segments", move || rollover.run())?];
-        if index_wants_audit {
+        let mut running = vec![commits, spawn("trug-segments", move || rollover.run())?];
+        if work.index_wants_audit {
             let (index, segments) = (Arc::clone(&index), Arc::clone(&segments));
-            let frozen = Arc::clone(&frozen);
-            threads.push(spawn("trug-index-audit", move || {
-                if index.audit(|| frozen.has_ended()).is_err_and(|error| Index::is_damage(&error)) {
+            let closing = Arc::clone(&closing);
+            running.push(spawn("trug-index-audit", move || {
+                if index.audit(|| closing.has_begun()).is_err_and(|error| Index::is_damage(&error))
+                {
                     index.condemn(segments.disk());
                 }
             })?);
         }
-        threads.push(spawn("trug-checkpoint", move || {
+        if let Some(scrubber) = work.scrubber {
+            let closing = Arc::clone(&closing);
+            running.push(spawn("trug-scrub", move || run_scrubber(&scrubber, &closing))?);
+        }
+        if let Some(compaction) = work.compaction {
+            let closing = Arc::clone(&closing);
+            running.push(spawn("trug-compact", move || compaction.run(&closing))?);
+        }
+        running.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
                 while let Err(Error::NoSpace) = commit::checkpoint(&index, &segments, &health) {
                     if health.require_writable().is_err() || frozen.has_ended_within_a_while() {
@@ -77,27 +94,21 @@ impl Threads {
                 }
             }
         })?);
-        let ending = Arc::new(Ending::default());
-        if let Some(compaction) = compaction {
-            let ending = Arc::clone(&ending);
-            threads.push(spawn("trug-compact", move || compaction.run(&ending))?);
-        }
-        Ok(Self { running: Mutex::new(threads), ending })
+        Ok(Self { running: Mutex::new(running), closing })
     }
 
     /// Waits until all have ended; the queue must be closed.
     pub(super) fn join(&self) {
-        self.ending.end();
+        self.closing.begin();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let threads = std::mem::take(&mut *running);
-        for thread in threads {
+        for thread in std::mem::take(&mut *running) {
             // A thread that panicked left the store as a crash would: the next opening replays the log.
             let _ = thread.join();
         }
     }
 }
 
-fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &Signal) {
+fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &Frozen) {
     loop {
         queue.wait(Duration::from_millis(limits::WATERMARK_IDLE_MS));
         let mut committer = committer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,17 +121,27 @@ fn run_committer(committer: &Mutex<Committer>, queue: &Queue, frozen: &Signal) {
     }
 }
 
-impl CompactionThread {
+fn run_scrubber(scrubber: &Mutex<Scrubber>, closing: &Closing) {
+    let idle = Duration::from_millis(limits::SCRUB_IDLE_MS);
+    let mut pause = Duration::ZERO;
+    while !closing.begins_within(pause) {
+        let mut scrubber = scrubber.lock().unwrap_or_else(PoisonError::into_inner);
+        // What could not be read is not forgotten: it stays due.
+        pause = scrubber.step(&|| closing.has_begun()).unwrap_or(idle);
+    }
+}
+
+impl CompactionWork {
     /// Looks now and then whether there is something to compact, and does it.
-    fn run(self, ending: &Arc<Ending>) {
-        while !ending.wait(Duration::from_millis(limits::COMPACTION_LOOK_MS)) {
-            let pause = Arc::clone(ending);
+    fn run(self, closing: &Arc<Closing>) {
+        while !closing.begins_within(Duration::from_millis(self.options.look_ms)) {
+            let pause = Arc::clone(closing);
             let throttle = Throttle::new(
                 Arc::clone(&self.clock),
                 Arc::clone(&self.load),
-                Some(self.bytes_per_second_max),
+                Some(self.options.bytes_per_second_max),
                 move |time| {
-                    pause.wait(time);
+                    pause.begins_within(time);
                 },
             );
             let rules = match self.health.space().shortage() {
@@ -129,8 +150,11 @@ impl CompactionThread {
             };
             // What fails is left as it is: a failed write has told the store's health, and damage is the scrub's to
             // find.
-            let _ = self.compactor.run_by_itself(rules, &throttle, &mut |_| {
-                if ending.has_come() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let _ = self.compactor.run_by_itself(rules, &throttle, &mut |_| match closing
+                .has_begun()
+            {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             });
         }
     }
@@ -143,37 +167,37 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
 
 /// Tells threads that rest, or do long work, that the store is closing.
 #[derive(Default)]
-pub(super) struct Ending {
-    has_come: Mutex<bool>,
+struct Closing {
+    has_begun: Mutex<bool>,
     told: Condvar,
 }
 
-impl Ending {
-    fn end(&self) {
-        *self.has_come.lock().unwrap_or_else(PoisonError::into_inner) = true;
+impl Closing {
+    fn begin(&self) {
+        *self.has_begun.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.told.notify_all();
     }
 
-    fn has_come(&self) -> bool {
-        *self.has_come.lock().unwrap_or_else(PoisonError::into_inner)
+    fn has_begun(&self) -> bool {
+        *self.has_begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits this long, or until the end. True at the end.
-    fn wait(&self, time: Duration) -> bool {
-        let has_come = self.has_come.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.told.wait_timeout_while(has_come, time, |has_come| !*has_come);
+    /// Waits this long, or until it begins. True when it has.
+    fn begins_within(&self, time: Duration) -> bool {
+        let has_begun = self.has_begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.told.wait_timeout_while(has_begun, time, |has_begun| !*has_begun);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// Tells the checkpoint that an overlay is frozen.
+/// Tells the checkpoint that an overlay is frozen, and that no more will be.
 #[derive(Default)]
-struct Signal {
+struct Frozen {
     state: Mutex<(bool, bool)>,
     changed: Condvar,
 }
 
-impl Signal {
+impl Frozen {
     fn raise(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = true;
         self.changed.notify_all();
@@ -184,11 +208,7 @@ impl Signal {
         self.changed.notify_all();
     }
 
-    fn has_ended(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).1
-    }
-
-    /// As [`Signal::has_ended`], after [`limits::CHECKPOINT_RETRY_MS`] or as soon as it has.
+    /// Waits [`limits::CHECKPOINT_RETRY_MS`], or until the end. True at the end.
     fn has_ended_within_a_while(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let while_ = Duration::from_millis(limits::CHECKPOINT_RETRY_MS);

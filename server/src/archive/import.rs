@@ -271,7 +271,7 @@ fn options_of(file: &Candidate, staged: &Staged) -> PutOptions {
     PutOptions {
         content_type: guess(file.key.file_name(), staged.head(), declared).into_owned(),
         attributes: file.records.attributes.clone().unwrap_or_default(),
-        created_ms: None,
+        created_ms: file.records.created_ms,
         derived: false,
     }
 }

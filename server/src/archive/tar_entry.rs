@@ -70,6 +70,7 @@ pub(super) struct Records {
     pub(super) content_type: Option<String>,
     pub(super) attributes: Option<Vec<u8>>,
     pub(super) etag: Option<String>,
+    pub(super) created_ms: Option<u64>,
 }
 
 /// A file to be written.
@@ -140,6 +141,7 @@ pub(super) fn decode_records(mut bytes: &[u8]) -> Result<Records, &'static str> 
             TYPE => records.content_type = Some(text()?),
             ATTRIBUTES => records.attributes = Some(value.to_owned()),
             ETAG => records.etag = Some(text()?),
+            CREATED => records.created_ms = Some(number(value).ok_or(MALFORMED)?),
             other => records.is_sparse |= other.starts_with("GNU.sparse."),
         }
         bytes = rest;
@@ -253,6 +255,7 @@ mod tests {
             assert_eq!(records.content_type.as_deref(), Some("text/plain; charset=utf-8"));
             assert_eq!(records.attributes.as_deref(), Some(&b"{\"a\":\"=\n\"}"[..]));
             assert_eq!(records.etag.as_deref(), Some("00112233445566778899aabbccddeeff"));
+            assert_eq!(records.created_ms, Some(1_600_000_000_000));
         }
     }
 
@@ -278,6 +281,8 @@ mod tests {
             b"6 a-b\n",
             b"10 size=x\n",
             b"11 size=-1\n",
+            b"17 TRUG.created=\n",
+            b"19 TRUG.created=-1\n",
             b"99999999999999999999 a=b\n",
         ] {
             assert!(decode_records(bad).is_err(), "{}", bad.escape_ascii());

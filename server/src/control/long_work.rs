@@ -18,7 +18,7 @@ use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::{Line, log};
+use super::{Line, log, told};
 use crate::catalog::CatalogError;
 use crate::error::ApiError;
 use crate::limits;
@@ -85,7 +85,7 @@ fn last_line(done: Result<Reply, ApiError>) -> Line {
         Ok(reply) => Line::Reply { reply },
         Err(error) => {
             log(&error);
-            Line::Refusal { error: error.message().to_owned(), code: error.code().to_owned() }
+            Line::Refusal { error: told(&error).to_owned(), code: error.code().to_owned() }
         }
     }
 }

@@ -5,9 +5,14 @@
 //! Promises: a short request that fails changes nothing; a long one that is stopped leaves everything consistent.
 //! Never here: who is asking; whoever gets here is the operator.
 
+mod backup;
+mod compaction;
 mod reply;
 mod settings;
+mod stats;
+mod versions;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::{BucketName, FolderKey, Store, Watch};
@@ -21,13 +26,25 @@ use crate::catalog::{
 };
 use crate::error::ApiError;
 
-pub use self::reply::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FullView,
-    ProgressView, Reply, SegmentsView, StatsView,
+pub use self::backup::BackedUpView;
+pub use self::compaction::{
+    CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
-use self::reply::{account_view, api_key_view, bucket_view, stats};
+pub use self::reply::{
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, ProgressView, Reply,
+};
+use self::reply::{account_view, api_key_view, bucket_view};
 pub use self::settings::{ApiKeySettings, BucketSettings};
 use self::settings::{bucket_change, new_api_key};
+pub use self::stats::{
+    ClassView, DamageView, FullView, HealthView, PlaceView, ScrubbedView, SegmentView,
+    SegmentsView, StatsView,
+};
+use self::versions::HistoryAsked;
+pub use self::versions::{
+    ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView,
+    VersionView, Wanted,
+};
 
 /// One thing to do. Accounts are named by name or id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +91,10 @@ pub enum Request {
     RevokeApiKey {
         id: String,
     },
-    Stats,
+    Stats {
+        /// Whether each segment is listed.
+        segments: bool,
+    },
     /// Long. Writes a bucket, or a folder of it, to an archive or a folder of this machine.
     Export {
         bucket: String,
@@ -88,12 +108,45 @@ pub enum Request {
         from: Place,
         rules: ImportRules,
     },
+    /// Long. Which versions the log knows of a file, or of what is in a folder: then the path ends with `/` or is
+    /// empty.
+    History {
+        bucket: String,
+        path: String,
+        /// Only what happened then or later: a date and time as in RFC 3339.
+        since: Option<String>,
+        limit: u64,
+    },
+    /// Long. Brings back what was deleted or overwritten.
+    Undelete {
+        bucket: String,
+        wanted: Wanted,
+    },
+    /// Long. Makes a folder of this machine a backup of the store, or brings the one there up to date.
+    Backup {
+        to: PathBuf,
+    },
+    /// What a compaction would do now.
+    SelectCompaction(CompactionAsked),
+    /// Long.
+    Compact(CompactionAsked),
+    /// Long. Reads and checks everything that is stored.
+    Scrub,
 }
 
 impl Request {
     /// Whether it may take minutes, tells how far it has come, and can be stopped. One such request runs at a time.
     pub fn is_long(&self) -> bool {
-        matches!(self, Self::Export { .. } | Self::Import { .. })
+        matches!(
+            self,
+            Self::Export { .. }
+                | Self::Import { .. }
+                | Self::History { .. }
+                | Self::Undelete { .. }
+                | Self::Backup { .. }
+                | Self::Compact(_)
+                | Self::Scrub
+        )
     }
 }
 
@@ -160,7 +213,9 @@ pub fn execute(
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
             Ok(Reply::ApiKey(api_key_view(&*catalog.revoke_api_key(&id)?)))
         }
-        Request::Stats => Ok(Reply::Stats(stats(store, catalog)?)),
+        Request::Stats { segments } => {
+            Ok(Reply::Stats(Box::new(stats::stats(store, catalog, segments)?)))
+        }
         Request::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
             let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };
@@ -171,6 +226,20 @@ pub fn execute(
             let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: from };
             Ok(Reply::Imported(archive::import(&job, rules, watch)?))
         }
+        Request::History { bucket, path, since, limit } => {
+            let asked =
+                HistoryAsked { bucket: &bucket, path: &path, since: since.as_deref(), limit };
+            Ok(Reply::History(versions::history(store, catalog, &asked, watch)?))
+        }
+        Request::Undelete { bucket, wanted } => {
+            Ok(Reply::Undeleted(versions::undelete(store, catalog, &bucket, wanted, watch)?))
+        }
+        Request::Backup { to } => Ok(Reply::BackedUp(backup::back_up(store, &to, watch)?)),
+        Request::SelectCompaction(asked) => {
+            Ok(Reply::Selection(compaction::selection(store, asked)?))
+        }
+        Request::Compact(asked) => Ok(Reply::Compacted(compaction::compact(store, asked, watch)?)),
+        Request::Scrub => Ok(Reply::Scrubbed(stats::scrub(store, watch)?)),
     }
 }
 

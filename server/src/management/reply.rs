@@ -2,13 +2,15 @@
 //!
 //! Never here: how it looks to a person.
 
-use engine::{ClassStats, Health, Store, WorkProgress};
+use engine::{Store, WorkProgress};
 use serde::{Deserialize, Serialize};
 
+use super::{
+    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StatsView, UndeletedView,
+};
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
-    Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, Plan, Scope, ServeHtml,
-    Standing,
+    Access, Account, ApiKey, Bucket, BucketKind, CatalogError, Plan, Scope, ServeHtml, Standing,
 };
 use crate::replies::iso_time;
 
@@ -49,9 +51,15 @@ pub enum Reply {
     ApiKeyIssued(ApiKeyIssuedView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
-    Stats(StatsView),
+    Stats(Box<StatsView>),
     Exported(ExportReport),
     Imported(ImportReport),
+    History(HistoryView),
+    Undeleted(UndeletedView),
+    BackedUp(BackedUpView),
+    Selection(SelectionView),
+    Compacted(CompactedView),
+    Scrubbed(ScrubbedView),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,43 +118,6 @@ pub struct ApiKeyIssuedView {
     pub api_key: ApiKeyView,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StatsView {
-    pub accounts: u64,
-    pub buckets: u64,
-    pub api_keys: u64,
-    pub objects: u64,
-    pub object_bytes: u64,
-    /// Thumbnails and the like, not counted above.
-    pub derived_objects: u64,
-    pub derived_bytes: u64,
-    /// Segments of the log.
-    pub log: SegmentsView,
-    /// Segments of one large object each.
-    pub big: SegmentsView,
-    /// Why the store takes no writes, when it takes none.
-    pub read_only: Option<String>,
-    /// Set while the disk is too full for uploads.
-    pub full: Option<FullView>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FullView {
-    pub free_bytes: u64,
-    /// What is to stay free.
-    pub reserve_bytes: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SegmentsView {
-    pub segments: u64,
-    pub live_bytes: u64,
-    pub dead_bytes: u64,
-}
-
 pub(super) fn account_view(account: &Account) -> AccountView {
     AccountView {
         id: account.id.to_string(),
@@ -185,37 +156,5 @@ pub(super) fn api_key_view(api_key: &ApiKey) -> ApiKeyView {
         created_at: iso_time(api_key.created_ms),
         expires_at: api_key.limits.expires_ms.map(iso_time),
         revoked_at: api_key.revoked_ms.map(iso_time),
-    }
-}
-
-pub(super) fn stats(store: &Store, catalog: &Catalog) -> Result<StatsView, CatalogError> {
-    let stats = store.stats()?;
-    let (read_only, full) = match store.health() {
-        Health::Writable => (None, None),
-        Health::Full { free_bytes, reserve_bytes } => {
-            (None, Some(FullView { free_bytes, reserve_bytes }))
-        }
-        Health::ReadOnly(reason) => (Some(reason.to_string()), None),
-    };
-    Ok(StatsView {
-        accounts: catalog.accounts().len() as u64,
-        buckets: catalog.buckets().len() as u64,
-        api_keys: catalog.api_keys().len() as u64,
-        objects: stats.objects,
-        object_bytes: stats.object_bytes,
-        derived_objects: stats.derived_objects,
-        derived_bytes: stats.derived_bytes,
-        log: segments_view(stats.log),
-        big: segments_view(stats.big),
-        read_only,
-        full,
-    })
-}
-
-fn segments_view(stats: ClassStats) -> SegmentsView {
-    SegmentsView {
-        segments: stats.segments,
-        live_bytes: stats.live_bytes,
-        dead_bytes: stats.record_bytes.saturating_sub(stats.live_bytes),
     }
 }

@@ -76,15 +76,16 @@ pub(super) fn new_api_key(
     let limits = KeyLimits {
         bucket: settings.bucket.map(|bucket| bucket_name(&bucket)).transpose()?,
         prefix: prefix_folder(&crate::target::normalize(&settings.prefix.unwrap_or_default()))?,
-        expires_ms: settings.expires_at.map(|text| unix_ms(&text)).transpose()?,
+        expires_ms: settings.expires_at.map(|text| unix_ms("expiry", &text)).transpose()?,
     };
     Ok(NewApiKey { account: account_id(catalog, account)?, name: settings.name, scopes, limits })
 }
 
-fn unix_ms(text: &str) -> Result<u64, CatalogError> {
+/// Reads a date and time; `what` is what it is called when it is none.
+pub(super) fn unix_ms(what: &str, text: &str) -> Result<u64, CatalogError> {
     let refused = || {
         let example = "2030-01-31T12:00:00Z";
-        CatalogError::Refused(format!("the expiry {text:?} is not a date and time like {example}"))
+        CatalogError::Refused(format!("the {what} {text:?} is not a date and time like {example}"))
     };
     let time: Timestamp = text.parse().map_err(|_| refused())?;
     u64::try_from(time.as_millisecond()).map_err(|_| refused())

@@ -1,0 +1,198 @@
+//! Damage: a place where stored bytes are not what was written, as the index remembers it under segment and offset.
+//!
+//! | offset | size | field        | meaning                                                          |
+//! | ------ | ---- | ------------ | ---------------------------------------------------------------- |
+//! | 0      | 8    | lsn          | of the first record that is affected; zero when that is unknown  |
+//! | 8      | 8    | found_ms     | when it was first found                                          |
+//! | 16     | 4    | detail       | a number that belongs to the reason, or zero                     |
+//! | 20     | 1    | reason       | `malformed.rs` numbers them                                      |
+//! | 21     | 1    | class        | of the segment: 1 log, 2 big, 3 compacted                        |
+//! | 22     | 1    | whose        | 0 unknown or nobody's, 1 an object's, 2 a fact's                 |
+//! | 23     | 1    | bucket_bytes | zero unless an object's                                          |
+//! | 24     | 2    | name_bytes   | of the key, or of the fact's name                                |
+//! | 26     | 2    | reserved     | zero                                                             |
+//! | 28     |      | names        | bucket and key, or the fact's name                               |
+//! | -4     | 4    | check        | CRC-32 of the key and of everything before this                  |
+//!
+//! Promises: what decodes encodes to the same bytes. Never here: how damage is found, what helps.
+
+use std::fmt;
+
+use super::bytes::{Put, Take};
+use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::malformed::Malformed;
+use super::segment_header::{SegmentClass, SegmentId};
+use crate::limits;
+use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
+
+/// Size of the value before the names.
+pub const DAMAGE_FIXED_BYTES: usize = 28;
+
+const WHOSE_UNKNOWN: u8 = 0;
+const WHOSE_OBJECT: u8 = 1;
+const WHOSE_FACT: u8 = 2;
+
+const _: () = assert!(limits::KEY_BYTES_MAX <= u16::MAX as usize, "name_bytes is a u16");
+
+/// A place where stored bytes are not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The segment.
+    pub segment: SegmentId,
+    /// What kind of segment it is.
+    pub class: SegmentClass,
+    /// The offset in it.
+    pub offset: u64,
+    /// The LSN of the first record that is affected, when that is known.
+    pub lsn: Option<u64>,
+    /// What is wrong.
+    pub reason: Malformed,
+    /// Whose bytes they are, when that is known.
+    pub name: Option<RecordName>,
+    /// When it was first found. Milliseconds since 1970.
+    pub found_ms: u64,
+}
+
+/// What a record is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordName {
+    /// An object.
+    Object(ObjectName),
+    /// A fact.
+    Fact(FactName),
+}
+
+impl Damage {
+    /// The file, relative to the data folder.
+    pub fn file(&self) -> String {
+        self.segment.path(self.class)
+    }
+
+    /// The value as the index keeps it.
+    pub fn encode(&self) -> Vec<u8> {
+        let (whose, bucket, name) = match &self.name {
+            None => (WHOSE_UNKNOWN, "", ""),
+            Some(RecordName::Object(name)) => {
+                (WHOSE_OBJECT, name.bucket.as_str(), name.key.as_str())
+            }
+            Some(RecordName::Fact(name)) => (WHOSE_FACT, "", name.as_str()),
+        };
+        let (reason, detail) = self.reason.to_code();
+        let mut out = Vec::with_capacity(DAMAGE_FIXED_BYTES + ENTRY_CHECK_BYTES);
+        Put::new(&mut out)
+            .u64(self.lsn.unwrap_or(0))
+            .u64(self.found_ms)
+            .u32(detail)
+            .u8(reason)
+            .u8(self.class.to_byte())
+            .u8(whose)
+            .u8(u8::try_from(bucket.len()).unwrap_or(u8::MAX))
+            .u16(u16::try_from(name.len()).unwrap_or(u16::MAX))
+            .zeros(2)
+            .bytes(bucket.as_bytes())
+            .bytes(name.as_bytes());
+        seal(&key(self.segment, self.offset), out)
+    }
+
+    /// Reads the value that was found under segment and offset.
+    pub fn decode(segment: SegmentId, offset: u64, bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut take = Take::new(open(&key(segment, offset), bytes)?);
+        let lsn = take.u64()?;
+        let found_ms = take.u64()?;
+        let detail = take.u32()?;
+        let reason = Malformed::from_code(take.u8()?, detail)?;
+        let class = SegmentClass::from_byte(take.u8()?)?;
+        let whose = take.u8()?;
+        let bucket_bytes = usize::from(take.u8()?);
+        let name_bytes = usize::from(take.u16()?);
+        take.zeros(2)?;
+        let bucket = take.text(bucket_bytes)?;
+        let name = take.text(name_bytes)?;
+        take.end()?;
+        let name = match whose {
+            WHOSE_UNKNOWN if bucket.is_empty() && name.is_empty() => None,
+            WHOSE_OBJECT => {
+                let bucket = BucketName::parse(bucket)?;
+                Some(RecordName::Object(ObjectName::new(bucket, ObjectKey::parse(name)?)))
+            }
+            WHOSE_FACT if bucket.is_empty() => Some(RecordName::Fact(FactName::parse(name)?)),
+            WHOSE_UNKNOWN | WHOSE_FACT => return Err(Malformed::Length),
+            other => return Err(Malformed::Kind(other)),
+        };
+        let lsn = (lsn != 0).then_some(lsn);
+        Ok(Self { segment, class, offset, lsn, reason, name, found_ms })
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name} is damaged: ")?;
+        }
+        write!(f, "{} at offset {}: {}", self.file(), self.offset, self.reason)
+    }
+}
+
+impl fmt::Display for RecordName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(name) => name.fmt(f),
+            Self::Fact(name) => write!(f, "the fact {name}"),
+        }
+    }
+}
+
+fn key(segment: SegmentId, offset: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(16);
+    Put::new(&mut key).u64(segment.get()).u64(offset);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::every_byte_counts;
+    use crate::name::NameError;
+
+    fn damage(reason: Malformed, name: Option<RecordName>) -> Damage {
+        let segment = SegmentId::new(9).unwrap();
+        let class = SegmentClass::Compacted;
+        Damage { segment, class, offset: 4_096, lsn: Some(7), reason, name, found_ms: 5 }
+    }
+
+    #[test]
+    fn damage_survives_its_bytes_and_every_byte_counts() {
+        let bucket = BucketName::parse("pets").unwrap();
+        let object = ObjectName::new(bucket, ObjectKey::parse("cats/tom").unwrap());
+        let fact = FactName::parse("token").unwrap();
+        for name in [None, Some(RecordName::Object(object)), Some(RecordName::Fact(fact))] {
+            let damage = damage(Malformed::Checksum, name);
+            let bytes = damage.encode();
+            let decode = |bytes: &[u8]| Damage::decode(damage.segment, damage.offset, bytes);
+            assert_eq!(decode(&bytes), Ok(damage.clone()));
+            every_byte_counts(&bytes, |bytes| decode(bytes).is_ok());
+            let elsewhere = Damage::decode(damage.segment, damage.offset + 1, &bytes);
+            assert_eq!(elsewhere, Err(Malformed::Checksum));
+        }
+    }
+
+    #[test]
+    fn notes_that_break_a_rule_are_refused_for_that_rule() {
+        let forged = |forge: fn(&mut Vec<u8>)| {
+            let damage = damage(Malformed::Checksum, None);
+            let mut bytes = damage.encode();
+            bytes.truncate(bytes.len() - ENTRY_CHECK_BYTES);
+            forge(&mut bytes);
+            let bytes = seal(&key(damage.segment, damage.offset), bytes);
+            Damage::decode(damage.segment, damage.offset, &bytes).map(|damage| damage.found_ms)
+        };
+        assert_eq!(forged(|_| {}), Ok(5));
+        assert_eq!(forged(|b| b[16] = 1), Err(Malformed::Reserved));
+        assert_eq!(forged(|b| b[20] = 0), Err(Malformed::Kind(0)));
+        assert_eq!(forged(|b| b[21] = 4), Err(Malformed::Kind(4)));
+        assert_eq!(forged(|b| b[22] = 3), Err(Malformed::Kind(3)));
+        assert_eq!(forged(|b| b[26] = 1), Err(Malformed::Reserved));
+        assert_eq!(forged(|b| b.push(0)), Err(Malformed::Trailing));
+        assert_eq!(forged(|b| b[22] = 2), Err(Malformed::Name(NameError::Empty)));
+    }
+}

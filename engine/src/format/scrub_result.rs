@@ -1,0 +1,62 @@
+//! The scrub result: when a segment was last read whole, and how much damage was found in what is wanted of it.
+//!
+//! | offset | size | field        | meaning                                      |
+//! | ------ | ---- | ------------ | -------------------------------------------- |
+//! | 0      | 8    | verified_ms  | when its last byte was checked               |
+//! | 8      | 8    | damage_count | places of damage, whether listed or not      |
+//! | 16     | 4    | check        | CRC-32 of the key and of bytes 0..16         |
+//!
+//! Never here: the places themselves (`damage.rs`).
+
+use super::bytes::{Put, Take};
+use super::entry::{ENTRY_CHECK_BYTES, open, seal};
+use super::malformed::Malformed;
+use super::segment_header::SegmentId;
+
+/// Size of the value.
+pub const SCRUB_RESULT_BYTES: usize = 20;
+
+const _: () = assert!(SCRUB_RESULT_BYTES == 2 * 8 + ENTRY_CHECK_BYTES);
+
+/// What the last reading of a whole segment came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubResult {
+    /// When it ended. Milliseconds since 1970.
+    pub verified_ms: u64,
+    /// How many places of damage there were.
+    pub damage_count: u64,
+}
+
+impl ScrubResult {
+    /// The value as the index keeps it for a segment.
+    pub fn encode(&self, segment: SegmentId) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SCRUB_RESULT_BYTES);
+        Put::new(&mut out).u64(self.verified_ms).u64(self.damage_count);
+        seal(&segment.get().to_le_bytes(), out)
+    }
+
+    /// Reads the value that was found for a segment.
+    pub fn decode(segment: SegmentId, bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut take = Take::new(open(&segment.get().to_le_bytes(), bytes)?);
+        let result = Self { verified_ms: take.u64()?, damage_count: take.u64()? };
+        take.end()?;
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::every_byte_counts;
+
+    #[test]
+    fn a_scrub_result_survives_its_bytes_and_belongs_to_its_segment() {
+        let segment = SegmentId::new(3).unwrap();
+        let result = ScrubResult { verified_ms: 1_700_000_000_000, damage_count: 2 };
+        let bytes = result.encode(segment);
+        assert_eq!(bytes.len(), SCRUB_RESULT_BYTES);
+        assert_eq!(ScrubResult::decode(segment, &bytes), Ok(result));
+        assert!(ScrubResult::decode(segment.next(), &bytes).is_err());
+        every_byte_counts(&bytes, |bytes| ScrubResult::decode(segment, bytes).is_ok());
+    }
+}

@@ -1,0 +1,326 @@
+//! What a store says of itself before any record is read: STORE, the header page of each segment, and what lies in the
+//! folders that does not belong there.
+//!
+//! Promises: a page with one good copy is enough to go on. Never here: groups, records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::check::Check;
+use super::finding::{Remedy, Severity};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    Covers, Malformed, Origin, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass, SegmentHeader,
+    SegmentId, SegmentUsage, StoreFile,
+};
+use crate::limits;
+use crate::recovery::{Compacted, STORE_FILE, is_zero};
+use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet};
+use crate::store::Surroundings;
+
+/// A segment that holds records, as it was found.
+pub(super) struct Held {
+    pub(super) class: SegmentClass,
+    pub(super) path: String,
+    pub(super) file_bytes: u64,
+    /// None: neither copy can be used, or there are only zeros.
+    pub(super) header: Option<SegmentHeader>,
+    pub(super) origin: Origin,
+    /// Whether one copy of its header page is damaged.
+    pub(super) is_page_torn: bool,
+    /// Where its groups end, as far as its footer or its successor tells.
+    pub(super) end: Option<u64>,
+    /// Whether compacted segments took its place: nothing in it counts.
+    pub(super) is_superseded: bool,
+    /// Where groups are broken.
+    pub(super) faults: Vec<Range<u64>>,
+    /// Whether records of it may be missing.
+    pub(super) is_damaged: bool,
+    pub(super) records: u64,
+    /// What its records come to, as far as the index is to know them.
+    pub(super) usage: SegmentUsage,
+}
+
+/// All segments that hold records, and whose they are.
+pub(super) struct Ground {
+    pub(super) store: Uuid,
+    pub(super) held: BTreeMap<SegmentId, Held>,
+    /// Stretches of the log that compacted segments stand for.
+    pub(super) covers: Covers,
+    /// Compacted segments that say nothing which their inputs do not say.
+    pub(super) redundant: BTreeSet<SegmentId>,
+    /// Compacted segments that a record behind the index's position commits.
+    pub(super) committed_later: BTreeSet<SegmentId>,
+    /// Log segments whose headers cannot be read and in which something was written.
+    pub(super) unreadable: BTreeSet<SegmentId>,
+}
+
+impl Held {
+    /// Remembers a broken stretch; with too many the last grows.
+    pub(super) fn add_fault(&mut self, stretch: Range<u64>) {
+        self.is_damaged = true;
+        let is_full = self.faults.len() == limits::FSCK_SUSPECTS_MAX;
+        match self.faults.last_mut().filter(|_| is_full) {
+            Some(last) => last.end = stretch.end,
+            None => self.faults.push(stretch),
+        }
+    }
+
+    /// Whether what lies there may be broken.
+    pub(super) fn is_faulty_at(&self, offset: u64) -> bool {
+        self.faults.iter().any(|stretch| stretch.contains(&offset))
+    }
+
+    /// Whether its records count.
+    pub(super) fn counts(&self) -> bool {
+        self.header.is_some() && !self.is_superseded
+    }
+}
+
+impl Ground {
+    /// The compacted segments, in order.
+    pub(super) fn compacted(&self) -> impl Iterator<Item = SegmentId> {
+        let is_compacted = |held: &Held| held.class == SegmentClass::Compacted;
+        self.held.iter().filter(move |(_, held)| is_compacted(held)).map(|(id, _)| *id)
+    }
+}
+
+/// A header page, and what is to be said about it.
+struct Page {
+    header: Result<(SegmentHeader, Origin), Malformed>,
+    /// Whether both copies are what was written.
+    is_whole: bool,
+}
+
+impl Check<'_, '_> {
+    /// Steps on firm ground. None: there is nothing to stand on, and the report says why.
+    pub(super) fn read_ground(&mut self, view: &Surroundings) -> Result<Option<Ground>> {
+        let mut held = BTreeMap::new();
+        for (folder, class) in
+            [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)]
+        {
+            self.list_segments(folder, class, &mut held)?;
+        }
+        let mut pages = BTreeMap::new();
+        for (id, held) in &held {
+            pages.insert(*id, self.read_page(*id, held)?);
+        }
+        let known = pages.values().filter_map(|page| page.header.as_ref().ok());
+        let headers: Vec<_> = known.map(|(header, _)| *header).collect();
+        let Some(store) = self.check_store_file(&headers, held.is_empty())? else {
+            return Ok(None);
+        };
+        let mut ground = Ground {
+            store,
+            held,
+            covers: Covers::default(),
+            redundant: BTreeSet::new(),
+            committed_later: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+        };
+        for (id, page) in pages {
+            self.check_page(&mut ground, id, page)?;
+        }
+        let segments = SegmentSet::new(
+            Arc::clone(&view.disk),
+            Arc::clone(&view.clock),
+            Arc::clone(&view.entropy),
+            store,
+        );
+        let mut compacted = Compacted::find(&segments)?;
+        let all: BTreeSet<_> = compacted.ids_found().collect();
+        ground.covers = compacted.covers();
+        let superseded = compacted.keep_those_that_count();
+        let counting: BTreeSet<_> = compacted.ids_found().collect();
+        ground.redundant = all.difference(&counting).copied().collect();
+        for id in superseded {
+            if let Some(held) = ground.held.get_mut(&id) {
+                held.is_superseded = true;
+            }
+        }
+        Ok(Some(ground))
+    }
+
+    fn list_segments(
+        &mut self,
+        folder: &str,
+        class: SegmentClass,
+        held: &mut BTreeMap<SegmentId, Held>,
+    ) -> Result<()> {
+        let names = self.disk.list(folder);
+        for name in names.map_err(|source| Error::io(format!("listing {folder}"), source))? {
+            let path = format!("{folder}/{name}");
+            let Some(id) = SegmentId::from_file_name(&name).filter(|id| !held.contains_key(id))
+            else {
+                let what = "a file that is no segment of this store lies here";
+                self.found(Severity::Note, &path, 0, what, Remedy::None);
+                continue;
+            };
+            let file = self.disk.open(&path).and_then(|file| file.bytes_len());
+            let file_bytes = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+            let usage = SegmentUsage::empty(class);
+            held.insert(
+                id,
+                Held {
+                    class,
+                    path,
+                    file_bytes,
+                    header: None,
+                    origin: Origin::default(),
+                    is_page_torn: false,
+                    end: None,
+                    is_superseded: false,
+                    faults: Vec::new(),
+                    is_damaged: false,
+                    records: 0,
+                    usage,
+                },
+            );
+        }
+        Ok(())
+    }
+
+    fn read_page(&mut self, id: SegmentId, held: &Held) -> Result<Page> {
+        let file = self.open(&held.path)?;
+        let bytes = read_up_to(file.as_ref(), 0, SEGMENT_HEADER_BYTES)
+            .map_err(|source| Error::io(format!("reading {}", held.path), source))?;
+        self.read_on(bytes.len() as u64)?;
+        let header = SegmentHeader::decode_page(&bytes).and_then(|header| {
+            if (header.segment, header.class) != (id, held.class) {
+                return Err(Malformed::Place);
+            }
+            let origin = match header.class {
+                SegmentClass::Compacted => Origin::decode_page(&bytes, &header)?,
+                SegmentClass::Log | SegmentClass::Big => Origin::default(),
+            };
+            Ok((header, origin))
+        });
+        let is_whole =
+            header.as_ref().is_ok_and(|(header, origin)| bytes == page_of(header, origin));
+        Ok(Page { header, is_whole })
+    }
+
+    /// Says whose the store is. None: nobody knows.
+    fn check_store_file(
+        &mut self,
+        headers: &[SegmentHeader],
+        is_empty: bool,
+    ) -> Result<Option<Uuid>> {
+        let found = match self.disk.open(STORE_FILE) {
+            Ok(file) => {
+                let bytes = read_up_to(file.as_ref(), 0, STORE_FILE_BYTES + 1)
+                    .map_err(|source| Error::io("reading STORE", source))?;
+                self.read_on(bytes.len() as u64)?;
+                StoreFile::decode(&bytes)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Malformed::Missing),
+            Err(source) => return Err(Error::io("reading STORE", source)),
+        };
+        let mut named: Vec<_> = headers.iter().map(|header| header.store).collect();
+        named.sort_unstable();
+        named.dedup();
+        let found_uuid = match found {
+            Ok(store) if named.is_empty() || named.contains(&store.store) => {
+                return Ok(Some(store.store));
+            }
+            Err(reason @ (Malformed::Version(_) | Malformed::Features(_))) => {
+                return Err(Error::NotAStore(format!("STORE cannot be read: {reason}")));
+            }
+            Ok(store) => Some(store.store),
+            Err(_) => None,
+        };
+        let reason = found.err().unwrap_or(Malformed::Place);
+        if let [store] = named.as_slice() {
+            let created_ms = headers.iter().map(|header| header.created_ms).min().unwrap_or(0);
+            let remedy = Remedy::RewriteStoreFile { store: *store, created_ms };
+            let what = format!("{reason}; the segments tell which store it is");
+            self.found(Severity::Repairable, STORE_FILE, 0, what, remedy);
+            return Ok(Some(*store));
+        }
+        if is_empty {
+            let what = format!("{reason}: the store was never finished, and nothing is in it");
+            self.found(Severity::Note, STORE_FILE, 0, what, Remedy::None);
+        } else {
+            let what = format!("{reason}, and the segments do not agree which store it is");
+            self.found(Severity::Loss, STORE_FILE, 0, what, Remedy::None);
+        }
+        Ok(found_uuid)
+    }
+
+    fn check_page(&mut self, ground: &mut Ground, id: SegmentId, page: Page) -> Result<()> {
+        let store = ground.store;
+        let Some(held) = ground.held.get_mut(&id) else { return Ok(()) };
+        let (class, path) = (held.class, held.path.clone());
+        let file = self.open(&path)?;
+        let header = page.header.and_then(|(header, origin)| {
+            if header.store == store { Ok((header, origin)) } else { Err(Malformed::Place) }
+        });
+        let has_groups = || {
+            has_groups(file.as_ref()).map_err(|source| Error::io(format!("reading {path}"), source))
+        };
+        match header {
+            Ok((header, origin)) => {
+                held.is_page_torn = !page.is_whole;
+                // Whether a compacted segment is in use is not known yet.
+                if held.is_page_torn && class == SegmentClass::Log {
+                    let what = "one of the two copies of the header is damaged";
+                    // A crash may tear the page before anything is written behind it.
+                    let severity =
+                        if has_groups()? { Severity::Repairable } else { Severity::Note };
+                    let remedy = Remedy::RewriteHeader { segment: id, class };
+                    self.found(severity, &path, 0, what, remedy);
+                }
+                (held.header, held.origin) = (Some(header), origin);
+            }
+            Err(_) if class == SegmentClass::Log && !has_groups()? => {}
+            Err(reason) => {
+                held.is_damaged = true;
+                if class == SegmentClass::Log {
+                    ground.unreadable.insert(id);
+                    let what = format!(
+                        "{reason}, in both copies of the header: nothing in it can be read"
+                    );
+                    self.found(Severity::Note, &path, 0, what, Remedy::None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file that was listed.
+    pub(super) fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        self.disk.open(path).map_err(|source| Error::io(format!("opening {path}"), source))
+    }
+}
+
+/// The header page as it is written.
+pub(super) fn page_of(header: &SegmentHeader, origin: &Origin) -> Vec<u8> {
+    match header.class {
+        SegmentClass::Compacted => origin.encode_page(header),
+        SegmentClass::Log | SegmentClass::Big => header.encode_page(),
+    }
+}
+
+fn has_groups(file: &dyn DiskFile) -> std::io::Result<bool> {
+    match file.next_data(SEGMENT_HEADER_BYTES as u64)? {
+        None => Ok(false),
+        Some(data) => Ok(!is_zero(file, data.start)?),
+    }
+}
+
+/// What a file holds from an offset on, at most so many bytes.
+pub(super) fn read_up_to(
+    file: &dyn DiskFile,
+    offset: u64,
+    bytes: usize,
+) -> std::io::Result<Vec<u8>> {
+    let there = file.bytes_len()?.saturating_sub(offset).min(bytes as u64);
+    let mut buffer = vec![0; usize::try_from(there).unwrap_or(0)];
+    file.read_at(offset, &mut buffer)?;
+    Ok(buffer)
+}

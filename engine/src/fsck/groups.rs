@@ -1,0 +1,423 @@
+//! One log or compacted segment: its footer, and its groups with every body where that is asked for.
+//!
+//! What tells a torn tail from damage is what recovery goes by: something durable must say that the group was whole
+//! once. Here the index's position says so too.
+//! Never here: whether a damaged record is still wanted.
+
+use std::sync::Arc;
+
+use super::check::Check;
+use super::finding::{Remedy, Severity};
+use super::ground::{Ground, Held, read_up_to};
+use super::known::{NameHash, hash_of};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    Checksum, Content, FooterTrailer, FooterWriter, Malformed, Record, Scanned, SegmentClass,
+    SegmentHeader, SegmentId, SegmentUsage, What, salvage,
+};
+use crate::limits;
+use crate::name::{FactName, ObjectName};
+use crate::recovery::is_zero;
+use crate::segment::{GroupRead, LogPosition, LogWalk, RecordCursor, Walked, read_footer};
+
+/// A damaged record.
+pub(super) struct Suspect {
+    pub(super) of: Named,
+    pub(super) hash: NameHash,
+    pub(super) lsn: u64,
+    /// Where the damage begins.
+    pub(super) offset: u64,
+    pub(super) what: RecordDamage,
+}
+
+/// What a record is about.
+pub(super) enum Named {
+    Object(ObjectName),
+    Fact(FactName),
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordDamage {
+    /// Its head is known from the footer only.
+    Head,
+    /// Blocks of its body fail their checksums; the others can be read.
+    Blocks,
+    /// All blocks pass, and the whole is not what was put.
+    Hash,
+}
+
+/// A segment on its way through the check.
+struct Walking<'a> {
+    id: SegmentId,
+    header: &'a SegmentHeader,
+    later: &'a [SegmentHeader],
+    file: Arc<dyn DiskFile>,
+    trailer: Option<FooterTrailer>,
+}
+
+impl Walking<'_> {
+    /// What a group read from here leaves the log at.
+    fn after(&self, group: &GroupRead, last_lsn: u64) -> LogPosition {
+        LogPosition {
+            lsn: last_lsn,
+            segment: Some(self.id),
+            offset: group.end,
+            next_group: group.header.number + 1,
+            previous_group: group.header_checksum,
+        }
+    }
+}
+
+impl Check<'_, '_> {
+    /// Checks one segment, and says where the log stands behind it.
+    pub(super) fn check_groups(
+        &mut self,
+        ground: &mut Ground,
+        header: &SegmentHeader,
+        later: &[SegmentHeader],
+        before: LogPosition,
+    ) -> Result<LogPosition> {
+        let id = header.segment;
+        let Some(held) = ground.held.get_mut(&id) else { return Ok(before) };
+        let file = self.open(&held.path)?;
+        let trailer = read_footer(file.as_ref(), header)?;
+        held.end = trailer.map(|trailer| trailer.footer_offset).or(held.end);
+        let walking = Walking { id, header, later, file, trailer };
+        let mut committed = Vec::new();
+        let position = match walking.trailer {
+            Some(trailer) if !self.deep && self.read_heads(held, &walking, &mut committed)? => {
+                end_of(id, &trailer)
+            }
+            _ => self.walk(held, &walking, before, &mut committed)?,
+        };
+        ground.committed_later.extend(committed);
+        Ok(position)
+    }
+
+    /// Reads a good footer, and the values of facts. False: the groups have to be walked.
+    fn read_heads(
+        &mut self,
+        held: &mut Held,
+        walking: &Walking<'_>,
+        committed: &mut Vec<SegmentId>,
+    ) -> Result<bool> {
+        let file = Arc::clone(&walking.file);
+        let mut cursor = RecordCursor::open(file, held.path.clone(), *walking.header, held.end)?;
+        if !cursor.has_whole_footer() {
+            return Ok(false);
+        }
+        while let Some(found) = cursor.step()? {
+            if !cursor.has_whole_footer() {
+                return Ok(false);
+            }
+            self.count(held, &found.record, committed);
+            if let What::Fact { .. } = found.record.what
+                && let Err(error) = cursor.read_body(&found)
+            {
+                let Error::Corrupt(corruption) = error else { return Err(error) };
+                let at = (walking.id, found.place.offset);
+                held.is_damaged = true;
+                self.suspect(at, &found.record, corruption.offset, RecordDamage::Blocks);
+            }
+        }
+        let footer = walking.trailer.map_or(0, |trailer| held.file_bytes - trailer.footer_offset);
+        self.read_on(footer)?;
+        Ok(true)
+    }
+
+    fn walk(
+        &mut self,
+        held: &mut Held,
+        walking: &Walking<'_>,
+        before: LogPosition,
+        committed: &mut Vec<SegmentId>,
+    ) -> Result<LogPosition> {
+        let path = held.path.clone();
+        (held.records, held.usage) = (0, SegmentUsage::empty(held.class));
+        let end = held.end.unwrap_or(held.file_bytes).min(held.file_bytes);
+        let file = Arc::clone(&walking.file);
+        let mut walk = LogWalk::new(file, path.clone(), walking.header, end)?;
+        let mut footer = walking.trailer.map(|trailer| FooterMatch::new(walking, &trailer));
+        let mut position = LogPosition { lsn: walking.header.base_lsn.saturating_sub(1), ..before };
+        let is_compacted = walking.header.class == SegmentClass::Compacted;
+        let mut last_group = (walking.header.first_group, walking.header.previous_group);
+        loop {
+            let (start, first_lsn) = (walk.offset(), walk.next_lsn());
+            match walk.step()? {
+                Walked::End => {
+                    if let Some(known) = held.end.filter(|known| *known > start) {
+                        held.add_fault(start..known);
+                        let what = "the file ends before its last group does";
+                        self.broken(held, walking, start, what, first_lsn, None);
+                    }
+                    break;
+                }
+                Walked::Group(group) => {
+                    let view = group
+                        .view()
+                        .map_err(|reason| Error::corrupt(path.clone(), start, reason))?;
+                    let fault = view.verify_bodies().is_err();
+                    let is_vouched = !fault || self.is_vouched(held, walking, &walk, first_lsn)?;
+                    if !is_vouched {
+                        self.torn(&path, start);
+                        break;
+                    }
+                    for scanned in view.records() {
+                        self.count(held, &scanned.record, committed);
+                        self.check_body(held, walking.id, scanned);
+                        if let Some(footer) = &mut footer {
+                            footer.push(walking.file.as_ref(), scanned)?;
+                        }
+                    }
+                    self.read_on(group.end - group.start)?;
+                    last_group = (group.header.number + 1, group.header_checksum);
+                    position = walking.after(&group, view.last_lsn());
+                }
+                Walked::Broken(reason) => {
+                    if !self.is_vouched(held, walking, &walk, first_lsn)? {
+                        if !(reason == Malformed::Magic && walk.is_blank_here()?) {
+                            self.torn(&path, start);
+                        }
+                        break;
+                    }
+                    let next = walk.skip_to_next_header()?;
+                    held.add_fault(start..walk.offset());
+                    let what = format!("a group is damaged: {reason}");
+                    let next_lsn = next.map(|next| next.first_lsn);
+                    self.broken(held, walking, start, &what, first_lsn, next_lsn);
+                    let (bytes, place) = walk.skipped(start)?;
+                    for scanned in salvage(&bytes, place) {
+                        if scanned.record.lsn >= first_lsn {
+                            position.lsn = position.lsn.max(scanned.record.lsn);
+                            self.count(held, &scanned.record, committed);
+                            self.check_body(held, walking.id, &scanned);
+                        }
+                    }
+                    self.read_on(walk.offset() - start)?;
+                    if next.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        if is_compacted {
+            position.segment = None;
+        }
+        self.check_footer(held, walking, footer, &position, last_group)?;
+        Ok(match walking.trailer {
+            Some(trailer) => end_of(walking.id, &trailer),
+            // No group in it was ever finished: the log still stands where it stood.
+            None if position.segment != Some(walking.id) => before,
+            None => position,
+        })
+    }
+
+    fn check_footer(
+        &mut self,
+        held: &Held,
+        walking: &Walking<'_>,
+        footer: Option<FooterMatch>,
+        position: &LogPosition,
+        (next_group, previous_group): (u64, Checksum),
+    ) -> Result<()> {
+        let Some(footer) = footer else {
+            return self.check_unsealed(held, walking);
+        };
+        let offset = footer.at_first;
+        if !held.faults.is_empty() {
+            let cursor = RecordCursor::open(
+                Arc::clone(&walking.file),
+                held.path.clone(),
+                *walking.header,
+                held.end,
+            )?;
+            if !cursor.has_whole_footer() {
+                let what = "the footer is damaged too, so the heads in it cannot be had";
+                self.found(Severity::Note, &held.path, offset, what, Remedy::None);
+            }
+            return Ok(());
+        }
+        if !footer.finish(walking.file.as_ref(), position.lsn, next_group, previous_group)? {
+            let what = "the footer does not say what the groups say";
+            let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end: offset };
+            // Power may go while a footer is written, and its end may reach the disk before its beginning.
+            self.found(Severity::Note, &held.path, offset, what, remedy);
+        }
+        self.read_on(held.file_bytes.saturating_sub(offset))
+    }
+
+    /// A segment without footer is in order. One with half a footer was cut off while it was sealed, or is damaged.
+    fn check_unsealed(&mut self, held: &Held, walking: &Walking<'_>) -> Result<()> {
+        let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
+        let io = |source| Error::io(format!("reading {}", held.path), source);
+        let behind = walking.file.next_data(end).map_err(io)?;
+        let is_blank = match behind {
+            None => true,
+            Some(data) => is_zero(walking.file.as_ref(), data.start.max(end)).map_err(io)?,
+        };
+        if !is_blank {
+            let what = "the footer is not whole; until it is, the groups are read instead";
+            let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end };
+            self.found(Severity::Note, &held.path, end, what, remedy);
+        }
+        Ok(())
+    }
+
+    /// Whether something durable says that the record with this LSN was.
+    fn is_vouched(
+        &self,
+        held: &Held,
+        walking: &Walking<'_>,
+        walk: &LogWalk,
+        lsn: u64,
+    ) -> Result<bool> {
+        let by_later = walking.later.iter().any(|later| later.base_lsn > lsn);
+        let by_index = self.index.is_some() && lsn <= self.applied_lsn;
+        let is_known = held.end.is_some() || by_later || by_index;
+        Ok(is_known || walk.vouched_later(lsn)?)
+    }
+
+    fn torn(&mut self, path: &str, offset: u64) {
+        let what =
+            "an unfinished write, of which nothing was acknowledged; opening the store cuts it off";
+        self.found(Severity::Note, path, offset, what, Remedy::None);
+    }
+
+    /// A group that was acknowledged is broken. With a good footer its heads are there all the same.
+    fn broken(
+        &mut self,
+        held: &Held,
+        walking: &Walking<'_>,
+        offset: u64,
+        what: &str,
+        first_lsn: u64,
+        next_lsn: Option<u64>,
+    ) {
+        let is_repeated = walking.trailer.is_some()
+            && RecordCursor::open(
+                Arc::clone(&walking.file),
+                held.path.clone(),
+                *walking.header,
+                held.end,
+            )
+            .is_ok_and(|cursor| cursor.has_whole_footer());
+        let is_compacted = held.class == SegmentClass::Compacted;
+        if is_repeated || is_compacted && self.index.is_some() {
+            self.found(Severity::Note, &held.path, offset, what, Remedy::None);
+            return;
+        }
+        let by_later = walking.later.first().map(|later| later.base_lsn);
+        let by_footer = walking.trailer.map(|trailer| trailer.last_lsn + 1);
+        let behind = next_lsn.or(by_footer).or(by_later).unwrap_or(first_lsn + 1);
+        self.gap(&held.path, offset, what, first_lsn, behind.saturating_sub(1).max(first_lsn));
+    }
+
+    fn count(&mut self, held: &mut Held, record: &Record, committed: &mut Vec<SegmentId>) {
+        held.records += 1;
+        if record.lsn <= self.applied_lsn {
+            held.usage.add(record);
+            if let What::Punched { segment, bytes } = record.what {
+                self.punched.entry(segment).or_default().insert(record.lsn, bytes);
+            }
+        } else if let What::Compacted { outputs, .. } = &record.what {
+            committed.extend(outputs);
+        }
+    }
+
+    fn check_body(&mut self, held: &mut Held, id: SegmentId, scanned: &Scanned<'_>) {
+        let at = (id, scanned.place.offset);
+        match (scanned.verify_body(), &scanned.record.what) {
+            (Err(fault), what) => {
+                // A fact without its value is lost, and is not counted.
+                held.is_damaged |= matches!(what, What::Fact { .. });
+                self.suspect(at, &scanned.record, fault.offset, RecordDamage::Blocks);
+            }
+            (Ok(()), What::Put { meta, content: Content::Inline { .. }, .. })
+                if self.deep && *blake3::hash(scanned.body).as_bytes() != meta.hash =>
+            {
+                self.suspect(at, &scanned.record, scanned.place.offset, RecordDamage::Hash);
+            }
+            _ => {}
+        }
+    }
+
+    /// Remembers a damaged record.
+    pub(super) fn suspect(
+        &mut self,
+        at: (SegmentId, u64),
+        record: &Record,
+        offset: u64,
+        what: RecordDamage,
+    ) {
+        let of = match &record.what {
+            What::Put { name, .. } => Named::Object(name.clone()),
+            What::Fact { name, .. } => Named::Fact(name.clone()),
+            _ => return,
+        };
+        let Some(hash) = hash_of(record) else { return };
+        if self.suspects.len() < limits::FSCK_SUSPECTS_MAX {
+            self.suspects.insert(at, Suspect { of, hash, lsn: record.lsn, offset, what });
+        } else {
+            self.suspects_unlisted += 1;
+        }
+    }
+}
+
+fn end_of(segment: SegmentId, trailer: &FooterTrailer) -> LogPosition {
+    LogPosition {
+        lsn: trailer.last_lsn,
+        segment: Some(segment),
+        offset: trailer.footer_offset,
+        next_group: trailer.next_group,
+        previous_group: trailer.previous_group,
+    }
+}
+
+/// A footer made from the groups once more, and compared with the one that is there.
+struct FooterMatch {
+    writer: FooterWriter,
+    path: String,
+    at_first: u64,
+    at: u64,
+    is_same: bool,
+}
+
+impl FooterMatch {
+    fn new(walking: &Walking<'_>, trailer: &FooterTrailer) -> Self {
+        let at = trailer.footer_offset;
+        let writer = FooterWriter::new(walking.header.context(), at);
+        let path = walking.header.segment.path(walking.header.class);
+        Self { writer, path, at_first: at, at, is_same: true }
+    }
+
+    fn push(&mut self, file: &dyn DiskFile, scanned: &Scanned<'_>) -> Result<()> {
+        self.writer.push(scanned.place.offset, scanned.head);
+        if self.writer.buffered_bytes() >= limits::BLOCK_BYTES {
+            let piece = self.writer.take();
+            self.compare(file, &piece)?;
+        }
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        file: &dyn DiskFile,
+        last_lsn: u64,
+        next_group: u64,
+        previous_group: Checksum,
+    ) -> Result<bool> {
+        let rest = self.writer.clone().finish(last_lsn, next_group, previous_group);
+        self.compare(file, &rest)?;
+        Ok(self.is_same)
+    }
+
+    fn compare(&mut self, file: &dyn DiskFile, piece: &[u8]) -> Result<()> {
+        let found = read_up_to(file, self.at, piece.len())
+            .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
+        self.is_same &= found == piece;
+        self.at += piece.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! The index by itself: whether it opens, whether every value decodes, and what it counts.
+//!
+//! It is opened through a disk that keeps what redb writes in memory. Never here: whether an entry is true.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::check::Check;
+use super::finding::{Remedy, Severity};
+use super::ground::Ground;
+use super::known::at;
+use crate::error::{Error, Result};
+use crate::format::{Entry, EntryContent, SegmentClass, SegmentId, SegmentUsage};
+use crate::index::{Fact, INDEX_FILE, Index};
+use crate::limits;
+
+/// What the entries and facts of the index come to, for each segment that holds records: bytes and count.
+#[derive(Default)]
+pub(super) struct Pointed {
+    live: BTreeMap<SegmentId, (u64, u64)>,
+    big: u64,
+}
+
+/// What is wrong with the index, once it is compared with the segments.
+#[derive(Default)]
+pub(super) struct IndexFaults {
+    first: Option<String>,
+    count: u64,
+}
+
+impl IndexFaults {
+    /// Adds one; only the first is told.
+    pub(super) fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        self.first.get_or_insert_with(what);
+    }
+}
+
+impl Pointed {
+    /// An entry points to its record.
+    pub(super) fn add_entry(&mut self, entry: &Entry) {
+        let body = match entry.content {
+            EntryContent::Inline { bytes } => bytes,
+            EntryContent::Big { .. } => {
+                self.big += 1;
+                0
+            }
+            EntryContent::Lost { .. } => 0,
+        };
+        self.add(at(&entry.record).0, u64::from(entry.record.head_bytes) + body);
+    }
+
+    /// A fact points to its record.
+    pub(super) fn add_fact(&mut self, fact: &Fact) {
+        let bytes = u64::from(fact.record.head_bytes) + fact.value.len() as u64;
+        self.add(fact.record.segment, bytes);
+    }
+
+    fn add(&mut self, segment: SegmentId, bytes: u64) {
+        let live = self.live.entry(segment).or_default();
+        live.0 += bytes;
+        live.1 += 1;
+    }
+}
+
+impl Check<'_, '_> {
+    /// Opens the index. Where it cannot be used, the rest of the check does without.
+    pub(super) fn open_index(&mut self, ground: &Ground) -> Result<()> {
+        match self.disk.open(INDEX_FILE) {
+            Ok(file) => {
+                let bytes = file.bytes_len();
+                self.read_on(bytes.map_err(|source| Error::io("reading the index", source))?)?;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if !ground.held.is_empty() {
+                    let what = "there is no index; opening the store makes one from the segments";
+                    self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
+                }
+                return Ok(());
+            }
+            Err(source) => return Err(Error::io(format!("opening {INDEX_FILE}"), source)),
+        }
+        let (store, cache) = (ground.store, limits::INDEX_CACHE_BYTES);
+        let opened = Index::open(self.disk.as_ref(), store, cache, u64::MAX).and_then(|index| {
+            index.audit(|| false)?;
+            let position = index.checkpointed()?;
+            let mut segments = 0_u64;
+            index.each_segment(|_, _| {
+                segments += 1;
+                Ok(())
+            })?;
+            index.each_fact(|_, _| Ok(()))?;
+            Ok((index, position, segments))
+        });
+        match opened {
+            Ok((index, None, segments)) if segments > 0 => {
+                index.close();
+                let what = "the index was left half made; opening the store makes it anew";
+                self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::GoOn);
+            }
+            Ok((index, position, _)) => {
+                self.applied_lsn = position.map_or(0, |position| position.lsn);
+                self.index = Some(Arc::new(index));
+                self.report.has_index = true;
+            }
+            Err(error) => {
+                let what = format!("the index cannot be used: {error}");
+                // Where nothing was ever written, the making of the store was cut off.
+                let is_new = ground.held.values().all(|held| held.header.is_none());
+                let severity = if is_new { Severity::Note } else { Severity::Repairable };
+                self.found(severity, INDEX_FILE, 0, what, Remedy::RebuildIndex);
+            }
+        }
+        Ok(())
+    }
+
+    /// With an index, it tells which segments are done with: those that it does not count, and that others replaced.
+    pub(super) fn settle_superseded(&self, ground: &mut Ground) {
+        if self.index.is_none() {
+            return;
+        }
+        let mut replaced: Vec<SegmentId> = Vec::new();
+        for id in ground.compacted() {
+            if self.counted(id).is_some()
+                && let Some(held) = ground.held.get(&id)
+            {
+                replaced.extend(&held.origin.inputs);
+            }
+        }
+        for (id, held) in &mut ground.held {
+            let is_known = held.header.is_some_and(|header| header.base_lsn <= self.applied_lsn);
+            held.is_superseded = is_known && replaced.contains(id) && self.counted(*id).is_none();
+        }
+    }
+
+    /// Compares what the index counts for each segment with what is there.
+    pub(super) fn check_usage(
+        &mut self,
+        ground: &Ground,
+        pointed: &Pointed,
+        faults: &mut IndexFaults,
+    ) -> Result<()> {
+        let Some(index) = self.index.clone() else { return Ok(()) };
+        let mut big = 0_u64;
+        let mut missing = Vec::new();
+        let mut counted = BTreeMap::new();
+        index.each_segment(|id, usage| {
+            if usage.class == SegmentClass::Big {
+                big += 1;
+            } else {
+                counted.insert(id, usage);
+            }
+            Ok(())
+        })?;
+        for (id, usage) in &counted {
+            let live = pointed.live.get(id).copied().unwrap_or_default();
+            if (usage.live_bytes, usage.live_count) != live {
+                faults.add(|| format!("it counts the live records of segment {id} wrongly"));
+            }
+            let punched: u64 = self.punched.get(id).map_or(0, |records| records.values().sum());
+            // Where the log has a gap, a record of this may be missing.
+            if usage.punched_bytes != punched && !self.gaps.touch(0, u64::MAX) {
+                faults.add(|| format!("it counts what was given back of segment {id} wrongly"));
+            }
+            match ground.held.get(id) {
+                None => missing.push((*id, *usage)),
+                Some(held) if held.header.is_some() && !held.is_damaged => {
+                    let is_same = (usage.record_bytes, usage.record_count, usage.removals)
+                        == (held.usage.record_bytes, held.usage.record_count, held.usage.removals);
+                    if !is_same || usage.class != held.class {
+                        faults.add(|| format!("it counts the records of segment {id} wrongly"));
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        for (id, usage) in missing {
+            self.missing_segment(id, usage);
+        }
+        for (id, live) in &pointed.live {
+            if !counted.contains_key(id) {
+                faults.add(|| format!("it points {} times to segment {id}, uncounted", live.1));
+            }
+        }
+        let unknown = ground.held.iter().find(|(id, held)| {
+            held.usage.record_count > 0 && held.counts() && !counted.contains_key(id)
+        });
+        if let Some((id, _)) = unknown {
+            faults.add(|| format!("it does not know segment {id}"));
+        }
+        if big != pointed.big {
+            faults.add(|| "it counts big segments that no object of it names".to_owned());
+        }
+        Ok(())
+    }
+
+    fn missing_segment(&mut self, id: SegmentId, usage: SegmentUsage) {
+        let path = id.path(usage.class);
+        let what = format!("the file is missing; {} records in it were wanted", usage.live_count);
+        self.found(Severity::Note, &path, 0, what, Remedy::None);
+    }
+
+    /// Says what is wrong with the index as a whole.
+    pub(super) fn tell_index_faults(&mut self, faults: IndexFaults) {
+        if let Some(first) = faults.first {
+            let more = match faults.count {
+                1 => String::new(),
+                count => format!("; {} more such contradictions", count - 1),
+            };
+            let what = format!("the index contradicts the segments: {first}{more}");
+            self.found(Severity::Repairable, INDEX_FILE, 0, what, Remedy::RebuildIndex);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What a check remembers of the log: which stretches of it cannot be read, and what its records say of each name.
+//!
+//! Promises: bounded; a stretch that is forgotten makes its neighbour longer, never shorter.
+//! Never here: reading.
+
+use crate::format::{Content, Location, Record, SegmentId, What, entry_key};
+use crate::limits;
+use crate::name::{FactName, ObjectName};
+
+/// Stretches of LSNs, first and last, ascending.
+#[derive(Default)]
+pub(super) struct Gaps(Vec<(u64, u64)>);
+
+impl Gaps {
+    /// Adds a stretch.
+    pub(super) fn add(&mut self, first: u64, last: u64) {
+        if first > last {
+            return;
+        }
+        if self.0.len() == limits::FSCK_SUSPECTS_MAX
+            && let Some(end) = self.0.last_mut()
+        {
+            *end = (end.0.min(first), end.1.max(last));
+        } else {
+            self.0.push((first, last));
+        }
+    }
+
+    /// Whether a record with a number in this range may be missing.
+    pub(super) fn touch(&self, first: u64, last: u64) -> bool {
+        self.0.iter().any(|&(from, to)| from <= last && first <= to)
+    }
+}
+
+/// A name, short: of an object or of a fact.
+pub(super) type NameHash = [u8; 16];
+
+/// The hash of an object's name.
+pub(super) fn hash_of_object(name: &ObjectName) -> NameHash {
+    hash(0, &entry_key::encode(name))
+}
+
+/// The hash of a fact's name.
+pub(super) fn hash_of_fact(name: &FactName) -> NameHash {
+    hash(1, name.as_str().as_bytes())
+}
+
+/// The hash of the name that a record is about.
+pub(super) fn hash_of(record: &Record) -> Option<NameHash> {
+    match &record.what {
+        What::Put { name, .. } | What::Delete { name, .. } => Some(hash_of_object(name)),
+        What::Fact { name, .. } | What::FactGone { name } => Some(hash_of_fact(name)),
+        What::Compacted { .. } | What::Punched { .. } => None,
+    }
+}
+
+fn hash(kind: u8, name: &[u8]) -> NameHash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[kind]).update(name);
+    let mut short = NameHash::default();
+    short.copy_from_slice(hasher.finalize().as_bytes().split_at(16).0);
+    short
+}
+
+/// What a record says of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Inline,
+    Big(SegmentId),
+    Lost,
+    Gone,
+    Fact,
+    FactGone,
+}
+
+impl Said {
+    /// What this record says; none when it is about no name.
+    pub(super) fn by(record: &Record) -> Option<Self> {
+        match &record.what {
+            What::Put { content: Content::Inline { .. }, .. } => Some(Self::Inline),
+            What::Put { content: Content::Big { segment, .. }, .. } => Some(Self::Big(*segment)),
+            What::Put { content: Content::Lost { .. }, .. } => Some(Self::Lost),
+            What::Delete { .. } => Some(Self::Gone),
+            What::Fact { .. } => Some(Self::Fact),
+            What::FactGone { .. } => Some(Self::FactGone),
+            What::Compacted { .. } | What::Punched { .. } => None,
+        }
+    }
+
+    /// Whether the name is there.
+    pub(super) fn is_there(self) -> bool {
+        !matches!(self, Self::Gone | Self::FactGone)
+    }
+}
+
+/// Where a record lies: segment and offset.
+pub(super) type At = (SegmentId, u64);
+
+/// Where an entry says that its record lies.
+pub(super) fn at(place: &Location) -> At {
+    (place.segment, place.offset)
+}
+
+/// The newest record of a name, so far.
+#[derive(Clone, Debug)]
+pub(super) struct Newest {
+    pub(super) lsn: u64,
+    pub(super) said: Said,
+    pub(super) at: At,
+    /// A compaction may leave the same record in several places.
+    pub(super) copies: Vec<At>,
+}
+
+impl Newest {
+    /// Whether the record lies there.
+    pub(super) fn lies_at(&self, place: At) -> bool {
+        self.at == place || self.copies.contains(&place)
+    }
+}
+
+/// All that is known of a name.
+pub(super) struct Known {
+    /// Its newest record.
+    pub(super) now: Newest,
+    /// Its newest record that the index is to know, where that is another one. None: there is no such record.
+    at_index: Option<Option<Box<Newest>>>,
+    /// Where the index points to, for this record number.
+    pub(super) pointed: Option<(u64, At)>,
+}
+
+impl Known {
+    /// After the first record.
+    pub(super) fn new(first: Newest, applied_lsn: u64) -> Self {
+        let at_index = (first.lsn > applied_lsn).then_some(None);
+        Self { now: first, at_index, pointed: None }
+    }
+
+    /// One more record of the name, in any order.
+    pub(super) fn add(&mut self, next: Newest, applied_lsn: u64) {
+        if next.lsn <= applied_lsn
+            && let Some(at_index) = &mut self.at_index
+        {
+            match at_index {
+                Some(known) => newer(known, next),
+                None => *at_index = Some(Box::new(next)),
+            }
+            return;
+        }
+        if next.lsn > applied_lsn && self.at_index.is_none() {
+            self.at_index = Some(Some(Box::new(self.now.clone())));
+        }
+        newer(&mut self.now, next);
+    }
+
+    /// The newest record that the index is to know.
+    pub(super) fn at_index(&self) -> Option<&Newest> {
+        match &self.at_index {
+            Some(other) => other.as_deref(),
+            None => Some(&self.now),
+        }
+    }
+
+    /// Where the content of the name is read.
+    pub(super) fn live_at(&self) -> At {
+        match self.pointed {
+            Some((lsn, place)) if lsn == self.now.lsn => place,
+            _ => self.now.at,
+        }
+    }
+}
+
+fn newer(known: &mut Newest, next: Newest) {
+    match next.lsn.cmp(&known.lsn) {
+        std::cmp::Ordering::Greater => *known = next,
+        std::cmp::Ordering::Equal => known.copies.push(next.at),
+        std::cmp::Ordering::Less => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(lsn: u64, offset: u64) -> Newest {
+        let at = (SegmentId::new(1).unwrap(), offset);
+        Newest { lsn, said: Said::Inline, at, copies: Vec::new() }
+    }
+
+    #[test]
+    fn the_newest_record_is_known_now_and_as_of_the_index_whatever_the_order() {
+        let lsns = [3, 9, 5, 12, 5];
+        for turn in 0..lsns.len() {
+            let mut order = lsns;
+            order.rotate_left(turn);
+            for applied in [0, 4, 5, 8, 9, 20] {
+                let mut known = Known::new(record(order[0], 0), applied);
+                for (offset, lsn) in (1..).zip(&order[1..]) {
+                    known.add(record(*lsn, offset), applied);
+                }
+                assert_eq!(known.now.lsn, 12);
+                let expected = lsns.into_iter().filter(|lsn| *lsn <= applied).max();
+                assert_eq!(known.at_index().map(|newest| newest.lsn), expected);
+                if applied == 5 {
+                    assert_eq!(known.at_index().map(|newest| newest.copies.len()), Some(1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn forgotten_stretches_are_still_covered() {
+        let mut gaps = Gaps::default();
+        for at in 0..2 * limits::FSCK_SUSPECTS_MAX as u64 {
+            gaps.add(10 * at, 10 * at + 2);
+        }
+        gaps.add(7, 6);
+        assert!(gaps.touch(12, 15) && !gaps.touch(13, 19));
+        assert!(gaps.touch(20 * limits::FSCK_SUSPECTS_MAX as u64 - 8, u64::MAX));
+        assert!(gaps.0.len() == limits::FSCK_SUSPECTS_MAX);
+    }
+}

@@ -1,0 +1,499 @@
+//! Names: what the newest record of each says, against what the index says, and the content of each object.
+//!
+//! A store with more names than fit in memory is gone through in several passes, each over the names whose hashes fall
+//! into its part: [`limits::FSCK_NAMES_MAX`] at once.
+//! Promises: an object is called lost only after its record was asked for at its own place.
+//! Never here: how records are read.
+
+use std::collections::BTreeMap;
+
+use super::big::BigContentState;
+use super::check::Check;
+use super::finding::{Finding, Remedy, Severity};
+use super::ground::{Ground, Held, read_up_to};
+use super::groups::{Named, RecordDamage, Suspect};
+use super::index::{IndexFaults, Pointed};
+use super::known::{At, Known, NameHash, Newest, Said, at, hash_of, hash_of_fact, hash_of_object};
+use crate::error::{Error, Result};
+use crate::format::{
+    Content, Entry, EntryContent, HEAD_BYTES_MAX, Record, SegmentClass, SegmentId, What,
+};
+use crate::index::{Fact, INDEX_FILE};
+use crate::limits;
+use crate::name::{FactName, ObjectName};
+use crate::segment::RecordCursor;
+
+/// The names of one pass.
+struct Pass {
+    number: u64,
+    of: u64,
+    known: BTreeMap<NameHash, Known>,
+}
+
+/// What became of an object that cannot be read as it was put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It cannot be read at all.
+    Lost,
+    /// Part of it can.
+    Partly,
+    /// Its content can; its record cannot.
+    Unrecorded,
+}
+
+impl Pass {
+    fn has(&self, hash: &NameHash) -> bool {
+        let (first, _) = hash.split_at(8);
+        let number = first.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        number % self.of == self.number
+    }
+}
+
+impl Check<'_, '_> {
+    /// Goes through all names.
+    pub(super) fn match_names(&mut self, ground: &mut Ground) -> Result<()> {
+        let records: u64 = ground.held.values().map(|held| held.records).sum();
+        let passes = records / limits::FSCK_NAMES_MAX + 1;
+        let mut faults = IndexFaults::default();
+        let mut pointed = Pointed::default();
+        let mut dead = BTreeMap::new();
+        for number in 0..passes {
+            let mut pass = Pass { number, of: passes, known: BTreeMap::new() };
+            self.scan(ground, &mut pass)?;
+            self.match_entries(ground, &mut pass, &mut pointed, &mut faults)?;
+            self.match_facts(ground, &mut pass, &mut pointed, &mut faults)?;
+            self.match_known(ground, &pass, &mut faults)?;
+            self.judge_suspects(ground, &pass, &mut dead);
+        }
+        self.check_usage(ground, &pointed, &mut faults)?;
+        self.tell_index_faults(faults);
+        for (path, (count, offset)) in dead {
+            let what = format!("{count} records that nobody can ask for any more are damaged");
+            self.found(Severity::Note, &path, offset, what, Remedy::None);
+        }
+        if self.report.lost_before > 0 {
+            let what = format!(
+                "{} objects were recorded as lost before: their keys answer \"damaged\"",
+                self.report.lost_before
+            );
+            self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::None);
+        }
+        Ok(())
+    }
+
+    /// Gathers the newest record of each name of the pass.
+    fn scan(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
+        let ids: Vec<_> = ground.held.keys().copied().collect();
+        for id in ids {
+            let Some(held) = ground.held.get_mut(&id).filter(|held| held.counts()) else {
+                continue;
+            };
+            match self.scan_segment(id, held, pass) {
+                // It was said when the segment was walked.
+                Err(Error::Io { .. } | Error::Corrupt(_)) => held.is_damaged = true,
+                other => other?,
+            }
+            self.read_on(0)?;
+        }
+        Ok(())
+    }
+
+    fn scan_segment(&mut self, id: SegmentId, held: &Held, pass: &mut Pass) -> Result<()> {
+        let Some(header) = held.header else { return Ok(()) };
+        let file = self.open(&held.path)?;
+        let mut cursor = RecordCursor::open(file, held.path.clone(), header, held.end)?;
+        while let Some(found) = cursor.step()? {
+            let Some(hash) = hash_of(&found.record).filter(|hash| pass.has(hash)) else { continue };
+            let Some(said) = Said::by(&found.record) else { continue };
+            let (lsn, place) = (found.record.lsn, (id, found.place.offset));
+            if held.is_faulty_at(place.1) {
+                match self.head_in(held, place.1) {
+                    Some(record) => self.check_passed_over(held, id, place.1, &record),
+                    None => self.suspect(place, &found.record, place.1, RecordDamage::Head),
+                }
+            }
+            let newest = Newest { lsn, said, at: place, copies: Vec::new() };
+            match pass.known.get_mut(&hash) {
+                Some(known) => known.add(newest, self.applied_lsn),
+                None => {
+                    pass.known.insert(hash, Known::new(newest, self.applied_lsn));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn match_entries(
+        &mut self,
+        ground: &Ground,
+        pass: &mut Pass,
+        pointed: &mut Pointed,
+        faults: &mut IndexFaults,
+    ) -> Result<()> {
+        let Some(index) = self.index.clone() else { return Ok(()) };
+        index.each_entry(|name, entry| {
+            if pass.number == 0 {
+                pointed.add_entry(&entry);
+                let view = index.view();
+                if let EntryContent::Big { bytes, segment } = entry.content
+                    && view.segment_usage(segment)?.is_none_or(|usage| usage.live_bytes != bytes)
+                {
+                    faults.add(|| format!("it counts big segment {segment} of {name} wrongly"));
+                }
+            }
+            let hash = hash_of_object(&name);
+            if pass.has(&hash) {
+                let known = pass.known.get_mut(&hash);
+                self.match_entry(ground, known, &name, &entry, faults)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn match_entry(
+        &mut self,
+        ground: &Ground,
+        mut known: Option<&mut Known>,
+        name: &ObjectName,
+        entry: &Entry,
+        faults: &mut IndexFaults,
+    ) -> Result<()> {
+        let place = at(&entry.record);
+        if let Some(known) = &mut known {
+            known.pointed = Some((entry.lsn, place));
+        }
+        let is_current = known.as_ref().is_none_or(|known| known.now.lsn <= entry.lsn);
+        let newest = known.as_ref().and_then(|known| known.at_index());
+        let is_there = match newest {
+            Some(newest) if newest.lsn > entry.lsn => {
+                faults.add(|| format!("a newer record of {name} is not in it"));
+                return Ok(());
+            }
+            Some(newest) if newest.lsn == entry.lsn => {
+                let is_same = matches!(
+                    (newest.said, entry.content),
+                    (Said::Inline, EntryContent::Inline { .. })
+                        | (Said::Lost, EntryContent::Lost { .. })
+                ) || matches!((newest.said, entry.content),
+                    (Said::Big(one), EntryContent::Big { segment, .. }) if one == segment);
+                if !is_same {
+                    faults.add(|| format!("it says of {name} what its record does not say"));
+                }
+                newest.lies_at(place)
+            }
+            _ => false,
+        };
+        let hash = hash_of_object(name);
+        let is_there = is_there || {
+            let found = self.is_at(ground, place, hash, entry.lsn);
+            if let (Some(record), Some(held)) = (&found, ground.held.get(&place.0)) {
+                self.check_passed_over(held, place.0, place.1, record);
+            }
+            found.is_some()
+        };
+        if !is_there {
+            if !self.may_be_lost(ground, place.0, entry.lsn) {
+                faults.add(|| format!("the record of {name} is not where it points"));
+                return Ok(());
+            }
+            if known.is_none() {
+                self.report.objects += 1;
+            }
+        }
+        if !is_current {
+            return Ok(());
+        }
+        let path = ground.held.get(&place.0).map(|held| held.path.clone());
+        let path = path.unwrap_or_else(|| place.0.path(SegmentClass::Log));
+        let mut is_readable = true;
+        if let EntryContent::Big { bytes, segment } = entry.content {
+            let hash = entry.meta.hash;
+            is_readable = self.judge_big(ground, segment, bytes, &hash, name, entry.lsn)?;
+        }
+        match entry.content {
+            _ if is_there => {}
+            EntryContent::Big { .. } if is_readable => {
+                self.judged(Fate::Unrecorded, &path, place.1, name, entry.lsn);
+            }
+            EntryContent::Big { .. } => {}
+            EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
+                self.judged(Fate::Lost, &path, place.1, name, entry.lsn);
+            }
+        }
+        Ok(())
+    }
+
+    fn match_facts(
+        &mut self,
+        ground: &Ground,
+        pass: &mut Pass,
+        pointed: &mut Pointed,
+        faults: &mut IndexFaults,
+    ) -> Result<()> {
+        let Some(index) = self.index.clone() else { return Ok(()) };
+        index.each_fact(|name, fact| {
+            if pass.number == 0 {
+                pointed.add_fact(&fact);
+            }
+            let hash = hash_of_fact(&name);
+            if pass.has(&hash) {
+                let known = pass.known.get_mut(&hash);
+                self.match_fact(ground, known, name, &fact, faults);
+            }
+            Ok(())
+        })
+    }
+
+    fn match_fact(
+        &mut self,
+        ground: &Ground,
+        mut known: Option<&mut Known>,
+        name: FactName,
+        fact: &Fact,
+        faults: &mut IndexFaults,
+    ) {
+        let place = at(&fact.record);
+        if let Some(known) = &mut known {
+            known.pointed = Some((fact.lsn, place));
+        }
+        let is_current = known.as_ref().is_none_or(|known| known.now.lsn <= fact.lsn);
+        let newest = known.as_ref().and_then(|known| known.at_index());
+        if newest.is_some_and(|newest| newest.lsn > fact.lsn) {
+            faults.add(|| format!("a newer record of the fact {name} is not in it"));
+            return;
+        }
+        let is_there = newest.is_some_and(|newest| newest.lsn == fact.lsn && newest.lies_at(place));
+        if is_there || self.is_at(ground, place, hash_of_fact(&name), fact.lsn).is_some() {
+            return;
+        }
+        if !self.may_be_lost(ground, place.0, fact.lsn) {
+            faults.add(|| format!("the record of the fact {name} is not where it points"));
+        } else if is_current {
+            let path = ground.held.get(&place.0).map_or("log".to_owned(), |held| held.path.clone());
+            self.fact_hurt(&path, place.1, name);
+        }
+    }
+
+    /// What the records say that the index does not, and the content of what is not in the index yet.
+    fn match_known(
+        &mut self,
+        ground: &Ground,
+        pass: &Pass,
+        faults: &mut IndexFaults,
+    ) -> Result<()> {
+        for known in pass.known.values() {
+            match known.now.said {
+                Said::Inline | Said::Big(_) => self.report.objects += 1,
+                Said::Lost => {
+                    self.report.objects += 1;
+                    self.report.lost_before += 1;
+                }
+                Said::Fact => self.report.facts += 1,
+                Said::Gone | Said::FactGone => {}
+            }
+            if self.index.is_some()
+                && known.pointed.is_none()
+                && let Some(newest) = known.at_index().filter(|newest| newest.said.is_there())
+                // Where a record is missing, it may be the one that removed it.
+                && !self.gaps.touch(newest.lsn.saturating_add(1), self.applied_lsn)
+            {
+                let name = self.head_at(ground, newest.at).map(|record| record.what);
+                faults.add(|| match name {
+                    Some(What::Put { name, .. }) => format!("it lacks {name}"),
+                    Some(What::Fact { name, .. }) => format!("it lacks the fact {name}"),
+                    _ => format!("it lacks what record {} says", newest.lsn),
+                });
+            }
+            let is_in_index = known.pointed.is_some_and(|(lsn, _)| lsn >= known.now.lsn);
+            if let Said::Big(segment) = known.now.said
+                && !is_in_index
+            {
+                if self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
+                    self.big_named.insert(segment);
+                }
+                let Some(record) = self.head_at(ground, known.now.at) else { continue };
+                if let What::Put { name, meta, content: Content::Big { bytes, .. } } = record.what {
+                    self.judge_big(ground, segment, bytes, &meta.hash, &name, record.lsn)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which damaged records somebody can ask for.
+    fn judge_suspects(
+        &mut self,
+        ground: &Ground,
+        pass: &Pass,
+        dead: &mut BTreeMap<String, (u64, u64)>,
+    ) {
+        let of_pass = |suspect: &Suspect| pass.has(&suspect.hash);
+        let all = std::mem::take(&mut self.suspects);
+        let (judged, rest) = all.into_iter().partition(|(_, suspect)| of_pass(suspect));
+        self.suspects = rest;
+        let judged: BTreeMap<At, Suspect> = judged;
+        for (place, suspect) in judged {
+            let Some(held) = ground.held.get(&place.0) else { continue };
+            let known = pass.known.get(&suspect.hash);
+            let is_live = match known {
+                Some(known) => known.now.lsn == suspect.lsn && known.live_at() == place,
+                None => true,
+            };
+            if !is_live || held.is_superseded {
+                dead.entry(held.path.clone()).or_insert((0, suspect.offset)).0 += 1;
+                continue;
+            }
+            let is_big = known.is_some_and(|known| matches!(known.now.said, Said::Big(_)));
+            let is_lost = known.is_some_and(|known| known.now.said == Said::Lost);
+            let fate = match suspect.what {
+                RecordDamage::Blocks => Fate::Partly,
+                RecordDamage::Head if is_big && self.index.is_some() => Fate::Unrecorded,
+                RecordDamage::Head | RecordDamage::Hash => Fate::Lost,
+            };
+            match suspect.of {
+                Named::Object(_) if is_lost => {}
+                Named::Object(name) => {
+                    self.judged(fate, &held.path, suspect.offset, &name, suspect.lsn);
+                }
+                Named::Fact(name) => self.fact_hurt(&held.path, suspect.offset, name),
+            }
+        }
+    }
+
+    /// Checks the content of an object in a big segment. False: nothing of it can be read.
+    fn judge_big(
+        &mut self,
+        ground: &Ground,
+        segment: SegmentId,
+        bytes: u64,
+        hash: &[u8; 32],
+        name: &ObjectName,
+        lsn: u64,
+    ) -> Result<bool> {
+        let path = segment.path(SegmentClass::Big);
+        match self.check_big(ground.store, segment, bytes, hash)? {
+            BigContentState::Whole => Ok(true),
+            BigContentState::Damaged { blocks, offset } => {
+                let what = format!("{blocks} blocks of 64 KiB are damaged; the others are served");
+                let mut finding = Finding::new(Severity::Loss, path, offset, what, Remedy::None);
+                finding.name(name.clone());
+                self.report.add(finding);
+                Ok(true)
+            }
+            BigContentState::Gone { offset, why } => {
+                let what = format!("nothing of this object can be read: {why}");
+                let remedy = Remedy::MarkLost(vec![(name.clone(), lsn)]);
+                let mut finding = Finding::new(Severity::Loss, path, offset, what, remedy);
+                finding.name(name.clone());
+                self.report.add(finding);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Adds an object to the finding of its segment and kind.
+    fn judged(&mut self, fate: Fate, path: &str, offset: u64, name: &ObjectName, lsn: u64) {
+        let is_it = |finding: &&mut Finding| {
+            finding.file == path
+                && match (&finding.remedy, fate) {
+                    (Remedy::MarkLost(_), Fate::Lost) | (Remedy::PutAgain(_), Fate::Unrecorded) => {
+                        true
+                    }
+                    (Remedy::None, Fate::Partly) => finding.severity == Severity::Loss,
+                    _ => false,
+                }
+        };
+        if let Some(finding) = self.report.findings.iter_mut().find(is_it) {
+            if finding.objects.len() < limits::FINDING_OBJECTS_MAX
+                && let Remedy::MarkLost(objects) | Remedy::PutAgain(objects) = &mut finding.remedy
+            {
+                objects.push((name.clone(), lsn));
+            }
+            finding.name(name.clone());
+            return;
+        }
+        let these = vec![(name.clone(), lsn)];
+        let (severity, what, remedy) = match fate {
+            Fate::Lost => {
+                (Severity::Loss, "objects cannot be read any more", Remedy::MarkLost(these))
+            }
+            Fate::Partly => (
+                Severity::Loss,
+                "the content of objects is damaged; what is whole of it is served, put them again",
+                Remedy::None,
+            ),
+            Fate::Unrecorded => (
+                Severity::Repairable,
+                "the records of objects are damaged, and only the index still leads to their content",
+                Remedy::PutAgain(these),
+            ),
+        };
+        let mut finding = Finding::new(severity, path, offset, what, remedy);
+        finding.name(name.clone());
+        self.report.add(finding);
+    }
+
+    /// The record of a fact is damaged. The index keeps the value, where there is one.
+    fn fact_hurt(&mut self, path: &str, offset: u64, name: FactName) {
+        if self.index.is_none() {
+            let what = format!("the fact {name} is lost");
+            self.found(Severity::Loss, path, offset, what, Remedy::GoOn);
+            return;
+        }
+        let is_it = |finding: &&mut Finding| {
+            finding.file == path && matches!(finding.remedy, Remedy::RewriteFacts(_))
+        };
+        if let Some(finding) = self.report.findings.iter_mut().find(is_it) {
+            if let Remedy::RewriteFacts(names) = &mut finding.remedy
+                && names.len() < limits::FINDING_OBJECTS_MAX
+            {
+                names.push(name);
+            }
+            return;
+        }
+        let what = "facts of the server are damaged; the index still has their values";
+        let remedy = Remedy::RewriteFacts(vec![name]);
+        self.found(Severity::Repairable, path, offset, what, remedy);
+    }
+
+    /// Whether the record may have been there once, and be damaged or missing now.
+    fn may_be_lost(&self, ground: &Ground, segment: SegmentId, lsn: u64) -> bool {
+        let is_damaged = ground
+            .held
+            .get(&segment)
+            .is_none_or(|held| held.header.is_none() || !held.faults.is_empty());
+        lsn <= self.applied_lsn && (is_damaged || self.gaps.touch(lsn, lsn))
+    }
+
+    /// The record of this name and number, if it lies there.
+    fn is_at(&self, ground: &Ground, place: At, hash: NameHash, lsn: u64) -> Option<Record> {
+        let found = self.head_at(ground, place)?;
+        (found.lsn == lsn && hash_of(&found) == Some(hash)).then_some(found)
+    }
+
+    fn head_at(&self, ground: &Ground, (segment, offset): At) -> Option<Record> {
+        self.head_in(ground.held.get(&segment)?, offset)
+    }
+
+    /// The head that lies there, if one does and its body ends within the file.
+    fn head_in(&self, held: &Held, offset: u64) -> Option<Record> {
+        let context = held.header?.context();
+        let file = self.disk.open(&held.path).ok()?;
+        let bytes = read_up_to(file.as_ref(), offset, HEAD_BYTES_MAX).ok()?;
+        let (record, head_bytes) = Record::decode(&bytes, context.at(offset)).ok()?;
+        let end = offset + head_bytes as u64 + record.body_bytes();
+        (end <= held.file_bytes).then_some(record)
+    }
+
+    /// Checks the body of a record in a broken group, which the walk may have passed over.
+    fn check_passed_over(&mut self, held: &Held, id: SegmentId, offset: u64, record: &Record) {
+        let Some(context) = held.header.map(|header| header.context()) else { return };
+        let start = offset + record.head_bytes() as u64;
+        let bytes = usize::try_from(record.body_bytes()).unwrap_or(0);
+        let body =
+            self.disk.open(&held.path).and_then(|file| read_up_to(file.as_ref(), start, bytes));
+        if let Err(fault) = record.verify_body(context.at(offset), &body.unwrap_or_default()) {
+            self.suspect((id, offset), record, fault.offset, RecordDamage::Blocks);
+        }
+    }
+}

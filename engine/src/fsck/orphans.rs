@@ -1,0 +1,60 @@
+//! What nothing names: big segments without a record, compacted ones that were never committed, segments that were
+//! replaced.
+//!
+//! Each is a trace of a crash. While records are missing from the log, what no record names may be what a missing one
+//! named, and is left alone.
+//! Never here: removing anything.
+
+use super::check::Check;
+use super::finding::{Remedy, Severity};
+use super::ground::Ground;
+use crate::error::{Error, Result};
+use crate::format::{SegmentClass, SegmentId, big_folder_number};
+use crate::limits;
+use crate::segment::BIG_FOLDER;
+
+impl Check<'_, '_> {
+    /// Looks through the folders.
+    pub(super) fn look_for_orphans(&mut self, ground: &Ground) -> Result<()> {
+        for held in ground.held.values().filter(|held| held.is_superseded) {
+            let what = match held.class {
+                SegmentClass::Log => "compacted segments took its place; it is only left over",
+                _ => "nothing names this compacted segment",
+            };
+            self.orphan(&held.path, what);
+        }
+        let io = |source| Error::io("listing big segments", source);
+        for folder in self.disk.list(BIG_FOLDER).map_err(io)? {
+            let path = format!("{BIG_FOLDER}/{folder}");
+            if big_folder_number(&folder).is_none() {
+                let what = "a file or folder that is none of this store lies here";
+                self.found(Severity::Note, &path, 0, what, Remedy::None);
+                continue;
+            }
+            for name in self.disk.list(&path).map_err(io)? {
+                let path = format!("{path}/{name}");
+                match SegmentId::from_file_name(&name) {
+                    Some(id) if id.path(SegmentClass::Big) == path => self.check_named(id, &path),
+                    _ => {
+                        let what = "a file that is no segment of this store lies here";
+                        self.found(Severity::Note, &path, 0, what, Remedy::None);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_named(&mut self, id: SegmentId, path: &str) {
+        let is_named = self.counted(id).is_some() || self.big_named.contains(&id);
+        // With more names than are remembered nobody can tell.
+        if !is_named && self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
+            self.orphan(path, "no object names this big segment");
+        }
+    }
+
+    fn orphan(&mut self, path: &str, what: &str) {
+        let remedy = if self.is_ignorant { Remedy::None } else { Remedy::RemoveOrphan };
+        self.found(Severity::Note, path, 0, what, remedy);
+    }
+}

@@ -1,0 +1,342 @@
+//! Applying remedies, in an order in which none takes away what another one needs.
+//!
+//! 1. What can be made whole from a copy: STORE, headers, footers. An index that cannot be used is removed.
+//! 2. The store is opened. Losses are recorded, what the index alone still knows is written again.
+//! 3. An index that contradicts the segments is removed, and opening makes a new one.
+//! 4. What nothing names is removed, once nothing else is to be done.
+//!
+//! Then everything is checked again, until nothing changes any more.
+//! Promises: each step is whole or can be done again; power may go at any moment. Never here: finding damage.
+
+use std::sync::Arc;
+
+use super::check::{CheckOptions, check, lock};
+use super::finding::{Finding, Remedy, Severity};
+use super::ground::{page_of, read_up_to};
+use super::report::Report;
+use crate::commit::{Batch, Etag, Precondition, PutOptions};
+use crate::disk::{Disk, DiskFile};
+use crate::error::{Error, Result};
+use crate::format::{
+    Origin, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES, STORE_FILE_BYTES, SegmentClass,
+    SegmentHeader, SegmentId, StoreFile,
+};
+use crate::index::Index;
+use crate::limits;
+use crate::name::{FactName, ObjectName};
+use crate::progress::Watch;
+use crate::recovery::{Create, STORE_FILE};
+use crate::segment::seal;
+use crate::store::{Background, OpenOptions, Store, Surroundings};
+
+/// How to repair.
+#[derive(Clone, Debug)]
+pub struct RepairOptions {
+    /// Whether every body is read to find what is to be repaired.
+    pub deep: bool,
+    /// How the store is opened when something has to be written to it. It is never made, and gets no threads.
+    pub open: OpenOptions,
+}
+
+/// What a repair came to.
+#[derive(Clone, Debug)]
+pub struct Repaired {
+    /// What was found.
+    pub before: Report,
+    /// What is still found now.
+    pub after: Report,
+}
+
+impl Repaired {
+    /// Whether something is gone: it was found to be, or it is still damaged.
+    pub fn has_lost(&self) -> bool {
+        self.before.worst() == Some(Severity::Loss) || !self.after.is_clean()
+    }
+}
+
+/// Checks the store, which must not be open anywhere, and applies the remedies. `say` is told each thing once it is
+/// done.
+pub fn repair(
+    surroundings: &Surroundings,
+    options: &RepairOptions,
+    watch: &mut Watch<'_>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Repaired> {
+    let options_of_check = CheckOptions { deep: options.deep };
+    let before = check(surroundings, options_of_check, watch)?;
+    let mut after = before.clone();
+    for _ in 0..ROUNDS_MAX {
+        let is_done = after.findings.iter().all(|finding| finding.remedy == Remedy::None);
+        if is_done {
+            break;
+        }
+        let mut round = Round { surroundings, options, report: &after, say };
+        round.run()?;
+        let next = check(surroundings, options_of_check, watch)?;
+        if next.findings == after.findings {
+            break;
+        }
+        after = next;
+    }
+    Ok(Repaired { before, after })
+}
+
+struct Round<'a, 's> {
+    surroundings: &'a Surroundings,
+    options: &'a RepairOptions,
+    report: &'a Report,
+    say: &'a mut (dyn FnMut(&str) + 's),
+}
+
+impl Round<'_, '_> {
+    fn run(&mut self) -> Result<()> {
+        let report = self.report;
+        let is_rebuild = |finding: &Finding| finding.remedy == Remedy::RebuildIndex;
+        let wants_rebuild = report.findings.iter().any(is_rebuild);
+        let is_orphan = |finding: &Finding| finding.remedy == Remedy::RemoveOrphan;
+        if report.findings.iter().all(|f| is_orphan(f) || f.remedy == Remedy::None) {
+            return self.locked(|round| round.remove_orphans());
+        }
+        self.locked(|round| {
+            round.rewrite_copies()?;
+            if wants_rebuild && !report.has_index { round.remove_index() } else { Ok(()) }
+        })?;
+        if report.findings.iter().any(wants_open) || wants_rebuild && !report.has_index {
+            self.write_to_store()?;
+        }
+        if wants_rebuild && report.has_index {
+            self.locked(|round| round.remove_index())?;
+            self.open()?.close()?;
+            (self.say)("index.redb: made anew");
+        }
+        Ok(())
+    }
+
+    fn disk(&self) -> &Arc<dyn Disk> {
+        &self.surroundings.disk
+    }
+
+    /// Does something while nobody else has the store open.
+    fn locked(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let lock = lock(self.disk().as_ref())?;
+        work(self)?;
+        drop(lock);
+        Ok(())
+    }
+
+    fn rewrite_copies(&mut self) -> Result<()> {
+        for finding in &self.report.findings {
+            let file = &finding.file;
+            let done = match &finding.remedy {
+                Remedy::RewriteStoreFile { store, created_ms } => {
+                    let store = StoreFile { store: *store, created_ms: *created_ms };
+                    rewrite_store_file(self.disk().as_ref(), &store)
+                }
+                Remedy::RewriteHeader { segment, class } => {
+                    rewrite_header(self.disk().as_ref(), *segment, *class)
+                }
+                Remedy::Reseal { segment, class, end } => {
+                    reseal(self.disk().as_ref(), *segment, *class, *end)
+                }
+                _ => continue,
+            };
+            match done {
+                Ok(()) => (self.say)(&format!("{file}: {}", finding.remedy)),
+                // What it was to be made from is damaged by now; the next check says so.
+                Err(Error::Corrupt(corruption)) => {
+                    (self.say)(&format!("{file}: not done: {corruption}"))
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_index(&mut self) -> Result<()> {
+        Index::remove(self.disk().as_ref())?;
+        (self.say)("index.redb: removed, to be made anew");
+        Ok(())
+    }
+
+    fn remove_orphans(&mut self) -> Result<()> {
+        for finding in &self.report.findings {
+            if finding.remedy != Remedy::RemoveOrphan {
+                continue;
+            }
+            let file = &finding.file;
+            let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let removed = match self.disk().remove(file) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            };
+            removed
+                .and_then(|()| self.disk().sync_folder(folder))
+                .map_err(|source| Error::io(format!("removing {file}"), source))?;
+            (self.say)(&format!("{file}: removed"));
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> Result<Store> {
+        let mut options = self.options.open.clone();
+        options.create = Create::Never;
+        options.background = Background::Steps;
+        Ok(Store::open(self.surroundings.clone(), options)?.0)
+    }
+
+    /// Opens the store and writes what is to be written to its log.
+    fn write_to_store(&mut self) -> Result<()> {
+        let store = self.open()?;
+        let mut has_written = false;
+        let mut goes_on = false;
+        for finding in &self.report.findings {
+            match &finding.remedy {
+                Remedy::MarkLost(objects) => {
+                    for (name, lsn) in objects {
+                        store.commit(Batch::new().mark_lost(name.clone(), *lsn))?;
+                        has_written = true;
+                        (self.say)(&format!("{name}: recorded as lost"));
+                    }
+                }
+                Remedy::PutAgain(objects) => {
+                    for (name, lsn) in objects {
+                        let is_done = put_again(&store, name, *lsn)?;
+                        has_written |= is_done;
+                        let how = if is_done { "put again" } else { "not put again" };
+                        (self.say)(&format!("{name}: {how}"));
+                    }
+                }
+                Remedy::RewriteFacts(names) => {
+                    for name in names {
+                        if let Some(value) = store.fact(name)? {
+                            store.commit(Batch::new().put_fact(name.clone(), value))?;
+                            has_written = true;
+                            (self.say)(&format!("fact {name}: written again"));
+                        }
+                    }
+                }
+                Remedy::GoOn => goes_on |= finding.severity == Severity::Loss,
+                _ => {}
+            }
+        }
+        if goes_on && !has_written {
+            // A record behind the damage is what tells, from now on, that the log goes on there.
+            if let Ok(name) = FactName::parse(WENT_ON) {
+                store.commit(Batch::new().delete_fact(name))?;
+            }
+        }
+        if goes_on {
+            (self.say)("the log goes on behind the damage");
+        }
+        store.close()
+    }
+}
+
+fn wants_open(finding: &Finding) -> bool {
+    matches!(
+        finding.remedy,
+        Remedy::MarkLost(_) | Remedy::PutAgain(_) | Remedy::RewriteFacts(_) | Remedy::GoOn
+    )
+}
+
+fn rewrite_store_file(disk: &dyn Disk, store: &StoreFile) -> Result<()> {
+    let write = || {
+        let file = match disk.open(STORE_FILE) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                disk.create(STORE_FILE)?
+            }
+            other => other?,
+        };
+        if file.bytes_len()? > STORE_FILE_BYTES as u64 {
+            file.set_len(STORE_FILE_BYTES as u64)?;
+        }
+        file.write_at(0, &[&store.encode()])?;
+        file.sync_data()?;
+        disk.sync_folder("")
+    };
+    write().map_err(|source| Error::io("writing STORE", source))
+}
+
+/// The header page of a segment, as it lies there and as it should.
+fn pages(
+    file: &dyn DiskFile,
+    path: &str,
+    segment: SegmentId,
+    class: SegmentClass,
+) -> Result<(Vec<u8>, Vec<u8>, SegmentHeader)> {
+    let found = read_up_to(file, 0, SEGMENT_HEADER_BYTES)
+        .map_err(|source| Error::io(format!("reading {path}"), source))?;
+    let damaged = |reason| Error::corrupt(path, 0, reason);
+    let header = SegmentHeader::decode_page(&found).map_err(damaged)?;
+    if (header.segment, header.class) != (segment, class) {
+        return Err(damaged(crate::format::Malformed::Place));
+    }
+    let origin = match class {
+        SegmentClass::Compacted => Origin::decode_page(&found, &header).map_err(damaged)?,
+        SegmentClass::Log | SegmentClass::Big => Origin::default(),
+    };
+    let whole = page_of(&header, &origin);
+    Ok((found, whole, header))
+}
+
+fn rewrite_header(disk: &dyn Disk, segment: SegmentId, class: SegmentClass) -> Result<()> {
+    let path = segment.path(class);
+    let io = |source| Error::io(format!("writing {path}"), source);
+    let file = disk.open(&path).map_err(io)?;
+    let (found, whole, _) = pages(file.as_ref(), &path, segment, class)?;
+    let copies =
+        found.chunks(SEGMENT_HEADER_COPY_BYTES).zip(whole.chunks(SEGMENT_HEADER_COPY_BYTES));
+    // One after another: the good copy is never touched.
+    for (copy, (found, whole)) in (0..).zip(copies) {
+        if found != whole {
+            let offset = copy * SEGMENT_HEADER_COPY_BYTES as u64;
+            file.write_at(offset, &[whole]).and_then(|()| file.sync_data()).map_err(io)?;
+        }
+    }
+    Ok(())
+}
+
+fn reseal(disk: &dyn Disk, segment: SegmentId, class: SegmentClass, end: u64) -> Result<()> {
+    let path = segment.path(class);
+    let file = disk.open(&path);
+    let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+    let (_, _, header) = pages(file.as_ref(), &path, segment, class)?;
+    seal(disk, &header, end)
+}
+
+/// Puts an object again whose record is damaged. False: it changed, or its content cannot be read.
+fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
+    let Some(object) = store.get(name)?.filter(|object| object.lsn() == lsn) else {
+        return Ok(false);
+    };
+    let mut upload = store.upload();
+    let body = match store.body(&object) {
+        Err(Error::Corrupt(_)) => return Ok(false),
+        other => other?,
+    };
+    let mut at = 0;
+    while at < body.bytes() {
+        let piece = match body.read(at..at + limits::READ_BYTES_MAX as u64) {
+            Err(Error::Corrupt(_)) => return Ok(false),
+            other => other?,
+        };
+        at += piece.len() as u64;
+        upload.push(&piece)?;
+    }
+    let options = PutOptions {
+        content_type: object.content_type().to_owned(),
+        attributes: object.attributes().to_vec(),
+        derived: object.is_derived(),
+        created_ms: Some(object.created_ms()),
+    };
+    let etag: Etag = object.etag();
+    let batch = Batch::new()
+        .put(name.clone(), upload.finish()?, options)
+        .require(Precondition::KeyIs(name.clone(), etag));
+    store.commit(batch).map(|_| true)
+}
+
+/// The name under which it is noted that the log goes on.
+const WENT_ON: &str = "fsck/went-on";
+/// A round records at most so many losses as a report lists; so many rounds are enough for any store.
+const ROUNDS_MAX: usize = 10_000;

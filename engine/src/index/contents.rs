@@ -1,0 +1,64 @@
+//! Everything that the checkpointed index holds, one item after another, for whoever compares it with the segments.
+//!
+//! Promises: memory is one item. Never here: what lies in memory over the checkpoint.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::audit::END_OF_KEYS;
+use super::tables::{damaged, unusable};
+use super::view::Fact;
+use super::{Index, View};
+use crate::error::Result;
+use crate::format::{Entry, SegmentId, SegmentUsage, entry_key};
+use crate::name::{FactName, ObjectName};
+
+impl Index {
+    /// Every entry, in the order of the index's keys.
+    pub(crate) fn each_entry(
+        &self,
+        mut each: impl FnMut(ObjectName, Entry) -> Result<()>,
+    ) -> Result<()> {
+        self.read_all(|view| {
+            for item in view.checkpointed.entries_from(Bound::Unbounded, &END_OF_KEYS)? {
+                let (key, value) = item.map_err(unusable)?;
+                let entry = Entry::decode(key.value(), value.value()).map_err(damaged)?;
+                each(entry_key::decode(key.value()).map_err(damaged)?, entry)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Every fact, by name.
+    pub(crate) fn each_fact(
+        &self,
+        mut each: impl FnMut(FactName, Arc<Fact>) -> Result<()>,
+    ) -> Result<()> {
+        self.read_all(|view| {
+            for item in view.checkpointed.facts_from(Bound::Unbounded)? {
+                let (name, fact) = item?;
+                each(name, fact)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Every segment that the index counts, by id.
+    pub(crate) fn each_segment(
+        &self,
+        mut each: impl FnMut(SegmentId, SegmentUsage) -> Result<()>,
+    ) -> Result<()> {
+        self.read_all(|view| {
+            for item in view.checkpointed.segments_in_order()? {
+                let (id, usage) = item?;
+                each(id, usage)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn read_all(&self, read: impl FnOnce(&View) -> Result<()>) -> Result<()> {
+        let view = self.view();
+        Self::guard(|| read(&view))
+    }
+}

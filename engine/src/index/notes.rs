@@ -1,0 +1,289 @@
+//! Notes: what was noticed about the segments and does not follow from the log. When each was last read whole, and
+//! where damage was found.
+//!
+//! They are held in memory and written to two tables of redb in transactions of their own. Where such a write fails,
+//! the notes stay in memory and are written with the next; a store does not depend on them, and an index that is made
+//! anew begins without any.
+//! Promises: at most [`limits::DAMAGE_LISTED_MAX`] places are listed, the others counted; a place keeps the time when
+//! it was first found. Never here: finding damage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, ControlFlow};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redb::{Durability, ReadTransaction, ReadableTable, TableDefinition, TableError};
+
+use super::Index;
+use super::tables::{damaged, unusable};
+use super::view::View;
+use crate::error::Result;
+use crate::format::{Damage, Entry, Malformed, ScrubResult, SegmentId, entry_key};
+use crate::limits;
+use crate::name::ObjectName;
+
+const SCRUBS: TableDefinition<u64, &[u8]> = TableDefinition::new("scrubs");
+const DAMAGE: TableDefinition<(u64, u64), &[u8]> = TableDefinition::new("damage");
+
+/// The damage that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DamageList {
+    /// Places, by segment and offset; at most [`limits::DAMAGE_LISTED_MAX`].
+    pub places: Vec<Damage>,
+    /// How many more there are.
+    pub unlisted: u64,
+}
+
+impl DamageList {
+    /// How many places there are.
+    pub fn count(&self) -> u64 {
+        self.unlisted.saturating_add(self.places.len() as u64)
+    }
+
+    /// Adds a place, or counts it.
+    pub(crate) fn add(&mut self, damage: Damage) {
+        if self.places.len() < limits::DAMAGE_LISTED_MAX {
+            self.places.push(damage);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
+/// The notes of an open index.
+#[derive(Default)]
+pub(super) struct Notes(Mutex<State>);
+
+type Place = (SegmentId, u64);
+
+#[derive(Default)]
+struct State {
+    scrubs: BTreeMap<SegmentId, ScrubResult>,
+    damage: BTreeMap<Place, Damage>,
+    /// Places that were told of in numbers only.
+    unlisted: u64,
+    unsaved: Unsaved,
+}
+
+/// What redb does not hold as memory does.
+#[derive(Clone, Default)]
+struct Unsaved {
+    scrubs: BTreeSet<SegmentId>,
+    damage: BTreeSet<Place>,
+}
+
+impl Notes {
+    /// What redb holds. Tables that are not there were never written to.
+    pub(super) fn load(transaction: &ReadTransaction) -> Result<Self> {
+        let mut state = State::default();
+        match transaction.open_table(SCRUBS) {
+            Ok(table) => {
+                for item in table.iter().map_err(unusable)? {
+                    let (id, value) = item.map_err(unusable)?;
+                    let id = segment(id.value())?;
+                    let result = ScrubResult::decode(id, value.value()).map_err(damaged)?;
+                    state.scrubs.insert(id, result);
+                }
+            }
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(other) => return Err(unusable(other)),
+        }
+        match transaction.open_table(DAMAGE) {
+            Ok(table) => {
+                for item in table.iter().map_err(unusable)?.take(limits::DAMAGE_LISTED_MAX) {
+                    let (place, value) = item.map_err(unusable)?;
+                    let (id, offset) = place.value();
+                    let id = segment(id)?;
+                    let damage = Damage::decode(id, offset, value.value()).map_err(damaged)?;
+                    state.damage.insert((id, offset), damage);
+                }
+            }
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(other) => return Err(unusable(other)),
+        }
+        Ok(Self(Mutex::new(state)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn insert(&mut self, damage: Damage) {
+        let place = (damage.segment, damage.offset);
+        let is_full = self.damage.len() >= limits::DAMAGE_LISTED_MAX;
+        let damage = match self.damage.get(&place) {
+            Some(known) => Damage {
+                found_ms: known.found_ms,
+                lsn: damage.lsn.or(known.lsn),
+                name: damage.name.or_else(|| known.name.clone()),
+                ..damage
+            },
+            None if is_full => return,
+            None => damage,
+        };
+        if self.damage.get(&place) != Some(&damage) {
+            self.damage.insert(place, damage);
+            self.unsaved.damage.insert(place);
+        }
+    }
+
+    fn remove(&mut self, place: Place) {
+        if self.damage.remove(&place).is_some() {
+            self.unsaved.damage.insert(place);
+        }
+    }
+}
+
+impl Index {
+    /// Damage was found in passing.
+    pub(crate) fn note_damage(&self, damage: Damage) {
+        self.notes.lock().insert(damage);
+    }
+
+    /// So many more places of damage were found than anybody listed.
+    pub(crate) fn note_unlisted_damage(&self, count: u64) {
+        let mut state = self.notes.lock();
+        state.unlisted = state.unlisted.saturating_add(count);
+    }
+
+    /// A segment was read whole. What was found in it takes the place of what was known of it.
+    pub(crate) fn note_scrub(&self, id: SegmentId, result: ScrubResult, found: &[Damage]) {
+        let mut state = self.notes.lock();
+        let still: BTreeSet<u64> = found.iter().map(|damage| damage.offset).collect();
+        let known = state.damage.range((id, 0)..=(id, u64::MAX));
+        let healed: Vec<_> =
+            known.map(|(place, _)| *place).filter(|(_, at)| !still.contains(at)).collect();
+        for place in healed {
+            state.remove(place);
+        }
+        for damage in found {
+            state.insert(damage.clone());
+        }
+        state.scrubs.insert(id, result);
+        state.unsaved.scrubs.insert(id);
+    }
+
+    /// When a segment was last read whole, and how many places of damage are known in it.
+    pub(crate) fn segment_notes(&self, id: SegmentId) -> (Option<u64>, u64) {
+        let state = self.notes.lock();
+        let result = state.scrubs.get(&id);
+        let listed = state.damage.range((id, 0)..=(id, u64::MAX)).count() as u64;
+        let counted = result.map_or(0, |result| result.damage_count);
+        (result.map(|result| result.verified_ms), listed.max(counted))
+    }
+
+    /// All damage that is known.
+    pub(crate) fn damage(&self) -> DamageList {
+        let state = self.notes.lock();
+        let mut listed: BTreeMap<SegmentId, u64> = BTreeMap::new();
+        for (id, _) in state.damage.keys() {
+            *listed.entry(*id).or_default() += 1;
+        }
+        let unlisted = state.scrubs.iter().map(|(id, result)| {
+            result.damage_count.saturating_sub(listed.get(id).copied().unwrap_or(0))
+        });
+        let unlisted = unlisted.fold(state.unlisted, u64::saturating_add);
+        DamageList { places: state.damage.values().cloned().collect(), unlisted }
+    }
+
+    /// Forgets what is known of segments that are gone. Those that are damage because they are gone are remembered.
+    pub(crate) fn forget_segments(&self, is_gone: impl Fn(SegmentId, Option<&Damage>) -> bool) {
+        let mut state = self.notes.lock();
+        let scrubs = state.scrubs.keys().filter(|id| is_gone(**id, None));
+        let scrubs: Vec<_> = scrubs.copied().collect();
+        let is_past = |damage: &Damage| {
+            damage.reason != Malformed::Missing && is_gone(damage.segment, Some(damage))
+        };
+        let damage = state.damage.iter().filter(|(_, damage)| is_past(damage));
+        let damage: Vec<_> = damage.map(|(place, _)| *place).collect();
+        for id in scrubs {
+            state.scrubs.remove(&id);
+            state.unsaved.scrubs.insert(id);
+        }
+        for place in damage {
+            state.remove(place);
+        }
+    }
+
+    /// Writes the notes that redb does not hold yet. Waits for a checkpoint that is being written. After an error they
+    /// are kept for the next call.
+    pub(crate) fn save_notes(&self) -> Result<()> {
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.notes.lock();
+        let unsaved = std::mem::take(&mut state.unsaved);
+        if unsaved.scrubs.is_empty() && unsaved.damage.is_empty() {
+            return Ok(());
+        }
+        let scrubs: Vec<_> =
+            unsaved.scrubs.iter().map(|id| (*id, state.scrubs.get(id).copied())).collect();
+        let damage: Vec<_> =
+            unsaved.damage.iter().map(|place| (*place, state.damage.get(place).cloned())).collect();
+        drop(state);
+        Self::guard(|| self.write_notes(&scrubs, &damage)).inspect_err(|_| {
+            let mut state = self.notes.lock();
+            state.unsaved.scrubs.extend(unsaved.scrubs);
+            state.unsaved.damage.extend(unsaved.damage);
+        })
+    }
+
+    fn write_notes(
+        &self,
+        scrubs: &[(SegmentId, Option<ScrubResult>)],
+        damage: &[(Place, Option<Damage>)],
+    ) -> Result<()> {
+        let mut transaction = self.tables.begin_write()?;
+        transaction.set_durability(Durability::Immediate).map_err(unusable)?;
+        transaction.set_quick_repair(true);
+        {
+            let mut table = transaction.open_table(SCRUBS).map_err(unusable)?;
+            for (id, result) in scrubs {
+                match result {
+                    Some(result) => {
+                        table.insert(id.get(), result.encode(*id).as_slice()).map_err(unusable)?
+                    }
+                    None => table.remove(id.get()).map_err(unusable)?,
+                };
+            }
+            let mut table = transaction.open_table(DAMAGE).map_err(unusable)?;
+            for ((id, offset), damage) in damage {
+                let key = (id.get(), *offset);
+                match damage {
+                    Some(damage) => {
+                        table.insert(key, damage.encode().as_slice()).map_err(unusable)?
+                    }
+                    None => table.remove(key).map_err(unusable)?,
+                };
+            }
+        }
+        transaction.commit().map_err(unusable)
+    }
+}
+
+impl View {
+    /// Looks through all objects for those whose entries are wanted. Reads the whole index: for who has found damage
+    /// and wants to know whose it is.
+    pub(crate) fn find_objects(
+        &self,
+        wanted: impl Fn(&Entry) -> bool,
+        mut found: impl FnMut(ObjectName, Arc<Entry>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        for item in self.entries(Bound::Unbounded, &END_OF_KEYS)? {
+            let (key, entry) = item?;
+            if wanted(&entry) {
+                let name = entry_key::decode(&key).map_err(damaged)?;
+                if found(name, entry)?.is_break() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn segment(number: u64) -> Result<SegmentId> {
+    SegmentId::new(number).ok_or_else(|| damaged(Malformed::Place))
+}
+
+/// No index key sorts after this: bucket names are ASCII.
+const END_OF_KEYS: [u8; 1] = [0xff];

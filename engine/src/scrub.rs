@@ -1,0 +1,332 @@
+//! The scrub: reads what the store holds from the disk, again and again, to find damage while there is a backup left
+//! that can mend it.
+//!
+//! A segment is read whole, one piece at a time: header page, groups, heads, bodies, footer; of a big one table and
+//! blocks; the content of live objects against its BLAKE3, too. Damage is what cannot be read as it was written, of
+//! structure or of live records; a dead body that fails is none. What is found is noted with the name of the object.
+//! Promises: reads, and writes nothing but notes; one piece in memory, which is a group or
+//! [`limits::WRITE_BYTES_MAX`]; a segment that is retired meanwhile is passed over.
+//! Never here: mending anything.
+
+mod big;
+mod findings;
+mod log;
+mod owners;
+mod segment;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::findings::Findings;
+use self::segment::{Ended, SegmentScrub};
+use crate::clock::Clock;
+use crate::error::{Corruption, Error, Result};
+use crate::format::{
+    Damage, EntryContent, Malformed, RecordName, ScrubResult, SegmentClass, SegmentId, SegmentUsage,
+};
+use crate::index::{DamageList, Index, View};
+use crate::limits;
+use crate::progress::{Watch, WorkProgress};
+use crate::segment::SegmentSet;
+
+/// How a store is scrubbed beside its use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScrubOptions {
+    /// Every segment is read again when this much time has passed since it was last.
+    pub period: Duration,
+    /// It reads at the rate that the period asks for, but never faster than this many bytes in a second.
+    pub bytes_per_second_max: u64,
+}
+
+impl Default for ScrubOptions {
+    fn default() -> Self {
+        Self {
+            period: Duration::from_secs(limits::SCRUB_PERIOD_SECONDS),
+            bytes_per_second_max: limits::SCRUB_BYTES_PER_SECOND_MAX,
+        }
+    }
+}
+
+/// What reading everything came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScrubReport {
+    /// Segments that were read.
+    pub segments: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// What was found.
+    pub damage: DamageList,
+}
+
+/// What a scrub reads and where it notes what it finds.
+#[derive(Clone)]
+pub(crate) struct Scrubbed {
+    pub(crate) segments: Arc<SegmentSet>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Scrubs a store beside its use.
+pub(crate) struct Scrubber {
+    store: Scrubbed,
+    options: ScrubOptions,
+    current: Option<SegmentScrub>,
+    /// Segments that are due, the one that was verified longest ago first.
+    due: VecDeque<(SegmentId, SegmentClass)>,
+    /// When to look again which are due; monotonic.
+    look_at_ms: u64,
+    bytes_per_second: u64,
+    /// When the next piece may be read; monotonic, in microseconds, so that small pieces add up.
+    next_us: u64,
+    /// Bytes read since the notes were last written.
+    unsaved_bytes: u64,
+}
+
+impl Scrubber {
+    pub(crate) fn new(store: Scrubbed, options: ScrubOptions) -> Self {
+        Self {
+            store,
+            options,
+            current: None,
+            due: VecDeque::new(),
+            look_at_ms: 0,
+            bytes_per_second: limits::SCRUB_BYTES_PER_SECOND_MIN,
+            next_us: 0,
+            unsaved_bytes: 0,
+        }
+    }
+
+    /// Reads one piece, if it is time to, and says how long to wait until the next. `stopped` says that the store is
+    /// being closed.
+    pub(crate) fn step(&mut self, stopped: &dyn Fn() -> bool) -> Result<Duration> {
+        self.store.gather()?;
+        let now_us = self.store.clock.monotonic_ms().saturating_mul(1_000);
+        if now_us < self.next_us {
+            return Ok(Duration::from_micros(self.next_us - now_us));
+        }
+        let Some(mut current) = self.take_current()? else {
+            self.save();
+            let idle_ms = self.look_at_ms.saturating_sub(now_us / 1_000);
+            return Ok(Duration::from_millis(idle_ms.min(limits::SCRUB_IDLE_MS)));
+        };
+        let bytes = match current.step(&self.store)? {
+            Some(bytes) => {
+                self.current = Some(current);
+                bytes
+            }
+            None => {
+                if let Some(ended) = current.end(&self.store, stopped)? {
+                    let found = ended.findings.count > 0;
+                    self.store.note(&ended);
+                    if found || self.unsaved_bytes >= limits::SCRUB_NOTES_BYTES {
+                        self.save();
+                    }
+                }
+                0
+            }
+        };
+        self.unsaved_bytes = self.unsaved_bytes.saturating_add(bytes);
+        let pause_us = bytes.saturating_mul(1_000_000) / self.bytes_per_second;
+        self.next_us = now_us.saturating_add(pause_us);
+        Ok(Duration::from_micros(pause_us))
+    }
+
+    /// Writes the notes, if there is room for them. What cannot be written stays in memory.
+    pub(crate) fn save(&mut self) {
+        self.unsaved_bytes = 0;
+        self.store.save();
+    }
+
+    /// The segment that is being read, or else the next that is due.
+    fn take_current(&mut self) -> Result<Option<SegmentScrub>> {
+        if let Some(current) = self.current.take() {
+            return Ok(Some(current));
+        }
+        let now_ms = self.store.clock.monotonic_ms();
+        if now_ms >= self.look_at_ms {
+            self.look()?;
+            self.look_at_ms = now_ms.saturating_add(limits::SCRUB_LOOK_MS);
+        }
+        while let Some((id, class)) = self.due.pop_front() {
+            if let Some(begun) = SegmentScrub::begin(&self.store, id, class, None)? {
+                return Ok(Some(begun));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds what is due, and how fast it must be read.
+    fn look(&mut self) -> Result<()> {
+        let period_ms = u64::try_from(self.options.period.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = self.store.clock.unix_ms();
+        let all = self.store.segments()?;
+        self.store.forget_gone(&all);
+        let bytes = all.iter().map(|segment| segment.usage.record_bytes);
+        let bytes = bytes.fold(0_u64, u64::saturating_add);
+        self.bytes_per_second = (bytes / self.options.period.as_secs().max(1))
+            .max(limits::SCRUB_BYTES_PER_SECOND_MIN)
+            .min(self.options.bytes_per_second_max)
+            .max(1);
+        let is_due = |segment: &Segment| match segment.verified_ms {
+            None => true,
+            Some(verified_ms) => verified_ms.saturating_add(period_ms) <= now_ms,
+        };
+        let due = all.into_iter().filter(|segment| !segment.is_active && is_due(segment));
+        self.due = due.map(|segment| (segment.id, segment.usage.class)).collect();
+        Ok(())
+    }
+}
+
+/// A segment, as the scrub chooses among them.
+struct Segment {
+    id: SegmentId,
+    usage: SegmentUsage,
+    verified_ms: Option<u64>,
+    /// Whether groups are still appended to it.
+    is_active: bool,
+}
+
+impl Scrubbed {
+    /// Reads everything now, as fast as it goes, up to where the log ends.
+    pub(crate) fn scrub(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
+        self.gather()?;
+        let scrubbed = self.scrub_all(watch);
+        self.save();
+        scrubbed
+    }
+
+    fn scrub_all(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
+        let all = self.segments()?;
+        self.forget_gone(&all);
+        let total_bytes = all.iter().map(|segment| segment.usage.record_bytes);
+        let mut progress = WorkProgress {
+            total_bytes: total_bytes.fold(0, u64::saturating_add),
+            total_items: all.len() as u64,
+            ..WorkProgress::default()
+        };
+        let mut report = ScrubReport::default();
+        for segment in all {
+            let position = self.look(|view| view.position())?;
+            let end = position.filter(|at| segment.is_active && at.segment == Some(segment.id));
+            let end = end.map(|position| position.offset);
+            let begun = SegmentScrub::begin(self, segment.id, segment.usage.class, end)?;
+            progress.done_items += 1;
+            let Some(mut current) = begun else { continue };
+            while let Some(bytes) = current.step(self)? {
+                report.bytes = report.bytes.saturating_add(bytes);
+                progress.done_bytes = report.bytes;
+                progress.total_bytes = progress.total_bytes.max(report.bytes);
+                if watch(progress).is_break() {
+                    return Err(Error::Cancelled);
+                }
+            }
+            if let Some(ended) = current.end(self, &|| false)? {
+                self.note(&ended);
+                report.segments += 1;
+                report.damage.unlisted += ended.findings.unlisted();
+                for damage in ended.findings.listed {
+                    report.damage.add(damage);
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Notes the damage that reads have met, where it is in what is still wanted.
+    pub(crate) fn gather(&self) -> Result<()> {
+        for corruption in self.segments.sightings().take() {
+            if let Some(damage) = self.damage_of(corruption)? {
+                self.index.note_damage(damage);
+            }
+        }
+        Ok(())
+    }
+
+    fn damage_of(&self, corruption: Corruption) -> Result<Option<Damage>> {
+        let file_name = corruption.file.rsplit('/').next().unwrap_or_default();
+        let (Some(segment), Some(name)) = (SegmentId::from_file_name(file_name), corruption.object)
+        else {
+            return Ok(None);
+        };
+        let Some(entry) = self.look(|view| view.entry(&name))? else { return Ok(None) };
+        let class = match entry.content {
+            EntryContent::Big { segment: big, .. } if big == segment => SegmentClass::Big,
+            // That it is lost was said before.
+            EntryContent::Lost { .. } => return Ok(None),
+            _ if entry.record.segment == segment => self.segments.class_of(segment),
+            _ => return Ok(None),
+        };
+        Ok(Some(Damage {
+            segment,
+            class,
+            offset: corruption.offset,
+            lsn: Some(entry.lsn),
+            reason: corruption.reason,
+            name: Some(RecordName::Object(name)),
+            found_ms: self.clock.unix_ms(),
+        }))
+    }
+
+    /// Writes the notes, unless the disk is so full that the attempt could fail half done: redb takes no more writes
+    /// after one that failed, and a checkpoint needs them more.
+    pub(crate) fn save(&self) {
+        let free_bytes = self.segments.disk().free_bytes();
+        if free_bytes.is_ok_and(|bytes| bytes >= limits::NOTES_FREE_BYTES_MIN) {
+            // What is not written stays in memory, and is tried again.
+            let _ = self.index.save_notes();
+        }
+    }
+
+    fn note(&self, ended: &Ended) {
+        let Ended { id, is_whole, findings } = ended;
+        let result =
+            ScrubResult { verified_ms: self.clock.unix_ms(), damage_count: findings.count };
+        if *is_whole {
+            self.index.note_scrub(*id, result, &findings.listed);
+        } else {
+            findings.listed.iter().for_each(|damage| self.index.note_damage(damage.clone()));
+        }
+    }
+
+    /// All segments, the one that was verified longest ago first.
+    fn segments(&self) -> Result<Vec<Segment>> {
+        let (usages, position) = self.look(|view| Ok((view.segments()?, view.position()?)))?;
+        let log_end = position.and_then(|position| position.segment);
+        let mut all: Vec<_> = usages
+            .into_iter()
+            .map(|(id, usage)| Segment {
+                id,
+                usage,
+                verified_ms: self.index.segment_notes(id).0,
+                is_active: self.segments.is_growing(id) && log_end.is_none_or(|last| id >= last),
+            })
+            .collect();
+        all.sort_by_key(|segment| (segment.verified_ms, segment.id));
+        Ok(all)
+    }
+
+    /// Forgets the notes on segments that are retired.
+    fn forget_gone(&self, all: &[Segment]) {
+        let there: BTreeSet<SegmentId> = all.iter().map(|segment| segment.id).collect();
+        self.index.forget_segments(|id, damage| {
+            // A file that no record names any more but that is kept holds damage still.
+            let is_kept = |damage: &Damage| self.segments.disk().open(&damage.file()).is_ok();
+            !there.contains(&id) && !damage.is_some_and(is_kept)
+        });
+    }
+
+    /// Reads the index.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
+        self.index.look(self.segments.disk(), read)
+    }
+}
+
+/// What a failed read says of the bytes; other errors are not about them.
+fn fault(error: Error, offset: u64) -> Result<(u64, Malformed)> {
+    match error {
+        Error::Corrupt(corruption) => Ok((corruption.offset, corruption.reason)),
+        Error::Io { .. } => Ok((offset, Malformed::Unreadable)),
+        other => Err(other),
+    }
+}

@@ -1,0 +1,58 @@
+//! What is found in one segment.
+
+use std::ops::Range;
+
+use crate::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId};
+use crate::limits;
+
+/// Damage in one segment.
+pub(super) struct Findings {
+    id: SegmentId,
+    class: SegmentClass,
+    now_ms: u64,
+    /// The first [`limits::DAMAGE_LISTED_MAX`] places.
+    pub(super) listed: Vec<Damage>,
+    /// How many there are.
+    pub(super) count: u64,
+    /// Where live records may lie that could not be told from their surroundings.
+    pub(super) unclear: Vec<Range<u64>>,
+}
+
+impl Findings {
+    pub(super) fn new(id: SegmentId, class: SegmentClass, now_ms: u64) -> Self {
+        Self { id, class, now_ms, listed: Vec::new(), count: 0, unclear: Vec::new() }
+    }
+
+    /// Damage to what holds the records together.
+    pub(super) fn structure(&mut self, offset: u64, lsn: Option<u64>, reason: Malformed) {
+        self.push(offset, lsn, reason, None);
+    }
+
+    /// Damage to a live record or its body.
+    pub(super) fn record(&mut self, offset: u64, lsn: u64, reason: Malformed, name: RecordName) {
+        // A group that is broken where its record is: the name says more.
+        if let Some(known) = self.listed.iter_mut().find(|known| known.offset == offset) {
+            (known.lsn, known.name) = (Some(lsn), Some(name));
+            return;
+        }
+        self.push(offset, Some(lsn), reason, Some(name));
+    }
+
+    /// Whether further places would only be counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.listed.len() >= limits::DAMAGE_LISTED_MAX
+    }
+
+    /// How many places are not listed.
+    pub(super) fn unlisted(&self) -> u64 {
+        self.count.saturating_sub(self.listed.len() as u64)
+    }
+
+    fn push(&mut self, offset: u64, lsn: Option<u64>, reason: Malformed, name: Option<RecordName>) {
+        self.count += 1;
+        if !self.is_full() {
+            let Self { id: segment, class, now_ms: found_ms, .. } = *self;
+            self.listed.push(Damage { segment, class, offset, lsn, reason, name, found_ms });
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The reading of a log or compacted segment: its groups with their bodies, then its footer.
+
+use std::sync::Arc;
+
+use super::segment::SegmentFile;
+use super::{Findings, Scrubbed, fault};
+use crate::error::{Error, Result};
+use crate::format::{
+    CheckClass, Checksum, Content, FOOTER_TRAILER_BYTES, FooterTrailer, FooterWriter, Malformed,
+    RecordName, RunningChecksum, SEGMENT_HEADER_BYTES, Scanned, What, compare,
+};
+use crate::index::View;
+use crate::limits;
+use crate::segment::{GroupRead, LogWalk, Walked};
+
+/// A log or compacted segment that is being read.
+pub(super) struct LogScrub {
+    walk: LogWalk,
+    /// Whether all up to the end of the walk must be groups.
+    end_is_known: bool,
+    file_bytes: u64,
+    footer: Option<FooterTrailer>,
+    /// The footer that the groups ask for, while all of them were whole.
+    expected: Option<Expected>,
+    phase: Phase,
+}
+
+enum Phase {
+    Groups,
+    Footer { at: u64, running: RunningChecksum },
+    Done,
+}
+
+struct Expected {
+    footer: FooterWriter,
+    last_lsn: u64,
+    next_group: u64,
+    previous_group: Checksum,
+}
+
+impl LogScrub {
+    /// Reads the end of the segment. None: not even that can be done.
+    pub(super) fn begin(
+        of: &SegmentFile,
+        is_growing: bool,
+        end: Option<u64>,
+        findings: &mut Findings,
+    ) -> Result<Option<Self>> {
+        let io = |source| Error::io(format!("reading {}", of.path), source);
+        let file_bytes = of.file.bytes_len().map_err(io)?;
+        let footer = match end {
+            Some(_) => None,
+            None => Self::read_footer(of, file_bytes, is_growing, findings)?,
+        };
+        let walk_end = footer.map(|footer| footer.footer_offset).or(end);
+        let walk = match LogWalk::new(
+            Arc::clone(&of.file),
+            of.path.clone(),
+            &of.header,
+            walk_end.unwrap_or(file_bytes),
+        ) {
+            Ok(walk) => walk,
+            Err(error) => {
+                let (offset, reason) = fault(error, SEGMENT_HEADER_BYTES as u64)?;
+                findings.structure(offset, None, reason);
+                findings.unclear.push(0..u64::MAX);
+                return Ok(None);
+            }
+        };
+        let expected = footer.map(|footer| Expected {
+            footer: FooterWriter::new(of.header.context(), footer.footer_offset),
+            last_lsn: of.header.base_lsn.saturating_sub(1),
+            next_group: of.header.first_group,
+            previous_group: of.header.previous_group,
+        });
+        let end_is_known = walk_end.is_some();
+        let phase = Phase::Groups;
+        Ok(Some(Self { walk, end_is_known, file_bytes, footer, expected, phase }))
+    }
+
+    fn read_footer(
+        of: &SegmentFile,
+        file_bytes: u64,
+        is_growing: bool,
+        findings: &mut Findings,
+    ) -> Result<Option<FooterTrailer>> {
+        let at = file_bytes.saturating_sub(FOOTER_TRAILER_BYTES as u64);
+        let decoded = of.read(at, FOOTER_TRAILER_BYTES as u64)?.and_then(|bytes| {
+            let place = of.header.context().at(at);
+            FooterTrailer::decode(&bytes, place).map_err(|reason| (at, reason))
+        });
+        match decoded {
+            Ok(footer) => Ok(Some(footer)),
+            // One that could not be sealed has none.
+            Err(_) if is_growing => Ok(None),
+            Err((offset, reason)) => {
+                findings.structure(offset, None, reason);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads one piece and says how long it is. None: there are no more.
+    pub(super) fn step(
+        &mut self,
+        store: &Scrubbed,
+        of: &SegmentFile,
+        findings: &mut Findings,
+    ) -> Result<Option<u64>> {
+        match &mut self.phase {
+            Phase::Groups => self.step_groups(store, findings).map(Some),
+            Phase::Footer { .. } => self.step_footer(of, findings),
+            Phase::Done => Ok(None),
+        }
+    }
+
+    fn step_groups(&mut self, store: &Scrubbed, findings: &mut Findings) -> Result<u64> {
+        let start = self.walk.offset();
+        let first_lsn = self.walk.next_lsn();
+        match self.walk.step() {
+            Ok(Walked::End) => self.end_groups(findings),
+            Ok(Walked::Group(group)) => self.check_group(store, &group, findings)?,
+            Ok(Walked::Broken(reason)) => {
+                match self.go_on_behind(start, first_lsn, reason, findings) {
+                    Ok(()) => {}
+                    Err(error) => self.give_up(error, start, findings)?,
+                }
+            }
+            Err(error) => self.give_up(error, start, findings)?,
+        }
+        Ok(self.walk.offset().saturating_sub(start))
+    }
+
+    /// No whole group begins here: it is damage, unless the groups may well have ended.
+    fn go_on_behind(
+        &mut self,
+        start: u64,
+        first_lsn: u64,
+        reason: Malformed,
+        findings: &mut Findings,
+    ) -> Result<()> {
+        if !self.end_is_known && !self.walk.vouched_later(first_lsn)? {
+            // Where the footer is damaged, so may be the groups before it.
+            findings.unclear.push(start..self.file_bytes);
+            self.phase = Phase::Done;
+            return Ok(());
+        }
+        self.expected = None;
+        findings.structure(start, Some(first_lsn), reason);
+        self.walk.skip_to_next_header()?;
+        findings.unclear.push(start..self.walk.offset());
+        Ok(())
+    }
+
+    /// The rest of the groups cannot be read.
+    fn give_up(&mut self, error: Error, start: u64, findings: &mut Findings) -> Result<()> {
+        let (offset, reason) = fault(error, start)?;
+        findings.structure(offset, None, reason);
+        findings.unclear.push(start..u64::MAX);
+        self.phase = Phase::Done;
+        Ok(())
+    }
+
+    fn check_group(
+        &mut self,
+        store: &Scrubbed,
+        group: &GroupRead,
+        findings: &mut Findings,
+    ) -> Result<()> {
+        let Ok(view) = group.view() else { return Ok(()) };
+        let faulty = store.look(|index| {
+            let mut faulty = Vec::new();
+            for scanned in view.records() {
+                let fault = check_body(scanned);
+                if let Some((offset, name)) = fault
+                    && is_live(index, scanned)?
+                {
+                    faulty.push((offset, scanned.record.lsn, name));
+                }
+            }
+            Ok(faulty)
+        })?;
+        for (offset, lsn, name) in faulty {
+            findings.record(offset, lsn, Malformed::Checksum, name);
+        }
+        if let Some(expected) = &mut self.expected {
+            for scanned in view.records() {
+                expected.footer.push(scanned.place.offset, scanned.head);
+            }
+            // The bytes are on the disk; what counts is their checksum.
+            expected.footer.take();
+            expected.last_lsn = view.last_lsn();
+            expected.next_group = group.header.number + 1;
+            expected.previous_group = group.header_checksum;
+        }
+        Ok(())
+    }
+
+    fn end_groups(&mut self, findings: &mut Findings) {
+        let Some(footer) = &self.footer else {
+            self.phase = Phase::Done;
+            return;
+        };
+        if let Some(expected) = self.expected.take() {
+            let Expected { footer: writer, last_lsn, next_group, previous_group } = expected;
+            let context = self.walk.context();
+            if writer.finish(last_lsn, next_group, previous_group) != footer.encode(context) {
+                findings.structure(footer.offset(), None, Malformed::Chain);
+            }
+        }
+        let running = RunningChecksum::new();
+        self.phase = Phase::Footer { at: footer.footer_offset, running };
+    }
+
+    fn step_footer(&mut self, of: &SegmentFile, findings: &mut Findings) -> Result<Option<u64>> {
+        let (Phase::Footer { at, running }, Some(footer)) = (&mut self.phase, &self.footer) else {
+            return Ok(None);
+        };
+        let length = footer.offset().saturating_sub(*at).min(limits::WRITE_BYTES_MAX as u64);
+        if length == 0 {
+            let found = std::mem::take(running).finish();
+            if let Err(reason) = compare(CheckClass::Footer, footer.entries, found) {
+                findings.structure(footer.footer_offset, None, reason);
+            }
+            self.phase = Phase::Done;
+            return Ok(None);
+        }
+        match of.read(*at, length)? {
+            Ok(bytes) => {
+                running.update(&bytes);
+                *at += length;
+            }
+            Err((offset, reason)) => {
+                findings.structure(offset, None, reason);
+                self.phase = Phase::Done;
+            }
+        }
+        Ok(Some(length))
+    }
+}
+
+/// Where the body of a record is not what was written, and whose it is.
+fn check_body(scanned: &Scanned<'_>) -> Option<(u64, RecordName)> {
+    let blocks = scanned.verify_body().err().map(|fault| fault.offset);
+    match &scanned.record.what {
+        What::Put { name, meta, content: Content::Inline { .. } } => {
+            let whole =
+                || (blake3::hash(scanned.body) != meta.hash).then_some(scanned.place.offset);
+            let offset = blocks.or_else(whole)?;
+            Some((offset, RecordName::Object(name.clone())))
+        }
+        What::Fact { name, .. } => Some((blocks?, RecordName::Fact(name.clone()))),
+        _ => None,
+    }
+}
+
+/// Whether it is this record that the index points to.
+fn is_live(index: &View, scanned: &Scanned<'_>) -> Result<bool> {
+    let place = match &scanned.record.what {
+        What::Put { name, .. } => index.entry(name)?.map(|entry| (entry.lsn, entry.record)),
+        What::Fact { name, .. } => index.fact(name)?.map(|fact| (fact.lsn, fact.record)),
+        _ => None,
+    };
+    Ok(place.is_some_and(|(lsn, record)| {
+        let is_here =
+            (record.segment, record.offset) == (scanned.place.segment, scanned.place.offset);
+        lsn == scanned.record.lsn && is_here
+    }))
+}

@@ -1,0 +1,127 @@
+//! Whose damaged bytes are: the index is looked through for what points to them.
+//!
+//! Only where something is damaged: it reads the whole index.
+
+use std::ops::{ControlFlow, Range};
+
+use super::segment::SegmentFile;
+use super::{Findings, Scrubbed};
+use crate::error::Result;
+use crate::format::{EntryContent, Location, Malformed, Record, RecordName, SegmentId, What};
+use crate::limits;
+
+/// Names the one object of a big segment. Where no object wants it, nothing is damaged.
+pub(super) fn name_big(
+    store: &Scrubbed,
+    id: SegmentId,
+    findings: &mut Findings,
+    stopped: &dyn Fn() -> bool,
+) -> Result<()> {
+    if findings.count == 0 {
+        return Ok(());
+    }
+    let mut owner = None;
+    store.look(|view| {
+        let is_owner = |content: &EntryContent| {
+            matches!(content, EntryContent::Big { segment, .. } if *segment == id)
+        };
+        view.find_objects(
+            |entry| stopped() || is_owner(&entry.content),
+            |name, entry| {
+                owner = is_owner(&entry.content).then_some((name, entry.lsn));
+                Ok(ControlFlow::Break(()))
+            },
+        )
+    })?;
+    match owner {
+        Some((name, lsn)) => {
+            for damage in &mut findings.listed {
+                damage.lsn = Some(lsn);
+                damage.name = Some(RecordName::Object(name.clone()));
+            }
+        }
+        None => (findings.listed, findings.count) = (Vec::new(), 0),
+    }
+    Ok(())
+}
+
+/// Names the live records in the unclear stretches of a segment that are not what was written.
+pub(super) fn name_records(
+    store: &Scrubbed,
+    id: SegmentId,
+    file: Option<&SegmentFile>,
+    unclear: &[Range<u64>],
+    findings: &mut Findings,
+    stopped: &dyn Fn() -> bool,
+) -> Result<()> {
+    if unclear.is_empty() {
+        return Ok(());
+    }
+    let is_unclear =
+        |at: &Location| at.segment == id && unclear.iter().any(|range| range.contains(&at.offset));
+    store.look(|view| {
+        view.find_objects(
+            |entry| stopped() || is_unclear(&entry.record),
+            |name, entry| {
+                if stopped() || findings.is_full() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                let name = RecordName::Object(name);
+                if let Err((at, reason)) = check(file, &name, entry.lsn, &entry.record)? {
+                    findings.record(at, entry.lsn, reason, name);
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        let mut after = None;
+        loop {
+            let facts = view.facts("", after.as_ref(), limits::LIST_PAGE_MAX)?;
+            let Some((last, _)) = facts.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for (name, fact) in facts {
+                if stopped() || findings.is_full() {
+                    return Ok(());
+                }
+                if is_unclear(&fact.record) {
+                    let name = RecordName::Fact(name);
+                    if let Err((at, reason)) = check(file, &name, fact.lsn, &fact.record)? {
+                        findings.record(at, fact.lsn, reason, name);
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Whether the record of this name and number is whole at its place.
+fn check(
+    file: Option<&SegmentFile>,
+    name: &RecordName,
+    lsn: u64,
+    at: &Location,
+) -> Result<Result<(), (u64, Malformed)>> {
+    let Some(file) = file else { return Ok(Err((at.offset, Malformed::Missing))) };
+    let head = match file.read(at.offset, u64::from(at.head_bytes))? {
+        Ok(head) => head,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    let place = file.header.context().at(at.offset);
+    let record = match Record::decode(&head, place) {
+        Ok((record, _)) => record,
+        Err(reason) => return Ok(Err((at.offset, reason))),
+    };
+    let is_it = match (&record.what, name) {
+        (What::Put { name: found, .. }, RecordName::Object(name)) => found == name,
+        (What::Fact { name: found, .. }, RecordName::Fact(name)) => found == name,
+        _ => false,
+    };
+    if !is_it || record.lsn != lsn {
+        return Ok(Err((at.offset, Malformed::Place)));
+    }
+    let body_at = at.offset + u64::from(at.head_bytes);
+    let read = file.read(body_at, record.body_bytes())?;
+    Ok(read.and_then(|body| {
+        let fault = record.verify_body(place, &body).err();
+        fault.map_or(Ok(()), |fault| Err((fault.offset, Malformed::Checksum)))
+    }))
+}

@@ -1,0 +1,177 @@
+//! The reading of one segment: header page first, then what its class holds.
+
+use std::io;
+use std::sync::Arc;
+
+use super::big::BigScrub;
+use super::log::LogScrub;
+use super::{Findings, Scrubbed, fault, owners};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{
+    Malformed, Origin, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+};
+use crate::segment::read_header;
+
+/// A segment that is being read.
+pub(super) struct SegmentScrub {
+    id: SegmentId,
+    class: SegmentClass,
+    /// Whether it is read up to its end. One that is appended to never is.
+    is_whole: bool,
+    file: Option<SegmentFile>,
+    reading: Reading,
+    findings: Findings,
+}
+
+/// An open file that says who it is.
+pub(super) struct SegmentFile {
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) path: String,
+    pub(super) header: SegmentHeader,
+}
+
+enum Reading {
+    Log(Box<LogScrub>),
+    Big(Box<BigScrub>),
+    Done,
+}
+
+/// A segment that was read.
+pub(super) struct Ended {
+    pub(super) id: SegmentId,
+    pub(super) is_whole: bool,
+    pub(super) findings: Findings,
+}
+
+impl SegmentScrub {
+    /// Opens a segment and reads its header page. `end` is where the groups of one end that is still appended to. None:
+    /// it is gone, and nobody misses it.
+    pub(super) fn begin(
+        store: &Scrubbed,
+        id: SegmentId,
+        class: SegmentClass,
+        end: Option<u64>,
+    ) -> Result<Option<Self>> {
+        let path = id.path(class);
+        let findings = Findings::new(id, class, store.clock.unix_ms());
+        let is_whole = end.is_none();
+        let mut scrub = Self { id, class, is_whole, file: None, reading: Reading::Done, findings };
+        let file = match store.segments.disk().open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if store.look(|view| view.segment_usage(id))?.is_none() {
+                    return Ok(None);
+                }
+                scrub.lose_all(0, Malformed::Missing);
+                return Ok(Some(scrub));
+            }
+            Err(source) => return Err(Error::io(format!("opening {path}"), source)),
+        };
+        // What was verified before is verified again when it is next handed out.
+        store.segments.forget_verified(id);
+        match read_header(file.as_ref(), &path, id, class, store.segments.store()) {
+            Ok(header) => {
+                let file = SegmentFile { file, path, header };
+                scrub.check_header_page(&file);
+                scrub.file = Some(file);
+            }
+            Err(error) => {
+                let (offset, reason) = fault(error, 0)?;
+                scrub.lose_all(offset, reason);
+                return Ok(Some(scrub));
+            }
+        }
+        if let Some(file) = &scrub.file {
+            scrub.reading = match class {
+                SegmentClass::Big => match BigScrub::begin(file, &mut scrub.findings)? {
+                    Some(big) => Reading::Big(Box::new(big)),
+                    None => Reading::Done,
+                },
+                SegmentClass::Log | SegmentClass::Compacted => {
+                    let is_growing = store.segments.is_growing(id);
+                    let log = LogScrub::begin(file, is_growing, end, &mut scrub.findings)?;
+                    log.map_or(Reading::Done, |log| Reading::Log(Box::new(log)))
+                }
+            };
+        }
+        Ok(Some(scrub))
+    }
+
+    /// Reads one piece and says how long it is. None: there are no more.
+    pub(super) fn step(&mut self, store: &Scrubbed) -> Result<Option<u64>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        match &mut self.reading {
+            Reading::Log(log) => log.step(store, file, &mut self.findings),
+            Reading::Big(big) => big.step(file, &mut self.findings),
+            Reading::Done => Ok(None),
+        }
+    }
+
+    /// Finds out whose what is damaged is. None: the segment was retired meanwhile.
+    pub(super) fn end(
+        mut self,
+        store: &Scrubbed,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Ended>> {
+        if self.class == SegmentClass::Big {
+            owners::name_big(store, self.id, &mut self.findings, stopped)?;
+        } else {
+            let unclear = std::mem::take(&mut self.findings.unclear);
+            let file = self.file.as_ref();
+            owners::name_records(store, self.id, file, &unclear, &mut self.findings, stopped)?;
+        }
+        if stopped() || store.look(|view| view.segment_usage(self.id))?.is_none() {
+            return Ok(None);
+        }
+        let Self { id, is_whole, findings, .. } = self;
+        Ok(Some(Ended { id, is_whole, findings }))
+    }
+
+    /// Nothing in the segment can be reached.
+    fn lose_all(&mut self, offset: u64, reason: Malformed) {
+        self.findings.structure(offset, None, reason);
+        self.findings.unclear.push(0..u64::MAX);
+    }
+
+    /// Whether both copies in the header page are what was written: one is enough to read the segment.
+    fn check_header_page(&mut self, of: &SegmentFile) {
+        let mut page = [0; SEGMENT_HEADER_BYTES];
+        if of.file.read_at(0, &mut page).is_err() {
+            return self.findings.structure(0, None, Malformed::Unreadable);
+        }
+        let expected = match of.header.class {
+            SegmentClass::Compacted => match Origin::decode_page(&page, &of.header) {
+                Ok(origin) => origin.encode_page(&of.header),
+                Err(reason) => return self.findings.structure(0, None, reason),
+            },
+            SegmentClass::Log | SegmentClass::Big => of.header.encode_page(),
+        };
+        if let Some(at) = page.iter().zip(&expected).position(|(found, wanted)| found != wanted) {
+            self.findings.structure(at as u64, None, Malformed::Checksum);
+        }
+    }
+}
+
+impl SegmentFile {
+    /// Reads a piece of the file. The outer error is not about its bytes.
+    pub(super) fn read(
+        &self,
+        offset: u64,
+        length: u64,
+    ) -> Result<Result<Vec<u8>, (u64, Malformed)>> {
+        let Ok(length) = usize::try_from(length) else {
+            return Ok(Err((offset, Malformed::Length)));
+        };
+        let mut bytes = vec![0; length];
+        match self.file.read_at(offset, &mut bytes) {
+            Ok(()) => Ok(Ok(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(Err((offset, Malformed::Short)))
+            }
+            Err(source) => {
+                fault(Error::io(format!("reading {}", self.path), source), offset).map(Err)
+            }
+        }
+    }
+}

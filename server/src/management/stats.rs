@@ -1,0 +1,202 @@
+//! What is in a store and how it is, for the operator.
+//!
+//! Never here: counting.
+
+use engine::{
+    ClassStats, Damage, DamageList, Health, SegmentClass, SegmentStats, Store, StoreStats, Watch,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Catalog, CatalogError};
+use crate::replies::iso_time;
+
+/// What is in a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatsView {
+    pub accounts: u64,
+    pub buckets: u64,
+    pub api_keys: u64,
+    pub objects: u64,
+    pub object_bytes: u64,
+    /// Thumbnails and the like, not counted above.
+    pub derived_objects: u64,
+    pub derived_bytes: u64,
+    /// Segments of the log.
+    pub log: SegmentsView,
+    /// Segments that compaction made of others.
+    pub compacted: SegmentsView,
+    /// Segments of one large object each.
+    pub big: SegmentsView,
+    /// Everything was verified then or later; absent while something never was.
+    pub verified_since: Option<String>,
+    pub damage: DamageView,
+    pub health: HealthView,
+    /// Why the store takes no writes, when it takes none.
+    pub read_only: Option<String>,
+    /// Set while the disk is too full for uploads.
+    pub full: Option<FullView>,
+    /// Each segment, where that was asked for.
+    pub segments: Option<Vec<SegmentView>>,
+}
+
+/// What the store takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthView {
+    #[default]
+    Writable,
+    Full,
+    ReadOnly,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullView {
+    pub free_bytes: u64,
+    /// What is to stay free.
+    pub reserve_bytes: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentsView {
+    pub segments: u64,
+    pub live_bytes: u64,
+    pub dead_bytes: u64,
+}
+
+/// One segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentView {
+    pub id: u64,
+    pub class: ClassView,
+    pub live_bytes: u64,
+    pub dead_bytes: u64,
+    /// When it was last read whole and checked.
+    pub verified_at: Option<String>,
+    pub damage_count: u64,
+}
+
+/// What kind of segment it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ClassView {
+    Log,
+    Compacted,
+    Big,
+}
+
+/// The damage that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DamageView {
+    pub count: u64,
+    /// The first places.
+    pub places: Vec<PlaceView>,
+}
+
+/// A place where stored bytes are not what was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlaceView {
+    pub file: String,
+    pub offset: u64,
+    /// What they belong to, when that is known: bucket and path, or what the server keeps for itself.
+    pub name: Option<String>,
+    pub why: String,
+    pub found_at: String,
+}
+
+/// What a scrub came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScrubbedView {
+    pub segments: u64,
+    pub bytes: u64,
+    pub damage: DamageView,
+}
+
+/// Counts; of each segment, too, if that is asked for.
+pub(super) fn stats(
+    store: &Store,
+    catalog: &Catalog,
+    each_segment: bool,
+) -> Result<StatsView, CatalogError> {
+    let stats = store.stats()?;
+    let (health, read_only, full) = match store.health() {
+        Health::Writable => (HealthView::Writable, None, None),
+        Health::Full { free_bytes, reserve_bytes } => {
+            (HealthView::Full, None, Some(FullView { free_bytes, reserve_bytes }))
+        }
+        Health::ReadOnly(reason) => (HealthView::ReadOnly, Some(reason.to_string()), None),
+    };
+    let StoreStats { objects, object_bytes, derived_objects, derived_bytes, .. } = stats;
+    Ok(StatsView {
+        accounts: catalog.accounts().len() as u64,
+        buckets: catalog.buckets().len() as u64,
+        api_keys: catalog.api_keys().len() as u64,
+        objects,
+        object_bytes,
+        derived_objects,
+        derived_bytes,
+        log: segments_view(stats.log),
+        compacted: segments_view(stats.compacted),
+        big: segments_view(stats.big),
+        verified_since: stats.verified_since_ms.map(iso_time),
+        damage: damage_view(&stats.damage),
+        health,
+        read_only,
+        full,
+        segments: each_segment.then(|| stats.segments.iter().map(segment_view).collect()),
+    })
+}
+
+/// Reads and checks everything that is stored.
+pub(super) fn scrub(store: &Store, watch: &mut Watch<'_>) -> Result<ScrubbedView, CatalogError> {
+    let report = store.scrub(watch)?;
+    Ok(ScrubbedView {
+        segments: report.segments,
+        bytes: report.bytes,
+        damage: damage_view(&report.damage),
+    })
+}
+
+fn segments_view(stats: ClassStats) -> SegmentsView {
+    SegmentsView {
+        segments: stats.segments,
+        live_bytes: stats.live_bytes,
+        dead_bytes: stats.record_bytes.saturating_sub(stats.live_bytes),
+    }
+}
+
+fn segment_view(stats: &SegmentStats) -> SegmentView {
+    SegmentView {
+        id: stats.id.get(),
+        class: class_view(stats.class),
+        live_bytes: stats.live_bytes,
+        dead_bytes: stats.dead_bytes,
+        verified_at: stats.verified_ms.map(iso_time),
+        damage_count: stats.damage,
+    }
+}
+
+pub(super) fn class_view(class: SegmentClass) -> ClassView {
+    match class {
+        SegmentClass::Log => ClassView::Log,
+        SegmentClass::Compacted => ClassView::Compacted,
+        SegmentClass::Big => ClassView::Big,
+    }
+}
+
+fn damage_view(damage: &DamageList) -> DamageView {
+    let place = |damage: &Damage| PlaceView {
+        file: damage.file(),
+        offset: damage.offset,
+        name: damage.name.as_ref().map(ToString::to_string),
+        why: damage.reason.to_string(),
+        found_at: iso_time(damage.found_ms),
+    };
+    DamageView { count: damage.count(), places: damage.places.iter().map(place).collect() }
+}

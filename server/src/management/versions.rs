@@ -1,0 +1,250 @@
+//! Earlier versions of files, for the operator: which there are, and bringing them back.
+//!
+//! Never here: reading the log, which the engine does.
+
+use engine::{
+    BucketName, FolderKey, History, ObjectName, Store, UndeleteRequest, Undeleted, Unrecoverable,
+    Version, VersionEvent, VersionFilter, VersionScope, VersionState, Watch,
+};
+use serde::{Deserialize, Serialize};
+
+use super::settings::unix_ms;
+use super::{bucket_name, existing_bucket};
+use crate::catalog::{Catalog, CatalogError};
+use crate::error::ApiError;
+use crate::replies::iso_time;
+use crate::target::Place;
+
+/// What is to be brought back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Wanted {
+    /// The newest version of a file that is not there.
+    File { path: String },
+    /// This version of a file, in place of what is there.
+    Version { path: String, lsn: u64 },
+    /// What is not there of a folder, of the whole bucket when it is empty, and was deleted then or later.
+    Folder { path: String, since: Option<String> },
+}
+
+/// Whose versions are asked for.
+pub(super) struct HistoryAsked<'a> {
+    pub(super) bucket: &'a str,
+    /// Of a folder it ends with `/`; empty, it is the whole bucket.
+    pub(super) path: &'a str,
+    pub(super) since: Option<&'a str>,
+    pub(super) limit: u64,
+}
+
+/// What the log knows of some files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryView {
+    pub bucket_name: String,
+    /// By path, and of each path the oldest first.
+    pub versions: Vec<VersionView>,
+    /// Whether there are more than were asked for.
+    pub truncated: bool,
+    /// Places of damage in the log: what was there is not among the versions.
+    pub damage_count: u64,
+}
+
+/// Something that happened to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionView {
+    pub path: String,
+    /// The number of its record: greater for what happened later.
+    pub lsn: u64,
+    pub at: String,
+    pub state: StateView,
+    /// Nothing of a deletion.
+    pub content: Option<ContentView>,
+}
+
+/// What became of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StateView {
+    /// It is what its path means now.
+    Current,
+    /// Another came after it.
+    Replaced,
+    /// It was deleted.
+    Deleted,
+    /// It is the deletion itself.
+    Deletion,
+}
+
+/// What a version held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContentView {
+    pub bytes: u64,
+    #[serde(rename = "type")]
+    pub content_type: String,
+    pub etag: String,
+    pub created_at: String,
+    /// Whether it was made from another file.
+    pub derived: bool,
+    /// Whether its content is there, whole.
+    pub recoverable: bool,
+    /// Why not.
+    pub unrecoverable_because: Option<String>,
+}
+
+/// What was brought back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UndeletedView {
+    pub bucket_name: String,
+    pub restored: Vec<RestoredView>,
+    pub refused: Vec<RefusedVersionView>,
+    /// Whether a file was asked for, and not what there is of a folder.
+    pub by_name: bool,
+}
+
+/// A file that is there again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoredView {
+    pub path: String,
+    /// The version that it has again.
+    pub lsn: u64,
+    /// Why a newer one was not taken, if there was one.
+    pub newer_is_lost_because: Option<String>,
+}
+
+/// A file that was not brought back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedVersionView {
+    pub path: String,
+    pub why: String,
+    /// Whether its bytes are not what was written.
+    pub damaged: bool,
+}
+
+/// Which versions there are. The bucket may be gone.
+pub(super) fn history(
+    store: &Store,
+    catalog: &Catalog,
+    asked: &HistoryAsked<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<HistoryView, CatalogError> {
+    let bucket = bucket_name(asked.bucket)?;
+    let scope = match place(asked.path)? {
+        Place::File(key) => VersionScope::Key(key),
+        Place::Folder(folder) => VersionScope::Folder(folder),
+    };
+    let filter = VersionFilter { bucket, scope, since_ms: since_ms(asked.since)? };
+    let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+    let History { versions, truncated, damage_count } = store.history(&filter, limit, watch)?;
+    if versions.is_empty() {
+        existing_bucket(catalog, asked.bucket)?;
+    }
+    Ok(HistoryView {
+        bucket_name: asked.bucket.to_owned(),
+        versions: versions.into_iter().map(version_view).collect(),
+        truncated,
+        damage_count: damage_count as u64,
+    })
+}
+
+fn version_view(version: Version) -> VersionView {
+    let (state, content) = match version.event {
+        VersionEvent::Deleted => (StateView::Deletion, None),
+        VersionEvent::Put(put) => {
+            let state = match put.state {
+                VersionState::Current => StateView::Current,
+                VersionState::Replaced => StateView::Replaced,
+                VersionState::Deleted => StateView::Deleted,
+            };
+            let content = ContentView {
+                bytes: put.bytes,
+                content_type: put.content_type,
+                etag: put.etag.to_string(),
+                created_at: iso_time(put.created_ms),
+                derived: put.derived,
+                recoverable: put.recoverable.is_ok(),
+                unrecoverable_because: put.recoverable.err().map(|why| why.to_string()),
+            };
+            (state, Some(content))
+        }
+    };
+    VersionView {
+        path: version.name.key.as_str().to_owned(),
+        lsn: version.lsn,
+        at: iso_time(version.happened_ms),
+        state,
+        content,
+    }
+}
+
+/// Brings back what is wanted, as far as it can be had.
+pub(super) fn undelete(
+    store: &Store,
+    catalog: &Catalog,
+    bucket: &str,
+    wanted: Wanted,
+    watch: &mut Watch<'_>,
+) -> Result<UndeletedView, CatalogError> {
+    let name = existing_bucket(catalog, bucket)?.name.clone();
+    let request = match wanted {
+        Wanted::File { path } => UndeleteRequest::Object(object(name, &path)?),
+        Wanted::Version { path, lsn } => {
+            UndeleteRequest::Version { name: object(name, &path)?, lsn }
+        }
+        Wanted::Folder { path, since } => UndeleteRequest::Folder {
+            bucket: name,
+            folder: folder(&path)?,
+            since_ms: since_ms(since.as_deref())?,
+        },
+    };
+    let Undeleted { restored, refused } = store.undelete(&request, watch)?;
+    Ok(UndeletedView {
+        bucket_name: bucket.to_owned(),
+        restored: restored
+            .into_iter()
+            .map(|it| RestoredView {
+                path: it.name.key.as_str().to_owned(),
+                lsn: it.lsn,
+                newer_is_lost_because: it.newer.map(|why| why.to_string()),
+            })
+            .collect(),
+        refused: refused
+            .into_iter()
+            .map(|(name, why)| RefusedVersionView {
+                path: name.key.as_str().to_owned(),
+                why: why.to_string(),
+                damaged: why == Unrecoverable::Damaged,
+            })
+            .collect(),
+        by_name: !matches!(request, UndeleteRequest::Folder { .. }),
+    })
+}
+
+fn place(path: &str) -> Result<Place, CatalogError> {
+    let refused = |why: ApiError| CatalogError::Refused(why.message().to_owned());
+    Place::parse(path.trim_start_matches('/')).map_err(refused)
+}
+
+fn object(bucket: BucketName, path: &str) -> Result<ObjectName, CatalogError> {
+    match place(path)? {
+        Place::File(key) => Ok(ObjectName::new(bucket, key)),
+        Place::Folder(_) => Err(CatalogError::Refused(format!("{path:?} is a folder"))),
+    }
+}
+
+fn folder(path: &str) -> Result<FolderKey, CatalogError> {
+    match place(path)? {
+        Place::Folder(folder) => Ok(folder),
+        Place::File(_) => {
+            Err(CatalogError::Refused(format!("{path:?} is a file: a folder ends with \"/\"")))
+        }
+    }
+}
+
+fn since_ms(since: Option<&str>) -> Result<u64, CatalogError> {
+    Ok(since.map(|text| unix_ms("time", text)).transpose()?.unwrap_or(0))
+}

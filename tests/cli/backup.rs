@@ -1,0 +1,102 @@
+//! `trug backup`, and the way back.
+
+use std::fs;
+use std::path::Path;
+
+use tests::DataFolder;
+use tests::commands::{run, trug};
+
+use crate::archives::{NamedFile, all_kinds, read_archive, store_with, upload, word};
+
+/// What a folder that is a store, or became one by copying, holds in its bucket.
+fn contents(data: &Path, archive: &Path) -> Vec<NamedFile> {
+    let words = ["export", "--bucket", "photos", "--to", &word(archive), "--data", &word(data)];
+    let ran = run(trug().args(words));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    read_archive(&fs::read(archive).expect("it is there"))
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a file can be copied");
+        }
+    }
+}
+
+#[test]
+fn a_backup_is_renewed_and_restored_by_copying_it_back() {
+    for serves in [false, true] {
+        let (folder, key) = store_with(&all_kinds());
+        let mut server = serves.then(|| folder.serve());
+        let to = folder.beside().join("backup/of/it");
+        let words = ["backup", "--to", &word(&to)];
+        let first = folder.json(&words);
+        assert!(first["copiedFiles"].as_u64() >= Some(2), "{first}");
+        assert!(first["copiedBytes"].as_u64() > Some(3_000_000), "{first}");
+        assert_eq!((&first["keptFiles"], &first["damageCount"]), (&0.into(), &0.into()));
+
+        let more = [("more.txt".to_owned(), b"more".to_vec())];
+        let running = server.take().unwrap_or_else(|| folder.serve());
+        upload(&running, &key, &more);
+        if serves {
+            server = Some(running);
+        } else {
+            running.stop();
+        }
+        let second = folder.json(&words);
+        assert!(second["keptBytes"].as_u64() > Some(3_000_000), "the large file is kept: {second}");
+        assert!(second["lastLsn"].as_u64() > first["lastLsn"].as_u64());
+        let text = folder.done(&words).stdout;
+        assert!(text.starts_with("backed up to ") && text.contains("\nthere already "), "{text}");
+        if let Some(server) = server {
+            server.stop();
+        }
+
+        // The disk is gone; the backup is copied to where the data was.
+        fs::remove_dir_all(folder.path()).expect("it can be removed");
+        copy_folder(&to, &folder.path());
+        assert_eq!(folder.run(&["fsck", "--deep"]).code, 0);
+        let stats = folder.json(&["stats"]);
+        let mut files = all_kinds();
+        files.extend(more);
+        files.sort();
+        assert_eq!(stats["objects"], files.len());
+        assert_eq!((&stats["accounts"], &stats["damage"]["count"]), (&1.into(), &0.into()));
+        assert_eq!(folder.json(&["scrub"])["damage"]["count"], 0);
+        folder.done(&["fsck", "--deep"]);
+        assert!(contents(&folder.path(), &folder.beside().join("out.tar")) == files);
+        // It is a store like any other.
+        folder.done(&["backup", "--to", &word(&folder.beside().join("next"))]);
+    }
+}
+
+#[test]
+fn a_backup_goes_to_a_folder_of_its_own() {
+    for serves in [false, true] {
+        let (folder, _) = DataFolder::with_bucket();
+        let server = serves.then(|| folder.serve());
+        let refused = |to: &Path, code: i32, says: &str| {
+            folder.run(&["backup", "--to", &word(to)]).check_failure(code, says);
+        };
+        refused(&folder.path().join("in"), 2, "it lies in the data folder");
+        let files = folder.beside().join("files");
+        fs::create_dir(&files).expect("a folder can be made");
+        fs::write(files.join("mine.txt"), "mine").expect("it can be written");
+        refused(&files, 1, "holds other files, such as mine.txt");
+        assert_eq!(fs::read_dir(&files).expect("a folder").count(), 1);
+        refused(&files.join("mine.txt"), 1, "not a folder");
+        // A path is taken from where the command runs, wherever the server does.
+        let mut command = folder.command(&["backup", "--to", "relative"]);
+        let ran = run(command.current_dir(folder.beside()));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(folder.beside().join("relative/STORE").exists());
+        if let Some(server) = server {
+            server.stop();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `trug fsck`.
+
+use std::path::{Path, PathBuf};
+
+use tests::{DataFolder, Form};
+
+/// A store with a small file and a large one, and nobody who has it open.
+fn filled() -> DataFolder {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let large = vec![7; 2 << 20];
+    let form = Form::new().file("file", "small.txt", None, b"what is small lies in the log");
+    let form = form.file("file", "large.bin", None, &large);
+    let answer = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    server.stop();
+    folder
+}
+
+fn flip(path: &Path, offset: usize) {
+    let mut bytes = std::fs::read(path).expect("the file is there");
+    bytes[offset] ^= 1;
+    std::fs::write(path, bytes).expect("the file can be written");
+}
+
+fn position(path: &Path, what: &[u8]) -> usize {
+    let bytes = std::fs::read(path).expect("the file is there");
+    bytes.windows(what.len()).position(|window| window == what).expect("the bytes are there")
+}
+
+fn log_with(folder: &DataFolder, what: &[u8]) -> (PathBuf, usize) {
+    let log = folder.path().join("log");
+    for file in std::fs::read_dir(log).expect("there is a log") {
+        let path = file.expect("a file").path();
+        let bytes = std::fs::read(&path).expect("the file is there");
+        if bytes.windows(what.len()).any(|window| window == what) {
+            return (path.clone(), position(&path, what));
+        }
+    }
+    panic!("no segment holds it");
+}
+
+#[test]
+fn a_store_in_order_is_said_to_be_so() {
+    let folder = filled();
+    for words in [&["fsck"][..], &["fsck", "--deep"], &["fsck", "--deep", "--repair"]] {
+        let ran = folder.done(words);
+        assert!(ran.stdout.contains("nothing is wrong\n"), "{ran:?}");
+        assert_eq!(ran.stderr, "");
+    }
+    let found = folder.json(&["fsck", "--deep"]);
+    assert_eq!(found["clean"], true);
+    assert_eq!(found["report"]["objects"], 2);
+    assert_eq!(found["report"]["findings"].as_array().map(Vec::len), Some(0));
+    assert!(found["report"]["bytes"].as_u64() > Some(2 << 20));
+}
+
+#[test]
+fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
+    let (folder, _) = DataFolder::with_bucket();
+    let server = folder.serve();
+    folder.run(&["fsck"]).check_failure(4, "is in use");
+    server.stop();
+    let none = DataFolder::new();
+    none.run(&["fsck"]).check_failure(1, "there is no folder");
+    std::fs::create_dir(none.path()).expect("a folder");
+    none.run(&["fsck"]).check_failure(1, "there is no store");
+    let left = std::fs::read_dir(none.path()).expect("the folder").count();
+    assert_eq!(left, 0, "nothing was made in it");
+}
+
+#[test]
+fn damage_ends_with_code_3_and_says_whose_it_is() {
+    let folder = filled();
+    let (path, at) = log_with(&folder, b"what is small");
+    flip(&path, at);
+    folder.done(&["fsck"]);
+    let ran = folder.run(&["fsck", "--deep"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stdout.contains("photos/small.txt") && ran.stdout.contains("loss"), "{ran:?}");
+    let ran = folder.run(&["fsck", "--deep", "--json"]);
+    assert_eq!(ran.code, 3);
+    let found: serde_json::Value = serde_json::from_str(&ran.stdout).expect("one document");
+    assert_eq!(found["clean"], false);
+    assert_eq!(found["report"]["findings"][0]["objects"][0], "photos/small.txt");
+    assert_eq!(found["report"]["findings"][0]["severity"], "loss");
+}
+
+#[test]
+fn what_can_be_made_whole_is_and_ends_with_code_0() {
+    let folder = filled();
+    flip(&folder.path().join("STORE"), 20);
+    let ran = folder.run(&["fsck"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let ran = folder.done(&["fsck", "--repair"]);
+    assert!(
+        ran.stdout.contains("done: STORE") && ran.stdout.contains("nothing is wrong"),
+        "{ran:?}"
+    );
+    folder.done(&["fsck", "--deep"]);
+}
+
+#[test]
+fn what_is_lost_is_recorded_and_ends_with_code_3_once() {
+    let folder = filled();
+    let big = folder.path().join("big/00");
+    let file = std::fs::read_dir(big).expect("there is one").next().expect("one").expect("one");
+    std::fs::remove_file(file.path()).expect("it can be removed");
+    let ran = folder.run(&["fsck", "--repair"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stdout.contains("done: photos/large.bin: recorded as lost"), "{ran:?}");
+    let found = folder.json(&["fsck", "--deep"]);
+    assert_eq!((&found["clean"], &found["report"]["lostBefore"]), (&true.into(), &1.into()));
+    let server = folder.serve();
+    let answer = server.connect().get("/photos/large.bin").expect("it answers");
+    assert_eq!(answer.status, 500, "{}", answer.text());
+    assert!(answer.text().contains("damaged"), "{}", answer.text());
+    let answer = server.connect().get("/photos/small.txt").expect("it answers");
+    assert_eq!(answer.status, 200);
+    server.stop();
+}

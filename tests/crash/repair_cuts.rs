@@ -1,0 +1,120 @@
+//! A repair that is cut off anywhere can be begun again: the power is cut at every disk operation of it, under every
+//! loss policy, and the next repair ends where the first would have ended.
+
+use std::collections::BTreeSet;
+
+use engine::disk::Disk;
+use engine::disk::sim::{LossPolicy, SimDisk};
+use engine::fsck::Severity;
+use tests::store::{Model, World, name, read};
+
+use crate::bit_rot::{Past, Specimen};
+use crate::survivor::fingerprint;
+
+/// What is wrong before the repair, and which objects that costs.
+struct Damage {
+    what: &'static str,
+    lost: &'static [&'static str],
+    done: fn(&SimDisk),
+}
+
+const LOG: &str = "log/0000000001.seg";
+
+const DAMAGES: &[Damage] = &[
+    Damage { what: "STORE", lost: &[], done: |disk| disk.flip("STORE", 20, 1) },
+    Damage { what: "no STORE", lost: &[], done: |disk| disk.remove("STORE").unwrap() },
+    Damage { what: "a header", lost: &[], done: |disk| disk.flip(LOG, 30, 1) },
+    Damage {
+        what: "a footer",
+        lost: &[],
+        done: |disk| {
+            let bytes = disk.bytes(LOG).len() as u64;
+            disk.flip(LOG, bytes - 70, 1);
+        },
+    },
+    Damage {
+        what: "the index",
+        lost: &[],
+        done: |disk| disk.overwrite("index.redb", 4_096, &[9; 9_000]),
+    },
+    Damage {
+        what: "a big segment is gone",
+        lost: &["big"],
+        done: |disk| {
+            let bigs = disk.paths().into_iter().filter(|path| path.starts_with("big/"));
+            let first = bigs.min().unwrap();
+            disk.remove(&first).unwrap();
+        },
+    },
+    Damage {
+        what: "the head of an object, a header and STORE",
+        lost: &["kept"],
+        done: |disk| {
+            let bytes = disk.bytes(LOG);
+            let kept = tests::store::body(1, 300);
+            let at = bytes.windows(300).position(|window| window == kept).unwrap();
+            disk.flip(LOG, at as u64 - 20, 1);
+            disk.flip(LOG, 2_100, 1);
+            disk.flip("STORE", 3, 1);
+        },
+    },
+];
+
+#[test]
+fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
+    let (mut cuts, mut crashes, mut survivors) = (0, 0, 0);
+    for past in [Past::Closed, Past::Killed] {
+        let specimen = Specimen::new(past);
+        for damage in DAMAGES {
+            let world = World::on(specimen.fork(), 11);
+            (damage.done)(&world.disk);
+            // What was taken away stays away when power goes.
+            for folder in ["", "big/00"] {
+                world.disk.sync_folder(folder).unwrap();
+            }
+            world.disk.record_cuts();
+            let (first, said) = world.repair().unwrap();
+            let recorded = world.disk.take_cuts();
+            assert!(!recorded.is_empty() && !said.is_empty(), "{past:?}, {}", damage.what);
+            assert!(first.after.is_clean(), "{past:?}, {}:\n{}", damage.what, first.after);
+            let has_loss = first.before.worst() == Some(Severity::Loss);
+            assert_eq!(has_loss, !damage.lost.is_empty(), "{}:\n{}", damage.what, first.before);
+            must_hold(&world, specimen.model(), damage, "not cut");
+            let mut seen = BTreeSet::new();
+            for (at, cut) in recorded.into_iter().enumerate() {
+                cuts += 1;
+                for policy in LossPolicy::ALL {
+                    crashes += 1;
+                    let disk = cut.fork();
+                    disk.power_on(policy, at as u64);
+                    if !seen.insert(fingerprint(&disk)) {
+                        continue;
+                    }
+                    survivors += 1;
+                    let world = World::on(disk, 12);
+                    let place = format!("{past:?}, {}, cut {at}, {policy:?}", damage.what);
+                    let (again, said) = world.repair().unwrap_or_else(|e| panic!("{place}: {e}"));
+                    assert!(again.after.is_clean(), "{place}: {said:?}\n{}", again.after);
+                    must_hold(&world, specimen.model(), damage, &place);
+                }
+            }
+        }
+    }
+    println!("{cuts} cut points, {crashes} crashes, {survivors} different survivors");
+}
+
+fn must_hold(world: &World, model: &Model, damage: &Damage, place: &str) {
+    let store = world.open();
+    for (object, (bytes, _)) in &model.objects {
+        let found = read(&store, object);
+        let is_lost = damage.lost.iter().any(|key| name(key) == *object);
+        match found {
+            Ok(Some(found)) if !is_lost => assert!(found == *bytes, "{place}: {object}"),
+            Err(engine::Error::Corrupt(_)) if is_lost => {}
+            other => panic!("{place}: {object}: {:?}", other.map(|found| found.map(|b| b.len()))),
+        }
+    }
+    let facts = store.facts("", None, 1_000).unwrap();
+    assert!(facts.into_iter().eq(model.facts.clone()), "{place}");
+    store.close().unwrap();
+}

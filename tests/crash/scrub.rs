@@ -1,0 +1,75 @@
+//! Power goes in the middle of a scrub that notes what it finds: the store is what it was, and notes are whole or not
+//! there.
+
+use std::ops::ControlFlow;
+
+use engine::disk::sim::LossPolicy;
+use engine::{Malformed, Store};
+use tests::store::{Model, World, batch, commit, name};
+
+use crate::scenario::beginning;
+use crate::survivor::{check, check_after_a_kill};
+
+fn scrub(store: &Store) -> u64 {
+    store.scrub(&mut |_| ControlFlow::Continue(())).unwrap().damage.count()
+}
+
+#[test]
+fn power_loss_at_every_operation_of_a_scrub_changes_nothing_but_notes() {
+    let world = World::new(7);
+    let mut model = Model::default();
+    let store = world.open();
+    for changes in beginning() {
+        commit(&store, batch(&store, &changes).unwrap()).unwrap();
+        model.apply(&changes);
+    }
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    world.disk.record_cuts();
+    assert_eq!(scrub(&store), 0);
+    let cuts = world.disk.take_cuts();
+    assert!(!cuts.is_empty(), "a scrub writes notes");
+    for (at, cut) in cuts.iter().enumerate() {
+        for policy in LossPolicy::ALL {
+            for seed in 0..4 {
+                let disk = cut.fork();
+                disk.power_on(policy, seed);
+                check(&disk, &[&model]).unwrap_or_else(|what| {
+                    panic!("cut at operation {at}, {policy:?} seed {seed}: {what}")
+                });
+            }
+        }
+        check_after_a_kill(&cut.fork(), &[&model]).unwrap();
+    }
+}
+
+#[test]
+fn notes_on_damage_are_whole_or_absent_after_power_loss() {
+    let world = World::new(7);
+    let store = world.open();
+    for changes in beginning() {
+        commit(&store, batch(&store, &changes).unwrap()).unwrap();
+    }
+    let path = world.files_in("big/").remove(0);
+    world.disk.flip(&path, 5_000, 1);
+    world.disk.record_cuts();
+    assert_eq!(scrub(&store), 1);
+
+    for cut in world.disk.take_cuts() {
+        for policy in LossPolicy::ALL {
+            let disk = cut.fork();
+            disk.power_on(policy, 1);
+            let store = World::on(disk, 8).open();
+            let damage = store.damage().unwrap();
+            assert!(damage.count() <= 1);
+            for place in &damage.places {
+                assert_eq!((place.file(), place.reason), (path.clone(), Malformed::Checksum));
+                assert_eq!(place.name, Some(engine::RecordName::Object(name("big"))));
+            }
+            assert_eq!(scrub(&store), 1);
+        }
+    }
+    drop(store);
+    assert_eq!(World::on(world.disk.fork(), 9).open().damage().unwrap().count(), 1);
+}

@@ -1,0 +1,576 @@
+//! What fsck says of stores that are in order, what it says of each kind of damage, and what a repair leaves. A check
+//! never changes a byte.
+
+use engine::disk::Disk;
+use engine::disk::sim::{LossPolicy, SimDisk};
+use engine::format::SEGMENT_HEADER_BYTES;
+use engine::fsck::{Finding, Remedy, Report, Severity};
+use engine::{Batch, Error, Store};
+use tests::store::{
+    World, batch, body, bucket, commit, delete, fact, idle, name, put, read, roll_over,
+};
+
+use tests::store::{Change, Model};
+
+/// Two log segments and more, big ones, objects overwritten and deleted, facts.
+fn written(world: &World, store: &Store) -> Model {
+    let mut model = Model::default();
+    let bytes = |seed, length| bytes::Bytes::from(body(seed, length));
+    let put = |key: &str, seed, length| Change::Put(name(key), bytes(seed, length));
+    let story: Vec<Vec<Change>> = vec![
+        vec![put("kept", 1, 300), put("overwritten", 2, 200), put("deleted", 3, 100)],
+        vec![put("big", 4, 9_000)],
+        vec![put("overwritten", 5, 250), Change::PutFact(fact("first"), bytes(6, 60))],
+        (0..12).map(|at| put(&format!("fill/{at}"), 20 + at, 3_500)).collect(),
+        (0..12).map(|at| put(&format!("roll/{at}"), 30 + at, 3_500)).collect(),
+        vec![Change::Delete(name("deleted")), put("empty", 0, 0)],
+        vec![put("late-big", 8, 5_000), Change::PutFact(fact("second"), bytes(9, 60))],
+        vec![put("last", 10, 50)],
+    ];
+    for (turn, changes) in story.into_iter().enumerate() {
+        for some in changes.chunks(6) {
+            commit(store, batch(store, some).unwrap()).unwrap();
+            model.apply(some);
+        }
+        if turn == 4 {
+            roll_over(store).unwrap();
+            store.checkpoint().unwrap();
+        }
+    }
+    idle(store);
+    assert!(world.files_in("log/").len() > 1);
+    model
+}
+
+fn closed() -> (World, Model) {
+    let world = World::new(7);
+    let store = world.open();
+    let model = written(&world, &store);
+    store.close().unwrap();
+    drop(store);
+    (world, model)
+}
+
+fn fork(world: &World) -> World {
+    World::on(world.disk.fork(), 8)
+}
+
+fn contents(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
+    let paths = disk.paths().into_iter().filter(|path| path != "LOCK");
+    paths.map(|path| (path.clone(), disk.bytes(&path))).collect()
+}
+
+/// Checks, quick and deep; nothing may have changed.
+fn check(world: &World) -> Report {
+    let before = contents(&world.disk);
+    world.fsck(false).unwrap();
+    let report = world.fsck(true).unwrap();
+    assert!(contents(&world.disk) == before, "a check changes nothing");
+    report
+}
+
+/// The finding with this remedy.
+fn finding<'a>(report: &'a Report, remedy: &str) -> &'a Finding {
+    let found = report.findings.iter().find(|finding| finding.remedy.word() == remedy);
+    found.unwrap_or_else(|| panic!("no {remedy} in\n{report}"))
+}
+
+/// Repairs; then nothing is wrong any more, and a second repair has nothing to do.
+fn repaired(world: &World) -> Report {
+    let (repaired, said) = world.repair().unwrap();
+    assert!(repaired.after.is_clean(), "{said:?}\n{}", repaired.after);
+    let (again, said) = world.repair().unwrap();
+    assert_eq!(said, [""; 0], "{}", again.before);
+    assert!(!again.has_lost());
+    repaired.before
+}
+
+fn must_hold(world: &World, model: &Model, lost: &[&str]) {
+    let store = world.open();
+    for (name, (bytes, _)) in &model.objects {
+        match read(&store, name) {
+            Ok(Some(found)) => assert!(found == *bytes, "{name}"),
+            Err(Error::Corrupt(corruption)) => {
+                assert_eq!(corruption.object.as_ref(), Some(name));
+                assert!(lost.contains(&name.key.as_str()), "{name} is damaged");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    for (name, value) in &model.facts {
+        assert_eq!(store.fact(name).unwrap().as_ref(), Some(value));
+    }
+    let listed = store.list_keys(&bucket(), "", None, 1_000).unwrap();
+    assert_eq!(listed.objects.len(), model.objects.len());
+    store.close().unwrap();
+}
+
+#[test]
+fn a_closed_store_is_in_order_down_to_the_last_byte() {
+    let (world, model) = closed();
+    let report = check(&world);
+    assert_eq!(report.findings, []);
+    assert_eq!(report.objects, model.objects.len() as u64);
+    assert_eq!(report.facts, model.facts.len() as u64);
+    let all: u64 = contents(&world.disk).iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    assert!(report.bytes >= all, "{} of {all} bytes", report.bytes);
+    assert!(report.to_string().ends_with("nothing is wrong"), "{report}");
+}
+
+#[test]
+fn an_empty_store_and_one_that_was_only_opened_are_in_order() {
+    let world = World::new(1);
+    drop(world.open());
+    assert!(check(&world).is_clean());
+    world.open().close().unwrap();
+    assert_eq!(check(&world).findings, []);
+}
+
+#[test]
+fn a_store_that_crashed_anywhere_is_in_order() {
+    let world = World::new(7);
+    let store = world.open();
+    world.disk.record_cuts();
+    written(&world, &store);
+    store.close().unwrap();
+    drop(store);
+    for (at, cut) in world.disk.take_cuts().into_iter().enumerate() {
+        for policy in LossPolicy::ALL {
+            let disk = cut.fork();
+            disk.power_on(policy, at as u64);
+            let report = check(&World::on(disk, 9));
+            assert!(report.is_clean(), "cut {at}, {policy:?}:\n{report}");
+        }
+        cut.restart_process();
+        let report = check(&World::on(cut, 9));
+        assert!(report.is_clean(), "killed at {at}:\n{report}");
+    }
+}
+
+#[test]
+fn the_index_may_lag_behind_the_log_and_may_be_missing() {
+    let world = World::new(7);
+    let store = world.open();
+    let model = written(&world, &store);
+    drop(store);
+    let killed = fork(&world);
+    killed.disk.restart_process();
+    assert_eq!(check(&killed).findings, []);
+    killed.disk.remove("index.redb").unwrap();
+    let report = check(&killed);
+    assert_eq!(finding(&report, "go-on").severity, Severity::Note);
+    repaired(&killed);
+    must_hold(&killed, &model, &[]);
+}
+
+#[test]
+fn a_store_in_use_and_a_folder_that_is_none_are_refused() {
+    let world = World::new(1);
+    assert!(matches!(world.fsck(true), Err(Error::NotAStore(_))));
+    world.disk.create("holiday.jpg").unwrap();
+    assert!(matches!(world.fsck(true), Err(Error::NotAStore(_))));
+    world.disk.remove("holiday.jpg").unwrap();
+    let store = world.open();
+    assert!(matches!(world.fsck(true), Err(Error::InUse(_))));
+    assert!(matches!(world.repair(), Err(Error::InUse(_))));
+    drop(store);
+    world.fsck(true).unwrap();
+}
+
+#[test]
+fn whoever_watches_may_stop_a_check() {
+    let (world, _) = closed();
+    let mut calls = 0;
+    let stopped = engine::fsck::check(
+        &world.surroundings(),
+        engine::fsck::CheckOptions { deep: true },
+        &mut |progress| {
+            calls += 1;
+            assert!(progress.done_bytes <= progress.total_bytes);
+            match calls {
+                20 => std::ops::ControlFlow::Break(()),
+                _ => std::ops::ControlFlow::Continue(()),
+            }
+        },
+    );
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert_eq!(calls, 20);
+}
+
+#[test]
+fn store_is_written_again_from_the_segments() {
+    for damage in [Some(20), Some(300), None] {
+        let (world, model) = closed();
+        match damage {
+            Some(offset) => world.disk.flip("STORE", offset, 1),
+            None => world.disk.remove("STORE").unwrap(),
+        }
+        let report = check(&world);
+        assert_eq!(finding(&report, "rewrite-store-file").severity, Severity::Repairable);
+        assert_eq!(report.count(Severity::Loss), 0);
+        repaired(&world);
+        must_hold(&world, &model, &[]);
+    }
+}
+
+#[test]
+fn one_bad_copy_of_a_header_is_written_again() {
+    for path in ["log/0000000001.seg", "big/00/0000000002.seg"] {
+        for offset in [40, 2_100, 4_000] {
+            let (world, model) = closed();
+            let original = world.disk.bytes(path);
+            world.disk.flip(path, offset, 1);
+            let report = check(&world);
+            let found = finding(&report, "rewrite-header");
+            assert_eq!((found.file.as_str(), found.severity), (path, Severity::Repairable));
+            repaired(&world);
+            assert!(world.disk.bytes(path) == original);
+            must_hold(&world, &model, &[]);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_footer_is_written_again() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let original = world.disk.bytes(path);
+    for from_end in [1, 30, 70, 500] {
+        let world = fork(&world);
+        world.disk.flip(path, (original.len() - from_end) as u64, 4);
+        assert_eq!(finding(&check(&world), "reseal").file, path);
+        repaired(&world);
+        assert!(world.disk.bytes(path) == original);
+        must_hold(&world, &model, &[]);
+    }
+}
+
+#[test]
+fn a_damaged_index_is_made_anew() {
+    let (world, model) = closed();
+    let bytes = world.disk.bytes("index.redb");
+    for offset in [0, 70, bytes.len() / 3, bytes.len() / 2] {
+        let world = fork(&world);
+        world.disk.overwrite("index.redb", offset as u64, &[0x5a; 700]);
+        let report = check(&world);
+        if !report.findings.is_empty() {
+            assert_eq!(finding(&report, "rebuild-index").severity, Severity::Repairable);
+            assert!(!world.repair().unwrap().0.has_lost());
+        }
+        repaired(&world);
+        must_hold(&world, &model, &[]);
+    }
+    let cut = fork(&world);
+    cut.disk.open("index.redb").unwrap().set_len(bytes.len() as u64 / 2).unwrap();
+    finding(&check(&cut), "rebuild-index");
+    repaired(&cut);
+    must_hold(&cut, &model, &[]);
+}
+
+#[test]
+fn an_index_of_another_moment_is_found_out() {
+    let world = World::new(7);
+    let store = world.open();
+    put(&store, &name("a"), b"one").unwrap();
+    put(&store, &name("b"), b"two").unwrap();
+    store.checkpoint().unwrap();
+    let older = world.disk.bytes("index.redb");
+    delete(&store, &name("a")).unwrap();
+    put(&store, &name("b"), b"three").unwrap();
+    store.close().unwrap();
+    drop(store);
+    // An older index is only behind: what follows is applied to it when the store is opened.
+    let behind = fork(&world);
+    behind.disk.overwrite("index.redb", 0, &older);
+    let behind_file = behind.disk.open("index.redb").unwrap();
+    behind_file.set_len(older.len() as u64).unwrap();
+    assert_eq!(check(&behind).count(Severity::Loss), 0);
+    repaired(&behind);
+    assert_eq!(read(&behind.open(), &name("b")).unwrap().unwrap(), b"three");
+    assert_eq!(read(&behind.open(), &name("a")).unwrap(), None);
+}
+
+#[test]
+fn a_damaged_body_costs_its_object_only_and_says_which() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let kept = body(1, 300);
+    let bytes = world.disk.bytes(path);
+    let at = bytes.windows(300).position(|window| window == kept).unwrap();
+    world.disk.flip(path, at as u64 + 7, 1);
+    let report = check(&world);
+    assert!(world.fsck(false).unwrap().is_clean(), "only --deep reads bodies");
+    let [found] = report.findings.as_slice() else { panic!("{report}") };
+    assert_eq!((found.severity, &found.remedy), (Severity::Loss, &Remedy::None));
+    assert_eq!(found.objects, [name("kept")]);
+    let (after, said) = world.repair().unwrap();
+    assert!(after.has_lost() && said.is_empty(), "{said:?}");
+    must_hold(&world, &model, &["kept"]);
+    let store = world.open();
+    put(&store, &name("kept"), b"again").unwrap();
+    store.close().unwrap();
+    drop(store);
+    let report = check(&world);
+    assert!(report.is_clean() && report.findings.len() == 1, "the old body is dead:\n{report}");
+}
+
+#[test]
+fn an_object_whose_head_is_damaged_is_recorded_as_lost() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let bytes = world.disk.bytes(path);
+    let at = bytes.windows(300).position(|window| window == body(1, 300)).unwrap();
+    world.disk.flip(path, at as u64 - 20, 1);
+    let report = check(&world);
+    let found = finding(&report, "mark-lost");
+    assert_eq!((found.severity, found.file.as_str()), (Severity::Loss, path));
+    assert_eq!(found.objects, [name("kept")]);
+    assert_eq!(report.count(Severity::Loss), 1, "{report}");
+    repaired(&world);
+    must_hold(&world, &model, &["kept"]);
+
+    let store = world.open();
+    let object = store.get(&name("kept")).unwrap().unwrap();
+    assert_eq!(object.bytes(), 300, "what is known of it is kept");
+    assert!(matches!(store.body(&object), Err(Error::Corrupt(_))));
+    put(&store, &name("kept"), b"again").unwrap();
+    assert_eq!(read(&store, &name("kept")).unwrap().unwrap(), b"again");
+    delete(&store, &name("kept")).unwrap();
+    assert_eq!(read(&store, &name("kept")).unwrap(), None);
+    store.close().unwrap();
+    drop(store);
+    assert!(check(&world).is_clean());
+}
+
+#[test]
+fn a_loss_that_is_recorded_survives_the_index() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let bytes = world.disk.bytes(path);
+    let at = bytes.windows(300).position(|window| window == body(1, 300)).unwrap();
+    world.disk.flip(path, at as u64 - 20, 1);
+    repaired(&world);
+    assert_eq!(check(&world).lost_before, 1);
+    world.disk.remove("index.redb").unwrap();
+    must_hold(&world, &model, &["kept"]);
+    let report = check(&world);
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn a_big_object_that_cannot_be_read_is_recorded_as_lost_and_one_damaged_in_part_is_not() {
+    let (world, model) = closed();
+    let path = "big/00/0000000002.seg";
+    let bytes = world.disk.bytes(path).len() as u64;
+    let damages: [&dyn Fn(&SimDisk); 5] = [
+        &|disk| disk.remove(path).unwrap(),
+        &|disk| disk.flip(path, bytes - 1, 1),
+        &|disk| disk.flip(path, bytes - 66, 1),
+        &|disk| disk.open(path).unwrap().set_len(5_000).unwrap(),
+        &|disk| {
+            disk.flip(path, 50, 1);
+            disk.flip(path, 2_098, 1);
+        },
+    ];
+    for damage in damages {
+        let world = fork(&world);
+        damage(&world.disk);
+        let report = check(&world);
+        let found = finding(&report, "mark-lost");
+        assert_eq!((found.file.as_str(), found.severity), (path, Severity::Loss));
+        assert_eq!(found.objects, [name("big")]);
+        assert!(repaired(&world).count(Severity::Loss) == 1, "{report}");
+        must_hold(&world, &model, &["big"]);
+    }
+    world.disk.flip(path, SEGMENT_HEADER_BYTES as u64 + 9, 1);
+    let report = check(&world);
+    let [found] = report.findings.as_slice() else { panic!("{report}") };
+    assert_eq!((found.severity, &found.remedy), (Severity::Loss, &Remedy::None));
+    assert_eq!(found.objects, [name("big")]);
+}
+
+#[test]
+fn a_log_segment_that_is_gone_costs_what_was_in_it_and_no_more() {
+    let (world, model) = closed();
+    let first = "log/0000000001.seg";
+    let damages: [&dyn Fn(&SimDisk); 3] = [
+        &|disk| disk.remove(first).unwrap(),
+        &|disk| disk.overwrite(first, 0, &[7; 4_096]),
+        &|disk| disk.open(first).unwrap().set_len(6_000).unwrap(),
+    ];
+    for damage in damages {
+        let world = fork(&world);
+        damage(&world.disk);
+        let report = check(&world);
+        assert!(report.count(Severity::Loss) > 0, "{report}");
+        let lost: Vec<_> = report.findings.iter().flat_map(|found| &found.objects).collect();
+        assert!(lost.contains(&&name("kept")) || lost.contains(&&name("fill/1")), "{report}");
+        repaired(&world);
+        let lost: Vec<_> = lost.iter().map(|name| name.key.as_str()).collect();
+        must_hold(&world, &model, &lost);
+    }
+}
+
+#[test]
+fn damage_that_only_the_log_knows_of_is_a_loss_without_names() {
+    let world = World::new(7);
+    let store = world.open();
+    for (key, bytes) in [("a", 40), ("b", 50), ("c", 60), ("d", 70)] {
+        put(&store, &name(key), &body(bytes, 200)).unwrap();
+    }
+    idle(&store);
+    drop(store);
+    world.disk.restart_process();
+    let path = "log/0000000001.seg";
+    let bytes = world.disk.bytes(path);
+    let at = bytes.windows(200).position(|window| window == body(50, 200)).unwrap();
+    world.disk.flip(path, at as u64 - 20, 1);
+    let report = check(&world);
+    let found = finding(&report, "go-on");
+    assert_eq!((found.severity, found.file.as_str()), (Severity::Loss, path));
+    let before = repaired(&world);
+    assert_eq!(before.worst(), Some(Severity::Loss));
+    let store = world.open();
+    assert_eq!(read(&store, &name("b")).unwrap(), None);
+    for (key, bytes) in [("a", 40), ("c", 60), ("d", 70)] {
+        assert_eq!(read(&store, &name(key)).unwrap().unwrap(), body(bytes, 200));
+    }
+}
+
+#[test]
+fn a_big_object_whose_record_is_damaged_is_put_again() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let bytes = world.disk.bytes(path);
+    let at = bytes.windows(9).position(|window| window == b"photosbig").unwrap();
+    world.disk.flip(path, at as u64, 1);
+    let report = check(&world);
+    let found = finding(&report, "put-again");
+    assert_eq!(
+        (found.severity, found.objects.as_slice()),
+        (Severity::Repairable, [name("big")].as_slice())
+    );
+    repaired(&world);
+    world.disk.remove("index.redb").unwrap();
+    must_hold(&world, &model, &[]);
+}
+
+#[test]
+fn a_damaged_fact_is_written_again_from_the_index() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let bytes = world.disk.bytes(path);
+    let at = bytes.windows(60).position(|window| window == body(6, 60)).unwrap();
+    world.disk.flip(path, at as u64 + 3, 1);
+    let found = world.fsck(false).unwrap();
+    assert_eq!(finding(&found, "rewrite-facts").severity, Severity::Repairable, "quick too");
+    assert!(!check(&world).is_clean());
+    repaired(&world);
+    world.disk.remove("index.redb").unwrap();
+    must_hold(&world, &model, &[]);
+}
+
+#[test]
+fn what_nothing_names_is_removed() {
+    let (world, model) = closed();
+    let big = world.disk.bytes("big/00/0000000002.seg");
+    world.disk.create_folder("big/00").unwrap();
+    let orphan = world.disk.create("big/00/0000000900.seg").unwrap();
+    orphan.write_at(0, &[&big]).unwrap();
+    world.disk.create("log/readme").unwrap();
+    let report = check(&world);
+    let found = finding(&report, "remove-orphan");
+    assert_eq!((found.file.as_str(), found.severity), ("big/00/0000000900.seg", Severity::Note));
+    assert!(report.findings.iter().any(|found| found.file == "log/readme"));
+    repaired(&world);
+    assert_eq!(world.files_in("big/").len(), 2);
+    must_hold(&world, &model, &[]);
+}
+
+#[test]
+fn a_check_with_a_batch_of_losses_beyond_what_is_listed_is_repaired_whole() {
+    let world = World::new(7);
+    let store = world.open();
+    for group in 0..60_u32 {
+        let mut batch = Batch::new();
+        for at in 0..10 {
+            let staged = tests::store::stage(&store, b"small").unwrap();
+            batch = batch.put(name(&format!("{group}/{at}")), staged, Default::default());
+        }
+        commit(&store, batch).unwrap();
+    }
+    store.close().unwrap();
+    drop(store);
+    let paths = world.files_in("log/");
+    world.disk.overwrite(&paths[0], 0, &[1; 4_096]);
+    let report = check(&world);
+    let found = finding(&report, "mark-lost");
+    assert!(found.objects_unlisted > 0, "{report}");
+    repaired(&world);
+    assert!(check(&world).lost_before > 256);
+}
+
+/// A store with segments that a compaction made.
+fn compacted() -> (World, Model) {
+    let world = World::new(7);
+    let store = world.open();
+    let mut model = written(&world, &store);
+    for turn in 0..3_u64 {
+        for at in 0..12 {
+            let change =
+                [Change::Put(name(&format!("fill/{at}")), body(turn * 50 + at, 3_000).into())];
+            commit(&store, batch(&store, &change).unwrap()).unwrap();
+            model.apply(&change);
+        }
+        roll_over(&store).unwrap();
+        store.checkpoint().unwrap();
+    }
+    let report = tests::store::compact(&store).unwrap();
+    assert!(!world.files_in("compacted/").is_empty(), "{report:?}");
+    store.close().unwrap();
+    drop(store);
+    (world, model)
+}
+
+#[test]
+fn a_compacted_store_is_in_order_with_its_index_and_without_it() {
+    let (world, model) = compacted();
+    assert_eq!(check(&world).findings, []);
+    world.disk.remove("index.redb").unwrap();
+    assert!(check(&world).is_clean());
+    must_hold(&world, &model, &[]);
+    assert_eq!(check(&world).findings, []);
+}
+
+#[test]
+fn damage_in_a_compacted_segment_is_found_and_costs_what_lay_there() {
+    let (world, model) = compacted();
+    let path = world.files_in("compacted/").remove(0);
+    let bytes = world.disk.bytes(&path);
+    let original = bytes.clone();
+    let header = fork(&world);
+    header.disk.flip(&path, 50, 1);
+    assert_eq!(finding(&check(&header), "rewrite-header").file, path);
+    repaired(&header);
+    assert!(header.disk.bytes(&path) == original);
+    let footer = fork(&world);
+    footer.disk.flip(&path, bytes.len() as u64 - 80, 1);
+    assert_eq!(finding(&check(&footer), "reseal").file, path);
+    repaired(&footer);
+    assert!(footer.disk.bytes(&path) == original);
+    let damages: [&dyn Fn(&SimDisk); 3] = [
+        &|disk| disk.remove(&path).unwrap(),
+        &|disk| disk.overwrite(&path, 0, &[7; 4_096]),
+        &|disk| disk.overwrite(&path, 4_100, &[7; 3_000]),
+    ];
+    for damage in damages {
+        let world = fork(&world);
+        damage(&world.disk);
+        let report = check(&world);
+        let lost = finding(&report, "mark-lost").objects.clone();
+        assert!(!lost.is_empty(), "{report}");
+        repaired(&world);
+        let lost: Vec<_> = lost.iter().map(|name| name.key.as_str()).collect();
+        must_hold(&world, &model, &lost);
+    }
+}

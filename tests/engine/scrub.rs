@@ -1,0 +1,420 @@
+//! Scrubs: every kind of damage is found and named, what nobody wants is none, rate and order are kept, and what
+//! was found is remembered.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::format::{BigTrailer, Checksum, SegmentHeader};
+use engine::limits::{
+    BLOCK_BYTES, DAMAGE_LISTED_MAX, SCRUB_BYTES_PER_SECOND_MIN, SCRUB_LOOK_MS, SCRUB_PERIOD_SECONDS,
+};
+use engine::{
+    Batch, DamageList, Error, Health, Malformed, RecordName, ScrubOptions, ScrubReport, Store,
+};
+use tests::store::{START_MS, World, body, commit, delete, fact, idle, name, put, read, roll_over};
+
+fn scrub(store: &Store) -> ScrubReport {
+    store.scrub(&mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// Whose damage it is: keys of objects, names of facts, or nothing.
+fn owners(damage: &DamageList) -> Vec<String> {
+    let owner = |name: &Option<RecordName>| match name {
+        Some(RecordName::Object(name)) => name.key.as_str().to_owned(),
+        Some(RecordName::Fact(name)) => format!("fact {name}"),
+        None => String::new(),
+    };
+    damage.places.iter().map(|place| owner(&place.name)).collect()
+}
+
+/// Where the bytes are that no other file has.
+fn find(world: &World, bytes: &[u8]) -> (String, u64) {
+    let holds = |path: &String| {
+        let found = world.disk.bytes(path);
+        found.windows(bytes.len()).position(|window| window == bytes)
+    };
+    let files = world.disk.paths().into_iter().filter(|path| path.ends_with(".seg"));
+    let found = files.filter_map(|path| Some((holds(&path)?, path))).next();
+    found.map(|(at, path)| (path, at as u64)).unwrap()
+}
+
+/// A store with a log segment that is sealed and a big segment, opened again.
+fn sealed(world: &World) -> Store {
+    let store = world.open();
+    put(&store, &name("one"), &body(1, 3_000)).unwrap();
+    put(&store, &name("two"), &body(2, 3_000)).unwrap();
+    commit(&store, Batch::new().put_fact(fact("token"), body(3, 40).into())).unwrap();
+    put(&store, &name("big"), &body(4, 3 * BLOCK_BYTES)).unwrap();
+    put(&store, &name("dead"), &body(5, 3_000)).unwrap();
+    delete(&store, &name("dead")).unwrap();
+    put(&store, &name("last"), &body(6, 100)).unwrap();
+    store.close().unwrap();
+    drop(store);
+    world.open()
+}
+
+#[test]
+fn a_whole_store_has_no_damage_and_every_segment_is_verified() {
+    let world = World::new(1);
+    let store = sealed(&world);
+    put(&store, &name("growing"), &body(7, 2_000)).unwrap();
+    let report = scrub(&store);
+    assert_eq!((report.segments, report.damage), (3, DamageList::default()));
+    let on_disk: usize =
+        world.files_in("big/").iter().map(|path| world.disk.bytes(path).len()).sum();
+    assert!(report.bytes > 3 * BLOCK_BYTES as u64 && report.bytes < on_disk as u64 + 30_000);
+    let stats = store.stats().unwrap();
+    assert_eq!(stats.verified_since_ms, Some(START_MS));
+    let verified: Vec<_> = stats.segments.iter().map(|segment| segment.verified_ms).collect();
+    // The log ends in the last one: it is read as far as it goes, and goes on.
+    assert_eq!(verified, [Some(START_MS), Some(START_MS), None]);
+}
+
+#[test]
+fn each_kind_of_damage_is_found_and_the_object_is_named() {
+    let world = World::new(2);
+    drop(sealed(&world));
+    let one = find(&world, &body(1, 3_000));
+    let token = find(&world, &body(3, 40));
+    let big = find(&world, &body(4, 3 * BLOCK_BYTES));
+    let log_bytes = world.disk.bytes(&one.0).len() as u64;
+    let big_bytes = world.disk.bytes(&big.0).len() as u64;
+    // The last bytes of a head are the checksums of the body's blocks.
+    let cases = [
+        (one.0.as_str(), one.1 + 2_999, "one"),
+        (&one.0, one.1 - 10, "one"),
+        (&one.0, token.1 + 5, "fact token"),
+        (&one.0, token.1 - 3, "fact token"),
+        // A header page's first and second copy, a group's header, entries and trailer of a footer.
+        (&one.0, 30, ""),
+        (&one.0, 2_048 + 30, ""),
+        (&one.0, 4_096 + 20, ""),
+        (&one.0, log_bytes - 100, ""),
+        (&one.0, log_bytes - 10, ""),
+        (&big.0, big.1, "big"),
+        (&big.0, big.1 + 2 * BLOCK_BYTES as u64 + 7, "big"),
+        (&big.0, big_bytes - 70, "big"),
+        (&big.0, big_bytes - 20, "big"),
+        (&big.0, 50, "big"),
+    ];
+    for (path, offset, owner) in cases {
+        let damaged = World::on(world.disk.fork(), 3);
+        let store = damaged.open();
+        damaged.disk.flip(path, offset, 4);
+        let report = scrub(&store);
+        let found = owners(&report.damage);
+        assert!(found.iter().any(|found| found == owner), "{path} {offset}: {:?}", report.damage);
+        let others = found.iter().filter(|found| !found.is_empty() && *found != owner).count();
+        assert_eq!(others, 0, "{path} {offset}: {:?}", report.damage);
+        assert!(report.damage.places.iter().all(|place| place.file() == path));
+        assert_eq!(store.damage().unwrap(), report.damage);
+        assert_eq!(store.health(), Health::Writable);
+        // What is mended is forgotten.
+        damaged.disk.flip(path, offset, 4);
+        assert_eq!(scrub(&store).damage.count(), 0);
+        assert_eq!(store.damage().unwrap(), DamageList::default());
+    }
+}
+
+#[test]
+fn both_copies_of_a_header_page_or_the_whole_file_gone_name_all_that_was_in_it() {
+    let world = World::new(2);
+    drop(sealed(&world));
+    let (log, _) = find(&world, &body(1, 3_000));
+    for remove in [false, true] {
+        let damaged = World::on(world.disk.fork(), 3);
+        let store = damaged.open();
+        match remove {
+            true => engine::disk::Disk::remove(&damaged.disk, &log).unwrap(),
+            false => damaged.disk.overwrite(&log, 0, &[0; 4_096]),
+        }
+        let report = scrub(&store);
+        let mut found = owners(&report.damage);
+        found.sort();
+        assert_eq!(found, ["", "big", "fact token", "last", "one", "two"]);
+        drop(store);
+    }
+}
+
+#[test]
+fn a_dead_body_that_fails_is_no_damage() {
+    let world = World::new(4);
+    let store = sealed(&world);
+    let (path, at) = find(&world, &body(5, 3_000));
+    world.disk.overwrite(&path, at, &[0; 3_000]);
+    assert_eq!(scrub(&store).damage.count(), 0);
+    // A big one is gone with its object, whatever is read of it at that moment.
+    delete(&store, &name("big")).unwrap();
+    let report = scrub(&store);
+    assert_eq!((report.segments, report.damage.count()), (2, 0));
+}
+
+#[test]
+fn content_whose_checksums_were_made_to_match_still_fails_its_hash() {
+    let world = World::new(5);
+    let store = sealed(&world);
+    let (path, at) = find(&world, &body(4, 3 * BLOCK_BYTES));
+    world.disk.flip(&path, at, 1);
+    let bytes = world.disk.bytes(&path);
+    let context = SegmentHeader::decode_page(&bytes[..4_096]).unwrap().context();
+    let trailer_at = bytes.len() - 64;
+    let trailer_place = context.at(trailer_at as u64);
+    let trailer = BigTrailer::decode(&bytes[trailer_at..], trailer_place).unwrap();
+    let mut table = bytes[trailer_at - 12..trailer_at].to_vec();
+    let block = Checksum::of(&bytes[4_096..4_096 + BLOCK_BYTES]).at(context.at(4_096));
+    table[..4].copy_from_slice(&block.0.to_le_bytes());
+    let forged = BigTrailer { table: Checksum::of(&table), ..trailer };
+    world.disk.overwrite(&path, trailer_at as u64 - 12, &table);
+    world.disk.overwrite(&path, trailer_at as u64, &forged.encode(trailer_place));
+    assert_eq!(owners(&scrub(&store).damage), ["big"]);
+}
+
+#[test]
+fn what_the_disk_cannot_read_is_damage_until_it_can() {
+    let world = World::new(6);
+    let store = sealed(&world);
+    let (path, _) = find(&world, &body(4, 3 * BLOCK_BYTES));
+    let place = Where::Prefix(path);
+    world.disk.inject(Rule::always(Operation::Read, place, Fault::Error).after(3));
+    let report = scrub(&store);
+    assert_eq!(owners(&report.damage), ["big"]);
+    assert_eq!(report.damage.places[0].reason, Malformed::Unreadable);
+    world.disk.clear_faults();
+    assert_eq!(scrub(&store).damage.count(), 0);
+    assert_eq!(store.damage().unwrap().count(), 0);
+}
+
+#[test]
+fn damage_and_the_time_of_verification_survive_reopening_but_not_the_index() {
+    let world = World::new(7);
+    let store = sealed(&world);
+    let (path, at) = find(&world, &body(1, 3_000));
+    world.disk.flip(&path, at, 1);
+    let found = scrub(&store).damage;
+    assert_eq!(owners(&found), ["one"]);
+    drop(store);
+    world.clock.advance(1_000);
+    let store = world.open();
+    assert_eq!(store.damage().unwrap(), found);
+    let stats = store.stats().unwrap();
+    assert_eq!(stats.damage, found);
+    assert_eq!((stats.segments[0].damage, stats.segments[0].verified_ms), (1, Some(START_MS)));
+    // Found again, it is not new.
+    assert_eq!(scrub(&store).damage.places[0].found_ms, START_MS + 1_000);
+    assert_eq!(store.damage().unwrap(), found);
+    // The object is put again: what is damaged is wanted no more.
+    put(&store, &name("one"), &body(1, 3_000)).unwrap();
+    assert_eq!(scrub(&store).damage.count(), 0);
+    assert_eq!(store.damage().unwrap().count(), 0);
+    drop(store);
+    engine::disk::Disk::remove(&world.disk, "index.redb").unwrap();
+    let store = world.open();
+    assert!(store.stats().unwrap().segments.iter().all(|segment| segment.verified_ms.is_none()));
+}
+
+#[test]
+fn damage_found_at_opening_is_still_named_after_a_checkpoint_and_reopening() {
+    let world = World::new(8);
+    let store = world.open();
+    for key in ["one", "two", "three"] {
+        put(&store, &name(key), &body(key.len() as u64, 900)).unwrap();
+    }
+    idle(&store);
+    drop(store);
+    let (path, at) = find(&world, &body(3, 900));
+    world.disk.flip(&path, at - 40, 1);
+    let (store, report) = world.open_and_tell();
+    assert_eq!(report.damage.len(), 1);
+    let noted = store.damage().unwrap();
+    assert_eq!(noted.places[0].offset, report.damage[0].offset);
+    put(&store, &name("after"), b"all works").unwrap();
+    store.checkpoint().unwrap();
+    store.close().unwrap();
+    drop(store);
+    let (store, report) = world.open_and_tell();
+    assert_eq!(report.damage, [], "the log before the checkpoint is not read again");
+    assert_eq!(store.damage().unwrap(), noted);
+    assert_eq!(store.stats().unwrap().damage, noted);
+}
+
+#[test]
+fn damage_that_a_read_meets_is_noted() {
+    let world = World::wide(9);
+    let store = world.open();
+    put(&store, &name("small"), &body(1, 900)).unwrap();
+    put(&store, &name("large"), &body(2, 2 * BLOCK_BYTES)).unwrap();
+    put(&store, &name("old"), &body(3, 900)).unwrap();
+    for seed in 1..=3 {
+        let bytes = if seed == 2 { 2 * BLOCK_BYTES } else { 900 };
+        let (path, at) = find(&world, &body(seed, bytes));
+        world.disk.flip(&path, at + bytes as u64 - 1, 1);
+    }
+    for key in ["small", "large", "old", "large"] {
+        assert!(matches!(read(&store, &name(key)), Err(Error::Corrupt(_))));
+    }
+    delete(&store, &name("old")).unwrap();
+    let mut noted = owners(&store.damage().unwrap());
+    noted.sort();
+    assert_eq!(noted, ["large", "small"]);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(world.open().stats().unwrap().damage.count(), 2);
+}
+
+#[test]
+fn more_damage_than_is_listed_is_counted() {
+    let world = World::new(10);
+    let store = world.open();
+    let many = DAMAGE_LISTED_MAX as u64 + 44;
+    for seed in 0..many {
+        put(&store, &name(&format!("{seed:03}")), &body(1_000 + seed, 100)).unwrap();
+    }
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    for seed in 0..many {
+        let (path, at) = find(&world, &body(1_000 + seed, 100));
+        world.disk.flip(&path, at, 1);
+    }
+    let report = scrub(&store);
+    assert_eq!((report.damage.places.len(), report.damage.count()), (DAMAGE_LISTED_MAX, many));
+    assert_eq!(store.damage().unwrap().count(), many);
+    drop(store);
+    let noted = world.open().damage().unwrap();
+    assert_eq!((noted.places.len(), noted.count()), (DAMAGE_LISTED_MAX, many));
+}
+
+#[test]
+fn without_room_notes_stay_in_memory_and_the_store_goes_on() {
+    let world = World::new(11);
+    let store = sealed(&world);
+    let (path, at) = find(&world, &body(1, 3_000));
+    world.disk.flip(&path, at, 1);
+    world.disk.set_free_bytes(1 << 20);
+    let writes = world.disk.operations();
+    assert_eq!(owners(&scrub(&store).damage), ["one"]);
+    assert_eq!(world.disk.operations(), writes, "nothing is written");
+    assert_eq!(owners(&store.damage().unwrap()), ["one"]);
+    assert_eq!(store.health(), Health::Writable);
+    world.disk.set_free_bytes(1 << 30);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(owners(&world.open().damage().unwrap()), ["one"]);
+}
+
+#[test]
+fn a_scrub_can_be_stopped_and_keeps_what_it_has() {
+    let world = World::new(12);
+    let store = sealed(&world);
+    let mut looks = 0;
+    let stopped = store.scrub(&mut |progress| {
+        looks += 1;
+        assert!(progress.done_bytes <= progress.total_bytes && progress.total_items == 2);
+        if progress.done_items == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)) && looks > 1);
+    let verified = store.stats().unwrap().segments;
+    assert_eq!(verified.iter().filter(|segment| segment.verified_ms.is_some()).count(), 1);
+}
+
+/// Lets time pass as the steps ask for, until nothing is due. Gives the milliseconds that took.
+fn step_until_idle(world: &World, store: &Store) -> u64 {
+    let mut passed = 0;
+    for _ in 0..100_000 {
+        let pause = store.step_scrub().unwrap();
+        if pause >= Duration::from_secs(60) {
+            return passed;
+        }
+        // Before the time has come nothing is read.
+        let reads = world.disk.reads();
+        if pause > Duration::from_millis(2) {
+            store.step_scrub().unwrap();
+            assert_eq!(world.disk.reads(), reads);
+        }
+        let pause_ms = pause.as_micros().div_ceil(1_000) as u64;
+        world.clock.advance(pause_ms);
+        passed += pause_ms;
+    }
+    panic!("the scrub does not end");
+}
+
+#[test]
+fn a_scrub_keeps_its_rate_and_then_rests_until_the_period_is_over() {
+    for (rate_max, rate) in [(64 << 20, SCRUB_BYTES_PER_SECOND_MIN), (256 << 10, 256 << 10)] {
+        let mut world = World::new(13);
+        let period = Duration::from_secs(SCRUB_PERIOD_SECONDS);
+        world.options.scrub = Some(ScrubOptions { period, bytes_per_second_max: rate_max });
+        let store = world.open();
+        let bytes = 2 << 20;
+        put(&store, &name("big"), &body(1, bytes)).unwrap();
+        let took = step_until_idle(&world, &store);
+        let asked = bytes as u64 * 1_000 / rate;
+        assert!((asked..asked + 1_000).contains(&took), "{took} ms at {rate} bytes a second");
+        let verified = || store.stats().unwrap().segments.iter().map(|it| it.verified_ms).max();
+        let first = verified();
+        // It rests.
+        world.clock.advance(SCRUB_LOOK_MS * 10);
+        let reads = world.disk.reads();
+        store.step_scrub().unwrap();
+        store.step_scrub().unwrap();
+        assert!(world.disk.reads() - reads <= 4, "it looks, and reads no segment");
+        world.clock.advance(SCRUB_PERIOD_SECONDS * 1_000);
+        step_until_idle(&world, &store);
+        assert!(verified() > first);
+    }
+}
+
+#[test]
+fn what_was_never_verified_comes_first_and_then_what_was_longest_ago() {
+    let world = World::new(14);
+    let store = world.open();
+    let verified = |store: &Store| -> Vec<Option<u64>> {
+        store.stats().unwrap().segments.iter().map(|segment| segment.verified_ms).collect()
+    };
+    put(&store, &name("a"), &body(1, 200_000)).unwrap();
+    step_until_idle(&world, &store);
+    world.clock.advance(SCRUB_PERIOD_SECONDS * 500);
+    put(&store, &name("b"), &body(2, 200_000)).unwrap();
+    step_until_idle(&world, &store);
+    world.clock.advance(SCRUB_PERIOD_SECONDS * 2_000);
+    put(&store, &name("c"), &body(3, 200_000)).unwrap();
+    roll_over(&store).unwrap();
+    let before = verified(&store);
+    let mut order = Vec::new();
+    for _ in 0..10_000 {
+        let pause = store.step_scrub().unwrap();
+        world.clock.advance(pause.as_millis() as u64 + 1);
+        let now = verified(&store);
+        let new = (0..now.len()).filter(|at| now[*at] != before[*at] && !order.contains(at));
+        order.extend(new.collect::<Vec<_>>());
+        if order.len() == 3 {
+            break;
+        }
+    }
+    // The big segments in the order in which they were made; the log is still being written.
+    let big: Vec<_> = (0..before.len())
+        .filter(|at| store.stats().unwrap().segments[*at].class == engine::SegmentClass::Big)
+        .collect();
+    assert_eq!(order, [big[2], big[0], big[1]]);
+}
+
+#[test]
+fn the_scrub_thread_finds_damage_and_ends_with_the_store() {
+    let mut world = World::new(15);
+    drop(sealed(&world));
+    let (path, at) = find(&world, &body(1, 3_000));
+    world.disk.flip(&path, at, 1);
+    world.options.scrub = Some(ScrubOptions::default());
+    let store = world.open_with_threads();
+    for _ in 0..10_000 {
+        // The pieces are as far apart as the clock says, and the thread looks at it as time really goes.
+        world.clock.advance(1_000);
+        if store.damage().unwrap().count() > 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(owners(&store.damage().unwrap()), ["one"]);
+    store.close().unwrap();
+}

@@ -1,0 +1,224 @@
+//! `trug fsck`: checks a store that is not open, and repairs it.
+//!
+//! Promises: without `--repair` no byte of the store changes. Never here: what is checked.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::fsck::{self, CheckOptions, Finding, RepairOptions, Report, Severity};
+use engine::{
+    Create, Error, OpenOptions, RealDisk, Surroundings, SystemClock, SystemEntropy, WorkProgress,
+};
+use serde::Serialize;
+
+use crate::exit::{self, Exit, Failure};
+use crate::output;
+use crate::progress::Bar;
+
+/// Check a store that no server has open, and repair it.
+///
+/// Reads what describes the stored files: headers, footers, record heads and the index, and compares them. Nothing is
+/// changed. Each finding says what is wrong, where, how bad it is (note, repairable, loss), whose it is, and what
+/// helps. Notes are no damage: traces of a crash, and what was lost and recorded before.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug fsck --data data --deep"))]
+pub(crate) struct Args {
+    /// The data folder.
+    #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
+    data: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    json: bool,
+    /// Read every byte of every file too, and check it against its checksums and its hash.
+    #[arg(long)]
+    deep: bool,
+    /// Do what helps, and say each thing. Copy the data folder first. Exit code 3 when something is lost.
+    #[arg(long)]
+    repair: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let disk = RealDisk::open_existing(&args.data).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::failed(format!("there is no folder {}", args.data.display()))
+        }
+        _ => Failure::failed(format!("opening {}: {source}", args.data.display())),
+    })?;
+    let surroundings = Surroundings {
+        disk: Arc::new(disk),
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy),
+    };
+    let bar = Bar::new();
+    let watch = &mut |progress: WorkProgress| {
+        bar.show(progress);
+        ControlFlow::Continue(())
+    };
+    let deep = args.deep;
+    let done = match args.repair {
+        false => fsck::check(&surroundings, CheckOptions { deep }, watch).map(|report| Done {
+            has_lost: !report.is_clean(),
+            report,
+            before: None,
+            steps: Vec::new(),
+        }),
+        true => {
+            let options = RepairOptions { deep, open: OpenOptions::new(Create::Never) };
+            let mut steps = Vec::new();
+            let say = &mut |step: &str| steps.push(step.to_owned());
+            fsck::repair(&surroundings, &options, watch, say).map(|repaired| Done {
+                has_lost: repaired.has_lost(),
+                report: repaired.after,
+                before: Some(repaired.before),
+                steps,
+            })
+        }
+    };
+    bar.remove();
+    let done = done.map_err(|error| match error {
+        Error::InUse(_) => {
+            Failure::from(error).with_hint("stop the server first, or check a backup of the folder")
+        }
+        other => other.into(),
+    })?;
+    output::result(&if args.json { done.json()? } else { done.text() })?;
+    match done.has_lost {
+        false => Ok(()),
+        true => Err(Failure::new(Exit::Damage, done.verdict())),
+    }
+}
+
+/// What was found and done.
+struct Done {
+    report: Report,
+    /// What was found before the repair.
+    before: Option<Report>,
+    steps: Vec<String>,
+    has_lost: bool,
+}
+
+impl Done {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(before) = &self.before {
+            let _ = writeln!(text, "{}", shown(before));
+            for step in &self.steps {
+                let _ = writeln!(text, "done: {}", output::plain(step));
+            }
+            if self.steps.is_empty() {
+                text.push_str("there was nothing to be done\n");
+                return text;
+            }
+            text.push_str("\nafter the repair:\n");
+        }
+        let _ = writeln!(text, "{}", shown(&self.report));
+        text
+    }
+
+    fn verdict(&self) -> String {
+        match &self.before {
+            None => {
+                "damage was found; --repair does what helps, after you copied the folder".into()
+            }
+            Some(_) if self.report.is_clean() => {
+                "the store is repaired; what is named above is lost and was recorded as such".into()
+            }
+            Some(_) => "not everything could be repaired; what is named above stays damaged".into(),
+        }
+    }
+
+    fn json(&self) -> Result<String, Failure> {
+        let view = DoneView {
+            clean: self.report.is_clean(),
+            lost: self.has_lost,
+            report: ReportView::of(&self.report),
+            before: self.before.as_ref().map(ReportView::of),
+            steps: &self.steps,
+        };
+        output::document(&view)
+    }
+}
+
+/// A report for a terminal: names cannot steer it.
+fn shown(report: &Report) -> String {
+    let text = report.to_string();
+    text.lines().map(output::plain).collect::<Vec<_>>().join("\n")
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DoneView<'a> {
+    clean: bool,
+    lost: bool,
+    report: ReportView<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<ReportView<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    steps: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReportView<'a> {
+    deep: bool,
+    loss_count: u64,
+    repairable_count: u64,
+    note_count: u64,
+    segments: u64,
+    objects: u64,
+    lost_before: u64,
+    facts: u64,
+    bytes: u64,
+    took_ms: u64,
+    bytes_per_second: u64,
+    findings: Vec<FindingView<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FindingView<'a> {
+    severity: &'a str,
+    file: &'a str,
+    offset: u64,
+    what: &'a str,
+    objects: Vec<String>,
+    objects_unlisted: u64,
+    remedy: &'a str,
+    remedy_does: String,
+}
+
+impl<'a> ReportView<'a> {
+    fn of(report: &'a Report) -> Self {
+        Self {
+            deep: report.deep,
+            loss_count: report.count(Severity::Loss),
+            repairable_count: report.count(Severity::Repairable),
+            note_count: report.count(Severity::Note),
+            segments: report.segments,
+            objects: report.objects,
+            lost_before: report.lost_before,
+            facts: report.facts,
+            bytes: report.bytes,
+            took_ms: report.took_ms,
+            bytes_per_second: report.bytes_per_second(),
+            findings: report.findings.iter().map(FindingView::of).collect(),
+        }
+    }
+}
+
+impl<'a> FindingView<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            severity: finding.severity.word(),
+            file: &finding.file,
+            offset: finding.offset,
+            what: &finding.what,
+            objects: finding.objects.iter().map(ToString::to_string).collect(),
+            objects_unlisted: finding.objects_unlisted,
+            remedy: finding.remedy.word(),
+            remedy_does: finding.remedy.to_string(),
+        }
+    }
+}
