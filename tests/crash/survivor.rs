@@ -15,6 +15,25 @@ use tests::store::{Contents, Model, Seen, World, body, name, put};
 
 /// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
 pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    check_after(disk, acceptable, Syncs::Held)
+}
+
+/// What became of syncs that answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syncs {
+    /// What they covered was durable, or they said so.
+    Held,
+    /// One failed and lost what it was to cover. A footer of which that is true is there until power goes, and then it
+    /// is written again.
+    Failed,
+}
+
+/// The same after something happened to the disk.
+pub(crate) fn check_after(
+    disk: &SimDisk,
+    acceptable: &[&Model],
+    syncs: Syncs,
+) -> Result<(), String> {
     must_be_in_order(disk)?;
     check_after(disk, acceptable, Syncs::Held)
 }

@@ -135,28 +135,14 @@ impl Run {
         survivor::check_after(&self.world.disk, &[&self.model], Syncs::Failed)
             .map_err(|what| format!("end: {what}"))?;
         self.tally.count_many("disk operations", self.world.disk.operations());
+        self.tally.count_many("faults that hit", self.world.disk.fault_count());
         Ok(self.tally)
     }
 
-    /// Plays its steps.
+    /// Plays its steps, and says what happened.
     pub(super) fn steps(&mut self) -> Result<Tally, String> {
         for step in 0..self.length {
-            if std::env::var("TR").is_ok() {
-                println!(
-                    "-- step {step} lsn? ops {} hits {}",
-                    self.world.disk.operations(),
-                    self.world.disk.fault_count()
-                );
-            }
-            let r = self.step().map_err(|what| format!("step {step}: {what}"));
-            if std::env::var("TR").is_ok() && (r.is_err() || std::env::var("DUMP").is_ok()) {
-                dump(&self.world);
-                if r.is_err() {
-                    println!("image");
-                    dump(&World::on(self.image.fork(), 1));
-                }
-            }
-            r?;
+            self.step().map_err(|what| format!("step {step}: {what}"))?;
         }
         Ok(self.tally.clone())
     }
@@ -212,7 +198,8 @@ impl Run {
             80..=84 => self.read_pinned(store),
             85..=88 => self.checkpoint(store),
             89..=91 => self.roll_over(store),
-            92 | 93 => self.idle(store),
+            92 => self.idle(store),
+            93 => self.scrub(store),
             94 | 95 => self.compact(store),
             96 => self.look_at_history(store),
             97 | 98 => self.undelete(store),
@@ -444,50 +431,4 @@ impl Run {
 
 pub(super) fn is_read_only(store: &Store) -> bool {
     matches!(store.health(), Health::ReadOnly(_))
-}
-
-pub(super) fn dump(world: &World) {
-    for path in world.files_in("log/") {
-        let bytes = world.disk.bytes(&path);
-        let page = &bytes[..bytes.len().min(4096)];
-        match engine::format::SegmentHeader::decode_page(page) {
-            Ok(h) => {
-                let groups = crate::layout::groups(&world.disk, &path);
-                let lsns: Vec<u64> =
-                    groups.iter().flat_map(|g| g.records.iter().map(|r| r.lsn)).collect();
-                let at = bytes.len().saturating_sub(engine::format::FOOTER_TRAILER_BYTES);
-                let f =
-                    engine::format::FooterTrailer::decode(&bytes[at..], h.context().at(at as u64));
-                println!(
-                    "{path} len {} base {} first_group {} pred {:?} prevgroup {:?}; {} groups end {:?} lsns {:?}..{:?} footer {:?}",
-                    bytes.len(),
-                    h.base_lsn,
-                    h.first_group,
-                    h.predecessor,
-                    h.previous_group,
-                    groups.len(),
-                    groups.last().map(|g| g.bytes.end),
-                    lsns.first(),
-                    lsns.last(),
-                    f.map(|f| (f.footer_offset, f.last_lsn, f.next_group, f.previous_group))
-                );
-            }
-            Err(e) => println!("{path} len {} {e:?}", bytes.len()),
-        }
-    }
-    for path in world.files_in("compacted/") {
-        let bytes = world.disk.bytes(&path);
-        let page = &bytes[..bytes.len().min(4096)];
-        if let Ok(h) = engine::format::SegmentHeader::decode_page(page) {
-            println!(
-                "{path} len {} base {} origin {:?}",
-                bytes.len(),
-                h.base_lsn,
-                engine::format::Origin::decode_page(page, &h)
-            );
-        } else {
-            println!("{path} bad");
-        }
-    }
-    println!("big {:?}", world.files_in("big/"));
 }

@@ -15,9 +15,6 @@ impl Tally {
 
     /// So often more.
     pub(super) fn count_many(&mut self, what: &'static str, times: u64) {
-        if std::env::var("TR").is_ok() && times > 0 {
-            println!("   {what} {times}");
-        }
         if times > 0 {
             *self.0.entry(what).or_default() += times;
         }

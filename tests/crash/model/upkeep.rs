@@ -68,6 +68,21 @@ impl Run {
         disk.is_off() || disk.fault_count() > self.trouble.hits_before
     }
 
+    /// Reads everything; others go on meanwhile, and it may be stopped.
+    pub(super) fn scrub(&mut self, store: &Store) -> Result<(), String> {
+        match store.scrub(&mut |_| self.beside(store)) {
+            Ok(report) if report.damage.count() > 0 && !self.was_hit() => {
+                Err(format!("a scrub finds damage: {:?}", report.damage))
+            }
+            Ok(_) => {
+                self.tally.count("scrubs");
+                Ok(())
+            }
+            Err(Error::Cancelled) => Ok(()),
+            Err(error) => self.excuse(store, "a scrub", error),
+        }
+    }
+
     /// Backs up to another machine, whose power may go; the copy is what the store was at some moment of it.
     pub(super) fn back_up(&mut self, store: &Store) -> Result<(), String> {
         let image = self.image.clone();
