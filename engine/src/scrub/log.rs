@@ -108,16 +108,24 @@ impl LogScrub {
         findings: &mut Findings,
     ) -> Result<Option<u64>> {
         match &mut self.phase {
-            Phase::Groups => self.step_groups(store, findings).map(Some),
+            Phase::Groups => self.step_groups(store, of, findings).map(Some),
             Phase::Footer { .. } => self.step_footer(of, findings),
             Phase::Done => Ok(None),
         }
     }
 
-    fn step_groups(&mut self, store: &Scrubbed, findings: &mut Findings) -> Result<u64> {
+    fn step_groups(
+        &mut self,
+        store: &Scrubbed,
+        of: &SegmentFile,
+        findings: &mut Findings,
+    ) -> Result<u64> {
         let start = self.walk.offset();
         let first_lsn = self.walk.next_lsn();
         match self.walk.step() {
+            Ok(Walked::Broken(_)) | Err(Error::Corrupt(_)) if self.was_sealed(of) => {
+                self.phase = Phase::Done;
+            }
             Ok(Walked::End) => self.end_groups(findings),
             Ok(Walked::Group(group)) => self.check_group(store, &group, findings)?,
             Ok(Walked::Broken(reason)) => {
@@ -129,6 +137,12 @@ impl LogScrub {
             Err(error) => self.give_up(error, start, findings)?,
         }
         Ok(self.walk.offset().saturating_sub(start))
+    }
+
+    /// Whether the segment was sealed since its reading began, and cut to its footer: then its groups ended where the
+    /// next one would have begun.
+    fn was_sealed(&self, of: &SegmentFile) -> bool {
+        !self.end_is_known && of.file.bytes_len().is_ok_and(|bytes| bytes != self.file_bytes)
     }
 
     /// No whole group begins here: it is damage, unless the groups may well have ended.

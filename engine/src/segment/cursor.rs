@@ -16,7 +16,8 @@ use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
     CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Place,
-    Record, RunningChecksum, SegmentContext, SegmentHeader, SegmentId, What, compare, salvage,
+    Record, RunningChecksum, SegmentClass, SegmentContext, SegmentHeader, SegmentId, What, compare,
+    salvage,
 };
 use crate::limits;
 
@@ -94,6 +95,11 @@ impl RecordCursor {
             fault_count: 0,
             has_whole_footer: false,
         };
+        // A compacted segment is whole before anything counts on it: one without a footer has lost its end.
+        if header.class == SegmentClass::Compacted && footer.is_none() {
+            let (offset, reason) = (file_bytes, Malformed::Short);
+            cursor.note(CursorFault { offset, first_lsn: header.base_lsn, reason });
+        }
         cursor.source = match footer {
             Some(footer) if cursor.check_footer(&footer)? => {
                 cursor.has_whole_footer = true;
