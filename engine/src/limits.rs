@@ -53,6 +53,9 @@ pub const WRITE_BYTES_MAX: usize = 512 * KIB;
 
 /// Most segments that one step of a compaction reads, and that it writes.
 pub const COMPACTION_SEGMENTS_MAX: usize = 64;
+/// The newest segment is ended for a compaction when so many bytes of it can be given back: more than the record that
+/// a compaction itself leaves there, or each would make work for the next.
+pub const COMPACTION_NEWEST_BYTES_MIN: u64 = 16 * KIB as u64;
 /// Default for how fast a store compacts itself, in bytes copied in a second.
 pub const COMPACTION_BYTES_PER_SECOND: u64 = 32 * MIB as u64;
 /// Default for how often a store looks whether to compact itself, in milliseconds.

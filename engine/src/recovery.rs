@@ -8,9 +8,9 @@
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
-//! 7. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
-//!    compacted
-//!    ones that no compaction committed, and segments that a compaction replaced.
+//! 7. Write a checkpoint where the index was made anew, or points to segments that a compaction replaced.
+//! 8. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
+//!    compacted ones that no compaction committed, and segments that a compaction replaced.
 //!
 //! Compacted segments keep the numbers of their records. An index that is made anew gets these records among those of
 //! the log, in the order of their numbers, as if they still lay there.
@@ -108,12 +108,16 @@ pub(crate) fn recover(
     }
     compacted.make_known(&segments);
     let position = replay_log(&segments, &index, &log, is_anew.then_some(&compacted), &mut report)?;
-    compacted.remove_leftovers(&segments, &index.view(), &mut report)?;
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
-    if report.index_rebuilt {
+    if report.index_rebuilt || compacted.were_replaced(&index.view())? {
         index.freeze();
-        write_checkpoint(&index, &segments)?;
+        match write_checkpoint(&index, &segments) {
+            Err(Error::NoSpace) if !report.index_rebuilt => {}
+            other => other?,
+        }
     }
+    compacted.remove_leftovers(&segments, &index.view(), &mut report)?;
+    segments.sync_removals()?;
     let index_bytes = disk.open(crate::index::INDEX_FILE).and_then(|file| file.bytes_len());
     let index_wants_audit = !index_bytes.is_ok_and(|bytes| bytes <= INDEX_VERIFY_BYTES_MAX);
     Ok(Recovered { segments, index, position, report, index_wants_audit })
@@ -381,7 +385,7 @@ fn remove_orphans(
             }
         }
     }
-    segments.sync_removals()
+    Ok(())
 }
 
 /// Seals a segment at the end of its groups, or leaves that to be done while the store is in use: sealing reads it

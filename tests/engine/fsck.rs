@@ -158,7 +158,7 @@ fn the_index_may_lag_behind_the_log_and_may_be_missing() {
     assert_eq!(check(&killed).findings, []);
     killed.disk.remove("index.redb").unwrap();
     let report = check(&killed);
-    assert_eq!(finding(&report, "go-on").severity, Severity::Note);
+    assert_eq!(finding(&report, "rebuild-index").severity, Severity::Note);
     repaired(&killed);
     must_hold(&killed, &model, &[]);
 }

@@ -105,13 +105,11 @@ impl Compactor {
             .filter(|(_, usage)| usage.class != SegmentClass::Big)
             .collect();
         let totals = selection::totals(usages.iter().map(|(_, usage)| usage));
-        let Some(applied) = view.checkpointed_position()? else {
-            return Ok(Selection::default());
-        };
+        let applied = view.checkpointed_position()?.and_then(|position| position.segment);
         let mut candidates = Vec::new();
         for (id, usage) in usages {
             // What lies behind the checkpoint is read again by the next opening.
-            let is_behind = applied.segment.is_some_and(|segment| id < segment)
+            let is_behind = applied.is_some_and(|segment| id < segment)
                 || usage.class == SegmentClass::Compacted;
             if is_behind && !refused.contains(&id) {
                 candidates.extend(self.candidate(id, usage)?);
@@ -137,7 +135,9 @@ impl Compactor {
     fn end_newest(&self, rules: CompactionRules) -> Result<()> {
         let view = self.desk.index.view();
         let Some((segment, usage)) = self.newest(&view)? else { return Ok(()) };
-        if !selection::is_dead_enough(&usage, rules) {
+        let is_worth_it =
+            selection::reclaimable_bytes(&usage) >= limits::COMPACTION_NEWEST_BYTES_MIN;
+        if !is_worth_it || !selection::is_dead_enough(&usage, rules) {
             return Ok(());
         }
         self.committer().begin_next_segment()?;

@@ -97,8 +97,19 @@ impl Compacted {
         }
     }
 
+    /// Whether the log says of a segment that is still there that it was replaced, and the index on disk does not.
+    pub(super) fn were_replaced(&self, view: &View) -> Result<bool> {
+        for id in &self.present {
+            let is_in_use = view.segment_usage(*id)?.is_some();
+            if !is_in_use && view.checkpointed_usage(*id)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Removes what no record and no index speaks of, and what was replaced, unless something is damaged: then it may
-    /// be all that is left.
+    /// be all that is left. What the index on disk still points to stays until a checkpoint.
     pub(super) fn remove_leftovers(
         &self,
         segments: &SegmentSet,
@@ -128,7 +139,7 @@ impl Compacted {
             }
         }
         for (id, class) in leftovers {
-            if report.damage_count() > 0 {
+            if report.damage_count() > 0 || view.checkpointed_usage(id)?.is_some() {
                 continue;
             }
             segments.retire(id, class);

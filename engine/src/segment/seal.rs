@@ -2,7 +2,7 @@
 //!
 //! Promises: the footer is made from what the segment holds, read back and checked, so it never says more than the
 //! groups do; sealing again writes the same footer. A crash in between leaves an unsealed segment, which recovery
-//! seals.
+//! seals: the trailer is written when the entries are durable.
 //! Never here: when to seal.
 
 use crate::disk::{Disk, DiskFile};
@@ -45,9 +45,14 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
             written += piece.len() as u64;
         }
     }
-    let last = footer.finish(last_lsn, next_group, previous_group);
-    file.write_at(written, &[&last]).map_err(io)?;
-    file.set_len(written + last.len() as u64).map_err(io)?;
+    let entries = footer.take();
+    file.write_at(written, &[&entries]).map_err(io)?;
+    written += entries.len() as u64;
+    // The trailer vouches for the entries.
+    file.sync_data().map_err(io)?;
+    let trailer = footer.finish(last_lsn, next_group, previous_group);
+    file.write_at(written, &[&trailer]).map_err(io)?;
+    file.set_len(written + trailer.len() as u64).map_err(io)?;
     file.sync_data().map_err(io)
 }
 

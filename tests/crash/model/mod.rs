@@ -22,7 +22,7 @@ use self::run::Run;
 use self::tally::Tally;
 
 /// So many seeds are played each time.
-const SEEDS: u64 = 130;
+const SEEDS: u64 = 150;
 
 /// Each of these happens at least so often in them: a test that has stopped to test something fails.
 const LEAST: &[(&str, u64)] = &[
