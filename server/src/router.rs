@@ -18,22 +18,33 @@ const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
+    Router::new().merge(places()).merge(api()).merge(own()).fallback(not_found).with_state(app)
+}
+
+/// Places in buckets: 4.2 upload, 4.3 delete.
+fn places() -> Router<AppState> {
     Router::new()
-        // 4.2 upload, 4.3 delete
         .route("/{bucket}", place())
         .route("/{bucket}/", place())
         .route("/{bucket}/{*path}", place())
-        // Addresses that are ours: no bucket can have them.
+}
+
+/// What the specification puts under `/api`. No bucket can have that name.
+fn api() -> Router<AppState> {
+    Router::new()
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
+}
+
+/// What is ours alone. No bucket can have that name.
+fn own() -> Router<AppState> {
+    Router::new()
         .route("/-", nothing())
         .route("/-/", nothing())
         .route("/-/{*path}", nothing())
         .route("/-/health", get(health).fallback(|| refuse_method(READ_METHODS)))
         .route("/-/ready", get(ready).fallback(|| refuse_method(READ_METHODS)))
-        .fallback(not_found)
-        .with_state(app)
 }
 
 fn place() -> MethodRouter<AppState> {

@@ -1,15 +1,13 @@
-//! The JSON bodies of uploads and deletions.
+//! The answer to an upload.
 //!
-//! Fields of the contract stand in one struct, the names that other services use for them in another, so that these can
-//! be dropped in one place. Pure: every value is handed in. Never here: errors, which are made in `error.rs`.
+//! Fields of the contract stand in one struct, the names that other services use for them in another.
 
 use axum::body::Body;
 use axum::response::IntoResponse;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Response};
+use http::Response;
 use serde::Serialize;
 
-use crate::delivery_headers::allow_every_origin;
+use super::Json;
 
 /// One stored file, as the answer to an upload describes it.
 #[derive(Clone, Debug, Serialize)]
@@ -105,99 +103,16 @@ impl UploadReply {
     }
 }
 
-/// The answer to a deletion.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DeleteReply {
-    success: bool,
-    message: String,
-    key: String,
-    deleted_count: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_truncated: Option<bool>,
-    #[serde(flatten)]
-    aliases: DeleteAliases,
-}
-
-/// Other names for the number of files. Not part of the contract.
-#[derive(Clone, Debug, Serialize)]
-struct DeleteAliases {
-    deleted: usize,
-    count: usize,
-}
-
-/// Whether files of a folder are left after a deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remainder {
-    /// The folder is gone.
-    Nothing,
-    /// The caller asks again for the rest.
-    More,
-}
-
-impl DeleteReply {
-    /// One file is gone.
-    pub fn file(bucket_name: &str, key: &str) -> Self {
-        Self::new(bucket_name, key, 1, None)
-    }
-
-    /// So many files of a folder are gone.
-    pub fn folder(bucket_name: &str, folder: &str, count: usize, rest: Remainder) -> Self {
-        Self::new(bucket_name, folder, count, Some(rest == Remainder::More))
-    }
-
-    fn new(bucket_name: &str, key: &str, count: usize, is_truncated: Option<bool>) -> Self {
-        Self {
-            success: true,
-            message: format!("Deleted {bucket_name}/{key}"),
-            key: key.to_owned(),
-            deleted_count: count,
-            is_truncated,
-            aliases: DeleteAliases { deleted: count, count },
-        }
-    }
-}
-
-/// A JSON answer with status 200, readable across origins and never cached.
-#[derive(Clone, Copy, Debug)]
-pub struct Json<T>(pub T);
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response<Body> {
-        // Our own types have string keys and no failing parts: there is nothing that could not be written.
-        let body = serde_json::to_vec(&self.0).unwrap_or_default();
-        let mut response = Response::new(Body::from(body));
-        let headers = response.headers_mut();
-        allow_every_origin(headers);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        response
-    }
-}
-
 impl IntoResponse for UploadReply {
     fn into_response(self) -> Response<Body> {
         Json(self).into_response()
     }
 }
 
-impl IntoResponse for DeleteReply {
-    fn into_response(self) -> Response<Body> {
-        Json(self).into_response()
-    }
-}
-
-/// A time as answers write it: `2026-01-31T12:00:00.000Z`.
-pub fn iso_time(unix_ms: u64) -> String {
-    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
-    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replies::iso_time;
     use serde_json::{Value, json, to_value};
 
     fn file(key: &str) -> UploadedFile {
@@ -248,25 +163,5 @@ mod tests {
         ] {
             assert_eq!(reply.pointer(pointer), Some(&want), "{pointer}");
         }
-    }
-
-    #[test]
-    fn a_deletion_says_how_many() {
-        let one = to_value(DeleteReply::file("phone", "a.png")).unwrap();
-        assert_eq!(
-            one,
-            json!({"success": true, "message": "Deleted phone/a.png", "key": "a.png", "deletedCount": 1, "deleted": 1,
-                "count": 1})
-        );
-        let some = to_value(DeleteReply::folder("phone", "img/", 100, Remainder::More)).unwrap();
-        assert_eq!(some["isTruncated"], json!(true));
-        assert_eq!(some["deletedCount"], json!(100));
-    }
-
-    #[test]
-    fn times_have_milliseconds_and_a_z() {
-        assert_eq!(iso_time(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(iso_time(1_769_860_800_007), "2026-01-31T12:00:00.007Z");
-        assert!(iso_time(u64::MAX).starts_with("9999-"));
     }
 }

@@ -1,0 +1,130 @@
+//! The refusals that clients meet, one function each: status, code, sentence.
+//!
+//! Never here: how an error is sent.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use http::{StatusCode, header};
+
+use super::ApiError;
+
+impl ApiError {
+    /// 400 with a sentence.
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// 400: a parameter is wrong, and what it must be.
+    pub fn bad_parameter(name: &str, must: &str) -> Self {
+        let message = format!("Parameter \"{name}\" {must}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_parameter", message).with("parameter", name)
+    }
+
+    /// 400: a path breaks a rule.
+    pub fn bad_path(rule: impl fmt::Display) -> Self {
+        let message = format!("The path is not allowed: {rule}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_path", message)
+    }
+
+    /// 400: a form without a file.
+    pub fn no_file() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "no_file", "No file provided")
+    }
+
+    /// 401: no credential.
+    pub fn missing_api_key() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "missing_api_key", "An API key is required")
+            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// 401: a credential that is unknown, revoked or expired. Which of them is not said.
+    pub fn invalid_api_key() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is not valid")
+            .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
+    }
+
+    /// 403: the caller is known and may not.
+    pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// 403: the account is suspended.
+    pub fn account_suspended() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "account_suspended", "The account is suspended")
+    }
+
+    /// 404: no such bucket, or none that the caller may see.
+    pub fn bucket_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "bucket_not_found", "Bucket not found")
+    }
+
+    /// 404: no such file.
+    pub fn file_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "file_not_found", "File not found")
+    }
+
+    /// 404: an address that is none of ours.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "Not found")
+    }
+
+    /// 409 with a sentence.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    /// 405 with the methods that are allowed, as `GET, HEAD`.
+    pub fn method_not_allowed(allow: &str) -> Self {
+        let message = "The method is not allowed for this address";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+            .with_header(header::ALLOW, allow)
+    }
+
+    /// 408: the request came too slowly. The connection ends with it.
+    pub fn too_slow() -> Self {
+        let message = "The request body came too slowly";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
+            .with_header(header::CONNECTION, "close")
+    }
+
+    /// 412: a precondition of the request does not hold.
+    pub fn precondition_failed() -> Self {
+        let message = "A precondition of the request does not hold";
+        Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
+    }
+
+    /// 413 with the limit in bytes.
+    pub fn file_too_large(limit: u64) -> Self {
+        let message = format!("The request body is larger than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
+    }
+
+    /// 415: not a form.
+    pub fn not_multipart() -> Self {
+        let message = "Only multipart/form-data is accepted";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 416 for an object of `total` bytes.
+    pub fn range_not_satisfiable(total: u64) -> Self {
+        let message = format!("The range lies outside the file, which has {total} bytes");
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
+            .with("size", total)
+            .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
+    }
+
+    /// 503: too much is going on, to be tried again after so many seconds (at least 1).
+    pub fn overloaded(retry_after_seconds: u64) -> Self {
+        let seconds = retry_after_seconds.max(1);
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is busy: try again")
+            .with("retryAfter", seconds)
+            .with_header(header::RETRY_AFTER, seconds.to_string())
+    }
+
+    /// 500: our fault. The client learns nothing but that.
+    pub fn internal(log: impl Into<String>) -> Self {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self::new(status, "internal", "Something went wrong on the server").with_log(log)
+    }
+}

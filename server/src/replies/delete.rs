@@ -1,0 +1,86 @@
+//! The answer to a deletion.
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::Response;
+use serde::Serialize;
+
+use super::Json;
+
+/// The answer to a deletion.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteReply {
+    success: bool,
+    message: String,
+    key: String,
+    deleted_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_truncated: Option<bool>,
+    #[serde(flatten)]
+    aliases: DeleteAliases,
+}
+
+/// Other names for the number of files. Not part of the contract.
+#[derive(Clone, Debug, Serialize)]
+struct DeleteAliases {
+    deleted: usize,
+    count: usize,
+}
+
+/// Whether files of a folder are left after a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remainder {
+    /// The folder is gone.
+    Nothing,
+    /// The caller asks again for the rest.
+    More,
+}
+
+impl DeleteReply {
+    /// One file is gone.
+    pub fn file(bucket_name: &str, key: &str) -> Self {
+        Self::new(bucket_name, key, 1, None)
+    }
+
+    /// So many files of a folder are gone.
+    pub fn folder(bucket_name: &str, folder: &str, count: usize, rest: Remainder) -> Self {
+        Self::new(bucket_name, folder, count, Some(rest == Remainder::More))
+    }
+
+    fn new(bucket_name: &str, key: &str, count: usize, is_truncated: Option<bool>) -> Self {
+        Self {
+            success: true,
+            message: format!("Deleted {bucket_name}/{key}"),
+            key: key.to_owned(),
+            deleted_count: count,
+            is_truncated,
+            aliases: DeleteAliases { deleted: count, count },
+        }
+    }
+}
+
+impl IntoResponse for DeleteReply {
+    fn into_response(self) -> Response<Body> {
+        Json(self).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, to_value};
+
+    #[test]
+    fn a_deletion_says_how_many() {
+        let one = to_value(DeleteReply::file("phone", "a.png")).unwrap();
+        assert_eq!(
+            one,
+            json!({"success": true, "message": "Deleted phone/a.png", "key": "a.png", "deletedCount": 1, "deleted": 1,
+                "count": 1})
+        );
+        let some = to_value(DeleteReply::folder("phone", "img/", 100, Remainder::More)).unwrap();
+        assert_eq!(some["isTruncated"], json!(true));
+        assert_eq!(some["deletedCount"], json!(100));
+    }
+}

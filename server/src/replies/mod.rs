@@ -1,0 +1,55 @@
+//! The JSON bodies that are sent, one file for each kind of answer.
+//!
+//! Fields of the contract stand in one struct, the names that other services use for them in another, so that these can
+//! be dropped in one place. Pure: every value is handed in. Never here: errors, which are made in `error`.
+
+mod delete;
+mod upload;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response};
+use serde::Serialize;
+
+use crate::delivery_headers::allow_every_origin;
+
+pub use self::delete::{DeleteReply, Remainder};
+pub use self::upload::{UploadReply, UploadedFile};
+
+/// A JSON answer with status 200, readable across origins and never cached.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response<Body> {
+        // Our own types have string keys and no failing parts: there is nothing that could not be written.
+        let body = serde_json::to_vec(&self.0).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        let headers = response.headers_mut();
+        allow_every_origin(headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}
+
+/// A time as answers write it: `2026-01-31T12:00:00.000Z`.
+pub fn iso_time(unix_ms: u64) -> String {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
+    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_milliseconds_and_a_z() {
+        assert_eq!(iso_time(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso_time(1_769_860_800_007), "2026-01-31T12:00:00.007Z");
+        assert!(iso_time(u64::MAX).starts_with("9999-"));
+    }
+}
