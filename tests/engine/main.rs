@@ -13,5 +13,6 @@ mod life;
 mod listing;
 mod objects;
 mod reads;
+mod resumable;
 mod scrub;
 mod uploads;
