@@ -16,6 +16,7 @@ use crate::layers::Outgoing;
 use crate::reserved;
 use crate::router::router;
 use crate::state::AppState;
+use crate::tus::option_headers;
 
 /// The service without a socket: a request in, an answer out. Cheap to clone.
 #[derive(Clone)]
@@ -38,7 +39,11 @@ impl App {
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         if request.method() == Method::OPTIONS {
-            return preflight(request.headers()).map(Body::from);
+            let mut response = preflight(request.headers()).map(Body::from);
+            if is_tus(request.uri().path()) {
+                option_headers(response.headers_mut());
+            }
+            return response;
         }
         if is_delivery(&request) {
             let (head, _) = request.into_parts();
@@ -49,6 +54,10 @@ impl App {
             Err(never) => match never {},
         }
     }
+}
+
+fn is_tus(path: &str) -> bool {
+    path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.

@@ -113,9 +113,25 @@ pub const PREFLIGHT_SECONDS: u32 = 7_200;
 /// Longest file name that `?download=` may ask for, in bytes.
 pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 
+/// A resumable upload is kept for so long after its last request.
+pub const TUS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How long a request waits for another that works on the same resumable upload to let go.
+pub const TUS_TURN_WAIT: Duration = Duration::from_secs(10);
+/// Resumable uploads that wait open for their next request; others are opened again, which reads them whole.
+pub const TUS_OPEN_MAX: usize = 64;
+/// Unfinished resumable uploads of one account.
+pub const TUS_PENDING_MAX: usize = 1_000;
+/// While a resumable upload comes in, it is made durable after so many bytes.
+pub const TUS_SAVE_BYTES: u64 = 64 * MIB;
+/// Longest `Upload-Metadata`, in bytes.
+pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
+/// How often resumable uploads are looked at for those that have expired.
+pub const TUS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+
 const KIB: u64 = 1_024;
 const MIB: u64 = 1_024 * KIB;
 
+const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
 const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);

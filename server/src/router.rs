@@ -9,6 +9,7 @@ use axum::routing::{MethodRouter, get, post};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
+use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::state::AppState;
 
@@ -35,6 +36,20 @@ fn api() -> Router<AppState> {
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
+        .merge(resumable_uploads())
+}
+
+fn resumable_uploads() -> Router<AppState> {
+    let all = || post(tus::create).fallback(|| refuse_method("POST, OPTIONS"));
+    let one = axum::routing::head(tus::state)
+        .patch(tus::append)
+        .delete(tus::terminate)
+        .post(tus::overridden)
+        .fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
+    Router::new()
+        .route("/api/tus", all())
+        .route("/api/tus/", all())
+        .route("/api/tus/{id}", one)
 }
 
 /// What is ours alone. No bucket can have that name.

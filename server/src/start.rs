@@ -25,6 +25,7 @@ use crate::config::{Config, PublicUrl};
 use crate::connection::{ConnectionOptions, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
+use crate::handlers::tus;
 use crate::state::AppState;
 
 /// What is served.
@@ -103,8 +104,10 @@ async fn serve_open(
     };
     let public = accept(listener, answer, options, stop.clone());
     let watching = tokio::spawn(tell_damage(state.store.clone()));
+    let sweeping = tokio::spawn(tus::sweep_now_and_then(state.clone()));
     let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
     watching.abort();
+    sweeping.abort();
     if drained.cut_off > 0 {
         tracing::warn!(connections = drained.cut_off, "connections were cut off");
     }

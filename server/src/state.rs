@@ -10,6 +10,7 @@ use engine::{Clock, Entropy, Store};
 use crate::catalog::{Catalog, CatalogError};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::open_uploads::OpenUploads;
 
 /// The running service. Cheap to clone.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub struct Inner {
     pub entropy: Arc<dyn Entropy>,
     /// Names that uploads have chosen and not stored yet.
     pub claims: Claims,
+    /// Who is working on which resumable upload.
+    pub open_uploads: OpenUploads,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -56,6 +59,7 @@ impl AppState {
             clock,
             entropy,
             claims: Claims::default(),
+            open_uploads: OpenUploads::default(),
             draining,
             request_ids,
         })))

@@ -15,4 +15,5 @@ mod forms;
 mod full_disk;
 mod names;
 mod ranges;
+mod tus;
 mod upload;

@@ -13,6 +13,8 @@ mod api_key;
 mod base32;
 mod bucket;
 mod changes;
+mod hex;
+mod pending_upload;
 mod record;
 
 use std::collections::BTreeMap;
@@ -29,6 +31,8 @@ pub use self::api_key::{
 };
 pub use self::bucket::{Access, Bucket, BucketKind, CacheControl, ServeHtml, new_bucket_name};
 pub use self::changes::{AccountChange, BucketChange, BucketContents, NewApiKey, NewBucket};
+
+pub use self::pending_upload::PendingUpload;
 
 /// The server's facts.
 #[derive(Clone)]

@@ -3,4 +3,5 @@
 pub mod delete;
 pub mod deliver;
 pub mod health;
+pub mod tus;
 pub mod upload;
