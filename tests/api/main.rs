@@ -14,5 +14,7 @@ mod errors;
 mod forms;
 mod full_disk;
 mod names;
+mod presign;
+mod presign_once;
 mod ranges;
 mod upload;

@@ -3,4 +3,7 @@
 pub mod delete;
 pub mod deliver;
 pub mod health;
+pub mod integrations;
+pub mod presign;
+pub mod presigned_put;
 pub mod upload;
