@@ -7,12 +7,16 @@
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
+use http::request::Parts;
 use http::{Method, Request, Response};
 use tower::ServiceExt;
 
+use crate::auth::has_credential;
 use crate::delivery_headers::preflight;
 use crate::handlers::deliver::deliver;
+use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
+use crate::query::Query;
 use crate::reserved;
 use crate::router::router;
 use crate::state::AppState;
@@ -47,6 +51,9 @@ impl App {
         }
         if is_delivery(&request) {
             let (head, _) = request.into_parts();
+            if is_presigning(&head) {
+                return presign_address(&self.state, &head).into_response();
+            }
             return deliver(&self.state, &head).await.into_response();
         }
         match self.router.clone().oneshot(request).await {
@@ -66,6 +73,14 @@ fn is_delivery(request: &Request<Body>) -> bool {
     let first = path.split('/').next().unwrap_or("");
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     is_read && !path.is_empty() && !matches!(first, reserved::API | reserved::OWN)
+}
+
+/// The earlier presign form, `/{bucket}/presigned/{*path}`: with a credential it is asked for, without one somebody
+/// looks for a file.
+fn is_presigning(head: &Parts) -> bool {
+    head.method == Method::GET
+        && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)
+        && has_credential(&head.headers, &Query::of(&head.uri))
 }
 
 #[cfg(test)]

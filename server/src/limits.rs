@@ -10,6 +10,8 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: u64 = 104_857_600;
 /// Largest request body that an operator may allow. Clients 3.2.
 pub const CONFIGURED_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
+/// Largest request body on the premium endpoint. Clients 3.2, 13.14.
+pub const UPLOAD_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
 /// Largest request over the control socket.
 pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
 /// Largest answer over the control socket that the command line reads.
@@ -54,6 +56,26 @@ pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
 
 /// Files that one delete request takes. Spec 8.
 pub const DELETE_FILES_MAX: usize = 100;
+
+/// Longest life of a presigned token or address. Spec 8.
+pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
+/// Life of a presigned token or address that asks for none. Spec 4.4, clients 3.4.
+pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
+/// Up to here a time of expiry counts seconds from now; above, since 1970. Clients 3.4.
+pub const PRESIGN_RELATIVE_SECONDS_MAX: f64 = 1e9;
+/// From here on a time of expiry counts milliseconds since 1970. Clients 3.4.
+pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
+/// How long a key signs before another takes its place.
+pub const SIGNING_KEY_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// A key that signs no more still proves what it signed for this long; then it is forgotten.
+pub const SIGNING_KEY_REST: Duration = Duration::from_secs(24 * 60 * 60);
+/// It is remembered for this long after a token has expired that it was used: should the clock be set back, it is not
+/// good again.
+pub const USED_TOKEN_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Used tokens that are forgotten in one step.
+pub const USED_TOKENS_SWEPT_MAX: usize = 1_000;
+/// How often it is looked whether there are such tokens, and whether another key has to sign.
+pub const PRESIGN_SWEEP_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// Text fields of one form. Clients 3.2.
 pub const FORM_FIELDS_MAX: usize = 100;
@@ -133,6 +155,11 @@ const MIB: u64 = 1_024 * KIB;
 
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
+const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
+const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
+const _: () = assert!(SIGNING_KEY_REST.as_secs() > PRESIGN_SECONDS_MAX);
+const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
 const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);
 const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);

@@ -91,10 +91,8 @@ impl Turn {
         let mut seats = self.uploads.seats();
         let open = seats.values().filter(|seat| seat.waiting.is_some()).count();
         if open >= limits::TUS_OPEN_MAX {
-            let oldest = seats
-                .iter()
-                .filter_map(|(id, seat)| Some((seat.waiting.as_ref()?.1, *id)))
-                .min();
+            let oldest =
+                seats.iter().filter_map(|(id, seat)| Some((seat.waiting.as_ref()?.1, *id))).min();
             if let Some((_, id)) = oldest {
                 close(&mut seats, id);
             }

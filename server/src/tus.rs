@@ -25,7 +25,9 @@ pub struct Metadata(Vec<(String, String)>);
 impl Metadata {
     /// Reads `Upload-Metadata`: pairs with a comma between them, each a name and its value in base64.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        let refuse = || ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a value in base64");
+        let refuse = || {
+            ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a value in base64")
+        };
         if text.len() > limits::TUS_METADATA_BYTES_MAX {
             return Err(refuse());
         }
@@ -49,7 +51,6 @@ impl Metadata {
     }
 }
 
-
 /// What a piece must hash to, and what came of it so far.
 pub struct ChunkChecksum {
     expected: Vec<u8>,
@@ -65,7 +66,12 @@ impl ChunkChecksum {
     /// Reads `Upload-Checksum`: the name of an algorithm, and a hash in base64.
     pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let Some(value) = headers.get("upload-checksum") else { return Ok(None) };
-        let refuse = || ApiError::bad_header("Upload-Checksum", "must be sha1 or sha256, and the hash in base64");
+        let refuse = || {
+            ApiError::bad_header(
+                "Upload-Checksum",
+                "must be sha1 or sha256, and the hash in base64",
+            )
+        };
         let text = value.to_str().map_err(|_| refuse())?;
         let (algorithm, hash) = text.trim().split_once(' ').ok_or_else(refuse)?;
         let expected = STANDARD.decode(hash.trim()).map_err(|_| refuse())?;

@@ -14,6 +14,8 @@ mod errors;
 mod forms;
 mod full_disk;
 mod names;
+mod presign;
+mod presign_once;
 mod ranges;
 mod tus;
 mod upload;

@@ -70,7 +70,10 @@ async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
     let mut offset = 0;
     for piece in whole.chunks(1_000_000) {
         let before = head(&client, &path).await;
-        assert_eq!((before.status.as_u16(), before.header("upload-offset")), (200, &*offset.to_string()));
+        assert_eq!(
+            (before.status.as_u16(), before.header("upload-offset")),
+            (200, &*offset.to_string())
+        );
         assert_eq!(before.header("upload-length"), "2500000");
         assert_eq!(before.header("cache-control"), "no-store");
         assert_eq!(before.header("upload-metadata"), metadata(&said));
@@ -89,7 +92,10 @@ async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
     // A client that did not hear the end asks again, and is told where its file is.
     let after = head(&client, &path).await;
     assert_eq!(after.header("upload-offset"), "2500000");
-    assert_eq!(after.header("x-object-url"), "https://cdn.example.com/photos/clips/Tom%20%26%20I.webm");
+    assert_eq!(
+        after.header("x-object-url"),
+        "https://cdn.example.com/photos/clips/Tom%20%26%20I.webm"
+    );
     assert_eq!(append(&client, &path, offset, b"").await.status, 204);
     assert_eq!(world.object_count("photos"), 1);
 }
@@ -98,7 +104,8 @@ async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
 async fn small_files_and_empty_ones_may_come_with_their_creation() {
     let (world, client) = World::with_bucket(1);
     for (name, bytes) in [("small.txt", &b"hello"[..]), ("empty.txt", b"")] {
-        let (length, said) = (bytes.len().to_string(), metadata(&[("bucketName", "photos"), ("name", name)]));
+        let (length, said) =
+            (bytes.len().to_string(), metadata(&[("bucketName", "photos"), ("name", name)]));
         let headers = [VERSION, CHUNK, ("upload-length", &*length), ("upload-metadata", &*said)];
         let reply = client.send(Method::POST, "/api/tus/", &headers, Body::from(bytes)).await;
         assert_eq!(reply.status, 201, "{}", reply.text());
@@ -115,7 +122,10 @@ async fn options_tells_what_is_spoken() {
     let reply = client.without_key().send(Method::OPTIONS, "/api/tus/", &[], Body::empty()).await;
     assert_eq!(reply.status, 204);
     assert_eq!(reply.header("tus-version"), "1.0.0");
-    assert_eq!(reply.header("tus-extension"), "creation,creation-with-upload,expiration,checksum,termination");
+    assert_eq!(
+        reply.header("tus-extension"),
+        "creation,creation-with-upload,expiration,checksum,termination"
+    );
     assert_eq!(reply.header("tus-checksum-algorithm"), "sha1,sha256");
     assert_eq!(reply.header("tus-max-size"), (64_u64 << 30).to_string());
 }
@@ -191,7 +201,11 @@ async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
     let forgotten = begun(&client, 10, &[("bucketName", "photos")]).await;
     assert_eq!(append(&client, &forgotten, 0, b"1234").await.status, 204);
     world.clock.advance(23 * 60 * 60 * 1_000);
-    assert_eq!(append(&client, &forgotten, 4, b"5").await.status, 204, "each piece gives it another day");
+    assert_eq!(
+        append(&client, &forgotten, 4, b"5").await.status,
+        204,
+        "each piece gives it another day"
+    );
     world.clock.advance(24 * 60 * 60 * 1_000);
     append(&client, &forgotten, 5, b"6").await.check_error(410, "upload_expired");
     assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 1);
@@ -219,8 +233,11 @@ async fn an_upload_is_its_accounts_own_and_ends_with_the_reach_of_the_key() {
     create(&client, 1, &[("bucketName", "bobs")]).await.check_error(404, "bucket_not_found");
     create(&client, 1, &[("bucketName", "none")]).await.check_error(404, "bucket_not_found");
     create(&client, 1, &[]).await.check_error(400, "bad_parameter");
-    create(&client, 1, &[("bucketName", "photos"), ("path", "../x")]).await.check_error(400, "bad_path");
-    let overlong = [VERSION, ("upload-length", "99999999999999"), ("upload-metadata", "bucketName cGhvdG9z")];
+    create(&client, 1, &[("bucketName", "photos"), ("path", "../x")])
+        .await
+        .check_error(400, "bad_path");
+    let overlong =
+        [VERSION, ("upload-length", "99999999999999"), ("upload-metadata", "bucketName cGhvdG9z")];
     let reply = client.send(Method::POST, "/api/tus/", &overlong, Body::empty()).await;
     reply.check_error(413, "file_too_large");
     for malformed in ["bucketName", "bucketName !", "a YQ==,a Yg==", "a /w=="] {
@@ -249,10 +266,12 @@ async fn names_that_are_taken_get_a_number_unless_they_are_to_be_replaced() {
 async fn a_method_may_stand_in_a_header() {
     let (_world, client) = World::with_bucket(1);
     let path = begun(&client, 3, &[("bucketName", "photos"), ("path", "a.txt")]).await;
-    let headers =
-        [VERSION, CHUNK, ("upload-offset", "0"), ("x-http-method-override", "PATCH")];
+    let headers = [VERSION, CHUNK, ("upload-offset", "0"), ("x-http-method-override", "PATCH")];
     let reply = client.send(Method::POST, &path, &headers, Body::from("abc")).await;
     assert_eq!(reply.status, 204, "{}", reply.text());
     assert_eq!(client.get("/photos/a.txt").await.body, "abc");
-    client.send(Method::POST, &path, &[VERSION], Body::empty()).await.check_error(405, "method_not_allowed");
+    client
+        .send(Method::POST, &path, &[VERSION], Body::empty())
+        .await
+        .check_error(405, "method_not_allowed");
 }

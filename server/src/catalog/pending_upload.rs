@@ -60,7 +60,11 @@ impl Stored for StoredUpload {
 
 impl PendingUpload {
     /// The upload of an account.
-    pub fn find(store: &Store, account: &AccountId, id: Uuid) -> Result<Option<Self>, CatalogError> {
+    pub fn find(
+        store: &Store,
+        account: &AccountId,
+        id: Uuid,
+    ) -> Result<Option<Self>, CatalogError> {
         let fact = fact(account, id)?;
         store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
     }

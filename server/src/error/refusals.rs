@@ -55,6 +55,12 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "account_suspended", "The account is suspended")
     }
 
+    /// 403: the premium endpoint is for other plans.
+    pub fn plan_required() -> Self {
+        let message = "This address needs the plan Pro or Business";
+        Self::new(StatusCode::FORBIDDEN, "plan_required", message)
+    }
+
     /// 404: no such bucket, or none that the caller may see.
     pub fn bucket_not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "bucket_not_found", "Bucket not found")
@@ -68,6 +74,32 @@ impl ApiError {
     /// 404: an address that is none of ours.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "Not found")
+    }
+
+    /// 404: a token that was never issued here, or whose key to prove it is long gone.
+    pub fn token_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "token_not_found", "The upload token does not exist")
+    }
+
+    /// 409: another upload with this token is under way.
+    pub fn token_in_use() -> Self {
+        let message = "Another upload with this token is under way";
+        Self::new(StatusCode::CONFLICT, "token_in_use", message)
+    }
+
+    /// 410: the token's time is over.
+    pub fn token_expired() -> Self {
+        Self::new(StatusCode::GONE, "token_expired", "The upload token has expired")
+    }
+
+    /// 410: the token was used.
+    pub fn token_used() -> Self {
+        Self::new(StatusCode::GONE, "token_used", "The upload token was used already")
+    }
+
+    /// 410: whoever issued the token may not upload there any more. Why is not said to its holder.
+    pub fn token_revoked() -> Self {
+        Self::new(StatusCode::GONE, "token_revoked", "The upload token is not valid any more")
     }
 
     /// 409 with a sentence.

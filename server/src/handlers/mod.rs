@@ -3,5 +3,8 @@
 pub mod delete;
 pub mod deliver;
 pub mod health;
+pub mod integrations;
+pub mod presign;
+pub mod presigned_put;
 pub mod tus;
 pub mod upload;

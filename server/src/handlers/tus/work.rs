@@ -14,7 +14,8 @@ use crate::auth::Caller;
 use crate::bridge::{blocking, commit};
 use crate::catalog::{PendingUpload, Scope};
 use crate::error::ApiError;
-use crate::intake::{Destination, Received, check_destination, keep, wanted_keys};
+use crate::handlers::upload::check_destination;
+use crate::intake::{Destination, Received, keep, wanted_keys};
 use crate::limits;
 use crate::object_name::{NameRule, Naming};
 use crate::open_uploads::Turn;
@@ -49,7 +50,7 @@ impl<'r> Work<'r> {
         let bucket = bucket_of(&wish.bucket)?;
         let upload = PendingUpload {
             id: app.entropy.uuid(),
-            account: caller.account_id().clone(),
+            account: caller.api_key().account.clone(),
             bucket,
             path: wish.path,
             overwrite: wish.overwrite,
@@ -88,7 +89,7 @@ impl<'r> Work<'r> {
     ) -> Result<Self, ApiError> {
         let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
         let look = || {
-            let (store, account) = (app.store.clone(), caller.account_id().clone());
+            let (store, account) = (app.store.clone(), caller.api_key().account.clone());
             blocking(move || PendingUpload::find(&store, &account, id))
         };
         look().await?.ok_or_else(ApiError::upload_not_found)?;
@@ -234,8 +235,7 @@ impl<'r> Work<'r> {
         let name = text(&["filename", "name"]);
         let file = Received::new(name, text(&["filetype", "type"]), staged);
         let files = vec![file];
-        let naming =
-            if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
+        let naming = if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
         let rule = if self.upload.overwrite { NameRule::Overwrite } else { NameRule::Suffix };
         let keys = wanted_keys(self.app, &destination, naming, &files)?;
         keys.iter().try_for_each(|key| self.caller.check_file(key))?;
