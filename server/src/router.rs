@@ -9,6 +9,8 @@ use axum::routing::{MethodRouter, get, post};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
+use crate::handlers::list::list;
+use crate::handlers::search::search;
 use crate::handlers::upload::upload;
 use crate::state::AppState;
 
@@ -35,6 +37,9 @@ fn api() -> Router<AppState> {
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
+        // 4.6 list, 4.7 search.
+        .route("/api/list-objects", get(list).fallback(|| refuse_method(READ_METHODS)))
+        .route("/api/search/{bucket}", get(search).fallback(|| refuse_method(READ_METHODS)))
 }
 
 /// What is ours alone. No bucket can have that name.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{Clock, Entropy, Store};
+use tokio::sync::Semaphore;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::limits::SEARCHES_MAX;
 
 /// The running service. Cheap to clone.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ pub struct Inner {
     pub entropy: Arc<dyn Entropy>,
     /// Names that uploads have chosen and not stored yet.
     pub claims: Claims,
+    /// Turns to search.
+    pub searches: Arc<Semaphore>,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -56,6 +60,7 @@ impl AppState {
             clock,
             entropy,
             claims: Claims::default(),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             draining,
             request_ids,
         })))

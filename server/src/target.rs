@@ -71,7 +71,7 @@ impl Place {
 }
 
 /// Reads the name of a bucket in a request. One that cannot exist is answered like one that does not.
-fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
+pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
     match BucketName::parse(name) {
         Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
         _ => Err(ApiError::bucket_not_found()),

@@ -13,6 +13,8 @@ mod deliver;
 mod errors;
 mod forms;
 mod full_disk;
+mod list;
 mod names;
 mod ranges;
+mod search;
 mod upload;

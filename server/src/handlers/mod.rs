@@ -3,4 +3,6 @@
 pub mod delete;
 pub mod deliver;
 pub mod health;
+pub mod list;
+pub mod search;
 pub mod upload;

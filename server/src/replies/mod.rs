@@ -4,6 +4,8 @@
 //! be dropped in one place. Pure: every value is handed in. Never here: errors, which are made in `error`.
 
 mod delete;
+mod list;
+mod search;
 mod upload;
 
 use axum::body::Body;
@@ -15,6 +17,8 @@ use serde::Serialize;
 use crate::delivery_headers::allow_every_origin;
 
 pub use self::delete::{DeleteReply, Remainder};
+pub use self::list::{ListReply, ListedObject};
+pub use self::search::{FoundFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
 /// A JSON answer with status 200, readable across origins and never cached.
