@@ -281,7 +281,7 @@ async fn what_is_there_throughout_is_listed_once_while_others_write() {
         1 => format!("{:02}/{at:06}-x", at % 37),
         _ => format!("{at:06}"),
     };
-    let stays = |at: &usize| at % 10 != 0;
+    let stays = |at: &usize| !at.is_multiple_of(10);
     let all: Vec<String> = (0..KEYS).map(key).collect();
     fill(&world.store, all.iter().map(String::as_str));
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,6 +1,6 @@
 //! `GET /api/search/{bucketName}`: files and folders by likeness to a query, or the contents of a folder.
 //!
-//! Promises: so many searches at once and no more; one that nobody waits for any more ends soon.
+//! Promises: so many searches at once and no more; one whose request is dropped ends soon.
 //! Never here: what matches, and how well.
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub async fn search(
         .took(took_ms))
 }
 
-/// Tells the work when the request's future is dropped, as it is when the client goes away.
+/// Tells the work when the request's future is dropped.
 struct SetWhenDropped(Arc<AtomicBool>);
 
 impl Drop for SetWhenDropped {

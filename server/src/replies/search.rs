@@ -151,7 +151,7 @@ mod tests {
             ..FoundFile::default()
         };
         let hits = vec![
-            SearchHit::new("img/".into(), 900, &[0..2], None),
+            SearchHit::new("img/".into(), 900, &[0..1, 2..3], None),
             SearchHit::new("img/\u{1f600}é/a.webp".into(), 800, &[4..8, 11..12], Some(file)),
         ];
         let reply = SearchReply::new("a".into(), "phone", "", page).found(hits, 42, true).took(7);
@@ -174,7 +174,7 @@ mod tests {
             ("/hits/0/parent", json!("")),
             ("/hits/0/size", Value::Null),
             ("/hits/0/url", Value::Null),
-            ("/hits/0/matches", json!([[0, 2]])),
+            ("/hits/0/matches", json!([[0, 1], [2, 3]])),
             ("/hits/1/type", json!("file")),
             ("/hits/1/name", json!("a.webp")),
             ("/hits/1/parent", json!("img/\u{1f600}é/")),
