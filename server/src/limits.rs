@@ -67,6 +67,8 @@ pub const SEARCH_WORDS_MAX: usize = 16;
 /// Searches at once: each keeps a processor busy. More wait, at most so long.
 pub const SEARCHES_MAX: usize = 4;
 pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
+/// A search that takes longer is stopped, in milliseconds.
+pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
 
 /// Text fields of one form. Clients 3.2.
 pub const FORM_FIELDS_MAX: usize = 100;

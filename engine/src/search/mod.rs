@@ -1,8 +1,8 @@
 //! Search: names by likeness to a query, or without one the contents of a folder; folders first.
 //!
-//! `names.rs` shows the names, `rank.rs` gives them points, `best.rs` keeps the best. Promises: all of it is one moment of
-//! the index; memory is bounded by the window, work by [`limits::SEARCH_NAMES_MAX`], and whoever waits may stop it; a
-//! count that is not exact says so. Never here: who may search.
+//! `names.rs` shows the names, `rank.rs` gives them points, `best.rs` keeps the best. Promises: all of it is one moment
+//! of the index; memory is bounded by the window, work by [`limits::SEARCH_NAMES_MAX`], and whoever waits may stop it;
+//! a count that is not exact says so. Never here: who may search.
 
 mod best;
 mod fold;

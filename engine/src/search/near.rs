@@ -6,8 +6,8 @@
 /// Longest word that may have errors.
 pub(super) const NEAR_CHARS_MAX: usize = 32;
 
-/// The fewest errors that make a beginning of `text` out of `word`, and the length of that beginning; none when it takes
-/// more than `errors_max`. An error is a letter too many, too few, or wrong, or two neighbours changed about.
+/// The fewest errors that make a beginning of `text` out of `word`, and the length of that beginning; none when it
+/// takes more than `errors_max`. An error is a letter too many, too few, or wrong, or two neighbours changed about.
 pub(super) fn near(word: &[char], text: &[char], errors_max: u8) -> Option<(u8, usize)> {
     type Row = [u8; NEAR_CHARS_MAX + 1];
     let width = word.len();

@@ -89,11 +89,8 @@ impl Ranker {
     pub(super) fn rate(&mut self, candidate: &Candidate<'_>) -> Option<u16> {
         let text = self.text(candidate)?;
         let name = text.folded.get(text.name.clone())?;
-        if is_exact(name, &self.whole) {
-            return Some(EXACT);
-        }
         if name.starts_with(&self.whole) {
-            return Some(PREFIX);
+            return Some(if is_exact(name, &self.whole) { EXACT } else { PREFIX });
         }
         let mut least = PREFIX;
         for word in &self.words {
@@ -109,8 +106,8 @@ impl Ranker {
         // In characters first: the folded form has as many.
         let mut matched = vec![false; text.folded.chars().count()];
         let name_start = text.characters_before(text.name.start);
-        let is_whole = |name: &str| is_exact(name, &self.whole) || name.starts_with(&self.whole);
-        if text.folded.get(text.name.clone()).is_some_and(is_whole) {
+        let name = text.folded.get(text.name.clone()).unwrap_or_default();
+        if name.starts_with(&self.whole) {
             matched.iter_mut().skip(name_start).take(self.whole.chars().count()).for_each(mark);
         } else {
             for word in &self.words {

@@ -1,7 +1,7 @@
 //! `GET /api/list-objects`: keys of a bucket, as S3's ListObjectsV2 answers in JSON.
 //!
-//! Promises: a key that is there throughout is on exactly one page: the cursor between two pages is the last item of the
-//! first, whatever is written meanwhile. Never here: search.
+//! Promises: a key that is there throughout is on exactly one page: the cursor between two pages is the last item of
+//! the first, whatever is written meanwhile. Never here: search.
 
 use axum::extract::State;
 use base64::Engine;

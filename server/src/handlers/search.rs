@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
-use engine::{FolderKey, Found, Hit, Hits, Object, ObjectName, SearchQuery, Store};
+use engine::{Clock, FolderKey, Found, Hit, Hits, Object, ObjectName, SearchQuery, Store};
 use http::Uri;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -17,7 +17,8 @@ use crate::bridge::blocking;
 use crate::catalog::Scope;
 use crate::error::ApiError;
 use crate::limits::{
-    SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_WAIT, SEARCH_WORDS_MAX,
+    SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT,
+    SEARCH_WORDS_MAX,
 };
 use crate::object_name::{THUMBNAIL_ENDING, thumbnail_name};
 use crate::query::Query;
@@ -53,24 +54,42 @@ pub async fn search(
         SearchQuery { bucket, folder, text, hidden_ending, offset: page.offset, limit: page.limit };
     let turn = turn(&app).await?;
     let start = app.clock.monotonic_ms();
-    let caller_left = Arc::new(AtomicBool::new(false));
-    let leaving = SetWhenDropped(Arc::clone(&caller_left));
+    let request_is_gone = Arc::new(AtomicBool::new(false));
+    let _request = SetWhenDropped(Arc::clone(&request_is_gone));
+    let patience = Patience::from_now(Arc::clone(&app.clock), request_is_gone);
     let work = {
         let (app, asked) = (app.clone(), asked.clone());
         move || {
-            // Held by the work itself: it goes on for a moment when the caller has left.
+            // Held by the work itself: it goes on for a moment when the request is gone.
             let _turn = turn;
-            let hits = app.store.search(&asked, || caller_left.load(Ordering::Relaxed))?;
+            let hits = app.store.search(&asked, || patience.is_over())?;
             answer(&app, hits)
         }
     };
     let found = blocking(work).await?;
-    drop(leaving);
     let took_ms = app.clock.monotonic_ms().saturating_sub(start);
     let SearchQuery { bucket, folder, text, .. } = asked;
     Ok(SearchReply::new(text, bucket.as_str(), folder.as_str(), page)
         .found(found.hits, found.total, found.total_is_exact)
         .took(took_ms))
+}
+
+/// How long a search may go on.
+struct Patience {
+    clock: Arc<dyn Clock>,
+    until_ms: u64,
+    request_is_gone: Arc<AtomicBool>,
+}
+
+impl Patience {
+    fn from_now(clock: Arc<dyn Clock>, request_is_gone: Arc<AtomicBool>) -> Self {
+        let until_ms = clock.monotonic_ms().saturating_add(SEARCH_TIME_MS_MAX);
+        Self { clock, until_ms, request_is_gone }
+    }
+
+    fn is_over(&self) -> bool {
+        self.request_is_gone.load(Ordering::Relaxed) || self.clock.monotonic_ms() > self.until_ms
+    }
 }
 
 /// Tells the work when the request's future is dropped.
@@ -166,4 +185,26 @@ fn thumbnail_of(store: &Store, name: &ObjectName) -> Result<Option<ObjectName>, 
     let Ok(key) = name.key.folder().key(&file_name) else { return Ok(None) };
     let thumbnail = ObjectName::new(name.bucket.clone(), key);
     Ok(store.get(&thumbnail)?.map(|_| thumbnail))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SimClock;
+
+    use super::*;
+
+    #[test]
+    fn a_search_ends_when_its_request_is_gone_or_its_time_is_over() {
+        let clock = Arc::new(SimClock::at(0));
+        let gone = Arc::new(AtomicBool::new(false));
+        let request = SetWhenDropped(Arc::clone(&gone));
+        let first = Patience::from_now(clock.clone(), Arc::clone(&gone));
+        clock.advance(SEARCH_TIME_MS_MAX);
+        let second = Patience::from_now(clock.clone(), gone);
+        assert!(!first.is_over() && !second.is_over());
+        clock.advance(1);
+        assert!(first.is_over() && !second.is_over());
+        drop(request);
+        assert!(second.is_over());
+    }
 }
