@@ -26,10 +26,13 @@ use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
-use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
+use crate::index::{
+    self, FolderCursor, FolderPage, GroupPage, Grouping, Index, KeyPage, Object, View,
+};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::scrub::{Scrubbed, Scrubber};
+use crate::search::{self, Hits, SearchQuery};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::space::Space;
 use crate::stats::StoreStats;
@@ -215,6 +218,24 @@ impl Store {
         limit: usize,
     ) -> Result<KeyPage> {
         self.look(|view| index::list_keys(view, bucket, prefix, after, limit))
+    }
+
+    /// As [`Store::list_keys`], with keys that have a delimiter behind the prefix put into groups: each group is one
+    /// item, and costs one seek, whatever it holds. `after` is a key or a group.
+    pub fn list_groups(
+        &self,
+        bucket: &BucketName,
+        grouping: Grouping<'_>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<GroupPage> {
+        self.look(|view| index::list_groups(view, bucket, grouping, after, limit))
+    }
+
+    /// Names by likeness to a query, or the contents of a folder. Looks through all names below the folder; ends with
+    /// [`Error::Cancelled`] soon after `cancelled` says so.
+    pub fn search(&self, query: &SearchQuery, cancelled: impl Fn() -> bool) -> Result<Hits> {
+        self.look(|view| search::search(view, query, cancelled))
     }
 
     /// Objects and bytes of a bucket, exactly.

@@ -102,6 +102,11 @@ impl Caller {
         self.reaches(self.api_key.limits.reach_folder(folder))
     }
 
+    /// Whether the key reaches everything whose key begins so.
+    pub fn check_prefix(&self, prefix: &str) -> Result<(), ApiError> {
+        self.reaches(prefix.starts_with(self.api_key.limits.prefix.as_str()))
+    }
+
     /// Whether the key reaches a place.
     pub fn check_place(&self, place: &Place) -> Result<(), ApiError> {
         match place {

@@ -76,6 +76,20 @@ pub const USED_TOKEN_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 pub const USED_TOKENS_SWEPT_MAX: usize = 1_000;
 /// How often it is looked whether there are such tokens, and whether another key has to sign.
 pub const PRESIGN_SWEEP_WAIT: Duration = Duration::from_secs(10 * 60);
+/// Largest page of a listing, and the default. Spec 8.
+pub const LIST_KEYS_MAX: usize = 1_000;
+/// Hits of a search when it says nothing else. Spec 8.
+pub const SEARCH_HITS_DEFAULT: usize = 20;
+/// Most hits of one page of a search. Clients 3.5.
+pub const SEARCH_HITS_MAX: usize = 1_000;
+/// Longest query of a search, in characters, and in words.
+pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
+pub const SEARCH_WORDS_MAX: usize = 16;
+/// Searches at once: each keeps a processor busy. More wait, at most so long.
+pub const SEARCHES_MAX: usize = 4;
+pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
+/// A search that takes longer is stopped, in milliseconds.
+pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
 
 /// Text fields of one form. Clients 3.2.
 pub const FORM_FIELDS_MAX: usize = 100;
@@ -165,5 +179,7 @@ const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_ME
 const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);
 const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(SEARCH_HITS_MAX <= engine::limits::SEARCH_WINDOW_MAX);
 const _: () = assert!(DELETE_FILES_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(HEAD_WAIT.as_secs() <= 10 && BODY_WINDOW.as_secs() <= 10);

@@ -10,8 +10,10 @@ use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
 use crate::handlers::integrations::{curl, lb_phone, sharex};
+use crate::handlers::list::list;
 use crate::handlers::presign::{presign_token, upload_with_token};
 use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
+use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::state::AppState;
@@ -38,12 +40,16 @@ fn api() -> Router<AppState> {
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
-        .merge(resumable_uploads())
+        // 4.4 presigned tokens.
         .route("/api/presigned-url", reading(get(presign_token)))
         .route(
             "/api/presigned-url/{token}",
             post(upload_with_token).fallback(|| refuse_method(POST_METHODS)),
         )
+        // 4.6 list, 4.7 search.
+        .route("/api/list-objects", reading(get(list)))
+        .route("/api/search/{bucket}", reading(get(search)))
+        .merge(resumable_uploads())
 }
 
 fn resumable_uploads() -> Router<AppState> {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{Clock, Entropy, ObjectName, Store};
+use engine::{Clock, Entropy, Store};
+use tokio::sync::Semaphore;
 
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::limits::SEARCHES_MAX;
 use crate::open_uploads::OpenUploads;
 
 /// The running service, as one of its endpoints sees it. Cheap to clone.
@@ -35,11 +38,13 @@ pub struct Inner {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     /// Names that uploads have chosen and not stored yet.
+    pub claims: Claims<ObjectName>,
     /// Who is working on which resumable upload.
     pub open_uploads: OpenUploads,
-    pub claims: Claims<ObjectName>,
     /// Tokens with which something is being uploaded.
     pub tokens_in_use: Claims<TokenId>,
+    /// Turns to search.
+    pub searches: Arc<Semaphore>,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -79,6 +84,7 @@ impl AppState {
             claims: Claims::default(),
             open_uploads: OpenUploads::default(),
             tokens_in_use: Claims::default(),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             draining,
             request_ids,
         });

@@ -15,4 +15,5 @@ mod objects;
 mod reads;
 mod resumable;
 mod scrub;
+mod search;
 mod uploads;

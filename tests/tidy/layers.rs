@@ -21,7 +21,7 @@ const ENGINE: &Layers = &[
     &["space"],
     &["segment", "index"],
     &["upload"],
-    &["commit", "replay"],
+    &["commit", "replay", "search"],
     &["recovery", "compaction", "scrub", "history", "backup", "stats"],
     &["store"],
     &["fsck"],

@@ -15,6 +15,7 @@ mod listing;
 mod merge;
 mod notes;
 mod overlay;
+mod plain_walk;
 mod tables;
 mod view;
 
@@ -22,13 +23,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use self::audit::Condemned;
-pub use self::listing::{FolderCursor, FolderPage, KeyPage, Object};
-pub(crate) use self::listing::{list_folder, list_keys};
+pub use self::listing::{FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};
+pub(crate) use self::listing::{list_folder, list_groups, list_keys};
 pub use self::notes::DamageList;
 use self::notes::Notes;
 pub(crate) use self::overlay::Overlay;
-pub(crate) use self::tables::INDEX_FILE;
 use self::tables::Tables;
+pub(crate) use self::tables::{INDEX_FILE, damaged};
 pub(crate) use self::view::{Fact, Moved, Replaced, View};
 use crate::error::Result;
 use crate::format::AppliedPosition;

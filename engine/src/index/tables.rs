@@ -256,7 +256,7 @@ fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
 }
 
 /// The index holds what was not written to it.
-pub(super) fn damaged(reason: Malformed) -> Error {
+pub(crate) fn damaged(reason: Malformed) -> Error {
     Error::corrupt(INDEX_FILE, 0, reason)
 }
 

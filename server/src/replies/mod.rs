@@ -4,7 +4,9 @@
 //! be dropped in one place. Pure: every value is handed in. Never here: errors, which are made in `error`.
 
 mod delete;
+mod list;
 mod presign;
+mod search;
 mod upload;
 
 use axum::body::Body;
@@ -16,7 +18,9 @@ use serde::Serialize;
 use crate::delivery_headers::allow_every_origin;
 
 pub use self::delete::{DeleteReply, Remainder};
+pub use self::list::{ListReply, ListedObject};
 pub use self::presign::{AddressReply, TokenReply};
+pub use self::search::{FoundFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
 /// A JSON answer with status 200, readable across origins and never cached.
