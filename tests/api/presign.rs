@@ -295,7 +295,8 @@ async fn a_phone_bucket_is_no_more_lenient_than_the_lock() {
 
 #[tokio::test]
 async fn an_upload_that_fails_leaves_the_token_as_it_was() {
-    let config = Config { body_bytes_max: 1_000, reserve_bytes: Some(0), ..Config::default() };
+    let config =
+        Config { body_bytes_max: 1_000, reserve_bytes: Some(1 << 30), ..Config::default() };
     let world = World::with(1, config);
     world.account("ann");
     world.bucket("ann", "photos", BucketSettings::default());
@@ -315,11 +316,11 @@ async fn an_upload_that_fails_leaves_the_token_as_it_was() {
     for cut in 60..whole.len() - 4 {
         send(&kind, whole[..cut].to_vec()).await.check_error(400, "incomplete_body");
     }
-    world.disk.set_free_bytes(0);
+    world.disk.set_free_bytes(1 << 20);
     world.clock.advance(1_000);
     let full = stranger.upload(&path, form("a.txt", b"hello")).await;
     full.check_error(507, "no_space");
-    world.disk.set_free_bytes(u64::MAX / 4);
+    world.disk.set_free_bytes(4 << 30);
     world.clock.advance(1_000);
     assert_eq!(world.object_count("photos"), 0);
     put(&stranger, &path, "a.txt", b"hello").await;
@@ -340,8 +341,9 @@ async fn a_token_in_use_is_refused_until_its_upload_ends() {
             stranger.send(Method::POST, &path, &headers, body).await
         })
     };
-    while use_token(&client, &path).await.status != 409 {
-        panic!("the second upload was to be refused while the first is under way");
+    // Until the first upload waits for the rest of its body.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
     }
     use_token(&client, &path).await.check_error(409, "token_in_use");
     // Whoever goes away in the middle gives the token back.
@@ -437,7 +439,10 @@ async fn a_text_that_was_not_issued_is_no_token() {
         refuse(std::str::from_utf8(&changed).unwrap()).await;
         refuse(&narrow[..narrow.len() - 1 - at / 2]).await;
         // The start of one and the end of another.
-        refuse(&format!("{}{}", &wide[..at.min(wide.len())], &narrow[at..])).await;
+        let mixed = format!("{}{}", &wide[..at.min(wide.len())], &narrow[at..]);
+        if mixed != narrow {
+            refuse(&mixed).await;
+        }
     }
     let foreign = issue(&World::with_bucket(2).1, "path=photos/").await;
     refuse(foreign["token"].as_str().unwrap()).await;

@@ -1,6 +1,6 @@
 //! A grant to upload, and the signed text that carries it: the token of a presigned upload.
 //!
-//! The text holds all there is to know, so issuing one writes nothing. It is, in base32, with numbers big-endian:
+//! The text holds all there is to know, so issuing one writes nothing. It is, in base32, with numbers little-endian:
 //!
 //! | bytes | field       | meaning                                                              |
 //! | ----- | ----------- | -------------------------------------------------------------------- |
@@ -96,7 +96,7 @@ impl Grant {
     /// The signed text.
     pub(super) fn signed(&self, key_number: u32, secret: &[u8; SECRET_BYTES]) -> String {
         let mut bytes = vec![FORMAT];
-        bytes.extend(key_number.to_be_bytes());
+        bytes.extend(key_number.to_le_bytes());
         for field in [
             &self.id.0[..],
             &[self.purpose.byte()],
@@ -104,10 +104,10 @@ impl Grant {
             self.lock.as_str().as_bytes(),
             &[self.wishes.byte()],
             self.issuer.as_str().as_bytes(),
-            &self.expires_ms.to_be_bytes(),
+            &self.expires_ms.to_le_bytes(),
         ] {
             // The longest field is a key, of 1,024 bytes.
-            bytes.extend((field.len() as u16).to_be_bytes());
+            bytes.extend((field.len() as u16).to_le_bytes());
             bytes.extend_from_slice(field);
         }
         let signature = signing(secret, &bytes).finalize().into_bytes();
@@ -127,7 +127,7 @@ impl Grant {
         let (signed, signature) = bytes.split_last_chunk::<SIGNATURE_BYTES>()?;
         let (&[format], rest) = signed.split_first_chunk()?;
         let (key_number, fields) = rest.split_first_chunk()?;
-        let secret = secret_of(u32::from_be_bytes(*key_number))?;
+        let secret = secret_of(u32::from_le_bytes(*key_number))?;
         // In constant time.
         signing(&secret, signed).verify_slice(signature).ok()?;
         if format == FORMAT { Self::of_fields(fields) } else { None }
@@ -136,7 +136,7 @@ impl Grant {
     fn of_fields(mut fields: &[u8]) -> Option<Self> {
         let mut next = || {
             let (length, rest) = fields.split_first_chunk()?;
-            let (field, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+            let (field, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
             fields = rest;
             Some(field)
         };
@@ -152,7 +152,7 @@ impl Grant {
             lock: Lock::parse(text(lock)?).ok()?,
             wishes: Wishes::of_byte(wishes)?,
             issuer: ApiKeyId::parse(text(issuer)?)?,
-            expires_ms: u64::from_be_bytes(expires_ms.try_into().ok()?),
+            expires_ms: u64::from_le_bytes(expires_ms.try_into().ok()?),
         })
     }
 }

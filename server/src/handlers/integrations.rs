@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::replies::Json;
+use crate::reserved::is_reserved;
 use crate::state::AppState;
 
 const BUCKET: &[&str] = &["bucket", "bucketName"];
@@ -139,10 +140,9 @@ fn bucket(query: &Query) -> Result<String, ApiError> {
     match query.text(BUCKET)? {
         None => Ok(ANY_BUCKET.to_owned()),
         Some(name) => {
-            let name = BucketName::parse(&name);
-            let name =
-                name.map_err(|_| ApiError::bad_parameter("bucket", "must be a bucket's name"))?;
-            Ok(name.as_str().to_owned())
+            let is_possible = BucketName::parse(&name).is_ok() && !is_reserved(&name);
+            let refusal = || ApiError::bad_parameter("bucket", "must be a bucket's name");
+            is_possible.then_some(name).ok_or_else(refusal)
         }
     }
 }

@@ -19,14 +19,13 @@ use crate::limits;
 use crate::object_name::{NameRule, Naming};
 use crate::query::Query;
 use crate::replies::{AddressReply, TokenReply, UploadReply};
-use crate::reserved;
+use crate::reserved::{self, TOKEN_PATH};
 use crate::state::AppState;
 use crate::target::{Place, Target, check_place_writable, public_url};
 
 const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];
 const EXPIRY: &[&str] = &["expiresAt", "expiresIn", "ttl"];
-const TOKEN_PATH: &str = "/api/presigned-url/";
 
 /// Issues a token for one upload.
 pub async fn presign_token(
