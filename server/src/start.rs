@@ -20,11 +20,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::bridge::blocking;
-use crate::catalog::CatalogError;
+use crate::catalog::{Catalog, CatalogError};
 use crate::config::{Config, PublicUrl};
 use crate::connection::{ConnectionOptions, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
+use crate::limits::CATALOG_UPKEEP_WAIT;
 use crate::state::AppState;
 
 /// What is served.
@@ -103,12 +104,30 @@ async fn serve_open(
     };
     let public = accept(listener, answer, options, stop.clone());
     let watching = tokio::spawn(tell_damage(state.store.clone()));
+    let upkeep = tokio::spawn(keep_catalog(state.catalog.clone()));
     let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
     watching.abort();
+    upkeep.abort();
+    let catalog = state.catalog.clone();
+    if let Err(error) = blocking(move || catalog.write_last_uses()).await {
+        tracing::warn!(%error, "when keys were last used is not written");
+    }
     if drained.cut_off > 0 {
         tracing::warn!(connections = drained.cut_off, "connections were cut off");
     }
     Ok(())
+}
+
+/// Finishes deletions of buckets that a stop or a failure cut short, and writes when keys were last used, now and then.
+async fn keep_catalog(catalog: Catalog) {
+    loop {
+        let work = catalog.clone();
+        let done = blocking(move || work.write_last_uses().and_then(|()| work.finish_removals()));
+        if let Err(error) = done.await {
+            tracing::warn!(%error, "the upkeep of the catalog failed, and is tried again");
+        }
+        tokio::time::sleep(CATALOG_UPKEEP_WAIT).await;
+    }
 }
 
 /// Logs each place of damage once, as it becomes known.
@@ -164,7 +183,7 @@ mod tests {
     use super::*;
     use crate::catalog::{BucketKind, Plan};
     use crate::control::{self, ControlError, SOCKET_NAME};
-    use crate::management::{BucketSettings, Reply, Request};
+    use crate::management::{AccountSettings, BucketOwner, BucketSettings, Reply, Request};
 
     fn service(data: PathBuf) -> Service {
         let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
@@ -233,7 +252,10 @@ mod tests {
         let head = ask(listen, "HEAD /-/health").await;
         assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-        let create = Request::CreateAccount { name: "Ann".into(), plan: Plan::Pro };
+        let create = Request::CreateAccount {
+            name: "Ann".into(),
+            settings: AccountSettings { plan: Some(Plan::Pro), ..Default::default() },
+        };
         let Reply::Account(account) = ask_operator(&data, &create).await.unwrap() else {
             panic!("an account was to be made");
         };
@@ -247,8 +269,9 @@ mod tests {
         }
 
         let settings = BucketSettings::default();
-        let (name, account, kind) = ("files".into(), "Ann".into(), BucketKind::Standard);
-        let create = Request::CreateBucket { name, account, kind, settings };
+        let owner = BucketOwner::Account("Ann".into());
+        let (name, kind) = ("files".into(), BucketKind::Standard);
+        let create = Request::CreateBucket { name, owner, kind, settings };
         ask_operator(&data, &create).await.unwrap();
         put(&store, "a.bin", &[b'x'; 600_000]);
         let whole = ask(listen, "GET /files/a.bin").await;

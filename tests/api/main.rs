@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod accounts;
 mod auth;
+mod buckets;
 mod connections;
 mod damage;
 mod delete;
@@ -13,6 +15,10 @@ mod deliver;
 mod errors;
 mod forms;
 mod full_disk;
+mod keys;
 mod names;
+mod organisations;
+mod quotas;
 mod ranges;
+mod tenants;
 mod upload;
