@@ -4,8 +4,7 @@ use axum::body::Body;
 use http::Method;
 use serde_json::json;
 use server::Config;
-use server::catalog::BucketKind;
-use server::management::{BucketSettings, Request};
+use server::management::BucketSettings;
 use tests::{Client, Form, Reply, World};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";

@@ -205,7 +205,7 @@ fn a_bucket_that_was_to_be_empty_comes_back_with_what_came_in_meanwhile() {
         }
         for catalog in [catalog, world.catalog()] {
             assert_eq!(catalog.bucket(&bucket.name), Some(bucket.clone()));
-            assert_eq!(catalog.bucket_names_of(&ann.id), [bucket.name.clone()]);
+            assert_eq!(catalog.bucket_names_of(&ann.id), std::slice::from_ref(&bucket.name));
         }
         assert_eq!(world.store.bucket_usage(&bucket.name).unwrap().objects, 1);
     }
@@ -231,7 +231,7 @@ fn a_last_use_is_written_in_the_hour_and_survives() {
     }
     let used = catalog.last_use_ms(&id).unwrap();
     let age = world.clock.unix_ms() - used;
-    assert!(age < 60 * 60 * 1_000 && used % (60 * 60 * 1_000) == 0, "{used}");
+    assert!(age < 60 * 60 * 1_000 && used.is_multiple_of(60 * 60 * 1_000), "{used}");
     assert_eq!(world.catalog().last_use_ms(&id), None);
     catalog.write_last_uses().unwrap();
     let again = world.catalog();
