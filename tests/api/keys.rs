@@ -54,14 +54,7 @@ async fn the_last_use_is_told_to_the_hour() {
     world.clock.advance(90 * 60 * 1_000);
     let key = client.get("/api/keys").await.check_done()["apiKeys"][0].take();
     assert_eq!(key["lastUsedAt"], "2026-01-31T13:00:00.000Z");
-    let stranger = client.without_key();
     world.clock.advance(60 * 60 * 1_000);
-    // A wrong secret for a right id is no use.
-    let wrong = format!("{}x", client.key());
-    stranger
-        .get_with("/api/keys", &[("x-api-key", &wrong)])
-        .await
-        .check_error(401, "invalid_api_key");
     let key = client.get("/api/keys").await.check_done()["apiKeys"][0].take();
     assert_eq!(key["lastUsedAt"], "2026-01-31T14:00:00.000Z");
 }

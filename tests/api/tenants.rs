@@ -161,7 +161,6 @@ async fn a_key_without_the_scope_manages_nothing() {
         "/api/accounts",
     ] {
         client.get(path).await.check_error(403, "forbidden");
-        ask(&client, &Method::GET, path, &[]).await.check_error(403, "forbidden");
     }
     client
         .post_json("/api/buckets", json!({"bucketName": "mine"}))
@@ -202,7 +201,6 @@ async fn a_key_for_a_bucket_manages_that_bucket_alone() {
         let body = json!({"access": "public"});
         client.patch_json("/api/buckets/photos", body).await.check_error(403, "forbidden");
         client.delete("/api/buckets/second").await.check_error(403, "forbidden");
-        client.get("/photos/img/a.txt").await;
         assert_eq!(client.get("/photos/img/a.txt").await.status, 200);
         client.get("/photos/img2/a.txt").await.check_error(403, "forbidden");
         client.get("/photos/im").await.check_error(403, "forbidden");
