@@ -71,8 +71,8 @@ impl Caller {
         Ok(bucket)
     }
 
-    /// Whether the caller may do in a bucket what the scope names: by the key, and by what its account is to the bucket.
-    /// The one decision of all who ask for buckets.
+    /// Whether the caller may do in a bucket what the scope names: by the key, and by what its account is to the
+    /// bucket. The one decision of all who ask for buckets.
     pub fn authorise(
         &self,
         catalog: &Catalog,

@@ -101,8 +101,8 @@ pub fn allow_every_origin(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
-/// Lets only pages of these origins read an answer about a bucket; others get the answer and their browsers keep it from
-/// them. Caches keep the answers to each origin apart.
+/// Lets only pages of these origins read an answer about a bucket; others get the answer and their browsers keep it
+/// from them. Caches keep the answers to each origin apart.
 pub fn restrict_origins(
     headers: &mut HeaderMap,
     allowed: &CorsOrigins,

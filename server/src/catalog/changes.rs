@@ -69,14 +69,58 @@ impl Catalog {
     }
 }
 
-/// Whether there is room for one more record.
-fn room(count: usize, what: &str) -> Result<(), CatalogError> {
-    room_among(count, CATALOG_RECORDS_MAX, what)
+/// Whether one more record may be made.
+fn check_total(count: usize, what: &str) -> Result<(), CatalogError> {
+    check_count(count, CATALOG_RECORDS_MAX, what)
 }
 
-fn room_among(count: usize, max: usize, what: &str) -> Result<(), CatalogError> {
+fn check_count(count: usize, max: usize, what: &str) -> Result<(), CatalogError> {
     if count < max {
         return Ok(());
     }
     Err(CatalogError::Refused(format!("there are {max} {what} already, which is the most")))
+}
+
+/// A store in memory for the tests.
+#[cfg(test)]
+mod world {
+    use engine::disk::sim::SimDisk;
+    use engine::{
+        Background, Create, Entropy, ObjectKey, ObjectName, OpenOptions, PutOptions, SeededEntropy,
+        SimClock, Store, Surroundings,
+    };
+
+    use super::*;
+
+    pub(super) struct World {
+        pub(super) store: Store,
+        pub(super) clock: Arc<SimClock>,
+        entropy: Arc<dyn Entropy>,
+    }
+
+    impl World {
+        pub(super) fn new() -> Self {
+            let clock = Arc::new(SimClock::at(1_700_000_000_000));
+            let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
+            let disk = Arc::new(SimDisk::with_seed(7));
+            let surroundings =
+                Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
+            let mut options = OpenOptions::new(Create::IfMissing);
+            options.background = Background::Threads;
+            let (store, _) = Store::open(surroundings, options).unwrap();
+            Self { store, clock, entropy }
+        }
+
+        pub(super) fn catalog(&self) -> Catalog {
+            Catalog::open(self.store.clone(), self.clock.clone(), self.entropy.clone()).unwrap()
+        }
+
+        pub(super) fn put(&self, bucket: &str, key: &str) {
+            let name =
+                ObjectName::new(BucketName::parse(bucket).unwrap(), ObjectKey::parse(key).unwrap());
+            let options = PutOptions { content_type: "text/plain".into(), ..PutOptions::default() };
+            let staged = self.store.upload().finish().unwrap();
+            self.store.commit(Batch::new().put(name, staged, options)).unwrap();
+        }
+    }
 }

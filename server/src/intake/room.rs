@@ -1,7 +1,7 @@
 //! Room in the quotas for what is about to be stored.
 //!
-//! Promises: room that was found is kept until the batch is stored or refused, also when the client goes away meanwhile;
-//! nobody waits longer than [`limits::QUOTA_WAIT`]. Never here: what a quota is.
+//! Promises: room that was found is kept until the batch is stored or refused, also when the client goes away
+//! meanwhile; nobody waits longer than [`limits::QUOTA_WAIT`]. Never here: what a quota is.
 
 use engine::{Batch, Committed, Object};
 use tokio::time::{Instant, timeout_at};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::{
     Account, AccountId, AccountName, Catalog, CatalogError, Plan, Quota, Role, Standing,
 };
-use super::{QuotaChange, room};
+use super::{QuotaChange, check_total};
 
 /// What a new account is to be.
 pub struct NewAccount {
@@ -28,7 +28,7 @@ impl Catalog {
     pub fn create_account(&self, new: NewAccount) -> Result<Arc<Account>, CatalogError> {
         let _changing = self.change();
         self.require_free_name(&new.name, None)?;
-        room(self.tables().accounts.len(), "accounts")?;
+        check_total(self.tables().accounts.len(), "accounts")?;
         let mut account = Account {
             id: AccountId::issue(&*self.0.entropy),
             name: new.name,

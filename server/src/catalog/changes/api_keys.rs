@@ -9,7 +9,7 @@ use super::super::record::encode;
 use super::super::{
     AccountId, ApiKey, ApiKeyId, Catalog, CatalogError, IssuedKey, KeyLimits, Scope,
 };
-use super::{room, room_among};
+use super::{check_count, check_total};
 use crate::limits::API_KEYS_PER_ACCOUNT_MAX;
 
 /// What a new key is to open.
@@ -63,14 +63,14 @@ impl Catalog {
         let own = tables.api_keys.values().map(|known| &known.api_key);
         let own: Vec<_> = own.filter(|api_key| api_key.account == *account).collect();
         if own.len() < API_KEYS_PER_ACCOUNT_MAX {
-            return room(tables.api_keys.len(), "API keys").map(|()| None);
+            return check_total(tables.api_keys.len(), "API keys").map(|()| None);
         }
         let dead = own.iter().filter(|api_key| !api_key.is_live(now_ms));
         match dead.min_by_key(|api_key| api_key.created_ms) {
             Some(api_key) => Ok(Some(api_key.id.clone())),
             None => {
                 let what = "API keys of the account";
-                room_among(own.len(), API_KEYS_PER_ACCOUNT_MAX, what).map(|()| None)
+                check_count(own.len(), API_KEYS_PER_ACCOUNT_MAX, what).map(|()| None)
             }
         }
     }

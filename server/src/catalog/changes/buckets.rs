@@ -8,7 +8,7 @@ use super::super::{
     Access, AccountId, AllowedTypes, Bucket, BucketKind, CacheControl, Catalog, CatalogError,
     CorsOrigins, OrganisationId, Quota, ServeHtml,
 };
-use super::{QuotaChange, room, room_among};
+use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
 
 /// What a new bucket is to be.
@@ -62,9 +62,9 @@ impl Catalog {
         if self.tables().removals.contains_key(&new.name) {
             return Err(CatalogError::Exists(format!("{what} is still being deleted: it")));
         }
-        room(self.tables().buckets.len(), "buckets")?;
+        check_total(self.tables().buckets.len(), "buckets")?;
         let owned = self.bucket_names_of(&owner).len();
-        room_among(owned, BUCKETS_PER_ACCOUNT_MAX, "buckets of the account")?;
+        check_count(owned, BUCKETS_PER_ACCOUNT_MAX, "buckets of the account")?;
         let now_ms = self.0.clock.unix_ms();
         let mut bucket = Bucket {
             name: new.name,

@@ -9,7 +9,7 @@ use super::super::{
     AccountId, Bucket, Catalog, CatalogError, MemberRole, Organisation, OrganisationId,
     OrganisationName,
 };
-use super::{room, room_among};
+use super::{check_count, check_total};
 use crate::limits::{MEMBERS_PER_ORGANISATION_MAX, ORGANISATIONS_PER_ACCOUNT_MAX};
 
 impl Catalog {
@@ -21,9 +21,9 @@ impl Catalog {
     ) -> Result<Arc<Organisation>, CatalogError> {
         let _changing = self.change();
         self.require_account(owner)?;
-        room(self.tables().organisations.len(), "organisations")?;
+        check_total(self.tables().organisations.len(), "organisations")?;
         let owned = self.tables().organisations.values().filter(|it| it.owner == *owner).count();
-        room_among(owned, ORGANISATIONS_PER_ACCOUNT_MAX, "organisations of the account")?;
+        check_count(owned, ORGANISATIONS_PER_ACCOUNT_MAX, "organisations of the account")?;
         let organisation = Organisation {
             id: OrganisationId::issue(&*self.0.entropy),
             name,
@@ -61,7 +61,7 @@ impl Catalog {
             }
             if !organisation.members.contains_key(account) {
                 let members = organisation.members.len();
-                room_among(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
+                check_count(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
             }
             organisation.members.insert(account.clone(), role);
             Ok(())

@@ -1,43 +1,8 @@
 //! Changes and what is seen of them.
 
-use engine::{
-    Background, Create, Entropy, ObjectKey, ObjectName, OpenOptions, PutOptions, SeededEntropy,
-    SimClock, Store, Surroundings,
-};
-
 use super::super::*;
+use super::world::World;
 use super::*;
-
-struct World {
-    store: Store,
-    clock: Arc<SimClock>,
-    entropy: Arc<dyn Entropy>,
-}
-
-impl World {
-    fn new() -> Self {
-        let clock = Arc::new(SimClock::at(1_700_000_000_000));
-        let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
-        let disk = Arc::new(engine::disk::sim::SimDisk::with_seed(7));
-        let surroundings = Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
-        let mut options = OpenOptions::new(Create::IfMissing);
-        options.background = Background::Threads;
-        let (store, _) = Store::open(surroundings, options).unwrap();
-        Self { store, clock, entropy }
-    }
-
-    fn catalog(&self) -> Catalog {
-        Catalog::open(self.store.clone(), self.clock.clone(), self.entropy.clone()).unwrap()
-    }
-
-    fn put(&self, bucket: &str, key: &str) {
-        let name =
-            ObjectName::new(BucketName::parse(bucket).unwrap(), ObjectKey::parse(key).unwrap());
-        let options = PutOptions { content_type: "text/plain".into(), ..PutOptions::default() };
-        let staged = self.store.upload().finish().unwrap();
-        self.store.commit(Batch::new().put(name, staged, options)).unwrap();
-    }
-}
 
 fn account(catalog: &Catalog, name: &str, plan: Plan) -> Result<Arc<Account>, CatalogError> {
     let name = AccountName::parse(name).unwrap();
