@@ -150,9 +150,8 @@ pub fn wanted_keys(
             }
         }
     };
-    for (file, key) in files.iter().zip(&keys) {
+    for key in &keys {
         check_writable(key)?;
-        file.check_type(bucket, key)?;
     }
     Ok(keys)
 }
@@ -166,6 +165,10 @@ pub async fn keep(
     wanted: &[ObjectKey],
 ) -> Result<Vec<Kept>, ApiError> {
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+    let mut taken = files.iter().zip(wanted).map(|(file, key)| file.check_taken(bucket, key));
+    if let Err(refusal) = taken.try_for_each(|taken| taken) {
+        return Err(drop_apart(files, refusal).await);
+    }
     let is_limited = app.catalog.is_limited(bucket);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
@@ -292,8 +295,13 @@ impl Received {
         guess(key.file_name(), self.staged.head(), self.declared_type.as_deref())
     }
 
-    /// Refuses a file of a type that the bucket does not take. A bucket that takes some types wants proof of them.
-    fn check_type(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
+    /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof of
+    /// them.
+    fn check_taken(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
+        let bytes = self.staged.bytes();
+        if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
+            return Err(ApiError::file_over_limit(limit));
+        }
         if bucket.allowed_types == AllowedTypes::Every {
             return Ok(());
         }
