@@ -4,15 +4,18 @@
 //! extractors. Promises: what begins with a component of our own is never taken for a bucket; every method OPTIONS is
 //! answered as a preflight. Never here: what delivery and the endpoints do.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, header};
 use tower::ServiceExt;
 
 use crate::auth::has_credential;
-use crate::delivery_headers::preflight;
+use crate::catalog::{Bucket, CorsOrigins};
+use crate::delivery_headers::{preflight, restrict_origins};
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
@@ -20,6 +23,7 @@ use crate::query::Query;
 use crate::reserved;
 use crate::router::router;
 use crate::state::AppState;
+use crate::target::Target;
 use crate::tus::option_headers;
 
 /// The service without a socket: a request in, an answer out. Cheap to clone.
@@ -38,7 +42,25 @@ impl App {
     /// Answers a request.
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let outgoing = Outgoing::of(&request, self.state.next_request_id());
-        outgoing.finish(self.answer(request).await)
+        let origins = self.origins(&request);
+        let mut response = outgoing.finish(self.answer(request).await);
+        if let Some((bucket, origin)) = origins {
+            restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
+        }
+        response
+    }
+
+    /// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
+    /// deliveries and preflights. Errors about a bucket count as its answers.
+    fn origins(&self, request: &Request<Body>) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
+        let is_preflight = request.method() == Method::OPTIONS;
+        if !is_preflight && !is_delivery(request) {
+            return None;
+        }
+        let bucket = Target::bucket_of_path(request.uri().path())?;
+        let bucket = self.state.catalog.bucket(&bucket)?;
+        let is_restricted = bucket.cors_origins != CorsOrigins::Every;
+        is_restricted.then(|| (bucket, request.headers().get(header::ORIGIN).cloned()))
     }
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {

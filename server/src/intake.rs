@@ -5,9 +5,13 @@
 //! 3. [`keep`]: one batch stores all files or none. A name that somebody else takes in the meantime is a conflict of
 //!    the batch: the next name is proposed and the batch tried again.
 //!
-//! Promises: two uploads never get the same name; no file of a request replaces another of the same request.
+//! Promises: two uploads never get the same name; no file of a request replaces another of the same request; what a
+//! bucket does not take, by size, type or quota, is not stored, however many uploads come at once.
 //! Never here: who may upload, and what the answer looks like.
 
+mod room;
+
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -20,10 +24,11 @@ use engine::{
 use http_body::Body;
 use serde::Serialize;
 
-use crate::bridge::{blocking, commit};
-use crate::catalog::{Bucket, BucketKind};
+use self::room::{Growth, commit_in, make_room};
+use crate::bridge::blocking;
+use crate::catalog::{AllowedTypes, Bucket, BucketKind};
 use crate::claims::Claim;
-use crate::content_type::{extension_of, guess};
+use crate::content_type::{essence, extension_of, guess, is_borne_out};
 use crate::error::ApiError;
 use crate::limits;
 use crate::multipart::{FormFile, FormFiles};
@@ -115,7 +120,7 @@ pub async fn receive(
             if !files.is_empty() && takes_one_file {
                 return Err(several_files_refused());
             }
-            files.push(receive_file(app, part).await?);
+            files.push(receive_file(app, &destination.bucket, part).await?);
         }
         Ok(())
     };
@@ -126,13 +131,17 @@ pub async fn receive(
     }
 }
 
-async fn receive_file(app: &AppState, mut part: FormFile<'_>) -> Result<Received, ApiError> {
+async fn receive_file(
+    app: &AppState,
+    bucket: &Bucket,
+    mut part: FormFile<'_>,
+) -> Result<Received, ApiError> {
     let client_name = part.file_name().map(str::to_owned);
     let declared_type = part.declared_type().map(str::to_owned);
     let mut upload = app.store.upload();
     loop {
         match part.chunk().await {
-            Ok(Some(chunk)) => upload = push(upload, chunk).await?,
+            Ok(Some(chunk)) => upload = push(bucket, upload, chunk).await?,
             Ok(None) => break,
             Err(failure) => return Err(drop_apart(upload, failure).await),
         }
@@ -143,6 +152,7 @@ async fn receive_file(app: &AppState, mut part: FormFile<'_>) -> Result<Received
 /// Receives a body that is one file.
 pub async fn receive_raw<B>(
     app: &AppState,
+    bucket: &Bucket,
     declared_type: Option<String>,
     mut body: RequestBody<B>,
 ) -> Result<Received, ApiError>
@@ -153,7 +163,7 @@ where
     let mut upload = app.store.upload();
     loop {
         match body.chunk().await {
-            Ok(Some(chunk)) => upload = push(upload, chunk).await?,
+            Ok(Some(chunk)) => upload = push(bucket, upload, chunk).await?,
             Ok(None) => break,
             Err(failure) => return Err(drop_apart(upload, failure).await),
         }
@@ -216,6 +226,11 @@ pub async fn keep(
     wanted: &[ObjectKey],
 ) -> Result<Vec<Kept>, ApiError> {
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+    let mut taken = files.iter().zip(wanted).map(|(file, key)| file.check_taken(bucket, key));
+    if let Err(refusal) = taken.try_for_each(|taken| taken) {
+        return Err(drop_apart(files, refusal).await);
+    }
+    let is_limited = app.catalog.is_limited(bucket);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
         let (proposals, _claims) = {
@@ -223,14 +238,30 @@ pub async fn keep(
             blocking(move || propose(&app, &bucket, rule, &wanted)).await?
         };
         let mut batch = along.clone().require(Precondition::FactPresent(bucket_fact.clone()));
+        let mut growth = Growth::default();
         for (file, proposal) in files.iter().zip(&proposals) {
             let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
-            if proposal.rule == NameRule::Suffix {
+            let replaces = match proposal.rule {
+                NameRule::Overwrite if is_limited => {
+                    let (store, name) = (app.store.clone(), name.clone());
+                    blocking(move || store.get(&name)).await?
+                }
+                _ => None,
+            };
+            // The difference to what is replaced only counts if that is still there when the batch is decided.
+            if let Some(old) = &replaces {
+                batch = batch.require(Precondition::KeyIs(name.clone(), old.etag()));
+            } else if is_limited || proposal.rule == NameRule::Suffix {
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
+            growth.count(file.staged.bytes(), replaces.as_ref());
             batch = batch.put(name.clone(), file.staged.clone(), file.options(&proposal.key));
         }
-        match commit(&app.store, batch).await {
+        let room = match make_room(app, bucket, growth.amount()).await {
+            Ok(room) => room,
+            Err(refusal) => return Err(drop_apart(files, refusal).await),
+        };
+        match commit_in(app, batch, room).await {
             Ok(committed) => {
                 let kept = committed.objects.into_iter().zip(files).zip(proposals);
                 return Ok(kept
@@ -241,19 +272,23 @@ pub async fn keep(
                     })
                     .collect());
             }
-            Err(Error::Conflict(Conflict::KeyPresent(_))) => {}
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
             }
             // Only a token that is used up requires that a fact is not there yet.
             Err(Error::Conflict(Conflict::FactPresent(_))) => return Err(ApiError::token_used()),
+            Err(Error::Conflict(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Err(ApiError::conflict("Too many uploads want the same name at the same time"))
 }
 
-async fn push(mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
+async fn push(bucket: &Bucket, mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
+    let bytes = upload.bytes() + chunk.len() as u64;
+    if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
+        return Err(drop_apart(upload, ApiError::file_over_limit(limit)).await);
+    }
     if upload.push_in_memory(&chunk)? {
         return Ok(upload);
     }
@@ -312,9 +347,32 @@ impl Received {
         extension_of(&guess(name, self.staged.head(), self.declared_type.as_deref()))
     }
 
+    /// The type that is stored for the file under a key.
+    fn content_type(&self, key: &ObjectKey) -> Cow<'static, str> {
+        guess(key.file_name(), self.staged.head(), self.declared_type.as_deref())
+    }
+
+    /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof of
+    /// them.
+    fn check_taken(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
+        let bytes = self.staged.bytes();
+        if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
+            return Err(ApiError::file_over_limit(limit));
+        }
+        if bucket.allowed_types == AllowedTypes::Every {
+            return Ok(());
+        }
+        let content_type = self.content_type(key);
+        let is_taken = bucket.allowed_types.allow(essence(&content_type));
+        match is_taken && is_borne_out(&content_type, self.staged.head()) {
+            true => Ok(()),
+            false => Err(ApiError::type_not_allowed(&content_type)),
+        }
+    }
+
     fn options(&self, key: &ObjectKey) -> PutOptions {
         let declared_type = self.declared_type.as_deref();
-        let content_type = guess(key.file_name(), self.staged.head(), declared_type).into_owned();
+        let content_type = self.content_type(key).into_owned();
         // What the client said is only worth keeping where something else was believed.
         let differs = declared_type.filter(|declared| *declared != content_type);
         let attributes = differs.map(|declared_type| Attributes { declared_type });

@@ -49,10 +49,31 @@ pub const COMPACTION_BYTES_PER_SECOND_EXPECTED: u64 = 100 * MIB;
 
 /// Most accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
 pub const CATALOG_RECORDS_MAX: usize = 100_000;
+/// Buckets that one account owns, those of its organisations included.
+pub const BUCKETS_PER_ACCOUNT_MAX: usize = 10_000;
+/// API keys that one account has. Of those that open nothing any more the oldest goes for a new one.
+pub const API_KEYS_PER_ACCOUNT_MAX: usize = 1_000;
+/// Organisations that one account owns.
+pub const ORGANISATIONS_PER_ACCOUNT_MAX: usize = 100;
+/// Accounts that belong to one organisation: their record is one fact.
+pub const MEMBERS_PER_ORGANISATION_MAX: usize = 1_000;
+/// Origins, and media types, that a bucket names: its record is one fact.
+pub const BUCKET_LIST_MAX: usize = 100;
 /// Facts that are read at once when the catalog is opened.
 pub const CATALOG_PAGE_FACTS: usize = 1_000;
 /// Longest free text of a record of the catalog.
 pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
+
+/// Largest JSON body of a management request.
+pub const MANAGEMENT_BODY_BYTES_MAX: u64 = 64 * KIB;
+/// Records on one page of a management list, where the caller does not say.
+pub const MANAGEMENT_PAGE_DEFAULT: usize = 100;
+/// Most records on one page of a management list.
+pub const MANAGEMENT_PAGE_MAX: usize = 1_000;
+/// How long an upload waits for others that fill the same quota and are not stored yet.
+pub const QUOTA_WAIT: Duration = Duration::from_secs(10);
+/// How often the last uses of API keys are written, and removals that failed are tried again.
+pub const CATALOG_UPKEEP_WAIT: Duration = Duration::from_secs(60);
 
 /// Files that one delete request takes. Spec 8.
 pub const DELETE_FILES_MAX: usize = 100;
@@ -149,6 +170,9 @@ pub const PREFLIGHT_SECONDS: u32 = 7_200;
 /// Longest file name that `?download=` may ask for, in bytes.
 pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 
+/// How long damage may be known before it is logged.
+pub const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
+
 /// A resumable upload is kept for so long after its last request.
 pub const TUS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long a request waits for another that works on the same resumable upload to let go.
@@ -168,6 +192,9 @@ const KIB: u64 = 1_024;
 const MIB: u64 = 1_024 * KIB;
 
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);
+const _: () =
+    assert!(2 * BUCKET_LIST_MAX * (CATALOG_TEXT_BYTES_MAX + 8) < engine::limits::FACT_BYTES_MAX);
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);

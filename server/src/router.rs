@@ -16,14 +16,27 @@ use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
 use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
+use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage};
 use crate::state::AppState;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 const POST_METHODS: &str = "POST, OPTIONS";
+/// Methods of the management API.
+const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
+const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
+const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
+const MEMBERS_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const REVOKE_METHODS: &str = "DELETE, OPTIONS";
 
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
-    Router::new().merge(places()).merge(api()).merge(own()).fallback(not_found).with_state(app)
+    Router::new()
+        .merge(places())
+        .merge(api())
+        .merge(management())
+        .merge(own())
+        .fallback(not_found)
+        .with_state(app)
 }
 
 /// Places in buckets: 4.2 upload, 4.3 delete, 4.5 use of a presigned address.
@@ -60,6 +73,49 @@ fn resumable_uploads() -> Router<AppState> {
         .post(tus::overridden)
         .fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
     Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
+}
+
+/// 4.8 management. Clients 13.11.
+fn management() -> Router<AppState> {
+    let refuse = |allow| move || refuse_method(allow);
+    let (read, list, record) = (refuse(READ_METHODS), refuse(LIST_METHODS), refuse(RECORD_METHODS));
+    let members = get(organisations::members)
+        .post(organisations::set_member)
+        .delete(organisations::remove_member)
+        .fallback(refuse(MEMBERS_METHODS));
+    Router::new()
+        .route("/api/buckets", get(buckets::list).post(buckets::create).fallback(list))
+        .route(
+            "/api/buckets/{bucketName}",
+            get(buckets::show).patch(buckets::edit).delete(buckets::delete).fallback(record),
+        )
+        .route("/api/keys", get(api_keys::list).post(api_keys::create).fallback(list))
+        .route(
+            "/api/keys/{id}",
+            axum::routing::delete(api_keys::revoke).fallback(refuse(REVOKE_METHODS)),
+        )
+        .route(
+            "/api/organisations",
+            get(organisations::list).post(organisations::create).fallback(list),
+        )
+        .route(
+            "/api/organisations/{id}",
+            get(organisations::show)
+                .patch(organisations::edit)
+                .delete(organisations::delete)
+                .fallback(record),
+        )
+        .route("/api/organisations/{id}/members", members)
+        .route(
+            "/api/account",
+            get(account::show).patch(account::edit).fallback(refuse(ACCOUNT_METHODS)),
+        )
+        .route("/api/usage", get(usage::usage).fallback(read))
+        .route("/api/accounts", get(accounts::list).post(accounts::create).fallback(list))
+        .route(
+            "/api/accounts/{id}",
+            get(accounts::show).patch(accounts::edit).fallback(refuse(ACCOUNT_METHODS)),
+        )
 }
 
 /// What is ours alone. No bucket can have that name.

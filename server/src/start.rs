@@ -2,14 +2,12 @@
 //!
 //! Never here: signals; whoever calls decides when to stop.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use engine::{Clock, Entropy, Store};
@@ -25,9 +23,8 @@ use crate::config::{Config, PublicUrl};
 use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
-use crate::handlers::tus;
-use crate::limits;
 use crate::state::AppState;
+use crate::upkeep;
 
 /// What is served.
 pub struct Service {
@@ -109,14 +106,10 @@ async fn serve_open(
         let _ = stopping.wait_for(|it| *it != Stop::Running).await;
         state.start_draining();
     };
-    let watching = tokio::spawn(tell_damage(state.store.clone()));
-    let sweeping_uploads = tokio::spawn(tus::sweep_now_and_then(state.clone()));
-    let sweeping = tokio::spawn(sweep_presigned(state.clone()));
+    let upkeep = upkeep::start(&state);
     let control = control.serve(state.clone(), stop.clone());
     let (public, premium, (), ()) = tokio::join!(public, premium, control, announce);
-    watching.abort();
-    sweeping.abort();
-    sweeping_uploads.abort();
+    upkeep::stop(upkeep, &state).await;
     let cut_off = public.cut_off + premium.cut_off;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "connections were cut off");
@@ -143,49 +136,6 @@ async fn serve_app(
     });
     accept(listener, answer, options, stop).await
 }
-
-/// Now and then forgets used tokens that have expired, and lets another key sign.
-async fn sweep_presigned(state: AppState) {
-    loop {
-        let catalog = state.catalog.clone();
-        let swept = blocking(move || {
-            catalog.renew_signing_keys()?;
-            catalog.sweep_used_tokens()
-        });
-        match swept.await {
-            Ok(limits::USED_TOKENS_SWEPT_MAX) => continue,
-            Ok(_) => {}
-            Err(error) => tracing::warn!("cannot sweep used tokens: {error}"),
-        }
-        tokio::time::sleep(limits::PRESIGN_SWEEP_WAIT).await;
-    }
-}
-
-/// Logs each place of damage once, as it becomes known.
-async fn tell_damage(store: Store) {
-    let mut told = BTreeSet::new();
-    loop {
-        let asked = store.clone();
-        match blocking(move || asked.damage()).await {
-            Ok(known) => {
-                let mut still = BTreeSet::new();
-                for damage in known.places {
-                    let place = (damage.segment, damage.offset);
-                    if !told.contains(&place) {
-                        tracing::error!(found_ms = damage.found_ms, "DAMAGE: {damage}");
-                    }
-                    still.insert(place);
-                }
-                told = still;
-            }
-            Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
-        }
-        tokio::time::sleep(DAMAGE_LOOK_WAIT).await;
-    }
-}
-
-/// How long damage may be known before it is logged.
-const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,7 +164,7 @@ mod tests {
     use super::*;
     use crate::catalog::{BucketKind, Plan};
     use crate::control::{self, ControlError, SOCKET_NAME};
-    use crate::management::{BucketSettings, Reply, Request};
+    use crate::management::{AccountSettings, BucketOwner, BucketSettings, Reply, Request};
 
     fn service(data: PathBuf) -> Service {
         let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
@@ -283,7 +233,10 @@ mod tests {
         let head = ask(listen, "HEAD /-/health").await;
         assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-        let create = Request::CreateAccount { name: "Ann".into(), plan: Plan::Pro };
+        let create = Request::CreateAccount {
+            name: "Ann".into(),
+            settings: AccountSettings { plan: Some(Plan::Pro), ..Default::default() },
+        };
         let Reply::Account(account) = ask_operator(&data, &create).await.unwrap() else {
             panic!("an account was to be made");
         };
@@ -297,8 +250,9 @@ mod tests {
         }
 
         let settings = BucketSettings::default();
-        let (name, account, kind) = ("files".into(), "Ann".into(), BucketKind::Standard);
-        let create = Request::CreateBucket { name, account, kind, settings };
+        let owner = BucketOwner::Account("Ann".into());
+        let (name, kind) = ("files".into(), BucketKind::Standard);
+        let create = Request::CreateBucket { name, owner, kind, settings };
         ask_operator(&data, &create).await.unwrap();
         put(&store, "a.bin", &[b'x'; 600_000]);
         let whole = ask(listen, "GET /files/a.bin").await;

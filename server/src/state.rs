@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{Clock, Entropy, ObjectName, Store};
-use engine::{Clock, Entropy, Store};
 use tokio::sync::Semaphore;
 
 use crate::catalog::{Catalog, CatalogError, TokenId};

@@ -46,6 +46,12 @@ impl Target {
         Ok(Self { bucket: bucket_of(bucket)?, place: Place::parse(path)? })
     }
 
+    /// The bucket alone of such a path, whatever stands behind it.
+    pub fn bucket_of_path(path: &str) -> Option<BucketName> {
+        let first = path.strip_prefix('/')?.split('/').next()?;
+        bucket_of(&decode(first).ok()?).ok()
+    }
+
     /// The object, when the target is a file.
     pub fn object(&self) -> Option<ObjectName> {
         match &self.place {
@@ -99,6 +105,11 @@ pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
         Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
         _ => Err(ApiError::bucket_not_found()),
     }
+}
+
+/// The last component of an address of ours, decoded: the name or the id of a record.
+pub fn last_component(path: &str) -> Result<String, ApiError> {
+    decode(path.rsplit('/').next().unwrap_or("")).map(Cow::into_owned)
 }
 
 /// The key of a file in a folder, refused with the rule that it breaks.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
-use server::catalog::Plan;
+use server::catalog::{BucketKind, Plan};
 use server::config::{Config, PublicUrl};
 use server::dispatch::App;
 use server::management::{
-    ApiKeyIssuedView, ApiKeySettings, BucketSettings, Reply, Request, execute,
+    AccountSettings, ApiKeyIssuedView, ApiKeySettings, BucketOwner, BucketSettings, Reply, Request,
+    execute,
 };
 use server::state::AppState;
 
@@ -102,17 +103,33 @@ impl World {
         Client::new(self.app.clone(), Some(issued.key))
     }
 
-    pub fn account(&self, name: &str) {
-        self.manage(Request::CreateAccount { name: name.into(), plan: Default::default() });
+    /// Makes an account; its id.
+    pub fn account(&self, name: &str) -> String {
+        let settings = AccountSettings::default();
+        match self.manage(Request::CreateAccount { name: name.into(), settings }) {
+            Reply::Account(account) => account.id,
+            other => panic!("an account was to be made, not {other:?}"),
+        }
+    }
+
+    pub fn edit_account(&self, account: &str, settings: AccountSettings) {
+        self.manage(Request::EditAccount { account: account.into(), settings });
     }
 
     pub fn bucket(&self, account: &str, name: &str, settings: BucketSettings) {
-        self.manage(Request::CreateBucket {
-            name: name.into(),
-            account: account.into(),
-            kind: Default::default(),
-            settings,
-        });
+        self.bucket_of(BucketOwner::Account(account.into()), name, settings);
+    }
+
+    pub fn bucket_of(&self, owner: BucketOwner, name: &str, settings: BucketSettings) {
+        let (name, kind) = (name.into(), Default::default());
+        self.manage(Request::CreateBucket { name, owner, kind, settings });
+    }
+
+    /// Makes a bucket of the type `phone`.
+    pub fn phone_bucket(&self, account: &str, name: &str) {
+        let (owner, kind) = (BucketOwner::Account(account.into()), BucketKind::Phone);
+        let (name, settings) = (name.into(), BucketSettings::default());
+        self.manage(Request::CreateBucket { name, owner, kind, settings });
     }
 
     pub fn edit_bucket(&self, name: &str, settings: BucketSettings) {

@@ -34,10 +34,10 @@ const SERVER: &Layers = &[
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body", "tus"],
-    &["auth", "multipart", "connection", "archive", "layers"],
+    &["auth", "multipart", "connection", "archive", "layers", "json_body", "paging"],
     &["intake", "management"],
     &["handlers", "control"],
-    &["router"],
+    &["router", "upkeep"],
     &["dispatch"],
     &["start"],
 ];

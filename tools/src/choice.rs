@@ -4,7 +4,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use server::archive::OnConflict;
-use server::catalog::{Access, BucketKind, Plan, Scope, Standing};
+use server::catalog::{Access, BucketKind, MemberRole, Plan, Role, Scope, Standing};
 
 /// A word and what it stands for.
 type Choice<T> = (&'static str, T);
@@ -21,6 +21,13 @@ pub(crate) const STANDING: &[Choice<Standing>] = &[
     ("upgrade_requested", Standing::UpgradeRequested),
     ("throttled", Standing::Throttled),
     ("suspended", Standing::Suspended),
+];
+pub(crate) const ROLE: &[Choice<Role>] = &[("user", Role::User), ("operator", Role::Operator)];
+pub(crate) const MEMBER_ROLE: &[Choice<MemberRole>] = &[
+    ("viewer", MemberRole::Viewer),
+    ("member", MemberRole::Member),
+    ("admin", MemberRole::Admin),
+    ("owner", MemberRole::Owner),
 ];
 pub(crate) const ACCESS: &[Choice<Access>] =
     &[("public", Access::Public), ("private", Access::Private)];
@@ -53,6 +60,14 @@ where
     })
 }
 
+/// Reads a number, or `none` to take a limit away.
+pub(crate) fn limit(typed: &str) -> Result<Option<u64>, String> {
+    if typed.eq_ignore_ascii_case("none") {
+        return Ok(None);
+    }
+    typed.parse().map(Some).map_err(|_| "is neither a number nor \"none\"".to_owned())
+}
+
 /// The word for a choice.
 pub(crate) fn word<T: PartialEq>(choices: &[Choice<T>], choice: &T) -> &'static str {
     choices.iter().find(|(_, value)| value == choice).map_or("?", |(word, _)| *word)
@@ -77,6 +92,8 @@ mod tests {
     fn the_words_are_those_of_the_json() {
         check(PLAN);
         check(STANDING);
+        check(ROLE);
+        check(MEMBER_ROLE);
         check(ACCESS);
         check(KIND);
         check(SCOPE);

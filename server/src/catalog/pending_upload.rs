@@ -9,7 +9,7 @@ use engine::{BucketName, FactName, NameError, ObjectKey, Received, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::account::AccountId;
+use super::id::AccountId;
 use super::record::{Stored, decode, encode};
 use super::{CatalogError, hex};
 

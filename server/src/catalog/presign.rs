@@ -18,8 +18,8 @@ use engine::{BucketName, Entropy, FactName, FolderKey, NameError, ObjectKey};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::api_key::ApiKeyId;
 use super::base32;
+use super::id::ApiKeyId;
 use crate::object_name::{NameRule, Naming};
 
 /// The fact names of tokens that are used up start with this.

@@ -9,6 +9,7 @@ use http::StatusCode;
 use http::header::{self, HeaderName};
 
 use super::ApiError;
+use crate::catalog::{Exceeded, QuotaMeasure, QuotaOwner};
 
 impl ApiError {
     /// 400 with a sentence.
@@ -71,6 +72,21 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "file_not_found", "File not found")
     }
 
+    /// 404: no such organisation, or none that the caller belongs to.
+    pub fn organisation_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "organisation_not_found", "Organisation not found")
+    }
+
+    /// 404: no such account.
+    pub fn account_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "account_not_found", "Account not found")
+    }
+
+    /// 404: no such API key, or none that the caller may see.
+    pub fn api_key_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "api_key_not_found", "API key not found")
+    }
+
     /// 404: an address that is none of ours.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "Not found")
@@ -131,6 +147,44 @@ impl ApiError {
     pub fn file_too_large(limit: u64) -> Self {
         let message = format!("The request body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
+    }
+
+    /// 413: one file is larger than its bucket takes.
+    pub fn file_over_limit(limit: u64) -> Self {
+        let message = format!("The bucket takes files of at most {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
+    }
+
+    /// 415: a file of a type that its bucket does not take.
+    pub fn type_not_allowed(content_type: &str) -> Self {
+        let message = format!("The bucket takes no files of the type {content_type}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "type_not_allowed", message)
+            .with("contentType", content_type)
+    }
+
+    /// 415: a body that is no JSON, where JSON is expected.
+    pub fn not_json() -> Self {
+        let message = "Only application/json is accepted";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 507: what is uploaded does not fit into a quota.
+    pub fn quota_exceeded(exceeded: Exceeded) -> Self {
+        let Exceeded { whose, what, limit, used } = exceeded;
+        let whose = match whose {
+            QuotaOwner::Account => "account",
+            QuotaOwner::Bucket => "bucket",
+        };
+        let what = match what {
+            QuotaMeasure::Bytes => "bytes",
+            QuotaMeasure::Objects => "files",
+        };
+        let message = format!("The {whose} may hold {limit} {what}, and this would be more");
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "quota_exceeded", message)
+            .with("quota", whose)
+            .with("measure", what)
+            .with("limit", limit)
+            .with("used", used)
     }
 
     /// 415: not a form.

@@ -44,7 +44,7 @@ pub async fn put_presigned(
     let declared_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
-    let file = receive_raw(&app, declared_type, body).await?;
+    let file = receive_raw(&app, &destination.bucket, declared_type, body).await?;
     let rule = grant.wishes.rule;
     let kept = keep(&app, &destination.bucket, rule, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(&app, &destination, kept);

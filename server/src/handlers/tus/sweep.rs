@@ -4,7 +4,6 @@
 //! Never here: how long an upload is kept, which its record says.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 
 use engine::Batch;
 
@@ -14,7 +13,7 @@ use crate::limits;
 use crate::state::AppState;
 
 /// Sweeps at once, and then every so often.
-pub async fn sweep_now_and_then(app: AppState) -> Infallible {
+pub async fn sweep_now_and_then(app: AppState) {
     loop {
         let swept = app.clone();
         match blocking(move || sweep(&swept)).await {
