@@ -99,4 +99,4 @@ pub use self::search::{Found, Hit, Hits, SearchQuery};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
-pub use self::upload::{Staged, UPLOAD_HEAD_BYTES, Upload};
+pub use self::upload::{Received, ResumableUpload, Staged, UPLOAD_HEAD_BYTES, Upload};

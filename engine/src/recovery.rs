@@ -45,6 +45,7 @@ use crate::segment::{
     BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, read_header,
     seal,
 };
+use crate::upload::UPLOADS_FOLDER;
 
 /// The file that makes a folder a store.
 pub(crate) const STORE_FILE: &str = "STORE";
@@ -177,7 +178,7 @@ fn read_or_make_store(
 /// A folder with somebody's files in it is not made a store.
 fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
-    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, "lost+found"];
+    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, UPLOADS_FOLDER, "lost+found"];
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         Some(stranger) => Err(Error::NotAStore(format!(
             "the folder is not a store and holds other files, such as {stranger}"

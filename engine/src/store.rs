@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
 use self::threads::Threads;
@@ -35,7 +36,7 @@ use crate::search::{self, Hits, SearchQuery};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::space::Space;
 use crate::stats::StoreStats;
-use crate::upload::{Upload, UploadMemory};
+use crate::upload::{Received, ResumableUpload, Upload, UploadFolder, UploadMemory};
 
 /// An open store. Clones share it.
 #[derive(Clone)]
@@ -126,6 +127,35 @@ impl Store {
             Arc::clone(&self.0.upload_memory),
             self.0.options.inline_bytes_max as u64,
         )
+    }
+
+    /// Begins a body that outlives the process: it is taken up again by [`Store::resume_upload`] until it is removed.
+    pub fn begin_upload(&self, id: Uuid) -> Result<ResumableUpload> {
+        self.upload_folder().begin(id)
+    }
+
+    /// Takes up a body again from what [`ResumableUpload::sync`] told last. Reads all of it; damage of it is an error.
+    pub fn resume_upload(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
+        self.upload_folder().resume(id, received)
+    }
+
+    /// Removes a body that outlives the process. Fine when there is none.
+    pub fn remove_upload(&self, id: Uuid) -> Result<()> {
+        self.upload_folder().remove(id)
+    }
+
+    /// The bodies that outlived a process, or will.
+    pub fn resumable_uploads(&self) -> Result<Vec<Uuid>> {
+        self.upload_folder().list()
+    }
+
+    fn upload_folder(&self) -> UploadFolder {
+        UploadFolder {
+            segments: Arc::clone(&self.0.segments),
+            space: Arc::clone(&self.0.space),
+            memory: Arc::clone(&self.0.upload_memory),
+            inline_bytes_max: self.0.options.inline_bytes_max as u64,
+        }
     }
 
     /// Commits a batch and waits until it is durable, or refused.

@@ -13,10 +13,12 @@ use engine::{BucketName, FolderKey, ObjectKey};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
-use crate::catalog::{Access, Account, ApiKey, Bucket, Catalog, PresentedKey, Scope, Standing};
+use crate::catalog::{
+    Access, Account, ApiKey, ApiKeyId, Bucket, Catalog, Plan, PresentedKey, Scope, Standing,
+};
 use crate::error::ApiError;
 use crate::query::Query;
-use crate::state::AppState;
+use crate::state::{AppState, Endpoint};
 use crate::target::{Place, Target};
 
 /// Somebody whose key was recognised.
@@ -40,6 +42,37 @@ impl Caller {
             return Err(ApiError::account_suspended());
         }
         Ok(Self { account, api_key })
+    }
+
+    /// Recognises the credential of a request to one of the endpoints, whose plan the account must be on.
+    pub fn of_request(
+        app: &AppState,
+        headers: &HeaderMap,
+        query: &Query,
+    ) -> Result<Self, ApiError> {
+        let caller = Self::of(&app.catalog, headers, query)?;
+        caller.check_plan(app.endpoint())?;
+        Ok(caller)
+    }
+
+    /// Whoever issued a presigned upload, as far as their key still opens anything.
+    pub fn of_issuer(catalog: &Catalog, issuer: &ApiKeyId) -> Option<Self> {
+        let api_key = catalog.live_api_key(issuer)?;
+        let account = catalog.account(&api_key.account)?;
+        (account.standing != Standing::Suspended).then_some(Self { account, api_key })
+    }
+
+    /// The key that was presented.
+    pub fn api_key(&self) -> &ApiKey {
+        &self.api_key
+    }
+
+    /// Whether the account's plan opens the endpoint.
+    pub fn check_plan(&self, endpoint: Endpoint) -> Result<(), ApiError> {
+        match (endpoint, self.account.plan) {
+            (Endpoint::Premium, Plan::Free | Plan::Starter) => Err(ApiError::plan_required()),
+            _ => Ok(()),
+        }
     }
 
     /// The bucket, when the caller may do in it what the scope names.
@@ -106,7 +139,7 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        Self::of(&app.catalog, &parts.headers, &Query::of(&parts.uri))
+        Self::of_request(app, &parts.headers, &Query::of(&parts.uri))
     }
 }
 
@@ -127,6 +160,11 @@ pub fn check_delivery(
     }
     caller.check_key(&bucket.name, Scope::Read)?;
     caller.check_place(&target.place)
+}
+
+/// Whether a request carries a credential, right or wrong.
+pub fn has_credential(headers: &HeaderMap, query: &Query) -> bool {
+    !matches!(credential(headers, query), Ok(None))
 }
 
 /// The text of the first credential that a request carries.

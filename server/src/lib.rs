@@ -32,6 +32,7 @@ pub mod limits;
 pub mod management;
 pub mod multipart;
 pub mod object_name;
+pub mod open_uploads;
 pub mod pace;
 pub mod paced_io;
 pub mod query;
@@ -43,6 +44,7 @@ pub mod router;
 mod start;
 pub mod state;
 pub mod target;
+pub mod tus;
 
 pub use self::config::Config;
 pub use self::connection::Stop;

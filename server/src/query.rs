@@ -75,7 +75,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Query {
 }
 
 /// The flag that a text stands for, as in [`Query::flag`].
-fn parse_flag(text: &str) -> Option<bool> {
+pub fn parse_flag(text: &str) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
     if is_one_of(&["", "true", "1", "yes", "on"]) {

@@ -22,9 +22,11 @@ use tokio::sync::watch;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
-use crate::connection::{ConnectionOptions, Stop, accept};
+use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
+use crate::handlers::tus;
+use crate::limits;
 use crate::state::AppState;
 
 /// What is served.
@@ -42,6 +44,8 @@ pub struct Service {
 pub struct Started {
     /// Where the server listens.
     pub listen: SocketAddr,
+    /// Where its premium endpoint listens.
+    pub upload_listen: Option<SocketAddr>,
     /// What stands before the addresses that it gives out.
     pub public_url: PublicUrl,
     /// Whether there is an account yet: without one nobody can upload.
@@ -75,9 +79,12 @@ async fn serve_open(
     started: impl FnOnce(&Started),
 ) -> Result<(), ServeError> {
     let Service { store, data, config, clock, entropy } = service;
-    let refused = |error| ServeError::Listen(config.listen, error);
-    let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
-    let listen = listener.local_addr().map_err(refused)?;
+    let (listener, listen) = bind(config.listen).await?;
+    let upload_listener = match config.upload_listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
     let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
     let options = ConnectionOptions {
         connections_max: config.connections_max,
@@ -89,26 +96,69 @@ async fn serve_open(
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
-    started(&Started { listen, public_url, has_accounts: state.catalog.has_accounts() });
+    let has_accounts = state.catalog.has_accounts();
+    started(&Started { listen, upload_listen, public_url, has_accounts });
 
-    let app = App::new(state.clone());
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let app = app.clone();
-        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
-    });
+    let public = serve_app(App::new(state.clone()), listener, options.clone(), stop.clone());
+    let premium = async {
+        let Some((listener, _)) = upload_listener else { return Drained { cut_off: 0 } };
+        serve_app(App::new(state.premium()), listener, options, stop.clone()).await
+    };
     let mut stopping = stop.clone();
     let announce = async {
         let _ = stopping.wait_for(|it| *it != Stop::Running).await;
         state.start_draining();
     };
-    let public = accept(listener, answer, options, stop.clone());
     let watching = tokio::spawn(tell_damage(state.store.clone()));
-    let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
+    let sweeping_uploads = tokio::spawn(tus::sweep_now_and_then(state.clone()));
+    let sweeping = tokio::spawn(sweep_presigned(state.clone()));
+    let control = control.serve(state.clone(), stop.clone());
+    let (public, premium, (), ()) = tokio::join!(public, premium, control, announce);
     watching.abort();
-    if drained.cut_off > 0 {
-        tracing::warn!(connections = drained.cut_off, "connections were cut off");
+    sweeping.abort();
+    sweeping_uploads.abort();
+    let cut_off = public.cut_off + premium.cut_off;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "connections were cut off");
     }
     Ok(())
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let refused = |error| ServeError::Listen(address, error);
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let listen = listener.local_addr().map_err(refused)?;
+    Ok((listener, listen))
+}
+
+async fn serve_app(
+    app: App,
+    listener: TcpListener,
+    options: ConnectionOptions,
+    stop: watch::Receiver<Stop>,
+) -> Drained {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let app = app.clone();
+        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+    });
+    accept(listener, answer, options, stop).await
+}
+
+/// Now and then forgets used tokens that have expired, and lets another key sign.
+async fn sweep_presigned(state: AppState) {
+    loop {
+        let catalog = state.catalog.clone();
+        let swept = blocking(move || {
+            catalog.renew_signing_keys()?;
+            catalog.sweep_used_tokens()
+        });
+        match swept.await {
+            Ok(limits::USED_TOKENS_SWEPT_MAX) => continue,
+            Ok(_) => {}
+            Err(error) => tracing::warn!("cannot sweep used tokens: {error}"),
+        }
+        tokio::time::sleep(limits::PRESIGN_SWEEP_WAIT).await;
+    }
 }
 
 /// Logs each place of damage once, as it becomes known.

@@ -18,6 +18,7 @@ mod mutation;
 mod power_loss;
 mod punching;
 mod repair_cuts;
+mod resumable_cuts;
 mod scenario;
 mod scrub;
 mod survivor;

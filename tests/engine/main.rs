@@ -13,6 +13,7 @@ mod life;
 mod listing;
 mod objects;
 mod reads;
+mod resumable;
 mod scrub;
 mod search;
 mod uploads;

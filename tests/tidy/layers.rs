@@ -29,11 +29,11 @@ const ENGINE: &Layers = &[
 
 const SERVER: &Layers = &[
     &["limits", "reserved", "conditional", "pace", "claims", "bridge"],
-    &["object_name", "range", "config", "paced_io"],
+    &["object_name", "range", "config", "paced_io", "open_uploads"],
     &["content_type", "catalog"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
-    &["query", "target", "request_body"],
+    &["query", "target", "request_body", "tus"],
     &["auth", "multipart", "connection", "archive", "layers"],
     &["intake", "management"],
     &["handlers", "control"],

@@ -239,12 +239,12 @@ impl Catalog {
         Ok(self.show_api_key(revoked))
     }
 
-    fn change(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn change(&self) -> MutexGuard<'_, ()> {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets everybody see what is durable now.
-    fn show<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
+    pub(super) fn show<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         change(&mut self.0.tables.write().unwrap_or_else(PoisonError::into_inner))
     }
 

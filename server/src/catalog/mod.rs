@@ -13,7 +13,11 @@ mod api_key;
 mod base32;
 mod bucket;
 mod changes;
+mod hex;
+mod pending_upload;
+mod presign;
 mod record;
+mod signing;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use engine::{BucketName, Clock, Entropy, FactName, Store};
 
+use self::signing::SigningKey;
 use crate::limits;
 
 pub use self::account::{Account, AccountId, AccountName, Plan, Standing};
@@ -29,6 +34,9 @@ pub use self::api_key::{
 };
 pub use self::bucket::{Access, Bucket, BucketKind, CacheControl, ServeHtml, new_bucket_name};
 pub use self::changes::{AccountChange, BucketChange, BucketContents, NewApiKey, NewBucket};
+pub use self::presign::{Grant, Lock, Purpose, Thumbnail, TokenId, Wishes};
+
+pub use self::pending_upload::PendingUpload;
 
 /// The server's facts.
 #[derive(Clone)]
@@ -51,6 +59,8 @@ struct Tables {
     removals: BTreeMap<BucketName, ()>,
     accounts: BTreeMap<AccountId, Arc<Account>>,
     api_keys: BTreeMap<ApiKeyId, Arc<ApiKey>>,
+    /// By number; the last one signs.
+    signing_keys: BTreeMap<u32, SigningKey>,
 }
 
 /// Why the catalog does not do what it was asked.
@@ -101,6 +111,12 @@ impl Catalog {
             tables.api_keys.insert(api_key.id.clone(), Arc::new(api_key));
             Ok(())
         })?;
+        each_fact(&store, signing::PREFIX, |fact, number, bytes| {
+            let key = SigningKey::from_stored(number, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.signing_keys.insert(key.number, key);
+            Ok(())
+        })?;
         let unfinished: Vec<BucketName> = tables.removals.keys().cloned().collect();
         let changing = Mutex::new(());
         let inner = Inner { store, clock, entropy, changing, tables: RwLock::new(tables) };
@@ -133,8 +149,13 @@ impl Catalog {
 
     /// The record of a key that was presented, when the secret is right and the key still opens anything.
     pub fn recognise(&self, presented: &PresentedKey) -> Option<Arc<ApiKey>> {
-        let api_key = self.tables().api_keys.get(presented.id()).cloned()?;
-        (api_key.is(presented) && api_key.is_live(self.0.clock.unix_ms())).then_some(api_key)
+        self.live_api_key(presented.id()).filter(|api_key| api_key.is(presented))
+    }
+
+    /// The record of a key that still opens something.
+    pub fn live_api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        let api_key = self.tables().api_keys.get(id).cloned()?;
+        api_key.is_live(self.0.clock.unix_ms()).then_some(api_key)
     }
 
     /// Every bucket, by name.

@@ -5,6 +5,7 @@
 
 mod delete;
 mod list;
+mod presign;
 mod search;
 mod upload;
 
@@ -18,6 +19,7 @@ use crate::delivery_headers::allow_every_origin;
 
 pub use self::delete::{DeleteReply, Remainder};
 pub use self::list::{ListReply, ListedObject};
+pub use self::presign::{AddressReply, TokenReply};
 pub use self::search::{FoundFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
