@@ -296,8 +296,8 @@ fn a_group_costs_a_few_seeks_whatever_it_holds() {
         };
         (groups_of("/", ["f0/", "f1/"]), groups_of("/e", ["f0/e", "f1/e"]))
     };
-    let (few, many) = (reads_of_groups(10), reads_of_groups(5_000));
-    println!("{few:?} reads for groups of 10, {many:?} for groups of 5,000");
+    let (few, many) = (reads_of_groups(1_000), reads_of_groups(8_000));
+    println!("{few:?} reads for groups of 1,000, {many:?} for groups of 8,000");
     assert!(many.0 <= 2 * few.0 && many.1 <= 2 * few.1, "{few:?} {many:?}");
 }
 
