@@ -1,9 +1,9 @@
 //! What one request at a time may hold: names that uploads on their way have chosen, tokens that are being used.
 //!
 //! Many phones upload `screenshot.webp` at the same moment. Without claims all of them would choose the same free
-//! number, one would get it and the rest would choose again, together. A token is claimed so that two uploads
-//! do not both come to their end, one of them in vain. Promises: a thing is claimed by one at a time, and free again when
-//! its claim is dropped, whatever became of the upload. That no name is given and no token used twice does not rest on
+//! number, one would get it and the rest would choose again, together. A token is claimed so that two uploads do not
+//! both come to their end, one of them in vain. Promises: a thing is claimed by one at a time, and free again when its
+//! claim is dropped, whatever became of the upload. That no name is given and no token used twice does not rest on
 //! this: the batch requires it.
 //! Never here: which names exist, and which tokens are used up.
 

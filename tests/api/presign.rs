@@ -486,6 +486,27 @@ async fn tokens_outlive_a_restart_and_the_key_that_signed_them() {
 }
 
 #[tokio::test]
+async fn a_store_without_room_for_a_key_to_sign_with_is_served_all_the_same() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"hello").await;
+    let key = world.store.facts("signing-key/", None, 1).unwrap().remove(0).0;
+    world.store.commit(engine::Batch::new().delete_fact(key)).unwrap();
+    world.store.close().unwrap();
+    let disk = world.disk.fork();
+    disk.set_free_bytes(0);
+    let world = world.found_on(disk);
+    let mut holder = world.stranger();
+    holder.key = client.key.clone();
+    assert_eq!(holder.get("/photos/a.txt").await.text(), "hello");
+    holder.get("/api/presigned-url?path=photos/").await.check_error(503, "overloaded");
+    world.disk.set_free_bytes(4 << 30);
+    world.clock.advance(1_000);
+    world.state.catalog.renew_signing_keys().unwrap();
+    let path = token_path(&holder, "path=photos/").await;
+    assert_eq!(use_token(&holder, &path).await.status, 200);
+}
+
+#[tokio::test]
 async fn used_tokens_are_forgotten_long_after_their_expiry() {
     let (world, client) = World::with_bucket(1);
     for _ in 0..5 {

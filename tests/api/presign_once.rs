@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use engine::disk::sim::LossPolicy;
 use http::Method;
 use server::management::ApiKeySettings;

@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use engine::BucketName;
 use http::Response;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Serialize;
 
 use crate::error::ApiError;
 use crate::query::Query;
-use crate::replies::Json;
+use crate::replies::{Json, Text};
 use crate::reserved::is_reserved;
 use crate::state::AppState;
 
@@ -72,10 +72,7 @@ pub async fn sharex(State(app): State<AppState>, query: Query) -> Result<Respons
 }
 
 /// Blocks for the upload configuration of lb-phone: with the key, and with a token for each upload.
-pub async fn lb_phone(
-    State(app): State<AppState>,
-    query: Query,
-) -> Result<Response<Body>, ApiError> {
+pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text, ApiError> {
     let (base, bucket) = (app.public_url.as_str(), bucket(&query)?);
     let method = |name: &str, url: &str, headers: &str| {
         let entry = |kind: &str| {
@@ -94,7 +91,7 @@ pub async fn lb_phone(
         &format!("        headers = {{ [\"Authorization\"] = \"Bearer {ANY_KEY}\" }},\n"),
     );
     let presigned = method("TrugPresigned", "PRESIGNED_URL", "");
-    Ok(plain(format!(
+    Ok(Text(format!(
         "-- Into the file with the upload methods, behind what is there. Then choose \"Trug\" or \"TrugPresigned\".\n\
          -- If links are checked against a list of domains, put the host of {base} on it.\n\
          \n\
@@ -116,9 +113,9 @@ pub async fn lb_phone(
 }
 
 /// Lines for a shell.
-pub async fn curl(State(app): State<AppState>, query: Query) -> Result<Response<Body>, ApiError> {
+pub async fn curl(State(app): State<AppState>, query: Query) -> Result<Text, ApiError> {
     let (base, bucket) = (app.public_url.as_str(), bucket(&query)?);
-    Ok(plain(format!(
+    Ok(Text(format!(
         "KEY={ANY_KEY}\n\
          \n\
          # Upload into a folder, and to one path.\n\
@@ -145,12 +142,4 @@ fn bucket(query: &Query) -> Result<String, ApiError> {
             is_possible.then_some(name).ok_or_else(refusal)
         }
     }
-}
-
-fn plain(text: String) -> Response<Body> {
-    let mut response = Json(()).into_response();
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    *response.body_mut() = Body::from(text);
-    response
 }
