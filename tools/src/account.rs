@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Plan, Role, Standing};
 use server::management::{AccountSettings, Request};
 
-use crate::choice;
+use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_creating};
 
@@ -78,17 +78,22 @@ struct Reach {
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::ROLE))]
     role: Option<Role>,
     /// Most bytes of all its buckets together; "none" for no limit.
-    #[arg(long, value_name = "BYTES", value_parser = choice::limit)]
-    storage_bytes_max: Option<Option<u64>>,
+    #[arg(long, value_name = "BYTES")]
+    storage_bytes_max: Option<Limit>,
     /// Most files of all its buckets together; "none" for no limit.
-    #[arg(long, value_name = "FILES", value_parser = choice::limit)]
-    object_count_max: Option<Option<u64>>,
+    #[arg(long, value_name = "FILES")]
+    object_count_max: Option<Limit>,
 }
 
 impl Reach {
     fn settings(self) -> AccountSettings {
         let Self { role, storage_bytes_max, object_count_max } = self;
-        AccountSettings { role, storage_bytes_max, object_count_max, ..Default::default() }
+        AccountSettings {
+            role,
+            storage_bytes_max: storage_bytes_max.map(Limit::get),
+            object_count_max: object_count_max.map(Limit::get),
+            ..AccountSettings::default()
+        }
     }
 }
 

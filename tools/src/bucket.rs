@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Access, BucketKind};
 use server::management::{BucketOwner, BucketSettings, Request};
 
-use crate::choice;
+use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
@@ -124,14 +124,14 @@ struct Settings {
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     allowed_types: Option<Vec<String>>,
     /// Largest file that it takes; "none" for no limit of its own.
-    #[arg(long, value_name = "BYTES", value_parser = choice::limit)]
-    file_bytes_max: Option<Option<u64>>,
+    #[arg(long, value_name = "BYTES")]
+    file_bytes_max: Option<Limit>,
     /// Most bytes that it holds; "none" for no limit.
-    #[arg(long, value_name = "BYTES", value_parser = choice::limit)]
-    quota_bytes: Option<Option<u64>>,
+    #[arg(long, value_name = "BYTES")]
+    quota_bytes: Option<Limit>,
     /// Most files that it holds; "none" for no limit.
-    #[arg(long, value_name = "FILES", value_parser = choice::limit)]
-    quota_objects: Option<Option<u64>>,
+    #[arg(long, value_name = "FILES")]
+    quota_objects: Option<Limit>,
     /// Whether HTML goes out as pages, without scripts, instead of as text.
     #[arg(long, value_name = "BOOL")]
     serve_html: Option<bool>,
@@ -171,9 +171,9 @@ impl From<Settings> for BucketSettings {
             cache_control: settings.cache_control,
             cors_origins: settings.cors_origins.map(list).map(Some),
             allowed_types: settings.allowed_types.map(list).map(Some),
-            file_bytes_max: settings.file_bytes_max,
-            quota_bytes: settings.quota_bytes,
-            quota_objects: settings.quota_objects,
+            file_bytes_max: settings.file_bytes_max.map(Limit::get),
+            quota_bytes: settings.quota_bytes.map(Limit::get),
+            quota_objects: settings.quota_objects.map(Limit::get),
             serve_html: settings.serve_html,
             thumbnails: settings.thumbnails,
         }

@@ -2,6 +2,8 @@
 //!
 //! Promises: a word here is the word in JSON; capitals do not matter. Never here: what the choices mean.
 
+use std::str::FromStr;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use server::archive::OnConflict;
 use server::catalog::{Access, BucketKind, MemberRole, Plan, Role, Scope, Standing};
@@ -60,12 +62,27 @@ where
     })
 }
 
-/// Reads a number, or `none` to take a limit away.
-pub(crate) fn limit(typed: &str) -> Result<Option<u64>, String> {
-    if typed.eq_ignore_ascii_case("none") {
-        return Ok(None);
+/// A limit that is set, or taken away. A type of its own, because clap takes an option in an option for an argument
+/// without a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit(Option<u64>);
+
+impl Limit {
+    pub(crate) fn get(self) -> Option<u64> {
+        self.0
     }
-    typed.parse().map(Some).map_err(|_| "is neither a number nor \"none\"".to_owned())
+}
+
+impl FromStr for Limit {
+    type Err = &'static str;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        if typed.eq_ignore_ascii_case("none") {
+            return Ok(Self(None));
+        }
+        let number = typed.parse().map_err(|_| "is neither a number nor \"none\"")?;
+        Ok(Self(Some(number)))
+    }
 }
 
 /// The word for a choice.
