@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{Batch, CompactionRules, Error, Precondition, Store};
+use engine::{Batch, CompactionRules, Error, Health, Precondition, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, delete, name, put, roll_over,
 };
@@ -210,4 +211,33 @@ fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_noth
     world.disk.cut_power();
     world.disk.power_on(LossPolicy::KeepSynced, 0);
     reopens_without_index(&world, &model);
+}
+
+#[test]
+fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..2, 100);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    let changes = [Change::Put(name("key/2"), Bytes::from_static(b"new"))];
+    let batches = [batch(&store, &changes).unwrap(), Batch::new().delete(name("key/0"))];
+    // There is room for the segment, and none, says the disk, for its header.
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::once(Operation::Write, log, Fault::NoSpace));
+    let (answer, answers) = channel();
+    for batch in batches {
+        let answer = answer.clone();
+        store.submit(batch, move |result| answer.send(result).unwrap());
+    }
+    store.step_committer();
+    let answers: Vec<_> = answers.try_iter().collect();
+    assert!(matches!(store.health(), Health::ReadOnly(_)), "{:?}", store.health());
+    assert!(matches!(answers[..], [Err(_), Err(_)]), "{answers:?}");
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    check(&world.disk, &[&model]).unwrap();
 }
