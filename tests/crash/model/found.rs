@@ -13,7 +13,7 @@ use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, delete, name, put, roll_over,
 };
 
-use crate::survivor::check;
+use crate::survivor::{Syncs, check, check_after};
 
 /// Puts objects, each in a batch of its own.
 fn put_all(store: &Store, model: &mut Model, keys: std::ops::Range<u64>, length: usize) {
@@ -240,4 +240,28 @@ fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
     drop(store);
     world.disk.power_on(LossPolicy::KeepSynced, 0);
     check(&world.disk, &[&model]).unwrap();
+}
+
+#[test]
+fn a_footer_that_lost_its_trailer_is_written_again() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..5, 3_000);
+    // The entries are durable, and the trailer is not, though it can be read until power goes.
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone).after(1));
+    assert!(store.close().is_err(), "sealing failed");
+    drop(store);
+    world.disk.cut_power();
+    world.disk.restart_process();
+    let after_power_cut = World::on(world.disk.fork(), 2);
+    check_after(&world.disk, &[&model], Syncs::Failed).unwrap();
+    after_power_cut.disk.power_on(LossPolicy::KeepSynced, 0);
+    let (_, report) = after_power_cut.open_and_tell();
+    assert!(
+        report.torn_tail.is_some(),
+        "entries without a trailer are an unfinished write: {report}"
+    );
+    assert_eq!(report.segments_sealed, 1, "{report}");
 }
