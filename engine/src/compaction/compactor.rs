@@ -393,8 +393,9 @@ impl Compactor {
         }
         let committed = self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
         if let Err(error) = committed {
-            // Whether the record is on the disk is not known when a sync failed: then the next opening decides.
-            if matches!(error, Error::Busy | Error::NoSpace | Error::Closed) {
+            // Whether the record is on the disk is not known when a write failed: then the next opening decides.
+            let is_refused = matches!(error, Error::Busy | Error::NoSpace | Error::Closed);
+            if is_refused && self.desk.health.require_writable().is_ok() {
                 for (output, _) in &rewritten.outputs {
                     segments.retire(*output, SegmentClass::Compacted);
                 }
