@@ -207,7 +207,7 @@ impl Scrubbed {
         };
         let mut report = ScrubReport::default();
         for segment in all {
-            let position = self.look(|view| view.position())?;
+            let position = self.look(|view| Ok(view.position()))?;
             let end = position.filter(|at| segment.is_active && at.segment == Some(segment.id));
             let end = end.map(|position| position.offset);
             let begun = SegmentScrub::begin(self, segment.id, segment.usage.class, end)?;
@@ -268,8 +268,8 @@ impl Scrubbed {
         }))
     }
 
-    /// Writes the notes, unless the disk is so full that the attempt could fail half done: redb takes no more writes
-    /// after one that failed, and a checkpoint needs them more.
+    /// Writes the notes, unless the disk is so full that the attempt could fail half done: the index would have to be
+    /// opened again, and a checkpoint needs the room more.
     pub(crate) fn save(&self) {
         let free_bytes = self.segments.disk().free_bytes();
         if free_bytes.is_ok_and(|bytes| bytes >= limits::NOTES_FREE_BYTES_MIN) {
@@ -291,7 +291,7 @@ impl Scrubbed {
 
     /// All segments, the one that was verified longest ago first.
     fn segments(&self) -> Result<Vec<Segment>> {
-        let (usages, position) = self.look(|view| Ok((view.segments()?, view.position()?)))?;
+        let (usages, position) = self.look(|view| Ok((view.segments()?, view.position())))?;
         let log_end = position.and_then(|position| position.segment);
         let mut all: Vec<_> = usages
             .into_iter()
@@ -318,7 +318,7 @@ impl Scrubbed {
 
     /// Reads the index.
     pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.index.look(self.segments.disk(), read)
+        self.index.look(read)
     }
 }
 

@@ -205,7 +205,7 @@ impl Store {
     }
 
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.0.index.look(self.0.segments.disk(), read)
+        self.0.index.look(read)
     }
 
     /// Whether the store takes writes.

@@ -10,6 +10,7 @@ mod compacted_rot;
 mod compaction;
 mod failed_sync;
 mod full_disk;
+mod index_faults;
 mod index_loss;
 mod layout;
 mod matrix;

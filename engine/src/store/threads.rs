@@ -68,12 +68,12 @@ impl Threads {
         };
         let mut running = vec![commits, spawn("trug-segments", move || rollover.run())?];
         if work.index_wants_audit {
-            let (index, segments) = (Arc::clone(&index), Arc::clone(&segments));
+            let index = Arc::clone(&index);
             let closing = Arc::clone(&closing);
             running.push(spawn("trug-index-audit", move || {
                 if index.audit(|| closing.has_begun()).is_err_and(|error| Index::is_damage(&error))
                 {
-                    index.condemn(segments.disk());
+                    index.condemn();
                 }
             })?);
         }
