@@ -52,6 +52,7 @@ struct Parts {
     compactor: Arc<Compactor>,
     load: Arc<Load>,
     clock: Arc<dyn Clock>,
+    opened_ms: u64,
     scrubbed: Scrubbed,
     scrubber: Arc<Mutex<Scrubber>>,
     threads: Threads,

@@ -196,6 +196,7 @@ fn a_checkpoint_that_runs_out_of_room_anywhere_is_written_when_there_is_room() {
             // What is in memory answers; the rest when the file could be opened again, which writes to it in place.
             assert_eq!(read(&store, &name("new/one")).unwrap().unwrap(), body(500, 100));
             if operation == Operation::SetLen {
+                world.clock.advance(INDEX_REOPEN_MS);
                 Contents::of(&store).unwrap().must_be(&model).unwrap();
                 apply(&store, &mut model, &[Change::Put(name("new/two"), body(9, 90).into())]);
             }

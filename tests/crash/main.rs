@@ -9,6 +9,7 @@ mod bit_rot;
 mod compacted_rot;
 mod compaction;
 mod failed_sync;
+mod footer_rot;
 mod full_disk;
 mod index_faults;
 mod index_loss;

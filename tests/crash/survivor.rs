@@ -24,7 +24,7 @@ pub(crate) enum Syncs {
     /// What they covered was durable, or they said so.
     Held,
     /// One failed and lost what it was to cover. A footer of which that is true is there until power goes, and then it
-    /// is written again.
+    /// is written again; its entries, which have a sync of their own, may be left, and look like an unfinished write.
     Failed,
 }
 
@@ -155,6 +155,9 @@ fn must_do_nothing(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> 
     let idle = RecoveryReport {
         last_lsn: report.last_lsn,
         segments_sealed: if syncs == Syncs::Failed { report.segments_sealed } else { 0 },
+        torn_tail: report
+            .torn_tail
+            .filter(|_| syncs == Syncs::Failed && report.segments_sealed > 0),
         replayed_records: report.replayed_records,
         ..RecoveryReport::default()
     };

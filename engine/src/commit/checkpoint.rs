@@ -9,8 +9,8 @@ use crate::index::Index;
 use crate::limits;
 use crate::segment::SegmentSet;
 
-/// Writes what is frozen to the index. Without room for that it stays frozen and nothing is lost: it can be tried again.
-/// Any other failure ends writing.
+/// Writes what is frozen to the index. Without room for that it stays frozen and nothing is lost: it can be tried
+/// again. Any other failure ends writing.
 pub(crate) fn checkpoint(index: &Index, segments: &SegmentSet, health: &HealthState) -> Result<()> {
     let entries = index.view().frozen.as_ref().map_or(0, |frozen| frozen.len());
     let room_bytes = limits::CHECKPOINT_ENTRY_ROOM_BYTES * entries as u64;

@@ -112,7 +112,7 @@ impl Index {
 
 /// What the disk said of a file that stays given up. Also a lack of room is one of those things where a sync met it.
 fn for_good(given_up: &GivenUp) -> Error {
-    let doing = format!("using {INDEX_FILE}");
+    let doing = "using the index".to_owned();
     let source = given_up.error().unwrap_or_else(|| std::io::ErrorKind::Other.into());
     Error::Io { doing, source: Arc::new(source) }
 }

@@ -97,6 +97,11 @@ impl Threads {
         Ok(Self { running: Mutex::new(running), closing })
     }
 
+    /// Whether they were told to end, because the store is closing.
+    pub(super) fn are_ending(&self) -> bool {
+        self.closing.has_begun()
+    }
+
     /// Waits until all have ended; the queue must be closed.
     pub(super) fn join(&self) {
         self.closing.begin();
