@@ -14,4 +14,5 @@ mod listing;
 mod objects;
 mod reads;
 mod scrub;
+mod unreadable;
 mod uploads;

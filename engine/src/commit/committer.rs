@@ -176,7 +176,7 @@ impl Committer {
             }
             Err(error) => {
                 if Index::is_damage(&error) {
-                    self.desk.index.condemn(self.desk.segments.disk());
+                    self.desk.index.condemn();
                 }
                 for answer in answers {
                     answer(Err(error.clone()));

@@ -105,7 +105,7 @@ impl Compactor {
             .filter(|(_, usage)| usage.class != SegmentClass::Big)
             .collect();
         let totals = selection::totals(usages.iter().map(|(_, usage)| usage));
-        let applied = view.checkpointed_position()?.and_then(|position| position.segment);
+        let applied = view.checkpointed_position().and_then(|position| position.segment);
         let mut candidates = Vec::new();
         for (id, usage) in usages {
             // What lies behind the checkpoint is read again by the next opening.
@@ -125,7 +125,7 @@ impl Compactor {
 
     /// The segment that the last group of the log lies in.
     fn newest(&self, view: &View) -> Result<Option<(SegmentId, SegmentUsage)>> {
-        let Some(segment) = view.position()?.and_then(|position| position.segment) else {
+        let Some(segment) = view.position().and_then(|position| position.segment) else {
             return Ok(None);
         };
         Ok(view.segment_usage(segment)?.map(|usage| (segment, usage)))

@@ -9,42 +9,38 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
 
-use super::Index;
 use super::audit::Condemned;
 use super::overlay::Overlay;
 use super::tables::{BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, unusable};
 use super::view::View;
+use super::{Index, IndexPlace};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{AppliedPosition, FactEntry};
 
 impl Index {
-    /// Opens the index of the store with this id.
+    /// Opens the index, or makes an empty one.
     ///
     /// Everything in a file up to `verify_bytes_max` long is checked page by page; redb itself checks nothing when it
     /// reads. An error means that the index is to be removed and made anew, unless it is [`Error::Io`] from the disk
     /// itself.
-    pub(crate) fn open(
-        disk: &dyn Disk,
-        store: uuid::Uuid,
-        cache_bytes: usize,
-        verify_bytes_max: u64,
-    ) -> Result<Self> {
+    pub(crate) fn open(place: IndexPlace, verify_bytes_max: u64) -> Result<Self> {
         Self::guard(|| {
-            let mut tables = Tables::open(disk, store, cache_bytes)?;
+            let disk = place.disk.as_ref();
+            let mut tables = Tables::open(disk, place.store, place.cache_bytes)?;
             let file_bytes = disk.open(INDEX_FILE).and_then(|file| file.bytes_len());
             if file_bytes.is_ok_and(|bytes| bytes <= verify_bytes_max) {
                 tables.verify()?;
             }
             let checkpointed = Arc::new(tables.read()?);
-            checkpointed.position()?;
             let notes = tables.read_notes()?;
             let view = View { active: Overlay::default(), frozen: None, checkpointed };
             Ok(Self {
+                place,
                 tables,
                 published: RwLock::new(Arc::new(view)),
                 publishing: Mutex::new(()),
-                draining: Mutex::new(()),
+                draining: Mutex::default(),
                 drained: Condvar::new(),
                 condemned: Condemned::default(),
                 notes,
@@ -88,17 +84,28 @@ impl Index {
 
     /// Writes the frozen overlay. `finish` completes the position with what is known only now, or withholds it: an
     /// index without one is not finished.
+    ///
+    /// [`Error::NoSpace`] when there is no room for it: it stays frozen, and can be written when there is. A file that
+    /// could not be read is opened once more before that is an error.
     pub(crate) fn drain(
         &self,
-        finish: impl FnOnce(AppliedPosition) -> Option<AppliedPosition>,
+        finish: impl Fn(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = self.view();
+        let mut reopening = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.published();
         let Some(frozen) = &view.frozen else {
             return Ok(());
         };
-        self.write(frozen, finish)?;
-        let checkpointed = Arc::new(self.tables.read()?);
+        let is_second_try = self.require_open().is_err();
+        self.reopen(&mut reopening)?;
+        let write = || self.write(frozen, &finish).and_then(|()| self.tables.read());
+        let checkpointed = write().or_else(|error| match self.require_open() {
+            Ok(()) => Err(error),
+            Err(Error::NoSpace) => Err(Error::NoSpace),
+            Err(given_up) if is_second_try => Err(given_up),
+            Err(_) => self.reopen(&mut reopening).and_then(|()| write()),
+        })?;
+        let checkpointed = Arc::new(checkpointed);
         self.update(|view| View { active: view.active, frozen: None, checkpointed });
         self.drained.notify_all();
         Ok(())
@@ -107,7 +114,7 @@ impl Index {
     fn write(
         &self,
         overlay: &Overlay,
-        finish: impl FnOnce(AppliedPosition) -> Option<AppliedPosition>,
+        finish: impl Fn(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
         let mut transaction = self.tables.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(unusable)?;

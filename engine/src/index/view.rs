@@ -117,17 +117,13 @@ impl View {
     }
 
     /// The position in the log that this view stands for.
-    pub(crate) fn position(&self) -> Result<Option<AppliedPosition>> {
-        for overlay in self.overlays() {
-            if overlay.position.is_some() {
-                return Ok(overlay.position);
-            }
-        }
-        self.checkpointed.position()
+    pub(crate) fn position(&self) -> Option<AppliedPosition> {
+        let in_memory = self.overlays().find_map(|overlay| overlay.position);
+        in_memory.or(self.checkpointed.position())
     }
 
     /// The position that the index on disk stands for.
-    pub(crate) fn checkpointed_position(&self) -> Result<Option<AppliedPosition>> {
+    pub(crate) fn checkpointed_position(&self) -> Option<AppliedPosition> {
         self.checkpointed.position()
     }
 
