@@ -17,6 +17,7 @@ mod layout;
 mod matrix;
 mod model;
 mod mutation;
+mod mutation_orders;
 mod power_loss;
 mod punching;
 mod repair_cuts;

@@ -48,14 +48,13 @@ impl Index {
         })
     }
 
-    /// Removes the index file, for a new one to be made in its place.
+    /// Removes the index file, for a new one to be made in its place: with the name of that one, this becomes durable.
     pub(crate) fn remove(disk: &dyn Disk) -> Result<()> {
         match disk.remove(INDEX_FILE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(Error::io(format!("removing {INDEX_FILE}"), source)),
-            Ok(()) => disk
-                .sync_folder("")
-                .map_err(|source| Error::io("syncing the data folder".to_owned(), source)),
+            removed => {
+                removed.map_err(|source| Error::io(format!("removing {INDEX_FILE}"), source))
+            }
         }
     }
 
@@ -170,5 +169,50 @@ impl Index {
             }
         }
         transaction.commit().map_err(unusable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::SimDisk;
+    use crate::format::{Location, SegmentId};
+    use crate::index::Fact;
+    use crate::name::FactName;
+
+    fn name(lsn: u64) -> FactName {
+        FactName::parse(&format!("fact/{lsn}")).unwrap()
+    }
+
+    /// Publishes a fact as the committer would.
+    fn commit(index: &Index, lsn: u64) {
+        let mut view = View::clone(&index.view());
+        let record =
+            Location { segment: SegmentId::new(1).unwrap(), offset: lsn * 100, head_bytes: 40 };
+        view.put_fact(&name(lsn), Fact { lsn, record, value: bytes::Bytes::new() }).unwrap();
+        view.active.position = Some(AppliedPosition { lsn, ..AppliedPosition::default() });
+        index.publish(view.active);
+    }
+
+    #[test]
+    fn a_checkpoint_stands_for_what_was_set_aside_and_for_nothing_that_was_committed_since() {
+        let disk = SimDisk::new();
+        let open = || Index::open(&disk, uuid::Uuid::from_u128(1), 1 << 20, u64::MAX).unwrap();
+        let index = open();
+        assert!(!index.freeze(), "nothing was committed");
+        commit(&index, 1);
+        assert!(index.freeze());
+        commit(&index, 2);
+        assert!(!index.freeze(), "one is set aside already");
+        index.drain(Some).unwrap();
+        let seen =
+            |index: &Index| [1, 2].map(|lsn| index.view().fact(&name(lsn)).unwrap().is_some());
+        assert_eq!(seen(&index), [true, true]);
+        index.close();
+        drop(index);
+        // What the log holds from there on is replayed.
+        let index = open();
+        assert_eq!(index.checkpointed().unwrap().map(|position| position.lsn), Some(1));
+        assert_eq!(seen(&index), [true, false]);
     }
 }
