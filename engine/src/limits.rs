@@ -123,6 +123,8 @@ pub const CHECKPOINT_ROOM_BYTES: u64 = 512 * KIB as u64;
 pub const CHECKPOINT_ENTRY_ROOM_BYTES: u64 = 4 * KIB as u64;
 /// A checkpoint for which there was no room is tried again after so many milliseconds.
 pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
+/// An index file that could not be read, or had no room, is opened again at most once in so many milliseconds.
+pub const INDEX_REOPEN_MS: u64 = 1_000;
 /// Versions that a history shows, and objects that are brought back, at once.
 pub const VERSIONS_MAX: usize = 100_000;
 /// Largest page of a listing.

@@ -56,6 +56,7 @@ struct Parts {
     compactor: Arc<Compactor>,
     load: Arc<Load>,
     clock: Arc<dyn Clock>,
+    opened_ms: u64,
     scrubbed: Scrubbed,
     scrubber: Arc<Mutex<Scrubber>>,
     threads: Threads,
@@ -256,7 +257,7 @@ impl Store {
     }
 
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.0.index.look(self.0.segments.disk(), read)
+        self.0.index.look(read)
     }
 
     /// Whether the store takes writes.

@@ -21,6 +21,7 @@ pub mod config;
 pub mod connection;
 pub mod content_type;
 pub mod control;
+mod damage_log;
 pub mod delivery_headers;
 pub mod dispatch;
 pub mod error;

@@ -24,7 +24,7 @@ use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
 use crate::state::AppState;
-use crate::upkeep;
+use crate::upkeep::Upkeep;
 
 /// What is served.
 pub struct Service {
@@ -106,10 +106,10 @@ async fn serve_open(
         let _ = stopping.wait_for(|it| *it != Stop::Running).await;
         state.start_draining();
     };
-    let upkeep = upkeep::start(&state);
+    let upkeep = Upkeep::start(&state);
     let control = control.serve(state.clone(), stop.clone());
     let (public, premium, (), ()) = tokio::join!(public, premium, control, announce);
-    upkeep::stop(upkeep, &state).await;
+    upkeep.stop().await;
     let cut_off = public.cut_off + premium.cut_off;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "connections were cut off");

@@ -3,33 +3,48 @@
 //! Promises: what fails is logged and tried again; nothing here is needed for an answer to be right.
 //! Never here: what the store does by itself.
 
-use std::collections::BTreeSet;
-
-use engine::Store;
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::bridge::blocking;
 use crate::catalog::Catalog;
+use crate::damage_log::tell_damage;
 use crate::handlers::tus;
 use crate::limits;
 use crate::state::AppState;
 
-/// Begins all of it.
-pub(crate) fn start(state: &AppState) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    tasks.spawn(tell_damage(state.store.clone()));
-    tasks.spawn(keep_catalog(state.catalog.clone()));
-    tasks.spawn(keep_presigned(state.catalog.clone()));
-    tasks.spawn(tus::sweep_now_and_then(state.clone()));
-    tasks
+/// All of it, going on.
+pub(crate) struct Upkeep {
+    tasks: JoinSet<()>,
+    damage_log: JoinHandle<()>,
+    /// Dropped, it ends the log of damage after one more look.
+    damage_log_end: oneshot::Sender<()>,
+    catalog: Catalog,
 }
 
-/// Ends all of it, and writes what was not written yet.
-pub(crate) async fn stop(mut tasks: JoinSet<()>, state: &AppState) {
-    tasks.shutdown().await;
-    let catalog = state.catalog.clone();
-    if let Err(error) = blocking(move || catalog.write_last_uses()).await {
-        tracing::warn!(%error, "when keys were last used is not written");
+impl Upkeep {
+    /// Begins.
+    pub(crate) fn start(state: &AppState) -> Self {
+        let catalog = state.catalog.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(keep_catalog(catalog.clone()));
+        tasks.spawn(keep_presigned(catalog.clone()));
+        tasks.spawn(tus::sweep_now_and_then(state.clone()));
+        let (damage_log_end, end) = oneshot::channel();
+        let damage_log = tokio::spawn(tell_damage(state.store.clone(), end));
+        Self { tasks, damage_log, damage_log_end, catalog }
+    }
+
+    /// Ends, and writes what was not written yet.
+    pub(crate) async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        drop(self.damage_log_end);
+        // A task that panicked has said so.
+        let _ = self.damage_log.await;
+        let catalog = self.catalog;
+        if let Err(error) = blocking(move || catalog.write_last_uses()).await {
+            tracing::warn!(%error, "when keys were last used is not written");
+        }
     }
 }
 
@@ -59,28 +74,5 @@ async fn keep_catalog(catalog: Catalog) {
             tracing::warn!(%error, "the upkeep of the catalog failed, and is tried again");
         }
         tokio::time::sleep(limits::CATALOG_UPKEEP_WAIT).await;
-    }
-}
-
-/// Logs each place of damage once, as it becomes known.
-async fn tell_damage(store: Store) {
-    let mut told = BTreeSet::new();
-    loop {
-        let asked = store.clone();
-        match blocking(move || asked.damage()).await {
-            Ok(known) => {
-                let mut still = BTreeSet::new();
-                for damage in known.places {
-                    let place = (damage.segment, damage.offset);
-                    if !told.contains(&place) {
-                        tracing::error!(found_ms = damage.found_ms, "DAMAGE: {damage}");
-                    }
-                    still.insert(place);
-                }
-                told = still;
-            }
-            Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
-        }
-        tokio::time::sleep(limits::DAMAGE_LOOK_WAIT).await;
     }
 }

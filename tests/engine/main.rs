@@ -16,4 +16,5 @@ mod reads;
 mod resumable;
 mod scrub;
 mod search;
+mod unreadable;
 mod uploads;

@@ -29,7 +29,7 @@ const ENGINE: &Layers = &[
 
 const SERVER: &Layers = &[
     &["limits", "reserved", "conditional", "pace", "claims", "bridge"],
-    &["object_name", "range", "config", "paced_io", "open_uploads"],
+    &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log"],
     &["content_type", "catalog"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],

@@ -376,10 +376,14 @@ impl SegmentSet {
         work(file.as_ref()).map(Some)
     }
 
-    /// The records of a segment of the log, or of a compacted one, in order.
+    /// The records of a segment of the log, or of a compacted one, in order. A damaged footer is told of.
     pub(crate) fn records(&self, id: SegmentId) -> Result<RecordCursor> {
         let (file, path, header) = self.open_records(id)?;
-        RecordCursor::open(file, path, header, None)
+        let cursor = RecordCursor::open(file, path, header, None)?;
+        if let Some(error) = cursor.footer_damage() {
+            self.sightings.add(&error);
+        }
+        Ok(cursor)
     }
 
     /// The header of a segment of the log, or of a compacted one.
