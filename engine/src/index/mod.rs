@@ -47,6 +47,19 @@ pub(crate) struct IndexPlace {
     pub(crate) cache_bytes: usize,
 }
 
+#[cfg(test)]
+impl IndexPlace {
+    /// A place on a simulated disk.
+    fn on(disk: &crate::disk::sim::SimDisk) -> Self {
+        Self {
+            disk: Arc::new(disk.clone()),
+            clock: Arc::new(crate::clock::SimClock::at(0)),
+            store: uuid::Uuid::from_u128(1),
+            cache_bytes: 1 << 20,
+        }
+    }
+}
+
 /// The index of an open store.
 pub(crate) struct Index {
     place: IndexPlace,

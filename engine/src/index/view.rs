@@ -396,7 +396,7 @@ mod tests {
     use super::*;
     use crate::disk::sim::SimDisk;
     use crate::format::{ObjectFlags, ObjectMeta};
-    use crate::index::Index;
+    use crate::index::{Index, IndexPlace};
     use crate::name::ObjectKey;
 
     fn at(segment: u64, offset: u64) -> Location {
@@ -429,7 +429,7 @@ mod tests {
 
     /// An index, and a view of it with an object and a fact in segment 1, of which segment 9 holds copies.
     fn compacted() -> (Index, View, [Moved; 2]) {
-        let index = Index::open(&SimDisk::new(), uuid::Uuid::from_u128(1), 1 << 20, 0).unwrap();
+        let index = Index::open(IndexPlace::on(&SimDisk::new()), 0).unwrap();
         let mut view = View::clone(&index.view());
         view.put(&name(), entry(1, at(1, 0))).unwrap();
         view.put_fact(&fact_name(), fact(2, at(1, 500))).unwrap();
