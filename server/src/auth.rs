@@ -14,12 +14,12 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
 use crate::catalog::{
-    Access, Account, ApiKey, Bucket, Catalog, MemberRole, Organisation, OrganisationId,
-    PresentedKey, Role, Scope, Standing,
+    Access, Account, ApiKey, ApiKeyId, Bucket, Catalog, MemberRole, Organisation, OrganisationId,
+    Plan, PresentedKey, Role, Scope, Standing,
 };
 use crate::error::ApiError;
 use crate::query::Query;
-use crate::state::AppState;
+use crate::state::{AppState, Endpoint};
 use crate::target::{Place, Target};
 
 /// Somebody whose key was recognised.
@@ -45,14 +45,40 @@ impl Caller {
         Ok(Self { account, api_key })
     }
 
+    /// Recognises the credential of a request to one of the endpoints, whose plan the account must be on.
+    pub fn of_request(
+        app: &AppState,
+        headers: &HeaderMap,
+        query: &Query,
+    ) -> Result<Self, ApiError> {
+        let caller = Self::of(&app.catalog, headers, query)?;
+        caller.check_plan(app.endpoint())?;
+        Ok(caller)
+    }
+
+    /// Whoever issued a presigned upload, as far as their key still opens anything.
+    pub fn of_issuer(catalog: &Catalog, issuer: &ApiKeyId) -> Option<Self> {
+        let api_key = catalog.live_api_key(issuer)?;
+        let account = catalog.account(&api_key.account)?;
+        (account.standing != Standing::Suspended).then_some(Self { account, api_key })
+    }
+
     /// The account that the key belongs to.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// The key.
+    /// The key that was presented.
     pub fn api_key(&self) -> &ApiKey {
         &self.api_key
+    }
+
+    /// Whether the account's plan opens the endpoint.
+    pub fn check_plan(&self, endpoint: Endpoint) -> Result<(), ApiError> {
+        match (endpoint, self.account.plan) {
+            (Endpoint::Premium, Plan::Free | Plan::Starter) => Err(ApiError::plan_required()),
+            _ => Ok(()),
+        }
     }
 
     /// The bucket, when the caller may do in it what the scope names.
@@ -164,6 +190,11 @@ impl Caller {
         self.reaches(self.api_key.limits.reach_folder(folder))
     }
 
+    /// Whether the key reaches everything whose key begins so.
+    pub fn check_prefix(&self, prefix: &str) -> Result<(), ApiError> {
+        self.reaches(prefix.starts_with(self.api_key.limits.prefix.as_str()))
+    }
+
     /// Whether the key reaches a place.
     pub fn check_place(&self, place: &Place) -> Result<(), ApiError> {
         match place {
@@ -193,7 +224,7 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        Self::of(&app.catalog, &parts.headers, &Query::of(&parts.uri))
+        Self::of_request(app, &parts.headers, &Query::of(&parts.uri))
     }
 }
 
@@ -215,6 +246,11 @@ pub fn check_delivery(
     }
     caller.authorise(catalog, bucket, Scope::Read)?;
     caller.check_place(&target.place)
+}
+
+/// Whether a request carries a credential, right or wrong.
+pub fn has_credential(headers: &HeaderMap, query: &Query) -> bool {
+    !matches!(credential(headers, query), Ok(None))
 }
 
 /// The text of the first credential that a request carries.

@@ -9,17 +9,22 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, header};
 use tower::ServiceExt;
 
+use crate::auth::has_credential;
 use crate::catalog::{Bucket, CorsOrigins};
 use crate::delivery_headers::{preflight, restrict_origins};
 use crate::handlers::deliver::deliver;
+use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
+use crate::query::Query;
 use crate::reserved;
 use crate::router::router;
 use crate::state::AppState;
 use crate::target::Target;
+use crate::tus::option_headers;
 
 /// The service without a socket: a request in, an answer out. Cheap to clone.
 #[derive(Clone)]
@@ -60,10 +65,17 @@ impl App {
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         if request.method() == Method::OPTIONS {
-            return preflight(request.headers()).map(Body::from);
+            let mut response = preflight(request.headers()).map(Body::from);
+            if is_tus(request.uri().path()) {
+                option_headers(response.headers_mut());
+            }
+            return response;
         }
         if is_delivery(&request) {
             let (head, _) = request.into_parts();
+            if is_presigning(&head) {
+                return presign_address(&self.state, &head).into_response();
+            }
             return deliver(&self.state, &head).await.into_response();
         }
         match self.router.clone().oneshot(request).await {
@@ -73,12 +85,24 @@ impl App {
     }
 }
 
+fn is_tus(path: &str) -> bool {
+    path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.
 fn is_delivery(request: &Request<Body>) -> bool {
     let path = request.uri().path().strip_prefix('/').unwrap_or("");
     let first = path.split('/').next().unwrap_or("");
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     is_read && !path.is_empty() && !matches!(first, reserved::API | reserved::OWN)
+}
+
+/// The earlier presign form, `/{bucket}/presigned/{*path}`: with a credential it is asked for, without one somebody
+/// looks for a file.
+fn is_presigning(head: &Parts) -> bool {
+    head.method == Method::GET
+        && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)
+        && has_credential(&head.headers, &Query::of(&head.uri))
 }
 
 #[cfg(test)]

@@ -9,13 +9,18 @@ use axum::routing::{MethodRouter, get, post};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
+use crate::handlers::integrations::{curl, lb_phone, sharex};
+use crate::handlers::list::list;
+use crate::handlers::presign::{presign_token, upload_with_token};
+use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
+use crate::handlers::search::search;
+use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage};
 use crate::state::AppState;
 
-/// Methods of a place in a bucket; GET and HEAD never get here.
-const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
+const POST_METHODS: &str = "POST, OPTIONS";
 /// Methods of the management API.
 const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
@@ -34,7 +39,7 @@ pub fn router(app: AppState) -> Router {
         .with_state(app)
 }
 
-/// Places in buckets: 4.2 upload, 4.3 delete.
+/// Places in buckets: 4.2 upload, 4.3 delete, 4.5 use of a presigned address.
 fn places() -> Router<AppState> {
     Router::new()
         .route("/{bucket}", place())
@@ -48,6 +53,26 @@ fn api() -> Router<AppState> {
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
+        // 4.4 presigned tokens.
+        .route("/api/presigned-url", reading(get(presign_token)))
+        .route(
+            "/api/presigned-url/{token}",
+            post(upload_with_token).fallback(|| refuse_method(POST_METHODS)),
+        )
+        // 4.6 list, 4.7 search.
+        .route("/api/list-objects", reading(get(list)))
+        .route("/api/search/{bucket}", reading(get(search)))
+        .merge(resumable_uploads())
+}
+
+fn resumable_uploads() -> Router<AppState> {
+    let all = || post(tus::create).fallback(|| refuse_method("POST, OPTIONS"));
+    let one = axum::routing::head(tus::state)
+        .patch(tus::append)
+        .delete(tus::terminate)
+        .post(tus::overridden)
+        .fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
+    Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
 }
 
 /// 4.8 management. Clients 13.11.
@@ -99,12 +124,19 @@ fn own() -> Router<AppState> {
         .route("/-", nothing())
         .route("/-/", nothing())
         .route("/-/{*path}", nothing())
-        .route("/-/health", get(health).fallback(|| refuse_method(READ_METHODS)))
-        .route("/-/ready", get(ready).fallback(|| refuse_method(READ_METHODS)))
+        .route("/-/health", reading(get(health)))
+        .route("/-/ready", reading(get(ready)))
+        .route("/-/integrations/sharex", reading(get(sharex)))
+        .route("/-/integrations/lb-phone", reading(get(lb_phone)))
+        .route("/-/integrations/curl", reading(get(curl)))
 }
 
 fn place() -> MethodRouter<AppState> {
-    post(upload).delete(delete).fallback(|| refuse_method(PLACE_METHODS))
+    post(upload).delete(delete).put(put_presigned).fallback(|| refuse_method(PLACE_METHODS))
+}
+
+fn reading(handler: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    handler.fallback(|| refuse_method(READ_METHODS))
 }
 
 fn nothing() -> MethodRouter<AppState> {

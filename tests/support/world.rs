@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
-use server::catalog::BucketKind;
+use server::catalog::{BucketKind, Plan};
 use server::config::{Config, PublicUrl};
 use server::dispatch::App;
 use server::management::{
@@ -29,6 +29,7 @@ pub struct World {
     pub store: Store,
     pub clock: Arc<SimClock>,
     pub state: AppState,
+    seed: u64,
     app: App,
 }
 
@@ -40,20 +41,30 @@ impl World {
 
     /// An empty service with its own configuration.
     pub fn with(seed: u64, config: Config) -> Self {
-        let clock = Arc::new(SimClock::at(BEGINNING_MS));
+        let disk = SimDisk::with_seed(seed);
+        Self::on(disk, SimClock::at(BEGINNING_MS), seed, config)
+    }
+
+    /// The service that is found on a disk, as after a restart at the same moment.
+    pub fn found_on(&self, disk: SimDisk) -> Self {
+        let clock = SimClock::at(self.clock.unix_ms());
+        Self::on(disk, clock, self.seed + 1, self.state.config.clone())
+    }
+
+    fn on(disk: SimDisk, clock: SimClock, seed: u64, config: Config) -> Self {
+        let (disk, clock) = (Arc::new(disk), Arc::new(clock));
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(seed));
-        let disk = Arc::new(SimDisk::with_seed(seed));
         let surroundings =
             Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
-        let (store, _) = Store::open(surroundings, options).expect("an empty disk opens");
+        let (store, _) = Store::open(surroundings, options).expect("the disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();
-        let state = AppState::new(store.clone(), config, url, ours, entropy)
-            .expect("an empty catalog opens");
+        let state =
+            AppState::new(store.clone(), config, url, ours, entropy).expect("the catalog opens");
         let app = App::new(state.clone());
-        Self { disk, store, clock, state, app }
+        Self { disk, store, clock, state, seed, app }
     }
 
     /// A service with the account `ann`, her public bucket `photos`, and a client that holds a key to all of it.
@@ -68,6 +79,17 @@ impl World {
     /// The service, for those who bring a socket of their own.
     pub fn app(&self) -> App {
         self.app.clone()
+    }
+
+    /// The same client at the premium endpoint.
+    pub fn at_premium(&self, client: &Client) -> Client {
+        Client::new(App::new(self.state.premium()), client.key.clone())
+    }
+
+    /// Puts an account on a plan.
+    pub fn set_plan(&self, account: &str, plan: Plan) {
+        let (account, plan) = (account.into(), Some(plan));
+        self.manage(Request::EditAccount { account, name: None, plan, standing: None });
     }
 
     /// Somebody without a key.

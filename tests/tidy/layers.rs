@@ -21,7 +21,7 @@ const ENGINE: &Layers = &[
     &["space"],
     &["segment", "index"],
     &["upload"],
-    &["commit", "replay"],
+    &["commit", "replay", "search"],
     &["recovery", "compaction", "scrub", "history", "backup", "stats"],
     &["store"],
     &["fsck"],
@@ -29,15 +29,15 @@ const ENGINE: &Layers = &[
 
 const SERVER: &Layers = &[
     &["limits", "reserved", "conditional", "pace", "claims", "bridge"],
-    &["object_name", "range", "config", "paced_io"],
+    &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log"],
     &["content_type", "catalog"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
-    &["query", "target", "request_body"],
+    &["query", "target", "request_body", "tus"],
     &["auth", "multipart", "connection", "archive", "layers", "json_body", "paging"],
     &["intake", "management"],
     &["handlers", "control"],
-    &["router"],
+    &["router", "upkeep"],
     &["dispatch"],
     &["start"],
 ];

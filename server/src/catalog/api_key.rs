@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 
 use super::id::{AccountId, ApiKeyId};
 use super::record::Stored;
-use super::{CatalogError, base32};
+use super::{CatalogError, base32, hex};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
 /// 256 bits: as many as the hash that is kept.
@@ -184,15 +184,10 @@ impl ApiKey {
     }
 
     pub(super) fn stored(&self) -> StoredApiKey {
-        use std::fmt::Write as _;
-        let mut secret_sha256 = String::with_capacity(64);
-        for byte in self.secret_sha256 {
-            let _ = write!(secret_sha256, "{byte:02x}");
-        }
         StoredApiKey {
             account: self.account.as_str().to_owned(),
             name: self.name.clone(),
-            secret_sha256,
+            secret_sha256: hex::encode(&self.secret_sha256),
             scopes: self.scopes.clone(),
             bucket: self.limits.bucket.as_ref().map(|bucket| bucket.as_str().to_owned()),
             prefix: self.limits.prefix.as_str().to_owned(),
@@ -208,7 +203,7 @@ impl ApiKey {
             id: ApiKeyId::parse(id).ok_or("its id is not the id of a key")?,
             account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
             name: stored.name,
-            secret_sha256: from_hex(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
+            secret_sha256: hex::decode(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
             scopes: stored.scopes,
             limits: KeyLimits {
                 bucket: match stored.bucket {
@@ -286,17 +281,6 @@ fn check_of(id: &str, secret: &str) -> String {
     let checksum = hasher.finalize();
     let bytes: [u8; 4] = std::array::from_fn(|at| (checksum >> (24 - 8 * at)) as u8);
     base32::encode(&bytes)
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

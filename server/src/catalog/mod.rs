@@ -14,12 +14,16 @@ mod base32;
 mod bucket;
 mod bucket_rules;
 mod changes;
+mod hex;
 mod id;
 mod last_use;
 mod organisation;
+mod pending_upload;
+mod presign;
 mod quota;
 mod record;
 mod removal;
+mod signing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -27,12 +31,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use engine::{BucketName, Clock, Entropy, FactName, Store};
 
-use crate::limits;
-
 use self::id::Kind as _;
 use self::last_use::{LastUse, Unwritten};
 use self::quota::Ledger;
 use self::removal::Unfinished;
+use self::signing::SigningKey;
+use crate::limits;
 
 pub use self::account::{Account, AccountName, Plan, Role, Standing};
 pub use self::api_key::{ApiKey, IssuedKey, KeyLimits, PresentedKey, Scope, prefix_folder};
@@ -43,6 +47,8 @@ pub use self::changes::{
 };
 pub use self::id::{AccountId, ApiKeyId, OrganisationId};
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
+pub use self::pending_upload::PendingUpload;
+pub use self::presign::{Grant, Lock, Purpose, Thumbnail, TokenId, Wishes};
 pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
 pub use self::removal::{BucketContents, Removal};
 
@@ -72,6 +78,8 @@ struct Tables {
     accounts: BTreeMap<AccountId, Arc<Account>>,
     organisations: BTreeMap<OrganisationId, Arc<Organisation>>,
     api_keys: BTreeMap<ApiKeyId, KnownKey>,
+    /// By number; the last one signs.
+    signing_keys: BTreeMap<u32, SigningKey>,
 }
 
 struct KnownKey {
@@ -133,6 +141,12 @@ impl Catalog {
             let organisation = Organisation::from_stored(id, record::decode(fact, bytes)?)
                 .map_err(|why| record::unreadable(fact, &why))?;
             tables.organisations.insert(organisation.id.clone(), Arc::new(organisation));
+            Ok(())
+        })?;
+        each_fact(&store, signing::PREFIX, |fact, number, bytes| {
+            let key = SigningKey::from_stored(number, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.signing_keys.insert(key.number, key);
             Ok(())
         })?;
         each_fact(&store, id::OfApiKey::PREFIX, |fact, id, bytes| {
@@ -204,6 +218,11 @@ impl Catalog {
         }
         self.0.unwritten.note(&api_key.id, &last_use, now_ms);
         Some(api_key)
+    }
+
+    /// The record of a key that still opens something.
+    pub fn live_api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        self.api_key(id).filter(|api_key| api_key.is_live(self.0.clock.unix_ms()))
     }
 
     /// What an account is to a bucket: its owner, or a member of its organisation in a role; else nothing.

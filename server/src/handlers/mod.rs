@@ -7,7 +7,13 @@ pub mod buckets;
 pub mod delete;
 pub mod deliver;
 pub mod health;
+pub mod integrations;
+pub mod list;
 pub mod organisations;
+pub mod presign;
+pub mod presigned_put;
+pub mod search;
+pub mod tus;
 pub mod upload;
 pub mod usage;
 
