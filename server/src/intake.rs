@@ -352,8 +352,8 @@ impl Received {
         guess(key.file_name(), self.staged.head(), self.declared_type.as_deref())
     }
 
-    /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof of
-    /// them.
+    /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof
+    /// of them.
     fn check_taken(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
         let bytes = self.staged.bytes();
         if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {

@@ -110,8 +110,8 @@ struct Settings {
     /// Who may read without a key: everybody, or nobody.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::ACCESS))]
     access: Option<Access>,
-    /// Key of the file that is sent, with status 404, where a file is missing, or /BUCKET/KEY for one of another bucket of
-    /// the account; empty for none.
+    /// Key of the file that is sent, with status 404, where a file is missing, or /BUCKET/KEY for one of another bucket
+    /// of the account; empty for none.
     #[arg(long, value_name = "KEY")]
     placeholder: Option<String>,
     /// Cache-Control of files whose names are not random; empty for the default.

@@ -85,8 +85,8 @@ pub(crate) struct Add {
     /// Name or id of the account.
     #[arg(long)]
     account: String,
-    /// What it may do: a viewer reads and lists, a member uploads and deletes too, an admin manages buckets too, an owner
-    /// decides on members too.
+    /// What it may do: a viewer reads and lists, a member uploads and deletes too, an admin manages buckets too, an
+    /// owner decides on members too.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::MEMBER_ROLE))]
     role: MemberRole,
 }
