@@ -4,6 +4,7 @@
 
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::LossPolicy;
 use engine::limits::INDEX_REOPEN_MS;
 use engine::{Error, Health, Store};
 use tests::store::{
@@ -264,6 +265,9 @@ fn an_index_that_is_another_when_it_is_opened_again_is_not_believed() {
         }
         assert!(store.stats().is_err(), "{what} index");
         assert_eq!(read(&store, &name("new/three")).unwrap().unwrap(), body(3, 30));
+        let after_a_power_cut = world.disk.fork();
+        after_a_power_cut.power_on(LossPolicy::KeepSynced, 0);
+        assert!(!after_a_power_cut.paths().contains(&INDEX.to_owned()), "{what} index");
         assert!(
             matches!(world.disk.open(INDEX), Err(gone) if gone.kind() == std::io::ErrorKind::NotFound)
         );

@@ -114,8 +114,8 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     commit(&store, Batch::new().put_fact(fact("victim"), Bytes::from_static(b"1"))).unwrap();
     fill(&store, &[vec!["victim".to_owned()], keys("alive", 16)].concat(), 1);
     fill(&store, &keys("dying", 16), 100);
-    delete(&store, &name("victim")).unwrap();
-    commit(&store, Batch::new().delete_fact(fact("victim"))).unwrap();
+    let end = Batch::new().delete(name("victim")).delete_fact(fact("victim"));
+    commit(&store, end).unwrap();
     for key in keys("dying", 16) {
         delete(&store, &name(&key)).unwrap();
     }

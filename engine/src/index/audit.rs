@@ -42,8 +42,10 @@ impl Index {
     pub(crate) fn condemn(&self) {
         // Once it is closed the file may be somebody else's.
         if !self.tables.is_closed() && !self.condemned.0.swap(true, Ordering::SeqCst) {
-            // When even this fails, the next opening or audit finds the damage again.
-            let _ = Self::remove(self.place.disk.as_ref());
+            // No new one follows whose name would make it durable. When even this fails, the next opening or audit
+            // finds the damage again.
+            let disk = self.place.disk.as_ref();
+            let _ = Self::remove(disk).is_ok_and(|()| disk.sync_folder("").is_ok());
         }
     }
 
