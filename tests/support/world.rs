@@ -88,8 +88,8 @@ impl World {
 
     /// Puts an account on a plan.
     pub fn set_plan(&self, account: &str, plan: Plan) {
-        let (account, plan) = (account.into(), Some(plan));
-        self.manage(Request::EditAccount { account, name: None, plan, standing: None });
+        let settings = AccountSettings { plan: Some(plan), ..AccountSettings::default() };
+        self.manage(Request::EditAccount { account: account.into(), settings });
     }
 
     /// Somebody without a key.
