@@ -5,8 +5,8 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use server::Config;
-use server::catalog::{BucketKind, Scope, Standing};
-use server::management::{ApiKeySettings, BucketSettings, Request};
+use server::catalog::{Scope, Standing};
+use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
 
@@ -283,12 +283,7 @@ async fn random_names_stay_in_the_locked_folder() {
 #[tokio::test]
 async fn a_phone_bucket_is_no_more_lenient_than_the_lock() {
     let (world, client) = World::with_bucket(1);
-    world.manage(Request::CreateBucket {
-        name: "phone".into(),
-        account: "ann".into(),
-        kind: BucketKind::Phone,
-        settings: BucketSettings::default(),
-    });
+    world.phone_bucket("ann", "phone");
     let path = token_path(&client, "path=phone/images").await;
     assert_eq!(put(&world.stranger(), &path, "a.png", PNG).await["key"], "images");
 }
@@ -358,8 +353,8 @@ async fn a_token_in_use_is_refused_until_its_upload_ends() {
 async fn a_token_is_worth_what_its_issuer_may_do() {
     let (world, client) = World::with_bucket(1);
     let standing = |standing| {
-        let (account, standing) = ("ann".into(), Some(standing));
-        world.manage(Request::EditAccount { account, name: None, plan: None, standing });
+        let settings = AccountSettings { standing: Some(standing), ..AccountSettings::default() };
+        world.edit_account("ann", settings);
     };
     let issued = world.api_key("ann", ApiKeySettings::default());
     let holder = Client::new(world.app(), Some(issued.key));
