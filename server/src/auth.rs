@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use engine::{BucketName, FolderKey, ObjectKey};
+use http::Extensions;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
 use crate::catalog::{Access, Account, ApiKey, Bucket, Catalog, PresentedKey, Scope, Standing};
-use crate::error::ApiError;
+use crate::client_address::client_address;
+use crate::error::{ApiError, INVALID_API_KEY};
 use crate::query::Query;
 use crate::state::AppState;
 use crate::target::{Place, Target};
@@ -30,8 +32,32 @@ const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY_PARAMETERS: &[&str] = &["apiKey", "api_key"];
 
 impl Caller {
-    /// Recognises the credential of a request.
-    pub fn of(catalog: &Catalog, headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+    /// Recognises the credential of a request. An address that presented too many wrong ones is refused before anything
+    /// is looked up; a request without any is not counted.
+    pub fn recognise(
+        app: &AppState,
+        headers: &HeaderMap,
+        query: &Query,
+        extensions: &Extensions,
+    ) -> Result<Self, ApiError> {
+        let Some(address) = client_address(extensions) else {
+            return Self::of(&app.catalog, headers, query);
+        };
+        let allowances = &app.allowances;
+        allowances.check_failures(address).map_err(|refused| ApiError::rate_limited(&refused))?;
+        Self::of(&app.catalog, headers, query).inspect_err(|error| {
+            if error.code() == INVALID_API_KEY {
+                allowances.note_failure(address);
+            }
+        })
+    }
+
+    /// Whose key it is.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn of(catalog: &Catalog, headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         let text = credential(headers, query)?.ok_or_else(ApiError::missing_api_key)?;
         let presented = PresentedKey::parse(&text).ok_or_else(ApiError::invalid_api_key)?;
         let api_key = catalog.recognise(&presented).ok_or_else(ApiError::invalid_api_key)?;
@@ -97,26 +123,29 @@ impl Caller {
     }
 }
 
+/// The caller whom `admission` recognised.
 impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        Self::of(&app.catalog, &parts.headers, &Query::of(&parts.uri))
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
+        let unguarded =
+            || ApiError::internal("a route that needs a caller stands without admission");
+        parts.extensions.get::<Self>().cloned().ok_or_else(unguarded)
     }
 }
 
 /// Whether a file may be delivered: to anybody from a public bucket, else to a key of its owner that may read there.
 pub fn check_delivery(
-    catalog: &Catalog,
+    app: &AppState,
     bucket: &Bucket,
     target: &Target,
-    headers: &HeaderMap,
+    request: &Parts,
     query: &Query,
 ) -> Result<(), ApiError> {
     if bucket.access == Access::Public {
         return Ok(());
     }
-    let caller = Caller::of(catalog, headers, query)?;
+    let caller = Caller::recognise(app, &request.headers, query, &request.extensions)?;
     if bucket.owner != caller.account.id {
         return Err(ApiError::forbidden("The API key does not open this bucket"));
     }

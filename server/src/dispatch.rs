@@ -1,7 +1,8 @@
 //! The fork: a GET or HEAD of a file is delivered at once, everything else goes to the router.
 //!
 //! Delivery is most of what the server does and has one shape of address, so it does not pay for the router and its
-//! extractors. Promises: what begins with a component of our own is never taken for a bucket; every method OPTIONS is
+//! extractors. Promises: an address that asks for more than its share is told so before anything is looked up; what
+//! begins with a component of our own is never taken for a bucket; every method OPTIONS is
 //! answered as a preflight. Never here: what delivery and the endpoints do.
 
 use axum::Router;
@@ -10,7 +11,9 @@ use axum::response::IntoResponse;
 use http::{Method, Request, Response};
 use tower::ServiceExt;
 
+use crate::client_address::client_address;
 use crate::delivery_headers::preflight;
+use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::layers::Outgoing;
 use crate::reserved;
@@ -39,6 +42,11 @@ impl App {
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         if request.method() == Method::OPTIONS {
             return preflight(request.headers()).map(Body::from);
+        }
+        if let Some(address) = client_address(request.extensions())
+            && let Err(refused) = self.state.allowances.take_request(address)
+        {
+            return ApiError::rate_limited(&refused).into_response();
         }
         if is_delivery(&request) {
             let (head, _) = request.into_parts();

@@ -6,6 +6,7 @@
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
+use crate::admission::admitted_to_place;
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
@@ -18,15 +19,15 @@ const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
-    Router::new().merge(places()).merge(api()).merge(own()).fallback(not_found).with_state(app)
+    Router::new().merge(places(&app)).merge(api()).merge(own()).fallback(not_found).with_state(app)
 }
 
 /// Places in buckets: 4.2 upload, 4.3 delete.
-fn places() -> Router<AppState> {
+fn places(app: &AppState) -> Router<AppState> {
     Router::new()
-        .route("/{bucket}", place())
-        .route("/{bucket}/", place())
-        .route("/{bucket}/{*path}", place())
+        .route("/{bucket}", place(app))
+        .route("/{bucket}/", place(app))
+        .route("/{bucket}/{*path}", place(app))
 }
 
 /// What the specification puts under `/api`. No bucket can have that name.
@@ -47,8 +48,9 @@ fn own() -> Router<AppState> {
         .route("/-/ready", get(ready).fallback(|| refuse_method(READ_METHODS)))
 }
 
-fn place() -> MethodRouter<AppState> {
-    post(upload).delete(delete).fallback(|| refuse_method(PLACE_METHODS))
+fn place(app: &AppState) -> MethodRouter<AppState> {
+    let methods = admitted_to_place(app, post(upload).delete(delete));
+    methods.fallback(|| refuse_method(PLACE_METHODS))
 }
 
 fn nothing() -> MethodRouter<AppState> {

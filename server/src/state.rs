@@ -10,6 +10,7 @@ use engine::{Clock, Entropy, Store};
 use crate::catalog::{Catalog, CatalogError};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::rate_limit::Allowances;
 
 /// The running service. Cheap to clone.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub struct Inner {
     pub entropy: Arc<dyn Entropy>,
     /// Names that uploads have chosen and not stored yet.
     pub claims: Claims,
+    pub allowances: Allowances,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -46,6 +48,8 @@ impl AppState {
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, CatalogError> {
         let catalog = Catalog::open(store.clone(), clock.clone(), entropy.clone())?;
+        let conduct = catalog.conduct().clone();
+        let allowances = Allowances::new(&config, clock.clone(), &*entropy, conduct);
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         Ok(Self(Arc::new(Inner {
@@ -56,6 +60,7 @@ impl AppState {
             clock,
             entropy,
             claims: Claims::default(),
+            allowances,
             draining,
             request_ids,
         })))

@@ -28,14 +28,17 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge"],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address"],
     &["object_name", "range", "config", "paced_io"],
     &["content_type", "catalog"],
+    &["rate_limit"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body"],
-    &["auth", "multipart", "connection", "archive", "layers"],
-    &["intake", "management"],
+    &["multipart", "connection", "archive", "layers", "fair_use"],
+    &["client_address"],
+    &["auth"],
+    &["intake", "management", "admission"],
     &["handlers", "control"],
     &["router"],
     &["dispatch"],

@@ -10,7 +10,8 @@ use engine::{Batch, BucketName, ObjectKey, Precondition, Store, limits};
 use super::record::encode;
 use super::{
     Access, Account, AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketKind, CacheControl,
-    Catalog, CatalogError, IssuedKey, KeyLimits, Plan, Scope, ServeHtml, Standing, Tables, bucket,
+    Catalog, CatalogError, ChangedBy, IssuedKey, KeyLimits, Plan, Scope, ServeHtml, Standing,
+    Tables, bucket,
 };
 use crate::limits::CATALOG_RECORDS_MAX;
 
@@ -95,15 +96,10 @@ impl Catalog {
             self.require_free_name(&name, Some(id))?;
             account.name = name;
         }
+        let standing = account.standing;
         account.plan = change.plan.unwrap_or(account.plan);
-        account.standing = change.standing.unwrap_or(account.standing);
-        let fact = id.fact()?;
-        self.0
-            .store
-            .commit(Batch::new().put_fact(fact.clone(), encode(&fact, &account.stored())?))?;
-        let account = Arc::new(account);
-        self.show(|tables| tables.accounts.insert(id.clone(), account.clone()));
-        Ok(account)
+        account.standing = change.standing.unwrap_or(standing);
+        self.put_account(account, standing, ChangedBy::Operator, "set by the operator")
     }
 
     /// Makes a bucket.
@@ -239,12 +235,12 @@ impl Catalog {
         Ok(self.show_api_key(revoked))
     }
 
-    fn change(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn change(&self) -> MutexGuard<'_, ()> {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets everybody see what is durable now.
-    fn show<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
+    pub(super) fn show<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         change(&mut self.0.tables.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -260,7 +256,7 @@ impl Catalog {
         api_key
     }
 
-    fn require_account(&self, id: &AccountId) -> Result<Arc<Account>, CatalogError> {
+    pub(super) fn require_account(&self, id: &AccountId) -> Result<Arc<Account>, CatalogError> {
         self.account(id).ok_or_else(|| CatalogError::Missing(format!("the account {id}")))
     }
 

@@ -13,7 +13,9 @@ mod api_key;
 mod base32;
 mod bucket;
 mod changes;
+mod conduct;
 mod record;
+mod standing;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,6 +31,8 @@ pub use self::api_key::{
 };
 pub use self::bucket::{Access, Bucket, BucketKind, CacheControl, ServeHtml, new_bucket_name};
 pub use self::changes::{AccountChange, BucketChange, BucketContents, NewApiKey, NewBucket};
+pub use self::conduct::{Conduct, Day};
+pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
 
 /// The server's facts.
 #[derive(Clone)]
@@ -38,6 +42,8 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    /// No fact, but of the same life: what accounts did lately.
+    conduct: Arc<Conduct>,
     /// Held from reading what is there until the change is seen, so that two changes of one record do not cross. Taken
     /// before `tables`, never inside it.
     changing: Mutex<()>,
@@ -51,6 +57,7 @@ struct Tables {
     removals: BTreeMap<BucketName, ()>,
     accounts: BTreeMap<AccountId, Arc<Account>>,
     api_keys: BTreeMap<ApiKeyId, Arc<ApiKey>>,
+    standings: BTreeMap<AccountId, Arc<StandingHistory>>,
 }
 
 /// Why the catalog does not do what it was asked.
@@ -101,9 +108,18 @@ impl Catalog {
             tables.api_keys.insert(api_key.id.clone(), Arc::new(api_key));
             Ok(())
         })?;
+        each_fact(&store, standing::PREFIX, |fact, id, bytes| {
+            let history = StandingHistory::from_stored(record::decode(fact, bytes)?);
+            let id = AccountId::parse(id)
+                .ok_or_else(|| record::unreadable(fact, &"its id is not an account id"))?;
+            tables.standings.insert(id, Arc::new(history));
+            Ok(())
+        })?;
         let unfinished: Vec<BucketName> = tables.removals.keys().cloned().collect();
         let changing = Mutex::new(());
-        let inner = Inner { store, clock, entropy, changing, tables: RwLock::new(tables) };
+        let conduct = Arc::new(Conduct::new(clock.clone()));
+        let tables = RwLock::new(tables);
+        let inner = Inner { store, clock, entropy, conduct, changing, tables };
         let catalog = Self(Arc::new(inner));
         for name in unfinished {
             catalog.finish_removal(&name)?;
@@ -150,6 +166,11 @@ impl Catalog {
     /// Every key, revoked ones too, by id.
     pub fn api_keys(&self) -> Vec<Arc<ApiKey>> {
         self.tables().api_keys.values().cloned().collect()
+    }
+
+    /// What accounts did lately.
+    pub fn conduct(&self) -> &Arc<Conduct> {
+        &self.0.conduct
     }
 
     /// Whether anybody was here yet: before the first account there is nobody who could upload.
