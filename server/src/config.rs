@@ -41,6 +41,8 @@ pub struct Config {
     pub scrub: Option<ScrubOptions>,
     /// How the store gives back the space of what is dead. None: only when it is asked to.
     pub compaction: Option<CompactionOptions>,
+    /// Whether accounts are held to the rates of their plans.
+    pub plan_rates: bool,
     /// Uploads of an account of the plan Business in a minute.
     pub business_uploads_per_minute: u32,
     /// Wrong API keys that one address may present in a minute. 0: any number.
@@ -69,6 +71,7 @@ pub struct Layer {
     pub scrub_days: Option<u64>,
     pub scrub_bytes_per_second_max: Option<u64>,
     pub compaction_bytes_per_second_max: Option<u64>,
+    pub plan_rates: Option<bool>,
     pub business_uploads_per_minute: Option<u32>,
     pub failed_authentications_per_minute: Option<u32>,
     pub address_requests_per_second: Option<u32>,
@@ -141,6 +144,7 @@ impl Layer {
             compaction_bytes_per_second_max: self
                 .compaction_bytes_per_second_max
                 .or(lower.compaction_bytes_per_second_max),
+            plan_rates: self.plan_rates.or(lower.plan_rates),
             business_uploads_per_minute: self
                 .business_uploads_per_minute
                 .or(lower.business_uploads_per_minute),
@@ -198,6 +202,7 @@ impl Config {
             compaction: layer
                 .compaction_bytes_per_second_max
                 .map_or(default.compaction, compaction),
+            plan_rates: layer.plan_rates.unwrap_or(default.plan_rates),
             business_uploads_per_minute: within(
                 "business_uploads_per_minute",
                 layer.business_uploads_per_minute,
@@ -237,6 +242,7 @@ impl Default for Config {
             reserve_bytes: None,
             scrub: Some(ScrubOptions::default()),
             compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
+            plan_rates: true,
             business_uploads_per_minute: limits::UPLOADS_PER_MINUTE_BUSINESS,
             failed_authentications_per_minute: limits::FAILED_AUTHENTICATIONS_PER_MINUTE,
             address_requests_per_second: limits::ADDRESS_REQUESTS_PER_SECOND,

@@ -44,7 +44,7 @@ struct Evidence {
 }
 
 /// Looks at all accounts, and moves on those that it is time for. Waits for the disk.
-pub fn sweep(store: &Store, catalog: &Catalog, now_ms: u64) -> Result<Swept, CatalogError> {
+pub fn sweep(store: &Store, catalog: &Catalog) -> Result<Swept, CatalogError> {
     let stored = stored_bytes(store, catalog)?;
     let mut swept = Swept::default();
     for account in catalog.accounts() {
@@ -59,7 +59,7 @@ pub fn sweep(store: &Store, catalog: &Catalog, now_ms: u64) -> Result<Swept, Cat
         };
         let Some(reason) = evidence.violation() else { continue };
         swept.violation_count += 1;
-        let Some(to) = next(account.standing).filter(|_| is_due(catalog, &account, now_ms)) else {
+        let Some(to) = next(account.standing).filter(|_| is_due(catalog, &account)) else {
             continue;
         };
         if catalog.step_standing(&account.id, account.standing, to, &reason)?.is_some() {
@@ -104,11 +104,11 @@ fn next(standing: Standing) -> Option<Standing> {
 }
 
 /// Whether the last change is long enough ago.
-fn is_due(catalog: &Catalog, account: &Account, now_ms: u64) -> bool {
+fn is_due(catalog: &Catalog, account: &Account) -> bool {
     let history = catalog.standing_history(&account.id);
     let changed_ms = history.and_then(|history| history.latest().map(|change| change.at_ms));
     let wait_ms = FAIR_USE_STEP_WAIT.as_millis() as u64;
-    changed_ms.is_none_or(|changed_ms| now_ms.saturating_sub(changed_ms) >= wait_ms)
+    changed_ms.is_none_or(|changed_ms| catalog.now_ms().saturating_sub(changed_ms) >= wait_ms)
 }
 
 /// How much the account may store.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,8 @@ use crate::config::{Config, PublicUrl};
 use crate::connection::{ConnectionOptions, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
+use crate::fair_use::sweep;
+use crate::limits::FAIR_USE_SWEEP_WAIT;
 use crate::state::AppState;
 
 /// What is served.
@@ -79,7 +81,13 @@ async fn serve_open(
     let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
     let listen = listener.local_addr().map_err(refused)?;
     let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
+    let trusted = config.trusted_networks.clone();
+    let sweeps = config.fair_use_sweep;
+    let is_exempt = move |address: IpAddr| {
+        address.is_loopback() || trusted.iter().any(|network| network.contains(address))
+    };
     let options = ConnectionOptions {
+        exempt: Arc::new(is_exempt),
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
         drain: config.drain,
@@ -103,8 +111,12 @@ async fn serve_open(
     };
     let public = accept(listener, answer, options, stop.clone());
     let watching = tokio::spawn(tell_damage(state.store.clone()));
+    let sweeping = sweeps.then(|| tokio::spawn(sweep_daily(state.clone())));
     let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
     watching.abort();
+    if let Some(sweeping) = sweeping {
+        sweeping.abort();
+    }
     if drained.cut_off > 0 {
         tracing::warn!(connections = drained.cut_off, "connections were cut off");
     }
@@ -131,6 +143,17 @@ async fn tell_damage(store: Store) {
             Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
         }
         tokio::time::sleep(DAMAGE_LOOK_WAIT).await;
+    }
+}
+
+/// Looks at once, and then once a day, which accounts break fair use. Each step is logged where it is taken.
+async fn sweep_daily(app: AppState) {
+    loop {
+        let asked = app.clone();
+        if let Err(error) = blocking(move || sweep(&asked.store, &asked.catalog)).await {
+            tracing::warn!("cannot look at fair use: {error}");
+        }
+        tokio::time::sleep(FAIR_USE_SWEEP_WAIT).await;
     }
 }
 

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod abuse;
 mod auth;
 mod connections;
 mod damage;
@@ -15,4 +16,6 @@ mod forms;
 mod full_disk;
 mod names;
 mod ranges;
+mod rates;
+mod standing;
 mod upload;

@@ -24,6 +24,10 @@ pub(crate) enum Command {
         group(ArgGroup::new("change").args(["name", "plan", "standing"]).required(true).multiple(true))
     )]
     Edit(Edit),
+    /// Move accounts of the plan Free that break fair use one step on: notified, upgrade_requested, throttled,
+    /// suspended. What accounts asked for is known to a running server alone; without one only what they store counts.
+    #[command(after_help = exit::help("trug account sweep --data data"))]
+    Sweep(Sweep),
 }
 
 #[derive(Args)]
@@ -40,6 +44,12 @@ pub(crate) struct Create {
 
 #[derive(Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct Sweep {
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -68,6 +78,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             perform_creating(&store, Request::CreateAccount { name, plan })
         }
         Command::List(List { store }) => perform(&store, Request::ListAccounts),
+        Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
         Command::Edit(Edit { store, account, name, plan, standing }) => {
             perform(&store, Request::EditAccount { account, name, plan, standing })
         }

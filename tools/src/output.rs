@@ -12,7 +12,10 @@ use std::io::{self, ErrorKind, Write as _};
 
 use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, Named, NamedList};
-use server::management::{AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply};
+use server::catalog::Standing;
+use server::management::{
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply, StandingStepView, SweptView,
+};
 
 use self::versions::{history_note, history_text, undeleted_text};
 use self::whole_store::{
@@ -73,6 +76,7 @@ fn text_of(reply: &Reply) -> String {
         Reply::Accounts(accounts) => {
             table(ACCOUNT, &accounts.iter().map(account_row).collect::<Vec<_>>())
         }
+        Reply::Swept(swept) => swept_text(swept),
         Reply::Bucket(bucket) => table(BUCKET, &[bucket_row(bucket)]),
         Reply::Buckets(buckets) => {
             table(BUCKET, &buckets.iter().map(bucket_row).collect::<Vec<_>>())
@@ -99,7 +103,7 @@ fn text_of(reply: &Reply) -> String {
     }
 }
 
-const ACCOUNT: &[&str] = &["ID", "NAME", "PLAN", "STANDING", "CREATED"];
+const ACCOUNT: &[&str] = &["ID", "NAME", "PLAN", "STANDING", "CREATED", "REASON"];
 
 fn account_row(account: &AccountView) -> Vec<String> {
     vec![
@@ -108,7 +112,24 @@ fn account_row(account: &AccountView) -> Vec<String> {
         choice::word(choice::PLAN, &account.plan).to_owned(),
         choice::word(choice::STANDING, &account.standing).to_owned(),
         account.created_at.clone(),
+        account.standing_changes.last().map(|change| change.reason.clone()).unwrap_or_default(),
     ]
+}
+
+const STEP: &[&str] = &["ID", "NAME", "FROM", "TO", "REASON"];
+
+fn swept_text(swept: &SweptView) -> String {
+    let SweptView { account_count, violation_count, steps } = swept;
+    let mut text = format!("{account_count} accounts, {violation_count} break fair use\n");
+    if !steps.is_empty() {
+        let word = |it: &Standing| choice::word(choice::STANDING, it).to_owned();
+        let row = |step: &StandingStepView| {
+            let StandingStepView { account, name, from, to, reason } = step;
+            vec![account.clone(), name.clone(), word(from), word(to), reason.clone()]
+        };
+        text.push_str(&table(STEP, &steps.iter().map(row).collect::<Vec<_>>()));
+    }
+    text
 }
 
 const BUCKET: &[&str] = &[
@@ -235,6 +256,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
     match reply {
         Reply::Account(it) => document(it),
         Reply::Accounts(it) => document(it),
+        Reply::Swept(it) => document(it),
         Reply::Bucket(it) => document(it),
         Reply::Buckets(it) => document(it),
         Reply::BucketDeleted(it) => document(it),
@@ -298,7 +320,7 @@ fn steers(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use server::catalog::{Plan, Standing};
+    use server::catalog::Plan;
     use server::management::{
         BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
         RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,
@@ -313,6 +335,7 @@ mod tests {
             name: name.into(),
             plan: Plan::Pro,
             standing: Standing::Good,
+            standing_changes: Vec::new(),
             created_at: "2026-01-31T12:00:00.000Z".into(),
         }
     }

@@ -168,6 +168,11 @@ impl Catalog {
         self.tables().api_keys.values().cloned().collect()
     }
 
+    /// The time that changes get.
+    pub fn now_ms(&self) -> u64 {
+        self.0.clock.unix_ms()
+    }
+
     /// What accounts did lately.
     pub fn conduct(&self) -> &Arc<Conduct> {
         &self.0.conduct

@@ -9,6 +9,7 @@ mod backup;
 mod compaction;
 mod reply;
 mod settings;
+mod standing;
 mod stats;
 mod versions;
 
@@ -25,6 +26,7 @@ use crate::catalog::{
     Catalog, CatalogError, NewBucket, Plan, Standing, new_bucket_name, prefix_folder,
 };
 use crate::error::ApiError;
+use crate::fair_use;
 
 pub use self::backup::BackedUpView;
 pub use self::compaction::{
@@ -36,6 +38,9 @@ pub use self::reply::{
 use self::reply::{account_view, api_key_view, bucket_view};
 pub use self::settings::{ApiKeySettings, BucketSettings};
 use self::settings::{bucket_change, new_api_key};
+pub use self::standing::{
+    StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,
+};
 pub use self::stats::{
     ClassView, DamageView, FullView, HealthView, PlaceView, ScrubbedView, SegmentView,
     SegmentsView, StatsView,
@@ -61,6 +66,8 @@ pub enum Request {
         plan: Option<Plan>,
         standing: Option<Standing>,
     },
+    /// Moves accounts that break fair use one step on.
+    SweepAccounts,
     CreateBucket {
         name: String,
         account: String,
@@ -160,18 +167,20 @@ pub fn execute(
     match request {
         Request::CreateAccount { name, plan } => {
             let account = catalog.create_account(AccountName::parse(&name)?, plan)?;
-            Ok(Reply::Account(account_view(&account)))
+            Ok(Reply::Account(account_view(catalog, &account)))
         }
         Request::ListAccounts => {
             let accounts = catalog.accounts();
-            Ok(Reply::Accounts(accounts.iter().map(|account| account_view(account)).collect()))
+            let views = accounts.iter().map(|account| account_view(catalog, account));
+            Ok(Reply::Accounts(views.collect()))
         }
         Request::EditAccount { account, name, plan, standing } => {
             let name = name.map(|name| AccountName::parse(&name)).transpose()?;
             let id = account_id(catalog, &account)?;
             let account = catalog.edit_account(&id, AccountChange { name, plan, standing })?;
-            Ok(Reply::Account(account_view(&account)))
+            Ok(Reply::Account(account_view(catalog, &account)))
         }
+        Request::SweepAccounts => Ok(Reply::Swept(swept_view(fair_use::sweep(store, catalog)?))),
         Request::CreateBucket { name, account, kind, settings } => {
             let name = new_bucket_name(&name)?;
             let owner = account_id(catalog, &account)?;

@@ -6,11 +6,13 @@ use engine::{Store, WorkProgress};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StatsView, UndeletedView,
+    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StandingChangeView,
+    StatsView, SweptView, UndeletedView, standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
-    Access, Account, ApiKey, Bucket, BucketKind, CatalogError, Plan, Scope, ServeHtml, Standing,
+    Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, Plan, Scope, ServeHtml,
+    Standing,
 };
 use crate::replies::iso_time;
 
@@ -44,6 +46,7 @@ impl From<ProgressView> for WorkProgress {
 pub enum Reply {
     Account(AccountView),
     Accounts(Vec<AccountView>),
+    Swept(SweptView),
     Bucket(BucketView),
     Buckets(Vec<BucketView>),
     BucketDeleted(BucketDeletedView),
@@ -69,6 +72,8 @@ pub struct AccountView {
     pub name: String,
     pub plan: Plan,
     pub standing: Standing,
+    /// How it came to its standing, the oldest change first; empty when it was good from the start.
+    pub standing_changes: Vec<StandingChangeView>,
     pub created_at: String,
 }
 
@@ -118,12 +123,13 @@ pub struct ApiKeyIssuedView {
     pub api_key: ApiKeyView,
 }
 
-pub(super) fn account_view(account: &Account) -> AccountView {
+pub(super) fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
     AccountView {
         id: account.id.to_string(),
         name: account.name.as_str().to_owned(),
         plan: account.plan,
         standing: account.standing,
+        standing_changes: standing_changes(catalog, &account.id),
         created_at: iso_time(account.created_ms),
     }
 }

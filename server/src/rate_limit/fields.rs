@@ -5,7 +5,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Policy, Refused, Taken};
+use super::{Policy, Refused, Remainder, Taken};
 
 const FIELDS: [HeaderName; 5] = [
     HeaderName::from_static("ratelimit-policy"),
@@ -18,14 +18,17 @@ const FIELDS: [HeaderName; 5] = [
 impl Taken {
     /// Tells the client what is left.
     pub fn write(&self, headers: &mut HeaderMap) {
-        for (name, value) in fields(self.policy, self.remaining, self.reset_seconds()) {
+        let Some(left) = &self.0 else { return };
+        for (name, value) in fields(left.policy, left.remaining, left.reset_seconds()) {
             // Digits, quotes and names of ours: there is no value that no header can carry.
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
             }
         }
     }
+}
 
+impl Remainder {
     /// When the allowance is whole again; when nothing is left, when there is one again.
     fn reset_seconds(&self) -> u64 {
         let Policy { count, window_seconds, .. } = self.policy;

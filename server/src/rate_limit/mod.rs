@@ -46,9 +46,12 @@ pub struct Policy {
     pub window_seconds: u32,
 }
 
-/// One was taken.
+/// One was taken; what is left, unless there is any number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct Taken(Option<Remainder>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Remainder {
     policy: Policy,
     remaining: u32,
 }
@@ -64,6 +67,7 @@ pub struct Refused {
 /// All allowances.
 pub struct Allowances {
     time: Time,
+    plan_rates: bool,
     /// In the order of [`PLANS`].
     uploads: [Rates; PLANS.len()],
     management: Rates,
@@ -102,6 +106,7 @@ impl Allowances {
         let failures = config.failed_authentications_per_minute;
         let (rate, burst) = (config.address_requests_per_second, config.address_requests_burst);
         Self {
+            plan_rates: config.plan_rates,
             uploads,
             management: Rates::new("management", "management-throttled", count, &time),
             failures: NonZeroU32::new(failures).map(|count| {
@@ -120,9 +125,12 @@ impl Allowances {
 
     /// Takes one of what the account may do of this.
     pub fn take(&self, action: LimitedAction, account: &Account) -> Result<Taken, Refused> {
+        self.conduct.note_request(&account.id);
+        if !self.plan_rates {
+            return Ok(Taken(None));
+        }
         self.forget_idle_accounts();
         let taken = self.rate(action, account).take(&account.id);
-        self.conduct.note_request(&account.id);
         if taken.is_err() {
             self.conduct.note_refusal(&account.id);
         }
@@ -231,7 +239,10 @@ impl Rate {
     fn take(&self, account: &AccountId) -> Result<Taken, Refused> {
         let policy = self.policy;
         match self.limiter.check_key(account) {
-            Ok(state) => Ok(Taken { policy, remaining: state.remaining_burst_capacity() }),
+            Ok(state) => {
+                let remaining = state.remaining_burst_capacity();
+                Ok(Taken(Some(Remainder { policy, remaining })))
+            }
             Err(not_until) => {
                 let now = self.limiter.clock().passed();
                 Err(Refused::new(policy, not_until.wait_time_from(now)))

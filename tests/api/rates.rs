@@ -1,0 +1,158 @@
+//! How much an account and an address may ask for: specification 8, clients 8.2, product 0.
+
+use axum::body::Body;
+use http::Method;
+use server::catalog::{Plan, Standing};
+use server::config::Config;
+use server::management::{ApiKeySettings, BucketSettings, Request};
+use tests::{Client, Form, Reply, World};
+
+const MINUTE_MS: u64 = 60_000;
+
+async fn upload(client: &Client) -> Reply {
+    client.upload("/photos/a.txt?overwrite=true", Form::new().file("f", "a", None, b"1")).await
+}
+
+/// As many uploads as pass in a row.
+async fn passing(client: &Client) -> u32 {
+    let mut count = 0;
+    while upload(client).await.status == 200 {
+        count += 1;
+    }
+    count
+}
+
+fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
+    world.manage(Request::EditAccount { account: "ann".into(), name: None, plan, standing });
+}
+
+#[track_caller]
+fn check_fields(reply: &Reply, policy: &str, limit: &str, remaining: &str, reset: &str) {
+    let name = policy.split(';').next().unwrap();
+    assert_eq!(reply.header("ratelimit-policy"), policy);
+    assert_eq!(reply.header("ratelimit"), format!("{name};r={remaining};t={reset}"));
+    let trio = ["limit", "remaining", "reset"].map(|it| reply.header(&format!("x-ratelimit-{it}")));
+    assert_eq!(trio, [limit, remaining, reset]);
+}
+
+#[tokio::test]
+async fn a_hundred_uploads_pass_and_the_next_waits_until_one_has_come_back() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    for count in 1..=100_u32 {
+        let reply = upload(&client).await;
+        assert_eq!(reply.status, 200, "{count}: {}", reply.text());
+        let remaining = (100 - count).to_string();
+        // All that were taken come back at 0.6 seconds each; when none is left, the next one counts.
+        let reset = if count == 100 { 1 } else { (count * 60).div_ceil(100) }.to_string();
+        check_fields(&reply, "\"upload-free\";q=100;w=60", "100", &remaining, &reset);
+    }
+    let refused = upload(&client).await;
+    refused.check_error(429, "rate_limited");
+    check_fields(&refused, "\"upload-free\";q=100;w=60", "100", "0", "1");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(refused.json()["retryAfter"], 1);
+    assert_eq!(refused.json().get("violated-policies"), None);
+
+    world.clock.advance(599);
+    assert_eq!(passing(&client).await, 0);
+    world.clock.advance(1);
+    assert_eq!(passing(&client).await, 1);
+    world.clock.advance(10 * MINUTE_MS);
+    assert_eq!(passing(&client).await, 100);
+}
+
+#[tokio::test]
+async fn every_plan_has_its_rate() {
+    let config = Config { business_uploads_per_minute: 1_200, ..Config::default() };
+    let (world, client) = World::with_bucket_and(1, config);
+    for (plan, rate) in
+        [(Plan::Free, 100), (Plan::Starter, 300), (Plan::Pro, 1_000), (Plan::Business, 1_200)]
+    {
+        edit(&world, Some(plan), None);
+        assert_eq!(passing(&client).await, rate, "{plan:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_account_gets_a_tenth_and_a_suspended_one_nothing() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    edit(&world, None, Some(Standing::Throttled));
+    assert_eq!(passing(&client).await, 10);
+    let refused = upload(&client).await;
+    check_fields(&refused, "\"upload-free-throttled\";q=10;w=60", "10", "0", "6");
+    assert_eq!(refused.header("retry-after"), "6");
+    assert_eq!(client.delete("/photos/a.txt").await.header("x-ratelimit-limit"), "100");
+
+    edit(&world, None, Some(Standing::Suspended));
+    upload(&client).await.check_error(403, "account_suspended");
+    assert_eq!(client.get("/photos/a.txt").await.status, 404);
+}
+
+#[tokio::test]
+async fn two_accounts_share_nothing_and_the_keys_of_one_account_share_all() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    assert_eq!(passing(&client).await, 100);
+    let second = world.client_of("ann", ApiKeySettings::default());
+    upload(&second).await.check_error(429, "rate_limited");
+    world.account("bob");
+    world.bucket("bob", "films", BucketSettings::default());
+    let bob = world.client_of("bob", ApiKeySettings::default());
+    bob.put("/films/", "a.txt", b"1").await;
+}
+
+#[tokio::test]
+async fn deletes_are_management_and_counted_apart_from_uploads() {
+    let (_world, client) = World::with_bucket_and(1, Config::default());
+    assert_eq!(passing(&client).await, 100);
+    let deleted = client.delete("/photos/a.txt").await;
+    assert_eq!(deleted.status, 200);
+    check_fields(&deleted, "\"management\";q=1000;w=60", "1000", "999", "1");
+    for _ in 0..999 {
+        // What fails is a request like any other.
+        client.delete("/photos/a.txt").await.check_error(404, "file_not_found");
+    }
+    client.delete("/photos/a.txt").await.check_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn what_passes_no_authentication_and_preflights_take_nothing() {
+    let (_world, client) = World::with_bucket_and(1, Config::default());
+    let stranger = client.without_key();
+    for _ in 0..150 {
+        upload(&stranger).await.check_error(401, "missing_api_key");
+        let headers = [("authorization", "Bearer nonsense")];
+        let wrong = stranger.send(Method::POST, "/photos/", &headers, Body::empty()).await;
+        wrong.check_error(401, "invalid_api_key");
+        assert_eq!(wrong.header("ratelimit"), "");
+        let preflight = client.send(Method::OPTIONS, "/photos/a", &[], Body::empty()).await;
+        assert_eq!((preflight.status.as_u16(), preflight.header("ratelimit")), (204, ""));
+        let method = client.send(Method::PATCH, "/photos/a", &[], Body::empty()).await;
+        method.check_error(405, "method_not_allowed");
+    }
+    assert_eq!(passing(&client).await, 100);
+}
+
+#[tokio::test]
+async fn a_refusal_names_its_policy_to_those_who_read_problems() {
+    let (_world, client) = World::with_bucket_and(1, Config::default());
+    passing(&client).await;
+    let headers = [("accept", "application/problem+json")];
+    let refused = client.send(Method::POST, "/photos/", &headers, Body::empty()).await;
+    assert_eq!(refused.header("content-type"), "application/problem+json");
+    let body = refused.json();
+    assert_eq!(body["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
+    assert_eq!(body["violated-policies"], serde_json::json!(["upload-free"]));
+    assert_eq!((&body["success"], &body["status"]), (&false.into(), &429.into()));
+    assert!(body["error"].is_string() && body["retryAfter"] == 1, "{body}");
+}
+
+#[tokio::test]
+async fn delivery_takes_nothing_of_an_account() {
+    let (_world, client) = World::with_bucket_and(1, Config::default());
+    client.put("/photos/", "a.txt", b"1").await;
+    for _ in 0..300 {
+        let reply = client.get("/photos/a.txt").await;
+        assert_eq!((reply.status.as_u16(), reply.header("ratelimit")), (200, ""));
+    }
+    assert_eq!(passing(&client).await, 99);
+}
