@@ -61,6 +61,12 @@ impl Network {
     }
 }
 
+/// Whether an address is the machine's own, or lies in one of the networks: no bound for addresses applies to it.
+pub fn is_exempt(address: IpAddr, networks: &[Network]) -> bool {
+    let is_own = address.to_canonical().is_loopback();
+    is_own || networks.iter().any(|network| network.contains(address))
+}
+
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::address::is_exempt;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
@@ -83,11 +84,8 @@ async fn serve_open(
     let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
     let trusted = config.trusted_networks.clone();
     let sweeps = config.fair_use_sweep;
-    let is_exempt = move |address: IpAddr| {
-        address.is_loopback() || trusted.iter().any(|network| network.contains(address))
-    };
     let options = ConnectionOptions {
-        exempt: Arc::new(is_exempt),
+        exempt: Arc::new(move |address| is_exempt(address, &trusted)),
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
         drain: config.drain,

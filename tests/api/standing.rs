@@ -1,9 +1,9 @@
 //! Fair use of the plan Free: specification 8, clients 13.13.
 
-use server::catalog::{ChangedBy, Plan, Standing};
+use server::catalog::{Catalog, ChangedBy, Plan, Standing};
 use server::config::Config;
 use server::management::{
-    AccountView, ApiKeySettings, BucketSettings, Reply, Request, StandingStepView, SweptView,
+    AccountView, BucketSettings, Reply, Request, StandingStepView, SweptView, standing_changes,
 };
 use tests::{Client, Form, World};
 
@@ -116,12 +116,9 @@ async fn a_day_far_above_the_usual_ones_is_a_spike() {
     let (world, client) = World::with_bucket_and(1, Config::default());
     world.account("bob");
     world.bucket("bob", "films", BucketSettings::default());
-    let bob = world.client_of("bob", ApiKeySettings::default());
-    bob.put("/films/", "a.txt", b"1").await;
-    client.put("/photos/", "a.txt", b"1").await;
     let get = async |path: &str, count: u32| {
         for _ in 0..count {
-            assert_eq!(client.without_key().get(path).await.status, 200);
+            client.without_key().get(path).await.check_error(404, "file_not_found");
         }
     };
     for _ in 0..3 {
@@ -138,4 +135,22 @@ async fn a_day_far_above_the_usual_ones_is_a_spike() {
         (&*step.name, &*step.reason),
         ("ann", "100000 requests in one day, where 100 are usual")
     );
+}
+
+#[tokio::test]
+async fn the_latest_hundred_changes_are_there_after_opening_again() {
+    let (world, _) = World::with_bucket_and(1, Config::default());
+    for _ in 0..60 {
+        edit(&world, None, Some(Standing::Throttled));
+        world.clock.advance(1);
+        edit(&world, None, Some(Standing::Good));
+        world.clock.advance(1);
+    }
+    let known = account(&world, "ann").standing_changes;
+    assert_eq!(known.len(), 100);
+    assert_eq!(known[99].at, "2026-01-31T12:00:00.119Z");
+    let entropy = world.state.entropy.clone();
+    let again = Catalog::open(world.store.clone(), world.clock.clone(), entropy).unwrap();
+    let id = again.account_called("ann").unwrap().id.clone();
+    assert_eq!(standing_changes(&again, &id), known);
 }

@@ -22,7 +22,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 use self::address_table::AddressTable;
-use crate::address::{AddressKey, Network};
+use crate::address::{AddressKey, Network, is_exempt};
 use crate::catalog::{Account, AccountId, Conduct, Plan, Standing};
 use crate::config::Config;
 use crate::limits;
@@ -172,7 +172,7 @@ impl Allowances {
 
     /// Behind these addresses are proxies and people of our own: what one of them does is no reason to refuse all.
     fn is_exempt(&self, address: IpAddr) -> bool {
-        address.is_loopback() || self.trusted.iter().any(|network| network.contains(address))
+        is_exempt(address, &self.trusted)
     }
 
     fn rate(&self, action: LimitedAction, account: &Account) -> &Rate {
