@@ -3,8 +3,8 @@
 //! `axum::serve` waits for ever for the head of a request; this does not. Promises: silent, half-sent and trickling
 //! connections end within their time-outs; there are never more connections than allowed, in all and from one address;
 //! a request with no `Host`, two, or one that its address contradicts never reaches the service; what cannot be read as
-//! HTTP is answered in JSON as well; every request carries its [`Peer`] as an extension; stopping lets requests in flight
-//! end, for a while. Never here: what is served.
+//! HTTP is answered in JSON as well; every request carries its [`Peer`] as an extension; stopping lets requests in
+//! flight end, for a while. Never here: what is served.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

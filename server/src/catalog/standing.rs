@@ -1,7 +1,7 @@
 //! How an account came to its standing: each change of it with its time, its reason, and who made it.
 //!
-//! The standing itself is in the account's record; this one lies beside it and is written in the same batch. Promises: a
-//! standing never changes without a change here that says why.
+//! The standing itself is in the account's record; this one lies beside it and is written in the same batch.
+//! Promises: a standing never changes without a change here that says why.
 //! Never here: what is a reason to change it.
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Allowances: how much an account, or an address, may ask for, and what is left of it.
 //!
-//! An allowance refills evenly and holds one window's worth at most: 100 in a minute are 100 at once after a pause, then
-//! one each 0.6 seconds. `governor` does the arithmetic, on our clock. Promises: two accounts, and two plans, never share
-//! an allowance; what is refused takes nothing; memory is bounded by the accounts that asked lately and, for addresses,
-//! by a table of fixed size. Nothing of it survives a restart.
+//! An allowance refills evenly and holds one window's worth at most: 100 in a minute are 100 at once after a pause,
+//! then one each 0.6 seconds. `governor` does the arithmetic, on our clock.
+//! Promises: two accounts, and two plans, never share an allowance; what is refused takes nothing; memory is bounded by
+//! the accounts that asked lately and, for addresses, by a table of fixed size. Nothing of it survives a restart.
 //! Never here: who is asking, and how a refusal is sent.
 
 mod address_table;
@@ -68,8 +68,10 @@ pub struct Refused {
 pub struct Allowances {
     time: Time,
     plan_rates: bool,
-    /// In the order of [`PLANS`].
-    uploads: [Rates; PLANS.len()],
+    free: Rates,
+    starter: Rates,
+    pro: Rates,
+    business: Rates,
     management: Rates,
     failures: Option<OfAddresses>,
     requests: Option<OfAddresses>,
@@ -77,13 +79,6 @@ pub struct Allowances {
     conduct: Arc<Conduct>,
     tidied_ms: AtomicU64,
 }
-
-const PLANS: [(Plan, &str, &str); 4] = [
-    (Plan::Free, "upload-free", "upload-free-throttled"),
-    (Plan::Starter, "upload-starter", "upload-starter-throttled"),
-    (Plan::Pro, "upload-pro", "upload-pro-throttled"),
-    (Plan::Business, "upload-business", "upload-business-throttled"),
-];
 
 impl Allowances {
     pub fn new(
@@ -93,22 +88,24 @@ impl Allowances {
         conduct: Arc<Conduct>,
     ) -> Self {
         let time = Time(clock);
-        let uploads = PLANS.map(|(plan, name, throttled)| {
-            let count = match plan {
-                Plan::Free => limits::UPLOADS_PER_MINUTE_FREE,
-                Plan::Starter => limits::UPLOADS_PER_MINUTE_STARTER,
-                Plan::Pro => limits::UPLOADS_PER_MINUTE_PRO,
-                Plan::Business => config.business_uploads_per_minute,
-            };
-            Rates::new(name, throttled, count, &time)
-        });
-        let count = limits::MANAGEMENT_PER_MINUTE;
+        let rates = |name, throttled, count| Rates::new(name, throttled, count, &time);
         let failures = config.failed_authentications_per_minute;
         let (rate, burst) = (config.address_requests_per_second, config.address_requests_burst);
         Self {
             plan_rates: config.plan_rates,
-            uploads,
-            management: Rates::new("management", "management-throttled", count, &time),
+            free: rates("upload-free", "upload-free-throttled", limits::UPLOADS_PER_MINUTE_FREE),
+            starter: rates(
+                "upload-starter",
+                "upload-starter-throttled",
+                limits::UPLOADS_PER_MINUTE_STARTER,
+            ),
+            pro: rates("upload-pro", "upload-pro-throttled", limits::UPLOADS_PER_MINUTE_PRO),
+            business: rates(
+                "upload-business",
+                "upload-business-throttled",
+                config.business_uploads_per_minute,
+            ),
+            management: rates("management", "management-throttled", limits::MANAGEMENT_PER_MINUTE),
             failures: NonZeroU32::new(failures).map(|count| {
                 OfAddresses::new("failed-auth", Quota::per_minute(count), &time, entropy)
             }),
@@ -176,20 +173,19 @@ impl Allowances {
     }
 
     fn rate(&self, action: LimitedAction, account: &Account) -> &Rate {
-        let [free, starter, pro, business] = &self.uploads;
         let rates = match (action, account.plan) {
             (LimitedAction::Management, _) => &self.management,
-            (LimitedAction::Upload, Plan::Free) => free,
-            (LimitedAction::Upload, Plan::Starter) => starter,
-            (LimitedAction::Upload, Plan::Pro) => pro,
-            (LimitedAction::Upload, Plan::Business) => business,
+            (LimitedAction::Upload, Plan::Free) => &self.free,
+            (LimitedAction::Upload, Plan::Starter) => &self.starter,
+            (LimitedAction::Upload, Plan::Pro) => &self.pro,
+            (LimitedAction::Upload, Plan::Business) => &self.business,
         };
         if account.standing == Standing::Throttled { &rates.throttled } else { &rates.full }
     }
 
     fn rates(&self) -> impl Iterator<Item = &Rate> {
-        let all = self.uploads.iter().chain([&self.management]);
-        all.flat_map(|rates| [&rates.full, &rates.throttled])
+        let all = [&self.free, &self.starter, &self.pro, &self.business, &self.management];
+        all.into_iter().flat_map(|rates| [&rates.full, &rates.throttled])
     }
 
     /// Drops accounts that have everything again, once in a while.
