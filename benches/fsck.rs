@@ -27,7 +27,8 @@ const READ_BYTES: usize = 1 << 20;
 
 fn main() {
     let arguments = Arguments::read();
-    let total: u64 = if arguments.quick { 64 << 20 } else { 2 << 30 };
+    let mib = arguments.number("--mib").unwrap_or(if arguments.quick { 64 } else { 2_048 });
+    let total = mib << 20;
     let rounds = if arguments.quick { 1 } else { 5 };
     let mut table =
         Table::new(&["objects of", "store", "fsck --deep, GB/s", "bare read, GB/s", "ratio"]);

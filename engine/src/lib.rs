@@ -39,7 +39,7 @@
 //! store                                the facade
 //! recovery   compaction   scrub        whole-store work
 //! history    backup       stats
-//! commit     replay                    in by the front, in again
+//! commit     replay    search          in by the front, in again, and names by likeness
 //! upload                               a body on its way in
 //! segment    index                     files, with meaning
 //! space                                how much of the disk is left
@@ -69,6 +69,7 @@ mod progress;
 mod recovery;
 mod replay;
 mod scrub;
+mod search;
 mod segment;
 mod space;
 mod stats;
@@ -89,12 +90,13 @@ pub use self::history::{
     History, PutVersion, Restored, UndeleteRequest, Undeleted, Unrecoverable, Version,
     VersionEvent, VersionFilter, VersionScope, VersionState,
 };
-pub use self::index::{DamageList, FolderCursor, FolderPage, KeyPage, Object};
+pub use self::index::{DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::scrub::{ScrubOptions, ScrubReport};
+pub use self::search::{Found, Hit, Hits, SearchQuery};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
-pub use self::upload::{Staged, UPLOAD_HEAD_BYTES, Upload};
+pub use self::upload::{Received, ResumableUpload, Staged, UPLOAD_HEAD_BYTES, Upload};

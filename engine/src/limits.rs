@@ -123,10 +123,18 @@ pub const CHECKPOINT_ROOM_BYTES: u64 = 512 * KIB as u64;
 pub const CHECKPOINT_ENTRY_ROOM_BYTES: u64 = 4 * KIB as u64;
 /// A checkpoint for which there was no room is tried again after so many milliseconds.
 pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
+/// An index file that could not be read, or had no room, is opened again at most once in so many milliseconds.
+pub const INDEX_REOPEN_MS: u64 = 1_000;
 /// Versions that a history shows, and objects that are brought back, at once.
 pub const VERSIONS_MAX: usize = 100_000;
 /// Largest page of a listing.
 pub const LIST_PAGE_MAX: usize = 1_000;
+/// A search shows the first so many of its hits, page by page, and holds no more of them in memory.
+pub const SEARCH_WINDOW_MAX: usize = 10_000;
+/// A search looks at this many names and says then that there may be more.
+pub const SEARCH_NAMES_MAX: usize = 4_000_000;
+/// It looks this often, in names, whether anybody still waits for it.
+pub const SEARCH_STEP_NAMES: usize = 256;
 /// Largest piece of a body that is read, verified and handed out at once.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 

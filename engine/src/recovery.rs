@@ -38,13 +38,14 @@ use crate::format::{
     BIG_FOLDER_SEGMENTS, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
     SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
-use crate::index::Index;
+use crate::index::{Index, IndexPlace};
 use crate::limits;
 use crate::replay::Replay;
 use crate::segment::{
     BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, read_header,
     seal,
 };
+use crate::upload::UPLOADS_FOLDER;
 
 /// The file that makes a folder a store.
 pub(crate) const STORE_FILE: &str = "STORE";
@@ -88,9 +89,15 @@ pub(crate) fn recover(
     let mut log = log_segments(&segments, &mut report)?;
     let mut compacted = Compacted::find(&segments)?;
 
-    let index = open_index(&segments, &log, index_cache_bytes, &mut report)?;
-    require_log_of(&index, &log, &mut report)?;
-    let checkpointed = index.checkpointed()?;
+    let place = || IndexPlace {
+        disk: Arc::clone(disk),
+        clock: Arc::clone(clock),
+        store: store.store,
+        cache_bytes: index_cache_bytes,
+    };
+    let index = open_index(place, &log, &mut report)?;
+    require_log_of(&index, &log, &mut report);
+    let checkpointed = index.checkpointed();
     if let Some(applied) = checkpointed {
         segments.skip_ids_through(applied.next_segment.saturating_sub(1));
     }
@@ -177,7 +184,7 @@ fn read_or_make_store(
 /// A folder with somebody's files in it is not made a store.
 fn refuse_strangers(disk: &dyn Disk) -> Result<()> {
     let names = disk.list("").map_err(|source| Error::io("listing the data folder", source))?;
-    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, "lost+found"];
+    let known = ["LOCK", LOG_FOLDER, BIG_FOLDER, COMPACTED_FOLDER, UPLOADS_FOLDER, "lost+found"];
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         Some(stranger) => Err(Error::NotAStore(format!(
             "the folder is not a store and holds other files, such as {stranger}"
@@ -283,17 +290,16 @@ pub(crate) fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::i
 
 /// Opens the index, or makes it anew when it cannot be used with this log.
 fn open_index(
-    segments: &SegmentSet,
+    place: impl Fn() -> IndexPlace,
     log: &[SegmentHeader],
-    cache_bytes: usize,
     report: &mut RecoveryReport,
 ) -> Result<Index> {
-    let disk = segments.disk();
+    let disk = place().disk;
     let had_index = disk.open(crate::index::INDEX_FILE).is_ok();
-    let open = || Index::open(disk, segments.store(), cache_bytes, INDEX_VERIFY_BYTES_MAX);
+    let open = || Index::open(place(), INDEX_VERIFY_BYTES_MAX);
     match open() {
         // One without a position was left half made.
-        Ok(index) if index.checkpointed()?.is_some() || index.view().segments()?.is_empty() => {
+        Ok(index) if index.checkpointed().is_some() || index.view().segments()?.is_empty() => {
             report.index_rebuilt = !had_index && !log.is_empty();
             return Ok(index);
         }
@@ -301,18 +307,14 @@ fn open_index(
         Err(error) => report.index_fault = Some(error.to_string()),
     }
     report.index_rebuilt = true;
-    Index::remove(disk)?;
+    Index::remove(disk.as_ref())?;
     open()
 }
 
 /// Reports a log that ends before the index does. The index is kept: it is what knows which objects are lost.
-fn require_log_of(index: &Index, log: &[SegmentHeader], report: &mut RecoveryReport) -> Result<()> {
-    let Some(applied) = index.checkpointed()? else {
-        return Ok(());
-    };
-    let Some(segment) = applied.segment else {
-        return Ok(());
-    };
+fn require_log_of(index: &Index, log: &[SegmentHeader], report: &mut RecoveryReport) {
+    let Some(applied) = index.checkpointed() else { return };
+    let Some(segment) = applied.segment else { return };
     let is_known = log.iter().any(|header| header.segment == segment)
         || report.damage.iter().any(|damage| damage.segment == segment);
     if !is_known {
@@ -320,7 +322,6 @@ fn require_log_of(index: &Index, log: &[SegmentHeader], report: &mut RecoveryRep
         let reason = Malformed::Missing;
         report.add_damage(LogDamage { segment, offset: 0, first_lsn, reason });
     }
-    Ok(())
 }
 
 fn replay_log(

@@ -37,7 +37,7 @@ impl<'a> Replay<'a> {
     /// A replay that goes on from where the index stands.
     pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
         let view = View::clone(&index.view());
-        let position = view.position()?.map_or(LogPosition::START, LogPosition::from);
+        let position = view.position().map_or(LogPosition::START, LogPosition::from);
         let (retired, faults) = (Vec::new(), Vec::new());
         Ok(Self { index, segments, view, position, records: 0, retired, faults, merged: None })
     }

@@ -13,13 +13,16 @@ mod findings;
 mod log;
 mod owners;
 mod segment;
+mod turns;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::findings::Findings;
 use self::segment::{Ended, SegmentScrub};
+use self::turns::{Turn, in_turn};
 use crate::clock::Clock;
 use crate::error::{Corruption, Error, Result};
 use crate::format::{
@@ -28,7 +31,7 @@ use crate::format::{
 use crate::index::{DamageList, Index, View};
 use crate::limits;
 use crate::progress::{Watch, WorkProgress};
-use crate::segment::SegmentSet;
+use crate::segment::{SegmentSet, read_header};
 
 /// How a store is scrubbed beside its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +75,10 @@ pub(crate) struct Scrubber {
     store: Scrubbed,
     options: ScrubOptions,
     current: Option<SegmentScrub>,
-    /// Segments that are due, the one that was verified longest ago first.
+    /// Segments that are due, the one whose turn it is first.
     due: VecDeque<(SegmentId, SegmentClass)>,
+    /// When the segments were made that were never read whole.
+    made: BTreeMap<SegmentId, u64>,
     /// When to look again which are due; monotonic.
     look_at_ms: u64,
     bytes_per_second: u64,
@@ -90,6 +95,7 @@ impl Scrubber {
             options,
             current: None,
             due: VecDeque::new(),
+            made: BTreeMap::new(),
             look_at_ms: 0,
             bytes_per_second: limits::SCRUB_BYTES_PER_SECOND_MIN,
             next_us: 0,
@@ -98,19 +104,19 @@ impl Scrubber {
     }
 
     /// Reads one piece, if it is time to, and says how long to wait until the next. `stopped` says that the store is
-    /// being closed.
+    /// being closed: then it ends with the read that is under way.
     pub(crate) fn step(&mut self, stopped: &dyn Fn() -> bool) -> Result<Duration> {
         self.store.gather()?;
         let now_us = self.store.clock.monotonic_ms().saturating_mul(1_000);
         if now_us < self.next_us {
             return Ok(Duration::from_micros(self.next_us - now_us));
         }
-        let Some(mut current) = self.take_current()? else {
+        let Some(mut current) = self.take_current(stopped)? else {
             self.save();
             let idle_ms = self.look_at_ms.saturating_sub(now_us / 1_000);
             return Ok(Duration::from_millis(idle_ms.min(limits::SCRUB_IDLE_MS)));
         };
-        let bytes = match current.step(&self.store)? {
+        let bytes = match current.step(&self.store, stopped)? {
             Some(bytes) => {
                 self.current = Some(current);
                 bytes
@@ -139,13 +145,13 @@ impl Scrubber {
     }
 
     /// The segment that is being read, or else the next that is due.
-    fn take_current(&mut self) -> Result<Option<SegmentScrub>> {
+    fn take_current(&mut self, stopped: &dyn Fn() -> bool) -> Result<Option<SegmentScrub>> {
         if let Some(current) = self.current.take() {
             return Ok(Some(current));
         }
         let now_ms = self.store.clock.monotonic_ms();
         if now_ms >= self.look_at_ms {
-            self.look()?;
+            self.look(stopped)?;
             self.look_at_ms = now_ms.saturating_add(limits::SCRUB_LOOK_MS);
         }
         while let Some((id, class)) = self.due.pop_front() {
@@ -157,7 +163,7 @@ impl Scrubber {
     }
 
     /// Finds what is due, and how fast it must be read.
-    fn look(&mut self) -> Result<()> {
+    fn look(&mut self, stopped: &dyn Fn() -> bool) -> Result<()> {
         let period_ms = u64::try_from(self.options.period.as_millis()).unwrap_or(u64::MAX);
         let now_ms = self.store.clock.unix_ms();
         let all = self.store.segments()?;
@@ -168,13 +174,33 @@ impl Scrubber {
             .max(limits::SCRUB_BYTES_PER_SECOND_MIN)
             .min(self.options.bytes_per_second_max)
             .max(1);
-        let is_due = |segment: &Segment| match segment.verified_ms {
-            None => true,
-            Some(verified_ms) => verified_ms.saturating_add(period_ms) <= now_ms,
-        };
-        let due = all.into_iter().filter(|segment| !segment.is_active && is_due(segment));
-        self.due = due.map(|segment| (segment.id, segment.usage.class)).collect();
+        let mut turns = Vec::with_capacity(all.len());
+        let mut made = BTreeMap::new();
+        for Segment { id, usage, verified_ms, .. } in all.into_iter().filter(|it| !it.is_active) {
+            let class = usage.class;
+            let mut made_ms = 0;
+            if verified_ms.is_none() {
+                if stopped() {
+                    return Err(Error::Cancelled);
+                }
+                made_ms = self.made.get(&id).copied().unwrap_or_else(|| self.made_ms(id, class));
+                made.insert(id, made_ms);
+            }
+            turns.push(Turn { id, class, verified_ms, made_ms });
+        }
+        self.made = made;
+        self.due = in_turn(turns, period_ms, now_ms);
         Ok(())
+    }
+
+    /// When a segment was made, as its header says; one that says nothing is looked at first.
+    fn made_ms(&self, id: SegmentId, class: SegmentClass) -> u64 {
+        let path = id.path(class);
+        let file = self.store.segments.disk().open(&path).ok();
+        let header = file.and_then(|file| {
+            read_header(file.as_ref(), &path, id, class, self.store.segments.store()).ok()
+        });
+        header.map_or(0, |header| header.created_ms)
     }
 }
 
@@ -200,28 +226,44 @@ impl Scrubbed {
         let all = self.segments()?;
         self.forget_gone(&all);
         let total_bytes = all.iter().map(|segment| segment.usage.record_bytes);
-        let mut progress = WorkProgress {
+        let progress = WorkProgress {
             total_bytes: total_bytes.fold(0, u64::saturating_add),
             total_items: all.len() as u64,
             ..WorkProgress::default()
         };
         let mut report = ScrubReport::default();
+        let progress = Cell::new(progress);
+        let watch = RefCell::new(watch);
+        // Whoever has stopped it once is not asked again.
+        let is_stopped = Cell::new(false);
+        let stopped = || {
+            if !is_stopped.get() {
+                is_stopped.set(watch.borrow_mut()(progress.get()).is_break());
+            }
+            is_stopped.get()
+        };
         for segment in all {
-            let position = self.look(|view| view.position())?;
+            let position = self.look(|view| Ok(view.position()))?;
             let end = position.filter(|at| segment.is_active && at.segment == Some(segment.id));
             let end = end.map(|position| position.offset);
             let begun = SegmentScrub::begin(self, segment.id, segment.usage.class, end)?;
-            progress.done_items += 1;
+            let WorkProgress { done_items, .. } = progress.get();
+            progress.set(WorkProgress { done_items: done_items + 1, ..progress.get() });
             let Some(mut current) = begun else { continue };
-            while let Some(bytes) = current.step(self)? {
+            while let Some(bytes) = current.step(self, &stopped)? {
                 report.bytes = report.bytes.saturating_add(bytes);
-                progress.done_bytes = report.bytes;
-                progress.total_bytes = progress.total_bytes.max(report.bytes);
-                if watch(progress).is_break() {
+                let total_bytes = progress.get().total_bytes.max(report.bytes);
+                let done_bytes = report.bytes;
+                progress.set(WorkProgress { done_bytes, total_bytes, ..progress.get() });
+                if stopped() {
                     return Err(Error::Cancelled);
                 }
             }
-            if let Some(ended) = current.end(self, &|| false)? {
+            let ended = current.end(self, &stopped)?;
+            if stopped() {
+                return Err(Error::Cancelled);
+            }
+            if let Some(ended) = ended {
                 self.note(&ended);
                 report.segments += 1;
                 report.damage.unlisted += ended.findings.unlisted();
@@ -245,9 +287,16 @@ impl Scrubbed {
 
     fn damage_of(&self, corruption: Corruption) -> Result<Option<Damage>> {
         let file_name = corruption.file.rsplit('/').next().unwrap_or_default();
-        let (Some(segment), Some(name)) = (SegmentId::from_file_name(file_name), corruption.object)
-        else {
-            return Ok(None);
+        let Some(segment) = SegmentId::from_file_name(file_name) else { return Ok(None) };
+        let (offset, reason, found_ms) =
+            (corruption.offset, corruption.reason, self.clock.unix_ms());
+        let Some(name) = corruption.object else {
+            // Of what holds the records together, as long as any record there is wanted.
+            let usage = self.look(|view| view.segment_usage(segment))?;
+            return Ok(usage.map(|usage| {
+                let class = usage.class;
+                Damage { segment, class, offset, lsn: None, reason, name: None, found_ms }
+            }));
         };
         let Some(entry) = self.look(|view| view.entry(&name))? else { return Ok(None) };
         let class = match entry.content {
@@ -257,19 +306,12 @@ impl Scrubbed {
             _ if entry.record.segment == segment => self.segments.class_of(segment),
             _ => return Ok(None),
         };
-        Ok(Some(Damage {
-            segment,
-            class,
-            offset: corruption.offset,
-            lsn: Some(entry.lsn),
-            reason: corruption.reason,
-            name: Some(RecordName::Object(name)),
-            found_ms: self.clock.unix_ms(),
-        }))
+        let (lsn, name) = (Some(entry.lsn), Some(RecordName::Object(name)));
+        Ok(Some(Damage { segment, class, offset, lsn, reason, name, found_ms }))
     }
 
-    /// Writes the notes, unless the disk is so full that the attempt could fail half done: redb takes no more writes
-    /// after one that failed, and a checkpoint needs them more.
+    /// Writes the notes, unless the disk is so full that the attempt could fail half done: the index would have to be
+    /// opened again, and a checkpoint needs the room more.
     pub(crate) fn save(&self) {
         let free_bytes = self.segments.disk().free_bytes();
         if free_bytes.is_ok_and(|bytes| bytes >= limits::NOTES_FREE_BYTES_MIN) {
@@ -291,7 +333,7 @@ impl Scrubbed {
 
     /// All segments, the one that was verified longest ago first.
     fn segments(&self) -> Result<Vec<Segment>> {
-        let (usages, position) = self.look(|view| Ok((view.segments()?, view.position()?)))?;
+        let (usages, position) = self.look(|view| Ok((view.segments()?, view.position())))?;
         let log_end = position.and_then(|position| position.segment);
         let mut all: Vec<_> = usages
             .into_iter()
@@ -318,7 +360,7 @@ impl Scrubbed {
 
     /// Reads the index.
     pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.index.look(self.segments.disk(), read)
+        self.index.look(read)
     }
 }
 

@@ -85,7 +85,7 @@ impl StoreStats {
             stats.derived_objects += usage.derived_objects;
             stats.derived_bytes += usage.derived_bytes;
         }
-        let position = view.position()?;
+        let position = view.position();
         let log_end = position.and_then(|position| position.segment);
         let mut verified_since_ms = Some(u64::MAX);
         for (id, usage) in view.segments()? {

@@ -14,6 +14,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
 use self::threads::Threads;
@@ -25,14 +26,17 @@ use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
 use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
-use crate::index::{self, FolderCursor, FolderPage, Index, KeyPage, Object, View};
+use crate::index::{
+    self, FolderCursor, FolderPage, GroupPage, Grouping, Index, KeyPage, Object, View,
+};
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::scrub::{Scrubbed, Scrubber};
+use crate::search::{self, Hits, SearchQuery};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::space::Space;
 use crate::stats::StoreStats;
-use crate::upload::{Upload, UploadMemory};
+use crate::upload::{Received, ResumableUpload, Upload, UploadFolder, UploadMemory};
 
 /// An open store. Clones share it.
 #[derive(Clone)]
@@ -52,6 +56,7 @@ struct Parts {
     compactor: Arc<Compactor>,
     load: Arc<Load>,
     clock: Arc<dyn Clock>,
+    opened_ms: u64,
     scrubbed: Scrubbed,
     scrubber: Arc<Mutex<Scrubber>>,
     threads: Threads,
@@ -125,6 +130,35 @@ impl Store {
         )
     }
 
+    /// Begins a body that outlives the process: it is taken up again by [`Store::resume_upload`] until it is removed.
+    pub fn begin_upload(&self, id: Uuid) -> Result<ResumableUpload> {
+        self.upload_folder().begin(id)
+    }
+
+    /// Takes up a body again from what [`ResumableUpload::sync`] told last. Reads all of it; damage of it is an error.
+    pub fn resume_upload(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
+        self.upload_folder().resume(id, received)
+    }
+
+    /// Removes a body that outlives the process. Fine when there is none.
+    pub fn remove_upload(&self, id: Uuid) -> Result<()> {
+        self.upload_folder().remove(id)
+    }
+
+    /// The bodies that outlived a process, or will.
+    pub fn resumable_uploads(&self) -> Result<Vec<Uuid>> {
+        self.upload_folder().list()
+    }
+
+    fn upload_folder(&self) -> UploadFolder {
+        UploadFolder {
+            segments: Arc::clone(&self.0.segments),
+            space: Arc::clone(&self.0.space),
+            memory: Arc::clone(&self.0.upload_memory),
+            inline_bytes_max: self.0.options.inline_bytes_max as u64,
+        }
+    }
+
     /// Commits a batch and waits until it is durable, or refused.
     pub fn commit(&self, batch: Batch) -> Result<Committed> {
         let (answer, outcome) = mpsc::sync_channel(1);
@@ -187,6 +221,24 @@ impl Store {
         self.look(|view| index::list_keys(view, bucket, prefix, after, limit))
     }
 
+    /// As [`Store::list_keys`], with keys that have a delimiter behind the prefix put into groups: each group is one
+    /// item, and costs one seek, whatever it holds. `after` is a key or a group.
+    pub fn list_groups(
+        &self,
+        bucket: &BucketName,
+        grouping: Grouping<'_>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<GroupPage> {
+        self.look(|view| index::list_groups(view, bucket, grouping, after, limit))
+    }
+
+    /// Names by likeness to a query, or the contents of a folder. Looks through all names below the folder; ends with
+    /// [`Error::Cancelled`] soon after `cancelled` says so.
+    pub fn search(&self, query: &SearchQuery, cancelled: impl Fn() -> bool) -> Result<Hits> {
+        self.look(|view| search::search(view, query, cancelled))
+    }
+
     /// Objects and bytes of a bucket, exactly.
     pub fn bucket_usage(&self, bucket: &BucketName) -> Result<BucketUsage> {
         self.look(|view| view.bucket_usage(bucket))
@@ -205,7 +257,7 @@ impl Store {
     }
 
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
-        self.0.index.look(self.0.segments.disk(), read)
+        self.0.index.look(read)
     }
 
     /// Whether the store takes writes.

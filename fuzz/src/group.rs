@@ -1,17 +1,17 @@
 //! Groups: what the builder writes is what the format says, and nothing else is read back.
 //!
-//! The input is a group of records of every kind. Three properties. A second writer, here, which follows `FORMAT.md`
-//! and not the builder, writes the same bytes; the walk reads them back as they were given. Where that writer lies in
-//! one number, with every checksum right, the group is refused, or it is read as a group that the builder would write
-//! just so. A group in which one byte was changed is refused, or its bodies are, and what is salvaged of it was
-//! written.
+//! The input is a group of records of every kind, without gaps in their numbers or, as in a compacted segment, with
+//! gaps between the frames. Three properties. A second writer, here, which follows `FORMAT.md` and not the builder,
+//! writes the same bytes; the walk reads them back as they were given. Where that writer lies in one number, with every
+//! checksum right, the group is refused, or it is read as a group that the builder would write just so. A group in
+//! which one byte was changed is refused, or its bodies are, and what is salvaged of it was written.
 use bytes::Bytes;
 use engine::format::{
     Checksum, Content, FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GroupBuilder,
     GroupHeader, GroupView, ObjectFlags, ObjectMeta, Record, Scanned, SegmentContext, SegmentId,
     What, find_group_header, salvage,
 };
-use engine::limits::BLOCK_BYTES;
+use engine::limits::{BLOCK_BYTES, COMPACTION_SEGMENTS_MAX};
 use engine::name::{BucketName, FactName, ObjectKey, ObjectName};
 
 use crate::choices::Choices;
@@ -34,17 +34,23 @@ pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let (at, flip) = (usize::from(choices.pair()), choices.byte().max(1));
     let lie = Lie { field: choices.below(10), at: choices.below(8), by: u32::from(choices.pair()) };
+    let gap = choices.below(3) as u64;
     let frames = frames(&mut choices);
 
-    let bytes = build(&frames, context);
+    let bytes = build(&frames, gap, context);
     let honest = Lie { by: 0, ..lie };
-    assert_eq!(forge(&frames, honest, context), bytes, "two writers, two groups");
-    reads_back(&bytes, &frames, context);
+    assert_eq!(forge(&frames, gap, honest, context), bytes, "two writers, two groups");
+    reads_back(&bytes, &frames, gap, context);
 
-    let forged = forge(&frames, lie, context);
-    if let Ok(view) = GroupView::decode(&forged, context.at(OFFSET)) {
+    let forged = forge(&frames, gap, lie, context);
+    let place = context.at(OFFSET);
+    for view in [GroupView::decode(&forged, place), GroupView::decode_compacted(&forged, place)] {
+        let Ok(view) = view else { continue };
         let read = view.header().group_bytes as usize;
-        assert_eq!(rebuild(&view, context), forged[..read], "read, and not what is written");
+        // The builder leaves no gaps within a frame; a reader of a compacted segment need not care.
+        if let Some(again) = rebuild(&view, context) {
+            assert_eq!(again, forged[..read], "read, and not what is written");
+        }
     }
     notices_a_change(bytes, at, flip, context);
 }
@@ -57,10 +63,13 @@ fn builder(context: SegmentContext) -> GroupBuilder {
     GroupBuilder::new(context, OFFSET, 9, FIRST_LSN, FIRST_LSN - 1, Checksum(7))
 }
 
-fn build(frames: &[Vec<Unplaced>], context: SegmentContext) -> Vec<u8> {
+fn build(frames: &[Vec<Unplaced>], gap: u64, context: SegmentContext) -> Vec<u8> {
     let mut builder = builder(context);
+    let mut lsn = FIRST_LSN;
     for frame in frames {
+        builder.skip_to(lsn);
         builder.frame(frame);
+        lsn += frame.len() as u64 + gap;
     }
     let built = builder.finish();
     let bytes = built.pieces.concat();
@@ -68,9 +77,11 @@ fn build(frames: &[Vec<Unplaced>], context: SegmentContext) -> Vec<u8> {
     bytes
 }
 
-fn reads_back(bytes: &[u8], frames: &[Vec<Unplaced>], context: SegmentContext) {
+fn reads_back(bytes: &[u8], frames: &[Vec<Unplaced>], gap: u64, context: SegmentContext) {
     let place = context.at(OFFSET);
-    let view = GroupView::decode(bytes, place).expect("a built group is a group");
+    let view = GroupView::decode_compacted(bytes, place).expect("a built group is a group");
+    let is_gapless = gap == 0 || frames.len() < 2;
+    assert_eq!(GroupView::decode(bytes, place).is_ok(), is_gapless, "gaps in the log");
     assert_eq!(view.verify_bodies(), Ok(()));
     let records =
         frames.iter().zip(0..).flat_map(|(frame, at)| frame.iter().map(move |it| (it, at)));
@@ -89,7 +100,8 @@ fn notices_a_change(mut bytes: Vec<u8>, at: usize, flip: u8, context: SegmentCon
     let written = salvage(&written, place);
     let at = at % bytes.len();
     bytes[at] ^= flip;
-    let passes = GroupView::decode(&bytes, place).is_ok_and(|view| view.verify_bodies().is_ok());
+    let view = GroupView::decode_compacted(&bytes, place);
+    let passes = view.is_ok_and(|view| view.verify_bodies().is_ok());
     assert!(!passes, "byte {at} was changed and nobody noticed");
     for found in salvage(&bytes, place) {
         let known = written.iter().find(|written| written.place == found.place);
@@ -107,14 +119,14 @@ struct Lie {
 }
 
 /// Writes a group as the format draws it, with the lie in it, and every checksum right.
-fn forge(frames: &[Vec<Unplaced>], lie: Lie, context: SegmentContext) -> Vec<u8> {
+fn forge(frames: &[Vec<Unplaced>], gap: u64, lie: Lie, context: SegmentContext) -> Vec<u8> {
     let told = |field: usize, is_meant: bool, number: usize| {
         let number = u32::try_from(number).expect("numbers of a small group");
         if lie.field == field && is_meant { number.wrapping_add(lie.by) } else { number }
     };
     let mut group = vec![0; GROUP_HEADER_BYTES];
     let mut heads = Vec::new();
-    let mut lsn = FIRST_LSN;
+    let (mut lsn, mut records) = (FIRST_LSN, 0);
     for (at, frame) in frames.iter().enumerate() {
         let here = |group: &Vec<u8>| context.at(OFFSET + group.len() as u64);
         let of_record = |(what, _): &Unplaced| what.head_bytes() + what.body_bytes() as usize;
@@ -131,14 +143,15 @@ fn forge(frames: &[Vec<Unplaced>], lie: Lie, context: SegmentContext) -> Vec<u8>
             let place = here(&group);
             let mut what = what.clone();
             what.bind(place.plus(what.head_bytes() as u64));
-            let is_meant = lie.field == 2 && (lsn - FIRST_LSN) as usize == lie.at;
+            let is_meant = lie.field == 2 && records == lie.at;
             let number = if is_meant { lsn.wrapping_add(lie.by.into()) } else { lsn };
             let start = group.len();
             Record { lsn: number, what }.encode(place, &mut group);
             heads.extend_from_slice(&group[start..]);
             body.iter().for_each(|piece| group.extend_from_slice(piece));
-            lsn += 1;
+            (lsn, records) = (lsn + 1, records + 1);
         }
+        lsn += gap;
     }
     if lie.field == 3 {
         group.resize(group.len() + lie.by as usize % 64, 0);
@@ -150,7 +163,7 @@ fn forge(frames: &[Vec<Unplaced>], lie: Lie, context: SegmentContext) -> Vec<u8>
         first_lsn: u64::from(told(4, true, FIRST_LSN as usize)),
         durable_lsn: u64::from(told(5, true, FIRST_LSN as usize - 1)),
         group_bytes: told(6, true, group.len()),
-        record_count: told(7, true, (lsn - FIRST_LSN) as usize),
+        record_count: told(7, true, records),
         frame_count: told(8, true, frames.len()),
         previous: Checksum(7),
     };
@@ -158,16 +171,22 @@ fn forge(frames: &[Vec<Unplaced>], lie: Lie, context: SegmentContext) -> Vec<u8>
     group
 }
 
-/// The group that the builder makes of what was read.
-fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Vec<u8> {
+/// The group that the builder makes of what was read; none where a number is skipped within a frame.
+fn rebuild(view: &GroupView<'_>, context: SegmentContext) -> Option<Vec<u8>> {
     let GroupHeader { number, first_lsn, durable_lsn, previous, .. } = *view.header();
     let mut builder = GroupBuilder::new(context, OFFSET, number, first_lsn, durable_lsn, previous);
     let records: Vec<&Scanned<'_>> = view.records().collect();
     for frame in records.chunk_by(|one, next| one.frame == next.frame) {
         let unplaced = |it: &&Scanned<'_>| (unbound(it), vec![Bytes::copy_from_slice(it.body)]);
+        let lsn = |it: &&Scanned<'_>| it.record.lsn;
+        let first = frame.first().map(lsn)?;
+        if !frame.iter().map(lsn).eq((first..).take(frame.len())) {
+            return None;
+        }
+        builder.skip_to(first);
         builder.frame(&frame.iter().map(unplaced).collect::<Vec<_>>());
     }
-    builder.finish().pieces.concat()
+    Some(builder.finish().pieces.concat())
 }
 
 /// What a record says, its block checksums taken off their places.
@@ -183,7 +202,7 @@ pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
     let mut records = 0;
     while !choices.are_over() && records < RECORDS_MAX {
         let kind = choices.byte();
-        let record = record(kind % 6, choices);
+        let record = record(kind % 9, choices);
         match frames.last_mut() {
             Some(frame) if kind < 128 => frame.push(record),
             _ => frames.push(vec![record]),
@@ -195,36 +214,54 @@ pub(crate) fn frames(choices: &mut Choices<'_>) -> Vec<Vec<Unplaced>> {
 
 /// A record of a kind; names, times and bodies come from the input.
 fn record(kind: u8, choices: &mut Choices<'_>) -> Unplaced {
-    let name = |text: &str| {
-        let key = ObjectKey::parse(text).or_else(|_| ObjectKey::parse("a/key"));
+    let name = |choices: &mut Choices<'_>| {
+        let key = ObjectKey::parse(&choices.short_text()).or_else(|_| ObjectKey::parse("a/key"));
         let bucket = BucketName::parse("any").expect("this names a bucket");
         ObjectName::new(bucket, key.expect("this is a key"))
     };
-    let fact = |text: &str| {
-        let name = FactName::parse(text).or_else(|_| FactName::parse("a/fact"));
+    let fact = |choices: &mut Choices<'_>| {
+        let name = FactName::parse(&choices.short_text()).or_else(|_| FactName::parse("a/fact"));
         name.expect("this names a fact")
     };
-    let text = choices.short_text();
     match kind {
         0 | 1 => {
+            let name = name(choices);
             let (body, checks) = body(choices);
             let content = Content::Inline { bytes: body.len() as u64, blocks: checks };
-            let what = What::Put { name: name(&text), meta: meta(choices), content };
-            (what, vec![body])
+            (What::Put { name, meta: meta(choices), content }, vec![body])
         }
-        2 => {
-            let segment = SegmentId::new(1 + u64::from(choices.pair())).expect("a small number");
-            let content = Content::Big { bytes: u64::from(choices.pair()), segment };
-            (What::Put { name: name(&text), meta: meta(choices), content }, Vec::new())
+        2 | 7 => {
+            let name = name(choices);
+            let (segment, bytes) = (segment(choices.pair()), u64::from(choices.pair()));
+            let big = Content::Big { bytes, segment };
+            let content = if kind == 2 { big } else { Content::Lost { bytes } };
+            (What::Put { name, meta: meta(choices), content }, Vec::new())
         }
-        3 => (What::Delete { name: name(&text), deleted_ms: choices.number() }, Vec::new()),
+        3 => (What::Delete { name: name(choices), deleted_ms: choices.number() }, Vec::new()),
         4 => {
+            let name = fact(choices);
             let value = Bytes::copy_from_slice(choices.short_bytes());
             let (bytes, check) = (value.len() as u32, Checksum::of(&value));
-            (What::Fact { name: fact(&text), bytes, check }, vec![value])
+            (What::Fact { name, bytes, check }, vec![value])
         }
-        _ => (What::FactGone { name: fact(&text) }, Vec::new()),
+        5 => (What::FactGone { name: fact(choices) }, Vec::new()),
+        6 => {
+            let mut segments = |least: usize| -> Vec<SegmentId> {
+                let ids = choices.short_bytes().iter().map(|id| segment((*id).into()));
+                let one = std::iter::repeat_n(segment(0), least);
+                one.chain(ids).take(COMPACTION_SEGMENTS_MAX).collect()
+            };
+            (What::Compacted { outputs: segments(0), inputs: segments(1) }, Vec::new())
+        }
+        _ => {
+            let segment = segment(choices.pair());
+            (What::Punched { segment, bytes: choices.number() }, Vec::new())
+        }
     }
+}
+
+fn segment(number: u16) -> SegmentId {
+    SegmentId::new(1 + u64::from(number)).expect("a small number")
 }
 
 fn body(choices: &mut Choices<'_>) -> (Bytes, Vec<Checksum>) {

@@ -1,14 +1,20 @@
-//! What stands at the beginning of files: the `STORE` file, the header page of a segment, and the names of segments.
+//! What stands at the beginning of files: the `STORE` and `BACKUP` files, the header page of a segment with the origin
+//! of a compacted one, and the names of segments.
 //!
 //! The fields come from the input, their checksums are made right: behind those are the rules that are to be tested.
 //! Two properties. What decodes encodes to the same fields, and every byte of it counts. Of the two copies on a page
 //! the first good one is read, whatever became of the other.
 
+use std::fmt::Debug;
+
+use engine::format::origin::ORIGIN_FIXED_BYTES;
 use engine::format::segment_header::{SEGMENT_HEADER_COPY_BYTES, SEGMENT_HEADER_FIELD_BYTES};
 use engine::format::{
-    BIG_FOLDER_SEGMENTS, Checksum, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
-    SegmentContext, SegmentHeader, SegmentId, StoreFile, big_folder_number,
+    BIG_FOLDER_SEGMENTS, BackupFile, Checksum, Origin, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES,
+    SegmentClass, SegmentContext, SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
+
+use crate::choices::Choices;
 
 /// Where the fields of the `STORE` file end and their checksum begins.
 const STORE_CHECKED_BYTES: usize = 40;
@@ -18,6 +24,7 @@ const CHECKED_BYTES: usize = SEGMENT_HEADER_FIELD_BYTES - 4;
 /// The property.
 pub fn run(input: &[u8]) {
     store_file(input);
+    backup_file(input);
     page(input);
     if let Ok(text) = std::str::from_utf8(input) {
         names(text);
@@ -37,51 +44,99 @@ fn store_file(input: &[u8]) {
     }
 }
 
-/// The input is the fields of the first copy and, behind them, those of the second.
-fn page(input: &[u8]) {
-    let (first, second) = input.split_at(CHECKED_BYTES.min(input.len()));
-    let copies = [mended(first, 0), mended(second, SEGMENT_HEADER_COPY_BYTES)];
-    let page = copies.concat();
-    assert_eq!(page.len(), SEGMENT_HEADER_BYTES);
-    let nothing = vec![0xee; SEGMENT_HEADER_COPY_BYTES];
-    let alone = [[&copies[0][..], &nothing].concat(), [&nothing[..], &copies[1]].concat()];
-    let alone = alone.map(|page| SegmentHeader::decode_page(&page));
-    let read = SegmentHeader::decode_page(&page);
-    assert_eq!(read.ok(), alone[0].or(alone[1]).ok(), "the first good copy is not the one read");
-
-    for (of_one, copy) in alone.iter().zip([0, SEGMENT_HEADER_COPY_BYTES]) {
-        let Ok(header) = of_one else { continue };
-        let whole = header.encode_page();
-        assert_eq!(
-            whole[copy..][..SEGMENT_HEADER_COPY_BYTES],
-            page[copy..][..SEGMENT_HEADER_COPY_BYTES]
-        );
-        assert_eq!(SegmentHeader::decode_page(&whole), Ok(*header));
-        for at in 0..SEGMENT_HEADER_FIELD_BYTES {
-            let one = flipped(&whole, at);
-            assert_eq!(SegmentHeader::decode_page(&one), Ok(*header), "one copy is enough");
-            let both = flipped(&one, SEGMENT_HEADER_COPY_BYTES + at);
-            assert!(SegmentHeader::decode_page(&both).is_err(), "byte {at} does not count");
+fn backup_file(input: &[u8]) {
+    let sealed = [input, &Checksum::of(input).0.to_le_bytes()].concat();
+    for bytes in [input, &sealed] {
+        let Ok(backup) = BackupFile::decode(bytes) else { continue };
+        assert_eq!(backup.encode(), bytes);
+        for at in 0..bytes.len() {
+            assert!(BackupFile::decode(&flipped(bytes, at)).is_err(), "byte {at} does not count");
         }
     }
 }
 
-/// A copy with these fields, at this place of its page, with the checksum that it ought to have.
-fn mended(fields: &[u8], copy: usize) -> Vec<u8> {
-    let mut bytes = filled(&fields[..CHECKED_BYTES.min(fields.len())], SEGMENT_HEADER_COPY_BYTES);
+/// The input is the fields of the first copy, behind them those of the second, and then the origin of both.
+fn page(input: &[u8]) {
+    let (first, rest) = input.split_at(CHECKED_BYTES.min(input.len()));
+    let (second, origin) = rest.split_at(CHECKED_BYTES.min(rest.len()));
+    let copies = [mended(first, origin, 0), mended(second, origin, SEGMENT_HEADER_COPY_BYTES)];
+    let page = copies.concat();
+    assert_eq!(page.len(), SEGMENT_HEADER_BYTES);
+    let nothing = vec![0xee; SEGMENT_HEADER_COPY_BYTES];
+    let alone = [[&copies[0][..], &nothing].concat(), [&nothing[..], &copies[1]].concat()];
+    let read_alone = alone.each_ref().map(|page| SegmentHeader::decode_page(page));
+    let read = SegmentHeader::decode_page(&page);
+    let first_good = read_alone[0].or(read_alone[1]);
+    assert_eq!(read.ok(), first_good.ok(), "the first good copy is not the one read");
+
+    for ((header, alone), copy) in read_alone.iter().zip(&alone).zip([0, SEGMENT_HEADER_COPY_BYTES])
+    {
+        let Ok(header) = header else { continue };
+        let whole = if header.class == SegmentClass::Compacted {
+            let Ok(read) = Origin::decode_page(alone, header) else { continue };
+            let whole = read.encode_page(header);
+            let fields = SEGMENT_HEADER_FIELD_BYTES..SEGMENT_HEADER_COPY_BYTES;
+            // Of a long origin some bytes, or one input would take as long as hundreds.
+            let fields = fields.take(origin.len() + 4).step_by(1 + origin.len() / 128);
+            either_copy_is_enough(&whole, fields, |page| Origin::decode_page(page, header).ok());
+            whole
+        } else {
+            header.encode_page()
+        };
+        let copy = copy..copy + SEGMENT_HEADER_COPY_BYTES;
+        assert_eq!(whole[copy.clone()], alone[copy], "decoded, and encoded to something else");
+        let fields = 0..SEGMENT_HEADER_FIELD_BYTES;
+        either_copy_is_enough(&whole, fields, |page| SegmentHeader::decode_page(page).ok());
+    }
+}
+
+/// What is read of a page stays the same when any of these bytes changes in one copy, and is gone with it in both.
+fn either_copy_is_enough<T: Debug + PartialEq>(
+    page: &[u8],
+    fields: impl Iterator<Item = usize>,
+    read: impl Fn(&[u8]) -> Option<T>,
+) {
+    let whole = read(page);
+    assert!(whole.is_some(), "encoded, and not decoded");
+    for at in fields {
+        let one = flipped(page, at);
+        assert_eq!(read(&one), whole, "one copy is enough");
+        let both = flipped(&one, SEGMENT_HEADER_COPY_BYTES + at);
+        assert_eq!(read(&both), None, "byte {at} does not count");
+    }
+}
+
+/// A copy with these fields and this origin, at this place of its page, with the checksums that they ought to have.
+fn mended(fields: &[u8], origin: &[u8], copy: usize) -> Vec<u8> {
+    let fields = filled(&fields[..CHECKED_BYTES.min(fields.len())], SEGMENT_HEADER_FIELD_BYTES);
+    let mut bytes = filled(&[&fields, origin].concat(), SEGMENT_HEADER_COPY_BYTES);
     let number = |at: usize| bytes[at..].first_chunk().map(|it| u64::from_le_bytes(*it));
     if let (Some(segment), Some(salt)) = (number(32).and_then(SegmentId::new), number(40)) {
-        let place = SegmentContext { salt, segment }.at(copy as u64);
-        let checksum = Checksum::of(&bytes[..CHECKED_BYTES]).at(place);
-        bytes[CHECKED_BYTES..][..4].copy_from_slice(&checksum.0.to_le_bytes());
+        let mut seal = |start: usize, end: usize| {
+            let place = SegmentContext { salt, segment }.at((copy + start) as u64);
+            let checksum = Checksum::of(&bytes[start..end]).at(place);
+            bytes[end..][..4].copy_from_slice(&checksum.0.to_le_bytes());
+        };
+        seal(0, CHECKED_BYTES);
+        let end = SEGMENT_HEADER_FIELD_BYTES + origin_bytes(origin);
+        if !origin.is_empty() && end + 4 <= SEGMENT_HEADER_COPY_BYTES {
+            seal(SEGMENT_HEADER_FIELD_BYTES, end);
+        }
     }
     bytes
+}
+
+/// Where an origin's checksum lies, as the counts that it begins with tell.
+fn origin_bytes(origin: &[u8]) -> usize {
+    let mut choices = Choices::new(origin);
+    let (inputs, covers) = (usize::from(choices.pair()), usize::from(choices.pair()));
+    ORIGIN_FIXED_BYTES - 4 + 8 * inputs + 16 * covers
 }
 
 /// A name that is read as a segment's is the name that this segment has.
 fn names(text: &str) {
     if let Some(segment) = SegmentId::from_file_name(text) {
-        for class in [SegmentClass::Log, SegmentClass::Big] {
+        for class in [SegmentClass::Log, SegmentClass::Big, SegmentClass::Compacted] {
             assert_eq!(segment.path(class), format!("{}/{text}", segment.folder(class)));
         }
     }

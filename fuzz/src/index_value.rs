@@ -4,39 +4,44 @@
 //! Bytes of a fuzzer hardly ever have the right check, so the value is tried as it is, and once more with its check
 //! made right.
 
-use engine::format::{AppliedPosition, BucketUsage, Checksum, Entry, FactEntry, SegmentUsage};
+use engine::format::{
+    AppliedPosition, BucketUsage, Checksum, Damage, Entry, FactEntry, ScrubResult, SegmentId,
+    SegmentUsage,
+};
 
 /// Decodes a value and encodes it again; none where it is refused.
 type Again = fn(&[u8], &[u8]) -> Option<Vec<u8>>;
 
-/// Values that are bound to their keys.
-const KEYED: [Again; 2] = [
+/// Every kind of value. Those that have few keys, and none that looks like another, are bound to none.
+const VALUES: [Again; 7] = [
     |key, value| Entry::decode(key, value).ok().map(|entry| entry.encode(key)),
     |key, value| FactEntry::decode(key, value).ok().map(|entry| entry.encode(key)),
+    |key, value| {
+        let segment = SegmentId::new(u64::from_le_bytes(key.try_into().ok()?))?;
+        ScrubResult::decode(segment, value).ok().map(|result| result.encode(segment))
+    },
+    |key, value| {
+        let (segment, offset) = key.split_first_chunk()?;
+        let segment = SegmentId::new(u64::from_le_bytes(*segment))?;
+        let offset = u64::from_le_bytes(offset.try_into().ok()?);
+        Damage::decode(segment, offset, value).ok().map(|damage| damage.encode())
+    },
+    |key, value| unbound(key, SegmentUsage::decode(value).ok()?.encode()),
+    |key, value| unbound(key, BucketUsage::decode(value).ok()?.encode()),
+    |key, value| unbound(key, AppliedPosition::decode(value).ok()?.encode()),
 ];
 
-/// Values that are not: they have few keys, and none that looks like another.
-const KEYLESS: [Again; 3] = [
-    |_, value| SegmentUsage::decode(value).ok().map(|usage| usage.encode()),
-    |_, value| BucketUsage::decode(value).ok().map(|usage| usage.encode()),
-    |_, value| AppliedPosition::decode(value).ok().map(|position| position.encode()),
-];
+fn unbound(key: &[u8], again: Vec<u8>) -> Option<Vec<u8>> {
+    key.is_empty().then_some(again)
+}
 
 /// The property.
 pub fn run(input: &[u8]) {
     let Some(([kind, key_bytes], rest)) = input.split_first_chunk::<2>() else { return };
     let (key, value) = rest.split_at(usize::from(*key_bytes).min(rest.len()));
-    match KEYED.get(usize::from(*kind) % (KEYED.len() + KEYLESS.len())) {
-        Some(again) => {
-            check(*again, key, value);
-            check(*again, key, &sealed(key, value));
-        }
-        None => {
-            let again = KEYLESS[usize::from(*kind) % KEYLESS.len()];
-            check(again, &[], value);
-            check(again, &[], &sealed(&[], value));
-        }
-    }
+    let again = VALUES[usize::from(*kind) % VALUES.len()];
+    check(again, key, value);
+    check(again, key, &sealed(key, value));
 }
 
 fn check(again: Again, key: &[u8], value: &[u8]) {

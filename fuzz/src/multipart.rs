@@ -2,8 +2,8 @@
 //!
 //! The first bytes of the input choose the pieces. Three properties. Any body, read in pieces of any size, gives the
 //! same files and the same refusal as read in one, and no more bytes than it has. A form that was written of the
-//! input's parts gives exactly its files. While it is read, no more of the body is taken than one piece beyond what was
-//! handed out, and what stands before the next file.
+//! input's parts gives exactly its files, unless it has too many text fields. While it is read, no more of the body is
+//! taken than one piece beyond what was handed out, and what stands before the next file.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http_body::{Body, Frame};
-use server::limits::FORM_FILES_MAX;
+use server::limits::{FORM_FIELDS_MAX, FORM_FILES_MAX};
 use server::multipart::FormFiles;
 use server::request_body::BodyLimits;
 
@@ -56,6 +56,7 @@ fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
     let mut files: Vec<File> = Vec::new();
     // Where the content of each file begins in the body.
     let mut starts = Vec::new();
+    let mut fields = 0;
     while !choices.are_over() && files.len() < FORM_FILES_MAX / 4 {
         let shape = choices.byte();
         let name = choices.one_of(&["a.png", "b c", "\u{65e5}\u{672c}.webp", "q%22", "x"]);
@@ -79,6 +80,8 @@ fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
             starts.push(body.len());
             let name = name.replace("%22", "\"");
             files.push((Some(name), kind.map(str::to_owned), content.clone()));
+        } else {
+            fields += 1;
         }
         body.extend_from_slice(&content);
         body.extend_from_slice(b"\r\n");
@@ -91,7 +94,8 @@ fn written(choices: &mut Choices<'_>, pieces: &[usize], named: bool) {
         let handed_out = starts[file] + bytes;
         assert!(taken <= handed_out + ahead_max, "{taken} of the body for {handed_out}");
     });
-    assert_eq!(seen, Ok(files));
+    let is_refused = fields > FORM_FIELDS_MAX;
+    assert_eq!(seen, if is_refused { Err("bad_form") } else { Ok(files) });
 }
 
 /// Reads a form; `watch` is told the number of the file, how much of it was handed out, and how much of the body was

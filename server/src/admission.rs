@@ -1,7 +1,7 @@
 //! What stands before every endpoint that needs an API key: who is asking, and whether that is one request too many.
 //!
 //! 1. The caller is recognised, once; where an address presented too many wrong keys, nothing is looked up any more.
-//! 2. One is taken of the allowance that the method and the group of the route name.
+//! 2. One is taken of the allowance that the route names.
 //! 3. The handler runs, and finds the [`Caller`] among the request's extensions.
 //! 4. The answer, whatever it is, tells what is left.
 //!
@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
-use http::{Method, Request};
+use http::{Extensions, HeaderMap, Request};
 
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -20,55 +20,54 @@ use crate::query::Query;
 use crate::rate_limit::{LimitedAction, Taken};
 use crate::state::AppState;
 
-/// Puts admission before methods under `/api`: all of them are management.
-pub fn admitted(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
-    methods.route_layer(from_fn_with_state(app.clone(), manage))
+/// Puts admission before methods that store files.
+pub fn uploading(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Upload), admit))
 }
 
-/// Puts admission before methods of places in buckets: POST and PUT are uploads.
-pub fn admitted_to_place(
+/// Puts admission before methods that do anything else.
+pub fn managing(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Management), admit))
+}
+
+/// Recognises the caller of a request to this endpoint, and takes one of the account's allowance.
+pub fn enter(
     app: &AppState,
-    methods: MethodRouter<AppState>,
-) -> MethodRouter<AppState> {
-    methods.route_layer(from_fn_with_state(app.clone(), change_place))
+    action: LimitedAction,
+    headers: &HeaderMap,
+    query: &Query,
+    extensions: &Extensions,
+) -> Result<(Caller, Taken), ApiError> {
+    let caller = Caller::recognise(app, headers, query, extensions)?;
+    caller.check_plan(app.endpoint())?;
+    let taken = take(app, action, &caller)?;
+    Ok((caller, taken))
 }
 
-async fn manage(State(app): State<AppState>, request: Request<Body>, next: Next) -> Response {
-    admit(app, LimitedAction::Management, request, next).await
+/// Takes one for somebody who is known already.
+pub fn take(app: &AppState, action: LimitedAction, caller: &Caller) -> Result<Taken, ApiError> {
+    let taken = app.allowances.take(action, caller.account());
+    taken.map_err(|refused| ApiError::rate_limited(&refused))
 }
 
-async fn change_place(State(app): State<AppState>, request: Request<Body>, next: Next) -> Response {
-    let action = match *request.method() {
-        Method::POST | Method::PUT => LimitedAction::Upload,
-        _ => LimitedAction::Management,
-    };
-    admit(app, action, request, next).await
+/// An answer that tells what is left.
+pub fn telling(taken: &Taken, answer: impl IntoResponse) -> Response {
+    let mut response = answer.into_response();
+    taken.write(response.headers_mut());
+    response
 }
 
 async fn admit(
-    app: AppState,
-    action: LimitedAction,
+    State((app, action)): State<(AppState, LimitedAction)>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    match enter(&app, action, &request) {
+    let query = Query::of(request.uri());
+    match enter(&app, action, request.headers(), &query, request.extensions()) {
         Ok((caller, taken)) => {
             request.extensions_mut().insert(caller);
-            let mut response = next.run(request).await;
-            taken.write(response.headers_mut());
-            response
+            telling(&taken, next.run(request).await)
         }
         Err(refusal) => refusal.into_response(),
     }
-}
-
-fn enter(
-    app: &AppState,
-    action: LimitedAction,
-    request: &Request<Body>,
-) -> Result<(Caller, Taken), ApiError> {
-    let query = Query::of(request.uri());
-    let caller = Caller::recognise(app, request.headers(), &query, request.extensions())?;
-    let taken = app.allowances.take(action, caller.account());
-    Ok((caller, taken.map_err(|refused| ApiError::rate_limited(&refused))?))
 }

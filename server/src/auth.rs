@@ -14,11 +14,14 @@ use http::Extensions;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
-use crate::catalog::{Access, Account, ApiKey, Bucket, Catalog, PresentedKey, Scope, Standing};
+use crate::catalog::{
+    Access, Account, ApiKey, ApiKeyId, Bucket, Catalog, MemberRole, Organisation, OrganisationId,
+    Plan, PresentedKey, Role, Scope, Standing,
+};
 use crate::client_address::client_address;
 use crate::error::{ApiError, INVALID_API_KEY};
 use crate::query::Query;
-use crate::state::AppState;
+use crate::state::{AppState, Endpoint};
 use crate::target::{Place, Target};
 
 /// Somebody whose key was recognised.
@@ -52,11 +55,6 @@ impl Caller {
         })
     }
 
-    /// Whose key it is.
-    pub fn account(&self) -> &Account {
-        &self.account
-    }
-
     fn of(catalog: &Catalog, headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         let text = credential(headers, query)?.ok_or_else(ApiError::missing_api_key)?;
         let presented = PresentedKey::parse(&text).ok_or_else(ApiError::invalid_api_key)?;
@@ -66,6 +64,31 @@ impl Caller {
             return Err(ApiError::account_suspended());
         }
         Ok(Self { account, api_key })
+    }
+
+    /// Whoever issued a presigned upload, as far as their key still opens anything.
+    pub fn of_issuer(catalog: &Catalog, issuer: &ApiKeyId) -> Option<Self> {
+        let api_key = catalog.live_api_key(issuer)?;
+        let account = catalog.account(&api_key.account)?;
+        (account.standing != Standing::Suspended).then_some(Self { account, api_key })
+    }
+
+    /// The account that the key belongs to.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// The key that was presented.
+    pub fn api_key(&self) -> &ApiKey {
+        &self.api_key
+    }
+
+    /// Whether the account's plan opens the endpoint.
+    pub fn check_plan(&self, endpoint: Endpoint) -> Result<(), ApiError> {
+        match (endpoint, self.account.plan) {
+            (Endpoint::Premium, Plan::Free | Plan::Starter) => Err(ApiError::plan_required()),
+            _ => Ok(()),
+        }
     }
 
     /// The bucket, when the caller may do in it what the scope names.
@@ -79,9 +102,91 @@ impl Caller {
         scope: Scope,
     ) -> Result<Arc<Bucket>, ApiError> {
         self.check_key(name, scope)?;
-        match catalog.bucket(name) {
-            Some(bucket) if bucket.owner == self.account.id => Ok(bucket),
-            _ => Err(ApiError::bucket_not_found()),
+        let bucket = catalog.bucket(name).ok_or_else(ApiError::bucket_not_found)?;
+        self.authorise(catalog, &bucket, scope)?;
+        Ok(bucket)
+    }
+
+    /// Whether the caller may do in a bucket what the scope names: by the key, and by what its account is to the
+    /// bucket. The one decision of all who ask for buckets.
+    pub fn authorise(
+        &self,
+        catalog: &Catalog,
+        bucket: &Bucket,
+        scope: Scope,
+    ) -> Result<(), ApiError> {
+        self.check_key(&bucket.name, scope)?;
+        let role =
+            catalog.role_in(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
+        if !role.allows(scope) {
+            let role = role.as_str();
+            return Err(ApiError::forbidden(format!("The role \"{role}\" is not enough for this")));
+        }
+        // What is refused to the owner is refused to those who work in the owner's buckets.
+        match catalog.account(&bucket.owner) {
+            Some(owner) if owner.standing != Standing::Suspended => Ok(()),
+            Some(_) => Err(ApiError::account_suspended()),
+            None => Err(ApiError::bucket_not_found()),
+        }
+    }
+
+    /// The bucket, when the caller may look at its settings: by a managing key, whatever the role.
+    pub fn visible_bucket(
+        &self,
+        catalog: &Catalog,
+        name: &BucketName,
+    ) -> Result<Arc<Bucket>, ApiError> {
+        self.check_key(name, Scope::Manage)?;
+        let bucket = catalog.bucket(name);
+        let seen = bucket.filter(|bucket| catalog.role_in(&self.account.id, bucket).is_some());
+        seen.ok_or_else(ApiError::bucket_not_found)
+    }
+
+    /// The organisation of that id, when the caller manages it in at least this role.
+    pub fn organisation(
+        &self,
+        catalog: &Catalog,
+        id: &str,
+        least: MemberRole,
+    ) -> Result<Arc<Organisation>, ApiError> {
+        self.check_whole_reach()?;
+        let found = OrganisationId::parse(id).and_then(|id| catalog.organisation(&id));
+        let role = found.as_ref().and_then(|it| it.members.get(&self.account.id).copied());
+        let (Some(organisation), Some(role)) = (found, role) else {
+            return Err(ApiError::organisation_not_found());
+        };
+        if role < least {
+            let (role, least) = (role.as_str(), least.as_str());
+            let message = format!("This takes the role \"{least}\"; the account has \"{role}\"");
+            return Err(ApiError::forbidden(message));
+        }
+        Ok(organisation)
+    }
+
+    /// Whether the key has a scope.
+    pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
+        if self.api_key.allows(scope) {
+            return Ok(());
+        }
+        let scope = scope.as_str();
+        Err(ApiError::forbidden(format!("The API key lacks the scope \"{scope}\"")))
+    }
+
+    /// Whether the key may manage what is more than one bucket.
+    pub fn check_whole_reach(&self) -> Result<(), ApiError> {
+        self.check_scope(Scope::Manage)?;
+        if self.api_key.limits.bucket.is_some() {
+            return Err(ApiError::forbidden("The API key is for one bucket alone"));
+        }
+        self.check_folder(&FolderKey::root())
+    }
+
+    /// Whether the caller manages accounts.
+    pub fn check_operator(&self) -> Result<(), ApiError> {
+        self.check_whole_reach()?;
+        match self.account.role {
+            Role::Operator => Ok(()),
+            Role::User => Err(ApiError::forbidden("Only the operator manages accounts")),
         }
     }
 
@@ -95,6 +200,11 @@ impl Caller {
         self.reaches(self.api_key.limits.reach_folder(folder))
     }
 
+    /// Whether the key reaches everything whose key begins so.
+    pub fn check_prefix(&self, prefix: &str) -> Result<(), ApiError> {
+        self.reaches(prefix.starts_with(self.api_key.limits.prefix.as_str()))
+    }
+
     /// Whether the key reaches a place.
     pub fn check_place(&self, place: &Place) -> Result<(), ApiError> {
         match place {
@@ -104,10 +214,7 @@ impl Caller {
     }
 
     fn check_key(&self, name: &BucketName, scope: Scope) -> Result<(), ApiError> {
-        if !self.api_key.allows(scope) {
-            let scope = scope.as_str();
-            return Err(ApiError::forbidden(format!("The API key lacks the scope \"{scope}\"")));
-        }
+        self.check_scope(scope)?;
         if !self.api_key.limits.reach_bucket(name) {
             return Err(ApiError::forbidden("The API key is for another bucket"));
         }
@@ -128,13 +235,12 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
-        let unguarded =
-            || ApiError::internal("a route that needs a caller stands without admission");
-        parts.extensions.get::<Self>().cloned().ok_or_else(unguarded)
+        let unguarded = "a route that needs a caller stands without admission";
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| ApiError::internal(unguarded))
     }
 }
 
-/// Whether a file may be delivered: to anybody from a public bucket, else to a key of its owner that may read there.
+/// Whether a file may be delivered: to anybody from a public bucket, else to a key that may read there.
 pub fn check_delivery(
     app: &AppState,
     bucket: &Bucket,
@@ -146,11 +252,18 @@ pub fn check_delivery(
         return Ok(());
     }
     let caller = Caller::recognise(app, &request.headers, query, &request.extensions)?;
-    if bucket.owner != caller.account.id {
+    let catalog = &app.catalog;
+    // Whoever looks at the address sees that the bucket is there, so a stranger's key is told what it is.
+    if catalog.role_in(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden("The API key does not open this bucket"));
     }
-    caller.check_key(&bucket.name, Scope::Read)?;
+    caller.authorise(catalog, bucket, Scope::Read)?;
     caller.check_place(&target.place)
+}
+
+/// Whether a request carries a credential, right or wrong.
+pub fn has_credential(headers: &HeaderMap, query: &Query) -> bool {
+    !matches!(credential(headers, query), Ok(None))
 }
 
 /// The text of the first credential that a request carries.

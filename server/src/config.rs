@@ -29,6 +29,10 @@ pub struct Config {
     pub public_url: Option<PublicUrl>,
     /// Largest request body.
     pub body_bytes_max: u64,
+    /// Where the premium endpoint listens. None: there is none.
+    pub upload_listen: Option<SocketAddr>,
+    /// Largest request body on the premium endpoint.
+    pub upload_body_bytes_max: u64,
     /// Connections at once.
     pub connections_max: usize,
     /// Connections at once from one address.
@@ -64,6 +68,8 @@ pub struct Layer {
     pub listen: Option<String>,
     pub public_url: Option<String>,
     pub body_bytes_max: Option<u64>,
+    pub upload_listen: Option<String>,
+    pub upload_body_bytes_max: Option<u64>,
     pub connections_max: Option<usize>,
     pub connections_per_address_max: Option<usize>,
     pub drain_seconds: Option<u64>,
@@ -131,6 +137,8 @@ impl Layer {
             listen: self.listen.or(lower.listen),
             public_url: self.public_url.or(lower.public_url),
             body_bytes_max: self.body_bytes_max.or(lower.body_bytes_max),
+            upload_listen: self.upload_listen.or(lower.upload_listen),
+            upload_body_bytes_max: self.upload_body_bytes_max.or(lower.upload_body_bytes_max),
             connections_max: self.connections_max.or(lower.connections_max),
             connections_per_address_max: self
                 .connections_per_address_max
@@ -166,9 +174,7 @@ impl Config {
     pub fn new(layer: Layer) -> Result<Self, ConfigError> {
         let default = Self::default();
         let listen = match layer.listen {
-            Some(text) => text.parse().map_err(|_| {
-                ConfigError(format!("listen: {text:?} is not an address like 127.0.0.1:8080"))
-            })?,
+            Some(text) => address("listen", &text)?,
             None => default.listen,
         };
         let public_url = match layer.public_url {
@@ -183,6 +189,16 @@ impl Config {
                 layer.body_bytes_max,
                 default.body_bytes_max,
                 limits::CONFIGURED_BODY_BYTES_MAX,
+            )?,
+            upload_listen: match layer.upload_listen {
+                Some(text) => Some(address("upload_listen", &text)?),
+                None => None,
+            },
+            upload_body_bytes_max: within(
+                "upload_body_bytes_max",
+                layer.upload_body_bytes_max,
+                default.upload_body_bytes_max,
+                engine::limits::OBJECT_BYTES_MAX,
             )?,
             connections_max: within(
                 "connections_max",
@@ -236,6 +252,8 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             public_url: None,
             body_bytes_max: limits::BODY_BYTES_MAX,
+            upload_listen: None,
+            upload_body_bytes_max: limits::UPLOAD_BODY_BYTES_MAX,
             connections_max: limits::CONNECTIONS_MAX,
             connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             drain: limits::DRAIN_WAIT,
@@ -282,6 +300,11 @@ impl PublicUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn address(name: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+    text.parse()
+        .map_err(|_| ConfigError(format!("{name}: {text:?} is not an address like 127.0.0.1:8080")))
 }
 
 /// 0 is none.
@@ -378,6 +401,8 @@ mod tests {
     fn values_that_make_no_sense_are_refused() {
         for (field, value) in [
             ("TRUG_LISTEN", "8080"),
+            ("TRUG_UPLOAD_LISTEN", "8081"),
+            ("TRUG_UPLOAD_BODY_BYTES_MAX", "0"),
             ("TRUG_PUBLIC_URL", "cdn.example.com"),
             ("TRUG_PUBLIC_URL", "ftp://cdn.example.com"),
             ("TRUG_PUBLIC_URL", "https://cdn.example.com/?a=b"),

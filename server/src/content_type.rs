@@ -47,6 +47,15 @@ pub fn guess(file_name: &str, head: &[u8], declared: Option<&str>) -> Cow<'stati
     }
 }
 
+/// Whether the bytes bear out a type of pictures, sound or film. Of other types, and of drawings in text, they prove
+/// nothing; a name alone proves no picture.
+pub fn is_borne_out(content_type: &str, head: &[u8]) -> bool {
+    let essence = essence(content_type);
+    let family = essence.split('/').next().unwrap_or("");
+    let is_media = ["image", "video", "audio"].iter().any(|it| family.eq_ignore_ascii_case(it));
+    !is_media || activity(essence) != Activity::Inert || magic(head).is_some()
+}
+
 /// The extension that files of a type have, without a dot.
 pub fn extension_of(content_type: &str) -> Option<&'static str> {
     let essence = essence(content_type);
@@ -243,6 +252,21 @@ const EXTENSIONS: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_alone_makes_no_picture() {
+        for (kind, head, is) in [
+            ("image/png", PNG, true),
+            ("image/png", HTML, false),
+            ("IMAGE/PNG; a=b", b"", false),
+            ("image/svg+xml", SVG, true),
+            ("video/webm", WEBM, true),
+            ("text/plain", HTML, true),
+            ("application/octet-stream", b"\0\x01", true),
+        ] {
+            assert_eq!(is_borne_out(kind, head), is, "{kind}");
+        }
+    }
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";

@@ -71,7 +71,7 @@ struct Operator {
 #[serde(untagged)]
 enum Line {
     Progress { progress: ProgressView },
-    Reply { reply: Reply },
+    Reply { reply: Box<Reply> },
     Refusal { error: String, code: String },
 }
 
@@ -164,7 +164,7 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
                         return Err(ControlError::cancelled());
                     }
                 }
-                Line::Reply { reply } => return Ok(reply),
+                Line::Reply { reply } => return Ok(*reply),
                 Line::Refusal { error, code } => {
                     return Err(ControlError::Refused { message: error, code });
                 }

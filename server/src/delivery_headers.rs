@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::catalog::CorsOrigins;
 use crate::conditional::Validators;
 use crate::content_type::{Activity, activity, essence};
 use crate::limits::{DOWNLOAD_NAME_BYTES_MAX, PREFLIGHT_SECONDS};
@@ -98,6 +99,27 @@ pub fn not_modified_headers(delivery: &Delivery<'_>) -> HeaderMap {
 pub fn allow_every_origin(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+}
+
+/// Lets only pages of these origins read an answer about a bucket; others get the answer and their browsers keep it
+/// from them. Caches keep the answers to each origin apart.
+pub fn restrict_origins(
+    headers: &mut HeaderMap,
+    allowed: &CorsOrigins,
+    origin: Option<&HeaderValue>,
+) {
+    if *allowed == CorsOrigins::Every {
+        return;
+    }
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    match origin.filter(|origin| origin.to_str().is_ok_and(|origin| allowed.allow(origin))) {
+        Some(origin) => {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        }
+        None => {
+            headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN);
+        }
+    }
 }
 
 /// The answer to `OPTIONS`: a preflight is always allowed, with the headers that it asks for.

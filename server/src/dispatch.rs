@@ -5,20 +5,29 @@
 //! begins with a component of our own is never taken for a bucket; every method OPTIONS is
 //! answered as a preflight. Never here: what delivery and the endpoints do.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
-use http::{Method, Request, Response};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, header};
 use tower::ServiceExt;
 
+use crate::auth::has_credential;
+use crate::catalog::{Bucket, CorsOrigins};
 use crate::client_address::client_address;
-use crate::delivery_headers::preflight;
+use crate::delivery_headers::{preflight, restrict_origins};
 use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
+use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
+use crate::query::Query;
 use crate::reserved;
 use crate::router::router;
 use crate::state::AppState;
+use crate::target::Target;
+use crate::tus::option_headers;
 
 /// The service without a socket: a request in, an answer out. Cheap to clone.
 #[derive(Clone)]
@@ -36,12 +45,34 @@ impl App {
     /// Answers a request.
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let outgoing = Outgoing::of(&request, self.state.next_request_id());
-        outgoing.finish(self.answer(request).await)
+        let origins = self.origins(&request);
+        let mut response = outgoing.finish(self.answer(request).await);
+        if let Some((bucket, origin)) = origins {
+            restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
+        }
+        response
+    }
+
+    /// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
+    /// deliveries and preflights. Errors about a bucket count as its answers.
+    fn origins(&self, request: &Request<Body>) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
+        let is_preflight = request.method() == Method::OPTIONS;
+        if !is_preflight && !is_delivery(request) {
+            return None;
+        }
+        let bucket = Target::bucket_of_path(request.uri().path())?;
+        let bucket = self.state.catalog.bucket(&bucket)?;
+        let is_restricted = bucket.cors_origins != CorsOrigins::Every;
+        is_restricted.then(|| (bucket, request.headers().get(header::ORIGIN).cloned()))
     }
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         if request.method() == Method::OPTIONS {
-            return preflight(request.headers()).map(Body::from);
+            let mut response = preflight(request.headers()).map(Body::from);
+            if is_tus(request.uri().path()) {
+                option_headers(response.headers_mut());
+            }
+            return response;
         }
         if let Some(address) = client_address(request.extensions())
             && let Err(refused) = self.state.allowances.take_request(address)
@@ -50,6 +81,9 @@ impl App {
         }
         if is_delivery(&request) {
             let (head, _) = request.into_parts();
+            if is_presigning(&head) {
+                return presign_address(&self.state, &head).into_response();
+            }
             return deliver(&self.state, &head).await.into_response();
         }
         match self.router.clone().oneshot(request).await {
@@ -59,12 +93,24 @@ impl App {
     }
 }
 
+fn is_tus(path: &str) -> bool {
+    path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.
 fn is_delivery(request: &Request<Body>) -> bool {
     let path = request.uri().path().strip_prefix('/').unwrap_or("");
     let first = path.split('/').next().unwrap_or("");
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     is_read && !path.is_empty() && !matches!(first, reserved::API | reserved::OWN)
+}
+
+/// The earlier presign form, `/{bucket}/presigned/{*path}`: with a credential it is asked for, without one somebody
+/// looks for a file.
+fn is_presigning(head: &Parts) -> bool {
+    head.method == Method::GET
+        && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)
+        && has_credential(&head.headers, &Query::of(&head.uri))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub fn sweep(store: &Store, catalog: &Catalog) -> Result<Swept, CatalogError> {
         swept.account_count += 1;
         let evidence = Evidence {
             stored_bytes: stored.get(&account.id).copied().unwrap_or(0),
-            quota_bytes: quota_bytes(&account),
+            quota_bytes: account.quota.bytes_max,
             days: catalog.conduct().lately(&account.id),
         };
         let Some(reason) = evidence.violation() else { continue };
@@ -109,11 +109,6 @@ fn is_due(catalog: &Catalog, account: &Account) -> bool {
     let changed_ms = history.and_then(|history| history.latest().map(|change| change.at_ms));
     let wait_ms = FAIR_USE_STEP_WAIT.as_millis() as u64;
     changed_ms.is_none_or(|changed_ms| catalog.now_ms().saturating_sub(changed_ms) >= wait_ms)
-}
-
-/// How much the account may store.
-fn quota_bytes(_account: &Account) -> Option<u64> {
-    None
 }
 
 fn stored_bytes(

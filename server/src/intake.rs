@@ -5,26 +5,35 @@
 //! 3. [`keep`]: one batch stores all files or none. A name that somebody else takes in the meantime is a conflict of
 //!    the batch: the next name is proposed and the batch tried again.
 //!
-//! Promises: two uploads never get the same name; no file of a request replaces another of the same request.
+//! Promises: two uploads never get the same name; no file of a request replaces another of the same request; what a
+//! bucket does not take, by size, type or quota, is not stored, however many uploads come at once.
 //! Never here: who may upload, and what the answer looks like.
 
+mod room;
+
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::{
     Batch, BucketName, Conflict, Error, FolderKey, Object, ObjectKey, ObjectName, Precondition,
     PutOptions, Staged, Upload,
 };
+use http_body::Body;
 use serde::Serialize;
 
-use crate::bridge::{blocking, commit};
-use crate::catalog::{Bucket, BucketKind};
+use self::room::{Growth, commit_in, make_room};
+use crate::bridge::blocking;
+use crate::catalog::{AllowedTypes, Bucket, BucketKind};
 use crate::claims::Claim;
-use crate::content_type::{extension_of, guess};
+use crate::content_type::{essence, extension_of, guess, is_borne_out};
 use crate::error::ApiError;
 use crate::limits;
 use crate::multipart::{FormFile, FormFiles};
 use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
+use crate::request_body::RequestBody;
 use crate::state::AppState;
 use crate::target::{Place, check_writable, key_in};
 
@@ -33,6 +42,13 @@ pub struct Received {
     client_name: Option<String>,
     declared_type: Option<String>,
     staged: Staged,
+}
+
+impl Received {
+    /// A file that came in whole.
+    pub fn new(client_name: Option<String>, declared_type: Option<String>, staged: Staged) -> Self {
+        Self { client_name, declared_type, staged }
+    }
 }
 
 /// A file that is stored.
@@ -44,6 +60,45 @@ pub struct Kept {
     pub renamed: bool,
 }
 
+/// Where the files of a request go.
+pub struct Destination {
+    pub bucket: Arc<Bucket>,
+    pub place: Place,
+    path: PathRule,
+}
+
+/// What a path without a final `/` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PathRule {
+    /// A file, always.
+    Exact,
+    /// A folder, when it has no extension and the files have: phones are set up with such paths.
+    Lenient,
+}
+
+impl Destination {
+    /// Where an address leads.
+    pub fn of_address(bucket: Arc<Bucket>, place: Place) -> Self {
+        let path = match bucket.kind {
+            BucketKind::Phone => PathRule::Lenient,
+            BucketKind::Standard => PathRule::Exact,
+        };
+        Self { bucket, place, path }
+    }
+
+    /// A place that uploads are held to, to the letter.
+    pub fn locked(bucket: Arc<Bucket>, place: Place) -> Self {
+        Self { bucket, place, path: PathRule::Exact }
+    }
+
+    /// The folder that a path without a final `/` may mean.
+    pub fn lenient_folder(&self) -> Option<FolderKey> {
+        let Place::File(key) = &self.place else { return None };
+        let may_be = self.path == PathRule::Lenient && split_extension(key.file_name()).1.is_none();
+        if may_be { FolderKey::parse(&format!("{key}/")).ok() } else { None }
+    }
+}
+
 /// What is kept of an upload beside its content.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,21 +106,21 @@ struct Attributes<'a> {
     declared_type: &'a str,
 }
 
-/// Receives all files of a form that is meant for a place in a bucket.
+/// Receives all files of a form.
 pub async fn receive(
     app: &AppState,
-    bucket: &Bucket,
-    place: &Place,
+    destination: &Destination,
     mut form: FormFiles,
 ) -> Result<Vec<Received>, ApiError> {
+    let is_file = matches!(destination.place, Place::File(_));
+    let takes_one_file = is_file && destination.lenient_folder().is_none();
     let mut files = Vec::new();
     let received = async {
         while let Some(part) = form.next_file().await? {
-            if !files.is_empty() && matches!(place, Place::File(_)) && !may_be_folder(bucket, place)
-            {
+            if !files.is_empty() && takes_one_file {
                 return Err(several_files_refused());
             }
-            files.push(receive_file(app, part).await?);
+            files.push(receive_file(app, &destination.bucket, part).await?);
         }
         Ok(())
     };
@@ -76,20 +131,44 @@ pub async fn receive(
     }
 }
 
-async fn receive_file(app: &AppState, mut part: FormFile<'_>) -> Result<Received, ApiError> {
+async fn receive_file(
+    app: &AppState,
+    bucket: &Bucket,
+    mut part: FormFile<'_>,
+) -> Result<Received, ApiError> {
+    let client_name = part.file_name().map(str::to_owned);
+    let declared_type = part.declared_type().map(str::to_owned);
     let mut upload = app.store.upload();
     loop {
         match part.chunk().await {
-            Ok(Some(chunk)) => upload = push(upload, chunk).await?,
+            Ok(Some(chunk)) => upload = push(bucket, upload, chunk).await?,
             Ok(None) => break,
             Err(failure) => return Err(drop_apart(upload, failure).await),
         }
     }
-    Ok(Received {
-        client_name: part.file_name().map(str::to_owned),
-        declared_type: part.declared_type().map(str::to_owned),
-        staged: finish(upload).await?,
-    })
+    Ok(Received { client_name, declared_type, staged: finish(upload).await? })
+}
+
+/// Receives a body that is one file.
+pub async fn receive_raw<B>(
+    app: &AppState,
+    bucket: &Bucket,
+    declared_type: Option<String>,
+    mut body: RequestBody<B>,
+) -> Result<Received, ApiError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Display,
+{
+    let mut upload = app.store.upload();
+    loop {
+        match body.chunk().await {
+            Ok(Some(chunk)) => upload = push(bucket, upload, chunk).await?,
+            Ok(None) => break,
+            Err(failure) => return Err(drop_apart(upload, failure).await),
+        }
+    }
+    Ok(Received { client_name: None, declared_type, staged: finish(upload).await? })
 }
 
 /// Drops what was received where that may wait for the disk: what lies there already is removed.
@@ -101,8 +180,7 @@ async fn drop_apart<T: Send + 'static>(received: T, error: ApiError) -> ApiError
 /// The key that each file would have if none were taken, in the order of the files.
 pub fn wanted_keys(
     app: &AppState,
-    bucket: &Bucket,
-    place: &Place,
+    destination: &Destination,
     naming: Naming,
     files: &[Received],
 ) -> Result<Vec<ObjectKey>, ApiError> {
@@ -113,17 +191,14 @@ pub fn wanted_keys(
     let keys_in = |folder: &FolderKey| {
         files.iter().map(|file| key_in(folder, &name_of(file, None))).collect::<Result<Vec<_>, _>>()
     };
-    let keys = match place {
+    let keys = match &destination.place {
         Place::Folder(folder) => keys_in(folder)?,
         Place::File(key) => {
             let all_have_extensions =
                 files.iter().all(|file| split_extension(&name_of(file, None)).1.is_some());
+            let lenient_folder = destination.lenient_folder().filter(|_| all_have_extensions);
             match (files, naming) {
-                _ if may_be_folder(bucket, place) && all_have_extensions => {
-                    let folder =
-                        FolderKey::parse(&format!("{key}/")).map_err(ApiError::bad_path)?;
-                    keys_in(&folder)?
-                }
+                _ if let Some(folder) = lenient_folder => keys_in(&folder)?,
                 ([_], Naming::Kept) => vec![key.clone()],
                 ([file], Naming::Randomised) => {
                     let has_extension = split_extension(key.file_name()).1.is_some();
@@ -140,30 +215,53 @@ pub fn wanted_keys(
     Ok(keys)
 }
 
-/// Stores all files under the keys that are wanted for them, or none.
+/// Stores all files under the keys that are wanted for them, or none; in the same batch and under the same conditions
+/// what `along` brings.
 pub async fn keep(
     app: &AppState,
     bucket: &Bucket,
     rule: NameRule,
+    along: Batch,
     files: Vec<Received>,
     wanted: &[ObjectKey],
 ) -> Result<Vec<Kept>, ApiError> {
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+    let mut taken = files.iter().zip(wanted).map(|(file, key)| file.check_taken(bucket, key));
+    if let Err(refusal) = taken.try_for_each(|taken| taken) {
+        return Err(drop_apart(files, refusal).await);
+    }
+    let is_limited = app.catalog.is_limited(bucket);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
         let (proposals, _claims) = {
             let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
             blocking(move || propose(&app, &bucket, rule, &wanted)).await?
         };
-        let mut batch = Batch::new().require(Precondition::FactPresent(bucket_fact.clone()));
+        let mut batch = along.clone().require(Precondition::FactPresent(bucket_fact.clone()));
+        let mut growth = Growth::default();
         for (file, proposal) in files.iter().zip(&proposals) {
             let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
-            if proposal.rule == NameRule::Suffix {
+            let replaces = match proposal.rule {
+                NameRule::Overwrite if is_limited => {
+                    let (store, name) = (app.store.clone(), name.clone());
+                    blocking(move || store.get(&name)).await?
+                }
+                _ => None,
+            };
+            // The difference to what is replaced only counts if that is still there when the batch is decided.
+            if let Some(old) = &replaces {
+                batch = batch.require(Precondition::KeyIs(name.clone(), old.etag()));
+            } else if is_limited || proposal.rule == NameRule::Suffix {
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
+            growth.count(file.staged.bytes(), replaces.as_ref());
             batch = batch.put(name.clone(), file.staged.clone(), file.options(&proposal.key));
         }
-        match commit(&app.store, batch).await {
+        let room = match make_room(app, bucket, growth.amount()).await {
+            Ok(room) => room,
+            Err(refusal) => return Err(drop_apart(files, refusal).await),
+        };
+        match commit_in(app, batch, room).await {
             Ok(committed) => {
                 let kept = committed.objects.into_iter().zip(files).zip(proposals);
                 return Ok(kept
@@ -174,27 +272,23 @@ pub async fn keep(
                     })
                     .collect());
             }
-            Err(Error::Conflict(Conflict::KeyPresent(_))) => {}
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
             }
+            // Only a token that is used up requires that a fact is not there yet.
+            Err(Error::Conflict(Conflict::FactPresent(_))) => return Err(ApiError::token_used()),
+            Err(Error::Conflict(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Err(ApiError::conflict("Too many uploads want the same name at the same time"))
 }
 
-/// Whether a path without a final `/` may mean a folder: phones are set up with such paths.
-pub fn may_be_folder(bucket: &Bucket, place: &Place) -> bool {
-    match place {
-        Place::File(key) => {
-            bucket.kind == BucketKind::Phone && split_extension(key.file_name()).1.is_none()
-        }
-        Place::Folder(_) => true,
+async fn push(bucket: &Bucket, mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
+    let bytes = upload.bytes() + chunk.len() as u64;
+    if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
+        return Err(drop_apart(upload, ApiError::file_over_limit(limit)).await);
     }
-}
-
-async fn push(mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
     if upload.push_in_memory(&chunk)? {
         return Ok(upload);
     }
@@ -215,7 +309,7 @@ fn propose(
     bucket: &BucketName,
     rule: NameRule,
     wanted: &[ObjectKey],
-) -> Result<(Vec<Proposal>, Vec<Claim>), ApiError> {
+) -> Result<(Vec<Proposal>, Vec<Claim<ObjectName>>), ApiError> {
     let mut chosen = BTreeSet::new();
     let mut proposals = Vec::with_capacity(wanted.len());
     let mut claims = Vec::new();
@@ -253,9 +347,32 @@ impl Received {
         extension_of(&guess(name, self.staged.head(), self.declared_type.as_deref()))
     }
 
+    /// The type that is stored for the file under a key.
+    fn content_type(&self, key: &ObjectKey) -> Cow<'static, str> {
+        guess(key.file_name(), self.staged.head(), self.declared_type.as_deref())
+    }
+
+    /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof
+    /// of them.
+    fn check_taken(&self, bucket: &Bucket, key: &ObjectKey) -> Result<(), ApiError> {
+        let bytes = self.staged.bytes();
+        if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
+            return Err(ApiError::file_over_limit(limit));
+        }
+        if bucket.allowed_types == AllowedTypes::Every {
+            return Ok(());
+        }
+        let content_type = self.content_type(key);
+        let is_taken = bucket.allowed_types.allow(essence(&content_type));
+        match is_taken && is_borne_out(&content_type, self.staged.head()) {
+            true => Ok(()),
+            false => Err(ApiError::type_not_allowed(&content_type)),
+        }
+    }
+
     fn options(&self, key: &ObjectKey) -> PutOptions {
         let declared_type = self.declared_type.as_deref();
-        let content_type = guess(key.file_name(), self.staged.head(), declared_type).into_owned();
+        let content_type = self.content_type(key).into_owned();
         // What the client said is only worth keeping where something else was believed.
         let differs = declared_type.filter(|declared| *declared != content_type);
         let attributes = differs.map(|declared_type| Attributes { declared_type });

@@ -5,7 +5,7 @@
 //! 2. The request's id, so that a person can find the line of the log.
 //! 3. No body where only the head was asked for.
 //!
-//! Never here: a query string in a log.
+//! Never here: a query string or a token in a log.
 
 use axum::body::Body;
 use http::header::{self, HeaderName, HeaderValue};
@@ -13,6 +13,7 @@ use http::{Method, Response, Uri};
 use http_body::Body as _;
 
 use crate::error::{ApiError, Asked, complete};
+use crate::reserved::TOKEN_PATH;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -48,8 +49,10 @@ impl Outgoing {
 /// What lies with the server is an error, what lies with the client is worth a line to those who look for it.
 impl Outgoing {
     fn log(&self, error: &ApiError) {
-        // The path alone: keys may stand in the query.
-        let (id, method, path) = (&self.asked.request_id, &self.method, self.uri.path());
+        // The path alone: keys may stand in the query. And of that no token.
+        let (id, method) = (&self.asked.request_id, &self.method);
+        let path = self.uri.path();
+        let path = if path.starts_with(TOKEN_PATH) { TOKEN_PATH } else { path };
         let line = error.log().unwrap_or_else(|| error.message());
         if error.status().is_server_error() {
             tracing::error!(request = %id, %method, path, "{line}");

@@ -10,6 +10,8 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: u64 = 104_857_600;
 /// Largest request body that an operator may allow. Clients 3.2.
 pub const CONFIGURED_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
+/// Largest request body on the premium endpoint. Clients 3.2, 13.14.
+pub const UPLOAD_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
 /// Largest request over the control socket.
 pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
 /// Largest answer over the control socket that the command line reads.
@@ -47,13 +49,68 @@ pub const COMPACTION_BYTES_PER_SECOND_EXPECTED: u64 = 100 * MIB;
 
 /// Most accounts, buckets and API keys each: all of them are held in memory, some hundred bytes apiece.
 pub const CATALOG_RECORDS_MAX: usize = 100_000;
+/// Buckets that one account owns, those of its organisations included.
+pub const BUCKETS_PER_ACCOUNT_MAX: usize = 10_000;
+/// API keys that one account has. Of those that open nothing any more the oldest goes for a new one.
+pub const API_KEYS_PER_ACCOUNT_MAX: usize = 1_000;
+/// Organisations that one account owns.
+pub const ORGANISATIONS_PER_ACCOUNT_MAX: usize = 100;
+/// Accounts that belong to one organisation: their record is one fact.
+pub const MEMBERS_PER_ORGANISATION_MAX: usize = 1_000;
+/// Origins, and media types, that a bucket names: its record is one fact.
+pub const BUCKET_LIST_MAX: usize = 100;
 /// Facts that are read at once when the catalog is opened.
 pub const CATALOG_PAGE_FACTS: usize = 1_000;
 /// Longest free text of a record of the catalog.
 pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
 
+/// Largest JSON body of a management request.
+pub const MANAGEMENT_BODY_BYTES_MAX: u64 = 64 * KIB;
+/// Records on one page of a management list, where the caller does not say.
+pub const MANAGEMENT_PAGE_DEFAULT: usize = 100;
+/// Most records on one page of a management list.
+pub const MANAGEMENT_PAGE_MAX: usize = 1_000;
+/// How long an upload waits for others that fill the same quota and are not stored yet.
+pub const QUOTA_WAIT: Duration = Duration::from_secs(10);
+/// How often the last uses of API keys are written, and removals that failed are tried again.
+pub const CATALOG_UPKEEP_WAIT: Duration = Duration::from_secs(60);
+
 /// Files that one delete request takes. Spec 8.
 pub const DELETE_FILES_MAX: usize = 100;
+
+/// Longest life of a presigned token or address. Spec 8.
+pub const PRESIGN_SECONDS_MAX: u64 = 3_600;
+/// Life of a presigned token or address that asks for none. Spec 4.4, clients 3.4.
+pub const PRESIGN_SECONDS_DEFAULT: u64 = 3_600;
+/// Up to here a time of expiry counts seconds from now; above, since 1970. Clients 3.4.
+pub const PRESIGN_RELATIVE_SECONDS_MAX: f64 = 1e9;
+/// From here on a time of expiry counts milliseconds since 1970. Clients 3.4.
+pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
+/// How long a key signs before another takes its place.
+pub const SIGNING_KEY_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// A key that signs no more still proves what it signed for this long; then it is forgotten.
+pub const SIGNING_KEY_REST: Duration = Duration::from_secs(24 * 60 * 60);
+/// It is remembered for this long after a token has expired that it was used: should the clock be set back, it is not
+/// good again.
+pub const USED_TOKEN_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Used tokens that are forgotten in one step.
+pub const USED_TOKENS_SWEPT_MAX: usize = 1_000;
+/// How often it is looked whether there are such tokens, and whether another key has to sign.
+pub const PRESIGN_SWEEP_WAIT: Duration = Duration::from_secs(10 * 60);
+/// Largest page of a listing, and the default. Spec 8.
+pub const LIST_KEYS_MAX: usize = 1_000;
+/// Hits of a search when it says nothing else. Spec 8.
+pub const SEARCH_HITS_DEFAULT: usize = 20;
+/// Most hits of one page of a search. Clients 3.5.
+pub const SEARCH_HITS_MAX: usize = 1_000;
+/// Longest query of a search, in characters, and in words.
+pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
+pub const SEARCH_WORDS_MAX: usize = 16;
+/// Searches at once: each keeps a processor busy. More wait, at most so long.
+pub const SEARCHES_MAX: usize = 4;
+pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
+/// A search that takes longer is stopped, in milliseconds.
+pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
 
 /// Text fields of one form. Clients 3.2.
 pub const FORM_FIELDS_MAX: usize = 100;
@@ -157,15 +214,44 @@ pub const PREFLIGHT_SECONDS: u32 = 7_200;
 /// Longest file name that `?download=` may ask for, in bytes.
 pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 
+/// How long damage may be known before it is logged.
+pub const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
+
+/// A resumable upload is kept for so long after its last request.
+pub const TUS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How long a request waits for another that works on the same resumable upload to let go.
+pub const TUS_TURN_WAIT: Duration = Duration::from_secs(10);
+/// Resumable uploads that wait open for their next request; others are opened again, which reads them whole.
+pub const TUS_OPEN_MAX: usize = 64;
+/// Unfinished resumable uploads of one account.
+pub const TUS_PENDING_MAX: usize = 1_000;
+/// While a resumable upload comes in, it is made durable after so many bytes.
+pub const TUS_SAVE_BYTES: u64 = 64 * MIB;
+/// Longest `Upload-Metadata`, in bytes.
+pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
+/// How often resumable uploads are looked at for those that have expired.
+pub const TUS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+
 const KIB: u64 = 1_024;
 const MIB: u64 = 1_024 * KIB;
 
+const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);
+const _: () =
+    assert!(2 * BUCKET_LIST_MAX * (CATALOG_TEXT_BYTES_MAX + 8) < engine::limits::FACT_BYTES_MAX);
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
+const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
+const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
+const _: () = assert!(SIGNING_KEY_REST.as_secs() > PRESIGN_SECONDS_MAX);
+const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
 const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);
 const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);
 const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(SEARCH_HITS_MAX <= engine::limits::SEARCH_WINDOW_MAX);
 const _: () = assert!(DELETE_FILES_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);

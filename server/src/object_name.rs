@@ -77,6 +77,15 @@ pub fn clean(client_name: &str) -> Option<String> {
     Some(without_end(&shorten(kept, "", FILE_NAME_BYTES_MAX)).to_owned())
 }
 
+/// What the name of a thumbnail ends in.
+pub const THUMBNAIL_ENDING: &str = "_thumb.webp";
+
+/// The name of the thumbnail beside a file; none for a thumbnail.
+pub fn thumbnail_name(file_name: &str) -> Option<String> {
+    let stem = split_extension(file_name).0;
+    (!file_name.ends_with(THUMBNAIL_ENDING)).then(|| format!("{stem}{THUMBNAIL_ENDING}"))
+}
+
 /// The name without the spaces and dots that it ends in.
 fn without_end(name: &str) -> &str {
     name.trim_end_matches(|c: char| c == '.' || c.is_whitespace())

@@ -46,6 +46,15 @@ impl Query {
         }
     }
 
+    /// The whole number given under one of the names; empty counts as absent, too large as the largest there is.
+    pub fn number(&self, names: &[&str]) -> Result<Option<u64>, ApiError> {
+        let Some(text) = self.text(names)? else { return Ok(None) };
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(ApiError::bad_parameter(name_of(names), "must be a whole number"));
+        }
+        Ok(Some(text.parse().unwrap_or(u64::MAX)))
+    }
+
     fn raw(&self) -> &str {
         self.0.as_ref().and_then(PathAndQuery::query).unwrap_or("")
     }
@@ -66,7 +75,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Query {
 }
 
 /// The flag that a text stands for, as in [`Query::flag`].
-fn parse_flag(text: &str) -> Option<bool> {
+pub fn parse_flag(text: &str) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
     if is_one_of(&["", "true", "1", "yes", "on"]) {
@@ -136,6 +145,24 @@ mod tests {
             let refusal = query(wrong).flag(&["overwrite", "upsert"]).unwrap_err();
             assert_eq!(refusal.status(), 400, "{wrong}");
             assert!(refusal.message().contains("overwrite"), "{}", refusal.message());
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole() {
+        let number = |raw: &str| query(raw).number(&["maxKeys"]);
+        assert_eq!(number("").unwrap(), None);
+        assert_eq!(number("maxKeys=").unwrap(), None);
+        assert_eq!(number("maxKeys=0").unwrap(), Some(0));
+        assert_eq!(number("maxKeys=007").unwrap(), Some(7));
+        assert_eq!(number(&format!("maxKeys={}", "9".repeat(30))).unwrap(), Some(u64::MAX));
+        for wrong in ["-1", "+1", "1.5", "1e3", "%201", "x", "%D9%A1", "0x1"] {
+            let refusal = number(&format!("maxKeys={wrong}")).unwrap_err();
+            assert_eq!(
+                (refusal.status().as_u16(), refusal.code()),
+                (400, "bad_parameter"),
+                "{wrong}"
+            );
         }
     }
 

@@ -10,6 +10,9 @@ pub const OWN: &str = "-";
 /// First component, below a bucket, of the earlier presign form. Keys may not start with it.
 pub const PRESIGNED: &str = "presigned";
 
+/// What stands before the token of a presigned upload. What stands behind it is a secret while it lives.
+pub const TOKEN_PATH: &str = "/api/presigned-url/";
+
 /// Names that no bucket may have: those above, and those that browsers, crawlers and probes ask for unasked.
 pub const BUCKET_NAMES: &[&str] = &[
     API,

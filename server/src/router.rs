@@ -6,23 +6,41 @@
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
-use crate::admission::admitted_to_place;
+use crate::admission::{managing, uploading};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
+use crate::handlers::integrations::{curl, lb_phone, sharex};
+use crate::handlers::list::list;
+use crate::handlers::presign::{presign_token, upload_with_token};
+use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
+use crate::handlers::search::search;
+use crate::handlers::tus;
 use crate::handlers::upload::upload;
+use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage};
 use crate::state::AppState;
 
-/// Methods of a place in a bucket; GET and HEAD never get here.
-const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
+const POST_METHODS: &str = "POST, OPTIONS";
+/// Methods of the management API.
+const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
+const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
+const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
+const MEMBERS_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const REVOKE_METHODS: &str = "DELETE, OPTIONS";
 
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
-    Router::new().merge(places(&app)).merge(api()).merge(own()).fallback(not_found).with_state(app)
+    Router::new()
+        .merge(places(&app))
+        .merge(api(&app))
+        .merge(management(&app))
+        .merge(own())
+        .fallback(not_found)
+        .with_state(app)
 }
 
-/// Places in buckets: 4.2 upload, 4.3 delete.
+/// Places in buckets: 4.2 upload, 4.3 delete, 4.5 use of a presigned address.
 fn places(app: &AppState) -> Router<AppState> {
     Router::new()
         .route("/{bucket}", place(app))
@@ -31,11 +49,58 @@ fn places(app: &AppState) -> Router<AppState> {
 }
 
 /// What the specification puts under `/api`. No bucket can have that name.
-fn api() -> Router<AppState> {
+fn api(app: &AppState) -> Router<AppState> {
     Router::new()
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
+        // 4.4 presigned tokens.
+        .route("/api/presigned-url", reading(managing(app, get(presign_token))))
+        .route(
+            "/api/presigned-url/{token}",
+            post(upload_with_token).fallback(|| refuse_method(POST_METHODS)),
+        )
+        // 4.6 list, 4.7 search.
+        .route("/api/list-objects", reading(managing(app, get(list))))
+        .route("/api/search/{bucket}", reading(managing(app, get(search))))
+        .merge(resumable_uploads(app))
+}
+
+/// An upload counts when it begins, however many pieces it comes in.
+fn resumable_uploads(app: &AppState) -> Router<AppState> {
+    let all = || uploading(app, post(tus::create)).fallback(|| refuse_method(POST_METHODS));
+    let one = axum::routing::head(tus::state)
+        .patch(tus::append)
+        .delete(tus::terminate)
+        .post(tus::overridden);
+    let one = managing(app, one).fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
+    Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
+}
+
+/// 4.8 management. Clients 13.11.
+fn management(app: &AppState) -> Router<AppState> {
+    let route = |methods, allow| managing(app, methods).fallback(move || refuse_method(allow));
+    let bucket = get(buckets::show).patch(buckets::edit).delete(buckets::delete);
+    let organisation =
+        get(organisations::show).patch(organisations::edit).delete(organisations::delete);
+    let members = get(organisations::members)
+        .post(organisations::set_member)
+        .delete(organisations::remove_member);
+    let organisations = get(organisations::list).post(organisations::create);
+    let account = get(accounts::show).patch(accounts::edit);
+    Router::new()
+        .route("/api/buckets", route(get(buckets::list).post(buckets::create), LIST_METHODS))
+        .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
+        .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
+        .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))
+        .route("/api/organisations", route(organisations, LIST_METHODS))
+        .route("/api/organisations/{id}", route(organisation, RECORD_METHODS))
+        .route("/api/organisations/{id}/members", route(members, MEMBERS_METHODS))
+        .route("/api/account", route(get(account::show).patch(account::edit), ACCOUNT_METHODS))
+        .route("/api/usage", route(get(usage::usage), READ_METHODS))
+        .route("/api/accounts", route(get(accounts::list).post(accounts::create), LIST_METHODS))
+        .route("/api/accounts/sweep", route(post(accounts::sweep), POST_METHODS))
+        .route("/api/accounts/{id}", route(account, ACCOUNT_METHODS))
 }
 
 /// What is ours alone. No bucket can have that name.
@@ -44,13 +109,21 @@ fn own() -> Router<AppState> {
         .route("/-", nothing())
         .route("/-/", nothing())
         .route("/-/{*path}", nothing())
-        .route("/-/health", get(health).fallback(|| refuse_method(READ_METHODS)))
-        .route("/-/ready", get(ready).fallback(|| refuse_method(READ_METHODS)))
+        .route("/-/health", reading(get(health)))
+        .route("/-/ready", reading(get(ready)))
+        .route("/-/integrations/sharex", reading(get(sharex)))
+        .route("/-/integrations/lb-phone", reading(get(lb_phone)))
+        .route("/-/integrations/curl", reading(get(curl)))
 }
 
 fn place(app: &AppState) -> MethodRouter<AppState> {
-    let methods = admitted_to_place(app, post(upload).delete(delete));
-    methods.fallback(|| refuse_method(PLACE_METHODS))
+    let methods = uploading(app, post(upload)).merge(managing(app, axum::routing::delete(delete)));
+    // A presigned address brings its right along.
+    methods.put(put_presigned).fallback(|| refuse_method(PLACE_METHODS))
+}
+
+fn reading(handler: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    handler.fallback(|| refuse_method(READ_METHODS))
 }
 
 fn nothing() -> MethodRouter<AppState> {

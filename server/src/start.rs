@@ -2,14 +2,12 @@
 //!
 //! Never here: signals; whoever calls decides when to stop.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use engine::{Clock, Entropy, Store};
@@ -23,12 +21,11 @@ use crate::address::is_exempt;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
-use crate::connection::{ConnectionOptions, Stop, accept};
+use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
 use crate::dispatch::App;
-use crate::fair_use::sweep;
-use crate::limits::FAIR_USE_SWEEP_WAIT;
 use crate::state::AppState;
+use crate::upkeep::Upkeep;
 
 /// What is served.
 pub struct Service {
@@ -45,6 +42,8 @@ pub struct Service {
 pub struct Started {
     /// Where the server listens.
     pub listen: SocketAddr,
+    /// Where its premium endpoint listens.
+    pub upload_listen: Option<SocketAddr>,
     /// What stands before the addresses that it gives out.
     pub public_url: PublicUrl,
     /// Whether there is an account yet: without one nobody can upload.
@@ -78,12 +77,14 @@ async fn serve_open(
     started: impl FnOnce(&Started),
 ) -> Result<(), ServeError> {
     let Service { store, data, config, clock, entropy } = service;
-    let refused = |error| ServeError::Listen(config.listen, error);
-    let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
-    let listen = listener.local_addr().map_err(refused)?;
+    let (listener, listen) = bind(config.listen).await?;
+    let upload_listener = match config.upload_listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
     let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
     let trusted = config.trusted_networks.clone();
-    let sweeps = config.fair_use_sweep;
     let options = ConnectionOptions {
         exempt: Arc::new(move |address| is_exempt(address, &trusted)),
         connections_max: config.connections_max,
@@ -95,68 +96,49 @@ async fn serve_open(
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
-    started(&Started { listen, public_url, has_accounts: state.catalog.has_accounts() });
+    let has_accounts = state.catalog.has_accounts();
+    started(&Started { listen, upload_listen, public_url, has_accounts });
 
-    let app = App::new(state.clone());
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let app = app.clone();
-        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
-    });
+    let public = serve_app(App::new(state.clone()), listener, options.clone(), stop.clone());
+    let premium = async {
+        let Some((listener, _)) = upload_listener else { return Drained { cut_off: 0 } };
+        serve_app(App::new(state.premium()), listener, options, stop.clone()).await
+    };
     let mut stopping = stop.clone();
     let announce = async {
         let _ = stopping.wait_for(|it| *it != Stop::Running).await;
         state.start_draining();
     };
-    let public = accept(listener, answer, options, stop.clone());
-    let watching = tokio::spawn(tell_damage(state.store.clone()));
-    let sweeping = sweeps.then(|| tokio::spawn(sweep_daily(state.clone())));
-    let (drained, (), ()) = tokio::join!(public, control.serve(state.clone(), stop), announce);
-    watching.abort();
-    if let Some(sweeping) = sweeping {
-        sweeping.abort();
-    }
-    if drained.cut_off > 0 {
-        tracing::warn!(connections = drained.cut_off, "connections were cut off");
+    let upkeep = Upkeep::start(&state);
+    let control = control.serve(state.clone(), stop.clone());
+    let (public, premium, (), ()) = tokio::join!(public, premium, control, announce);
+    upkeep.stop().await;
+    let cut_off = public.cut_off + premium.cut_off;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "connections were cut off");
     }
     Ok(())
 }
 
-/// Logs each place of damage once, as it becomes known.
-async fn tell_damage(store: Store) {
-    let mut told = BTreeSet::new();
-    loop {
-        let asked = store.clone();
-        match blocking(move || asked.damage()).await {
-            Ok(known) => {
-                let mut still = BTreeSet::new();
-                for damage in known.places {
-                    let place = (damage.segment, damage.offset);
-                    if !told.contains(&place) {
-                        tracing::error!(found_ms = damage.found_ms, "DAMAGE: {damage}");
-                    }
-                    still.insert(place);
-                }
-                told = still;
-            }
-            Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
-        }
-        tokio::time::sleep(DAMAGE_LOOK_WAIT).await;
-    }
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let refused = |error| ServeError::Listen(address, error);
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let listen = listener.local_addr().map_err(refused)?;
+    Ok((listener, listen))
 }
 
-/// Looks at once, and then once a day, which accounts break fair use. Each step is logged where it is taken.
-async fn sweep_daily(app: AppState) {
-    loop {
-        let asked = app.clone();
-        if let Err(error) = blocking(move || sweep(&asked.store, &asked.catalog)).await {
-            tracing::warn!("cannot look at fair use: {error}");
-        }
-        tokio::time::sleep(FAIR_USE_SWEEP_WAIT).await;
-    }
+async fn serve_app(
+    app: App,
+    listener: TcpListener,
+    options: ConnectionOptions,
+    stop: watch::Receiver<Stop>,
+) -> Drained {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let app = app.clone();
+        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+    });
+    accept(listener, answer, options, stop).await
 }
-
-/// How long damage may be known before it is logged.
-const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,7 +167,7 @@ mod tests {
     use super::*;
     use crate::catalog::{BucketKind, Plan};
     use crate::control::{self, ControlError, SOCKET_NAME};
-    use crate::management::{BucketSettings, Reply, Request};
+    use crate::management::{AccountSettings, BucketOwner, BucketSettings, Reply, Request};
 
     fn service(data: PathBuf) -> Service {
         let clock: Arc<dyn Clock> = Arc::new(SimClock::at(1_700_000_000_000));
@@ -254,7 +236,10 @@ mod tests {
         let head = ask(listen, "HEAD /-/health").await;
         assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-        let create = Request::CreateAccount { name: "Ann".into(), plan: Plan::Pro };
+        let create = Request::CreateAccount {
+            name: "Ann".into(),
+            settings: AccountSettings { plan: Some(Plan::Pro), ..Default::default() },
+        };
         let Reply::Account(account) = ask_operator(&data, &create).await.unwrap() else {
             panic!("an account was to be made");
         };
@@ -268,8 +253,9 @@ mod tests {
         }
 
         let settings = BucketSettings::default();
-        let (name, account, kind) = ("files".into(), "Ann".into(), BucketKind::Standard);
-        let create = Request::CreateBucket { name, account, kind, settings };
+        let owner = BucketOwner::Account("Ann".into());
+        let (name, kind) = ("files".into(), BucketKind::Standard);
+        let create = Request::CreateBucket { name, owner, kind, settings };
         ask_operator(&data, &create).await.unwrap();
         put(&store, "a.bin", &[b'x'; 600_000]);
         let whole = ask(listen, "GET /files/a.bin").await;

@@ -5,16 +5,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use engine::{Clock, Entropy, Store};
+use engine::{Clock, Entropy, ObjectName, Store};
+use tokio::sync::Semaphore;
 
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::limits::SEARCHES_MAX;
+use crate::open_uploads::OpenUploads;
 use crate::rate_limit::Allowances;
 
-/// The running service. Cheap to clone.
+/// The running service, as one of its endpoints sees it. Cheap to clone.
 #[derive(Clone)]
-pub struct AppState(Arc<Inner>);
+pub struct AppState(Arc<Inner>, Endpoint);
+
+/// Where a request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// For everybody.
+    Basic,
+    /// For accounts on the plan `Pro` or above: larger bodies.
+    Premium,
+}
 
 /// The fields of [`AppState`].
 pub struct Inner {
@@ -26,8 +38,14 @@ pub struct Inner {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     /// Names that uploads have chosen and not stored yet.
-    pub claims: Claims,
+    pub claims: Claims<ObjectName>,
     pub allowances: Allowances,
+    /// Who is working on which resumable upload.
+    pub open_uploads: OpenUploads,
+    /// Tokens with which something is being uploaded.
+    pub tokens_in_use: Claims<TokenId>,
+    /// Turns to search.
+    pub searches: Arc<Semaphore>,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -50,9 +68,16 @@ impl AppState {
         let catalog = Catalog::open(store.clone(), clock.clone(), entropy.clone())?;
         let conduct = catalog.conduct().clone();
         let allowances = Allowances::new(&config, clock.clone(), &*entropy, conduct);
+        match catalog.renew_signing_keys() {
+            // On a disk without any room files are delivered all the same; it is tried again.
+            Err(CatalogError::Store(error)) => {
+                tracing::warn!("no key to sign presigned uploads with: {error}");
+            }
+            renewed => renewed?,
+        }
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
-        Ok(Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             store,
             catalog,
             config,
@@ -61,9 +86,31 @@ impl AppState {
             entropy,
             claims: Claims::default(),
             allowances,
+            open_uploads: OpenUploads::default(),
+            tokens_in_use: Claims::default(),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             draining,
             request_ids,
-        })))
+        });
+        Ok(Self(inner, Endpoint::Basic))
+    }
+
+    /// The same service, as its premium endpoint sees it.
+    pub fn premium(&self) -> Self {
+        Self(self.0.clone(), Endpoint::Premium)
+    }
+
+    /// Where requests come in.
+    pub fn endpoint(&self) -> Endpoint {
+        self.1
+    }
+
+    /// Largest request body here.
+    pub fn body_bytes_max(&self) -> u64 {
+        match self.1 {
+            Endpoint::Basic => self.config.body_bytes_max,
+            Endpoint::Premium => self.config.upload_body_bytes_max,
+        }
     }
 
     /// Says that the server is about to stop: it is not ready for new requests from now on.

@@ -11,6 +11,7 @@ use engine::{BucketName, FolderKey, NameError, ObjectKey, ObjectName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use crate::catalog::Lock;
 use crate::error::ApiError;
 use crate::reserved;
 
@@ -37,8 +38,18 @@ impl Target {
     pub fn from_path(path: &str) -> Result<Self, ApiError> {
         let path = path.strip_prefix('/').ok_or_else(ApiError::bucket_not_found)?;
         let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
-        let bucket = bucket_of(&decode(bucket)?)?;
-        Ok(Self { bucket, place: Place::parse(&decode(rest)?)? })
+        Self::of_names(&decode(bucket)?, &decode(rest)?)
+    }
+
+    /// Reads the name of a bucket and a path in it, both decoded.
+    pub fn of_names(bucket: &str, path: &str) -> Result<Self, ApiError> {
+        Ok(Self { bucket: bucket_of(bucket)?, place: Place::parse(path)? })
+    }
+
+    /// The bucket alone of such a path, whatever stands behind it.
+    pub fn bucket_of_path(path: &str) -> Option<BucketName> {
+        let first = path.strip_prefix('/')?.split('/').next()?;
+        bucket_of(&decode(first).ok()?).ok()
     }
 
     /// The object, when the target is a file.
@@ -70,12 +81,35 @@ impl Place {
     }
 }
 
+impl From<Lock> for Place {
+    fn from(lock: Lock) -> Self {
+        match lock {
+            Lock::Folder(folder) => Self::Folder(folder),
+            Lock::File(key) => Self::File(key),
+        }
+    }
+}
+
+impl From<Place> for Lock {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Folder(folder) => Self::Folder(folder),
+            Place::File(key) => Self::File(key),
+        }
+    }
+}
+
 /// Reads the name of a bucket in a request. One that cannot exist is answered like one that does not.
-fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
+pub fn bucket_of(name: &str) -> Result<BucketName, ApiError> {
     match BucketName::parse(name) {
         Ok(name) if !reserved::is_reserved(name.as_str()) => Ok(name),
         _ => Err(ApiError::bucket_not_found()),
     }
+}
+
+/// The last component of an address of ours, decoded: the name or the id of a record.
+pub fn last_component(path: &str) -> Result<String, ApiError> {
+    decode(path.rsplit('/').next().unwrap_or("")).map(Cow::into_owned)
 }
 
 /// The key of a file in a folder, refused with the rule that it breaks.
@@ -88,7 +122,16 @@ pub fn key_in(folder: &FolderKey, file_name: &str) -> Result<ObjectKey, ApiError
 
 /// Refuses a key that an upload may not make: the earlier presign form lies at `presigned/` of every bucket.
 pub fn check_writable(key: &ObjectKey) -> Result<(), ApiError> {
-    match key.as_str().split_once('/') {
+    check_path_writable(key.as_str())
+}
+
+/// The same for a place.
+pub fn check_place_writable(place: &Place) -> Result<(), ApiError> {
+    check_path_writable(place.as_str())
+}
+
+fn check_path_writable(path: &str) -> Result<(), ApiError> {
+    match path.split_once('/') {
         Some((reserved::PRESIGNED, _)) => {
             Err(ApiError::bad_path("the folder \"presigned/\" is reserved"))
         }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use http::Method;
 use server::catalog::{Scope, Standing};
-use server::management::{ApiKeySettings, Request};
+use server::management::{AccountSettings, ApiKeySettings, Request};
 use tests::world::BEGINNING_MS;
 use tests::{Client, Form, Reply, World};
 
@@ -122,12 +122,7 @@ async fn a_key_stays_in_its_bucket_and_does_not_tell_of_others() {
 #[tokio::test]
 async fn a_key_stays_in_its_folder() {
     let (world, client) = World::with_bucket(1);
-    world.manage(Request::CreateBucket {
-        name: "phone".into(),
-        account: "ann".into(),
-        kind: server::catalog::BucketKind::Phone,
-        settings: Default::default(),
-    });
+    world.phone_bucket("ann", "phone");
     client.put("/photos/img2/", "a.txt", b"1").await;
     let prefix = Some("img".to_owned());
     let limited = world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
@@ -163,12 +158,8 @@ async fn the_bucket_of_somebody_else_is_as_one_that_does_not_exist() {
 async fn a_suspended_account_only_delivers() {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"1").await;
-    world.manage(Request::EditAccount {
-        account: "ann".into(),
-        name: None,
-        plan: None,
-        standing: Some(Standing::Suspended),
-    });
+    let standing = Some(Standing::Suspended);
+    world.edit_account("ann", AccountSettings { standing, ..Default::default() });
     client.delete("/photos/a.txt").await.check_error(403, "account_suspended");
     assert_eq!(client.without_key().get("/photos/a.txt").await.status, 200);
 }

@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod abuse;
+mod accounts;
 mod auth;
+mod buckets;
 mod connections;
 mod damage;
 mod delete;
@@ -14,8 +16,21 @@ mod deliver;
 mod errors;
 mod forms;
 mod full_disk;
+mod integrations;
+mod keys;
+mod list;
 mod names;
+mod organisations;
+mod premium;
+mod presign;
+mod presign_once;
+mod presigned_urls;
+mod quotas;
 mod ranges;
 mod rates;
+mod search;
 mod standing;
+mod tenants;
+mod thumbnail_flag;
+mod tus;
 mod upload;

@@ -2,9 +2,9 @@
 
 use axum::body::Body;
 use http::Method;
-use server::catalog::{Plan, Standing};
+use server::catalog::{Plan, Role, Standing};
 use server::config::Config;
-use server::management::{ApiKeySettings, BucketSettings, Request};
+use server::management::{AccountSettings, ApiKeySettings, BucketSettings};
 use tests::{Client, Form, Reply, World};
 
 const MINUTE_MS: u64 = 60_000;
@@ -23,7 +23,7 @@ async fn passing(client: &Client) -> u32 {
 }
 
 fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
-    world.manage(Request::EditAccount { account: "ann".into(), name: None, plan, standing });
+    world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
 }
 
 #[track_caller]
@@ -155,4 +155,70 @@ async fn delivery_takes_nothing_of_an_account() {
         assert_eq!((reply.status.as_u16(), reply.header("ratelimit")), (200, ""));
     }
     assert_eq!(passing(&client).await, 99);
+}
+
+#[tokio::test]
+async fn whoever_issued_a_token_answers_for_its_use() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    let issue = async || {
+        let reply = client.get("/api/presigned-url?path=photos/&randomizeName=true").await;
+        let path = format!("/api/presigned-url/{}", reply.json()["token"].as_str().unwrap());
+        (reply, path)
+    };
+    let form = || Form::new().file("f", "a.txt", None, b"1");
+    let (issued, path) = issue().await;
+    check_fields(&issued, "\"management\";q=1000;w=60", "1000", "999", "1");
+    let used = client.without_key().upload(&path, form()).await;
+    assert_eq!(used.status, 200, "{}", used.text());
+    check_fields(&used, "\"upload-free\";q=100;w=60", "100", "99", "1");
+    assert_eq!(passing(&client).await, 99);
+
+    // Too many: the token stays good for later.
+    let (_, path) = issue().await;
+    client.without_key().upload(&path, form()).await.check_error(429, "rate_limited");
+    world.clock.advance(600);
+    assert_eq!(client.without_key().upload(&path, form()).await.status, 200);
+    upload(&client).await.check_error(429, "rate_limited");
+
+    let address = client.get("/photos/presigned/b.txt").await;
+    check_fields(&address, "\"management\";q=1000;w=60", "1000", "997", "1");
+    let url = address.json()["presignedUrl"].as_str().unwrap().to_owned();
+    let path = url.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let put = async || client.without_key().send(Method::PUT, path, &[], Body::from("1")).await;
+    put().await.check_error(429, "rate_limited");
+    world.clock.advance(600);
+    let put = put().await;
+    assert_eq!((put.status.as_u16(), put.header("x-ratelimit-remaining")), (200, "0"));
+}
+
+#[tokio::test]
+async fn every_route_that_needs_a_key_tells_what_is_left() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    let operator = AccountSettings { role: Some(Role::Operator), ..AccountSettings::default() };
+    world.edit_account("ann", operator);
+    for path in [
+        "/api/presigned-url?path=photos/",
+        "/api/list-objects?bucketName=photos",
+        "/api/search/photos",
+        "/api/buckets",
+        "/api/buckets/photos",
+        "/api/keys",
+        "/api/organisations",
+        "/api/account",
+        "/api/usage",
+        "/api/accounts",
+        "/api/organisations/none",
+    ] {
+        let reply = client.get(path).await;
+        assert!(matches!(reply.status.as_u16(), 200 | 404), "{path}: {}", reply.text());
+        assert_eq!(reply.header("x-ratelimit-limit"), "1000", "{path}");
+        client.without_key().get(path).await.check_error(401, "missing_api_key");
+    }
+    let sweep = client.send(Method::POST, "/api/accounts/sweep", &[], Body::empty()).await;
+    assert_eq!((sweep.status.as_u16(), sweep.header("x-ratelimit-remaining")), (200, "988"));
+    // A resumable upload is one upload, whatever becomes of its creation.
+    let created = client.send(Method::POST, "/api/tus/", &[], Body::empty()).await;
+    assert_eq!(created.header("x-ratelimit-limit"), "100", "{}", created.text());
+    let piece = client.send(Method::PATCH, "/api/tus/none", &[], Body::empty()).await;
+    assert_eq!(piece.header("x-ratelimit-limit"), "1000", "{}", piece.text());
 }

@@ -1,9 +1,12 @@
 //! Fair use of the plan Free: specification 8, clients 13.13.
 
-use server::catalog::{Catalog, ChangedBy, Plan, Standing};
+use axum::body::Body;
+use http::Method;
+use server::catalog::{Catalog, ChangedBy, Plan, Role, Standing};
 use server::config::Config;
 use server::management::{
-    AccountView, BucketSettings, Reply, Request, StandingStepView, SweptView, standing_changes,
+    AccountSettings, AccountView, ApiKeySettings, BucketSettings, Reply, Request, StandingStepView,
+    SweptView, standing_changes,
 };
 use tests::{Client, Form, World};
 
@@ -24,7 +27,7 @@ fn account(world: &World, name: &str) -> AccountView {
 }
 
 fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
-    world.manage(Request::EditAccount { account: "ann".into(), name: None, plan, standing });
+    world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
 }
 
 /// Asks until ten thousand requests of this day were refused.
@@ -153,4 +156,30 @@ async fn the_latest_hundred_changes_are_there_after_opening_again() {
     let again = Catalog::open(world.store.clone(), world.clock.clone(), entropy).unwrap();
     let id = again.account_called("ann").unwrap().id.clone();
     assert_eq!(standing_changes(&again, &id), known);
+}
+
+#[tokio::test]
+async fn storage_beyond_the_quota_is_a_violation_and_the_operator_sweeps_over_http() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    client.put("/photos/", "a.txt", b"12345").await;
+    world.account("boss");
+    let role = Some(Role::Operator);
+    let plan = Some(Plan::Pro);
+    world.edit_account("boss", AccountSettings { role, plan, ..AccountSettings::default() });
+    let boss = world.client_of("boss", ApiKeySettings::default());
+    let ask = async |client: &Client| {
+        client.send(Method::POST, "/api/accounts/sweep", &[], Body::empty()).await
+    };
+    ask(&client).await.check_error(403, "forbidden");
+    assert_eq!(ask(&boss).await.json()["violationCount"], 0);
+    let quota = AccountSettings { storage_bytes_max: Some(Some(4)), ..AccountSettings::default() };
+    world.edit_account("ann", quota);
+    let swept = ask(&boss).await.json();
+    assert_eq!((&swept["success"], &swept["accountCount"]), (&true.into(), &1.into()));
+    assert_eq!(swept["steps"][0]["to"], "notified");
+    assert_eq!(swept["steps"][0]["reason"], "5 bytes are stored, and the quota is 4");
+    let shown = client.get("/api/account").await.json()["account"].take();
+    assert_eq!(shown["standing"], "notified");
+    assert_eq!(shown["standingChanges"][0]["reason"], swept["steps"][0]["reason"]);
+    assert_eq!(shown["standingChanges"][0]["by"], "sweep");
 }

@@ -4,8 +4,7 @@ use axum::body::Body;
 use http::Method;
 use serde_json::json;
 use server::Config;
-use server::catalog::BucketKind;
-use server::management::{BucketSettings, Request};
+use server::management::BucketSettings;
 use tests::{Client, Form, Reply, World};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -118,12 +117,7 @@ async fn a_path_names_one_file_exactly() {
 #[tokio::test]
 async fn a_phone_bucket_takes_a_bare_path_for_a_folder() {
     let (world, client) = World::with_bucket(1);
-    world.manage(Request::CreateBucket {
-        name: "phone".into(),
-        account: "ann".into(),
-        kind: BucketKind::Phone,
-        settings: BucketSettings::default(),
-    });
+    world.phone_bucket("ann", "phone");
     assert_eq!(client.put("/phone/images", "a.png", PNG).await["key"], "images/a.png");
     assert_eq!(client.put("/phone/images", "blob", PNG).await["key"], "images/blob.png");
     assert_eq!(client.put("/phone/images.d", "a.png", PNG).await["key"], "images.d");

@@ -37,6 +37,22 @@ fn accounts_are_made_listed_and_edited() {
 }
 
 #[test]
+fn an_account_has_a_role_and_a_quota() {
+    with_and_without_a_server(|folder| {
+        let create = ["account", "create", "--name", "root", "--role", "operator"];
+        let root = folder.json(&[&create[..], &["--storage-bytes-max", "1000"]].concat());
+        assert_eq!((&root["role"], &root["storageBytesMax"]), (&"operator".into(), &1000.into()));
+        let edit = ["account", "edit", "--account", "root", "--object-count-max", "7"];
+        let edited = folder.json(&[&edit[..], &["--storage-bytes-max", "none"]].concat());
+        assert_eq!(edited["objectCountMax"], 7);
+        assert!(edited["storageBytesMax"].is_null() && edited["role"] == "operator", "{edited}");
+        let wrong =
+            folder.run(&["account", "edit", "--account", "root", "--object-count-max", "x"]);
+        wrong.check_failure(2, "neither a number nor \"none\"");
+    });
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_in_a_sentence() {
     with_and_without_a_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);

@@ -62,6 +62,31 @@ fn a_key_opens_until_it_is_revoked() {
 }
 
 #[test]
+fn a_key_that_is_revoked_opens_nothing_more_on_a_connection_that_is_kept() {
+    let (folder, key) = DataFolder::with_bucket();
+    let id = key.split('_').nth(1).expect("a key holds its id");
+    let server = folder.serve();
+    let mut kept = server.connect().with_key(&key);
+    assert_eq!(kept.get("/api/account").expect("it answers").status, 200);
+    folder.done(&["apikey", "revoke", "--id", id]);
+    assert_eq!(kept.get("/api/account").expect("it answers").status, 401);
+}
+
+#[test]
+fn the_last_use_of_a_key_survives_a_restart() {
+    let (folder, key) = DataFolder::with_bucket();
+    let last_use = || folder.json(&["apikey", "list"])[0]["lastUsedAt"].clone();
+    assert!(last_use().is_null());
+    let server = folder.serve();
+    let answer = server.connect().with_key(&key).get("/api/account").expect("it answers");
+    assert_eq!(answer.status, 200);
+    let used = last_use();
+    assert!(used.as_str().is_some_and(|at| at.ends_with(":00:00.000Z")), "{used}");
+    server.stop();
+    assert_eq!(last_use(), used);
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_in_a_sentence() {
     with_and_without_a_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);

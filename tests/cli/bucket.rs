@@ -43,6 +43,42 @@ fn buckets_are_made_listed_edited_and_deleted() {
 }
 
 #[test]
+fn every_setting_of_a_bucket_is_set_and_taken_away() {
+    with_and_without_a_server(|folder| {
+        let edit = ["bucket", "edit", "--name", "photos"];
+        let mut words = edit.to_vec();
+        words.extend(["--cors-origins", "https://b.example,https://a.example"]);
+        words.extend(["--allowed-types", "image/*,video/mp4", "--file-bytes-max", "10"]);
+        words.extend(["--quota-bytes", "100", "--quota-objects", "5", "--thumbnails", "true"]);
+        let edited = folder.json(&words);
+        let origins = serde_json::json!(["https://a.example", "https://b.example"]);
+        assert_eq!(edited["corsOrigins"], origins);
+        assert_eq!(edited["allowedTypes"], serde_json::json!(["image/*", "video/mp4"]));
+        for (field, value) in [("fileBytesMax", 10), ("quotaBytes", 100), ("quotaObjects", 5)] {
+            assert_eq!(edited[field], value, "{field}");
+        }
+        assert_eq!(edited["thumbnails"], true);
+        let mut words = edit.to_vec();
+        words.extend(["--cors-origins", "*", "--allowed-types", "", "--file-bytes-max", "none"]);
+        words.extend(["--quota-bytes", "none", "--quota-objects", "NONE"]);
+        let edited = folder.json(&words);
+        assert_eq!(edited["corsOrigins"], serde_json::json!(["*"]));
+        assert_eq!(edited["allowedTypes"], serde_json::json!([]));
+        for field in ["fileBytesMax", "quotaBytes", "quotaObjects"] {
+            assert!(edited[field].is_null(), "{field}");
+        }
+        let refused = |words: &[&str], says: &str| {
+            folder.run(&[&edit[..], words].concat()).check_failure(1, says);
+        };
+        refused(&["--cors-origins", "example.com"], "is not an origin");
+        refused(&["--allowed-types", "image"], "neither a media type");
+        refused(&["--placeholder", "/nowhere/a.png"], "has no bucket nowhere");
+        let none = folder.run(&["bucket", "create", "--name", "other"]);
+        none.check_failure(2, "--account");
+    });
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_in_a_sentence() {
     with_and_without_a_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);

@@ -10,6 +10,7 @@ mod compact;
 mod export;
 mod fsck;
 mod import;
+mod organisation;
 mod scrub;
 mod serve;
 mod stats;

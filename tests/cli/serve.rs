@@ -154,6 +154,38 @@ fn settings_come_from_flags_over_variables_over_the_file() {
 }
 
 #[test]
+fn a_second_address_takes_larger_bodies_from_those_who_pay() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.args(["--upload-listen", "127.0.0.1:0"]).env("TRUG_BODY_BYTES_MAX", "2000");
+    let server = ServerProcess::start(&mut command);
+    let printed = server.wait_for_output("premium endpoint on http://");
+    let line = printed.lines().find_map(|line| line.strip_prefix("premium endpoint on http://"));
+    let premium = line.expect("an address").parse().expect("an address is printed");
+    let large = || Form::new().file("file", "large.bin", None, &[b'x'; 3_000]);
+    let ask = |address| {
+        let connection = Connection::connect(address).expect("it takes connections");
+        connection.with_key(&key).upload("/photos/", large()).expect("it answers")
+    };
+    assert_eq!(ask(server.address()).status, 413);
+    assert_eq!(ask(premium).json()["code"], "plan_required");
+    folder.done(&["account", "edit", "--account", "ann", "--plan", "Pro"]);
+    let answer = ask(premium);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(get(&server, "/photos/large.bin").body.len(), 3_000);
+    let second =
+        Connection::connect(premium).expect("it takes connections").get("/photos/large.bin");
+    assert_eq!(second.expect("it answers").body.len(), 3_000);
+
+    let (other, _) = DataFolder::with_bucket();
+    let premium = premium.to_string();
+    let taken = other.run(&["serve", "--listen", "127.0.0.1:0", "--upload-listen", &premium]);
+    assert_eq!(taken.code, 1, "{taken:?}");
+    assert!(taken.stderr.contains(&format!("cannot listen on {premium}")), "{taken:?}");
+    server.stop();
+}
+
+#[test]
 fn settings_that_make_no_sense_end_with_2() {
     let folder = DataFolder::new();
     let refused = |words: &[&str], says: &str| {
@@ -161,6 +193,7 @@ fn settings_that_make_no_sense_end_with_2() {
         folder.run(&words).check_failure(2, says);
     };
     refused(&["--listen", "8080"], "is not an address");
+    refused(&["--upload-listen", "8081"], "upload_listen: \"8081\" is not an address");
     refused(&["--public-url", "cdn.example"], "must start with http");
     let missing = folder.beside().join("none.toml");
     let missing = missing.to_str().expect("the path is text");
@@ -185,9 +218,13 @@ fn the_log_is_json_without_secrets() {
     let path = format!("/photos/none.txt?apiKey={key}&other=thing");
     assert_eq!(server.connect().delete(&path).expect("it answers").status, 404);
     upload(&server, &key, "a.txt", b"a");
+    let token_path = "/api/presigned-url/not0a0token";
+    let form = Form::new().file("file", "b.txt", None, b"b");
+    assert_eq!(server.connect().upload(token_path, form).expect("it answers").status, 404);
     server.terminate();
     server.wait();
     let log = server.log();
+    assert!(log.contains("/api/presigned-url/") && !log.contains("not0a0token"), "{log}");
     assert!(log.contains("/photos/none.txt"), "{log}");
     let secret = key.split('_').nth(2).expect("a key holds a secret");
     assert!(!log.contains(secret) && !log.contains("other=thing"), "{log}");

@@ -1,9 +1,11 @@
 //! Damage in a store that was compacted: every answer is right, or says that it is not, with the index and without.
 
+use std::ops::Range;
+
 use engine::Error;
 use engine::disk::sim::SimDisk;
-use engine::format::CheckClass;
 use engine::format::checksum::mutation::ignoring;
+use engine::format::{CheckClass, SEGMENT_HEADER_COPY_BYTES};
 use tests::store::{Model, World, compact, name, read};
 
 use crate::compaction::Grown;
@@ -132,6 +134,43 @@ fn a_compacted_segment_that_was_cut_or_taken_away_is_named() {
     }
     // With an index, nobody misses the last byte of the footer.
     assert!(total.harmless <= specimen.paths().len() as u64, "{total:?}");
+}
+
+/// Flips a bit in each byte of some of a header page's copies, one at a time: the other copy makes up for it.
+fn flip_copies(bytes: Range<usize>) -> Result<(), String> {
+    let specimen = Specimen::new();
+    let mut total = Outcomes::default();
+    for path in specimen.paths() {
+        let copies = bytes.clone().chain(bytes.clone().map(|at| at + SEGMENT_HEADER_COPY_BYTES));
+        for offset in copies {
+            for disk in [specimen.disk.fork(), specimen.without_index()] {
+                flip(&disk, &path, offset);
+                specimen
+                    .examine(&disk, &mut total)
+                    .map_err(|what| format!("{path} at {offset}: {what}"))?;
+            }
+        }
+    }
+    match total.harmless == total.tried {
+        true => Ok(()),
+        false => Err(format!("one copy does not make up for the other: {total:?}")),
+    }
+}
+
+/// Where the origin lies in a copy, with some of the zeros behind it.
+const ORIGIN: Range<usize> = 104..170;
+
+#[test]
+fn one_damaged_copy_of_a_header_or_an_origin_does_no_harm() {
+    flip_copies(0..ORIGIN.end).unwrap_or_else(|what| panic!("{what}"));
+}
+
+#[test]
+fn a_forgotten_checksum_of_an_origin_is_noticed() {
+    match ignoring(CheckClass::Header, || flip_copies(ORIGIN)) {
+        Ok(()) => panic!("nobody notices that origins are not compared"),
+        Err(noticed) => println!("without the checksum of origins: {noticed}"),
+    }
 }
 
 #[test]

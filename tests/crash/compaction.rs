@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use engine::disk::Disk;
-use engine::disk::faults::Ignore;
+use engine::disk::faults::{Fault, Ignore, Operation, Rule, Where};
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{Error, Store};
 use tests::store::{
@@ -169,4 +169,36 @@ fn a_sync_that_a_compaction_forgets_is_noticed() {
             Err(noticed) => println!("without {ignored:?}: {noticed}"),
         }
     }
+}
+
+#[test]
+fn a_checkpoint_that_a_compaction_does_not_wait_for_is_noticed() {
+    let (grown, store) = Grown::new(&[]).unwrap_or_else(|what| panic!("{what}"));
+    // From here on only: without any checkpoint, the index would be made anew.
+    grown.world.disk.ignore(Ignore::SyncOf("index.redb".to_owned()));
+    let mut total = Cuts::default();
+    match survey(&grown, 4, &mut total, || compact(&store).map(|_| ()).map_err(told)) {
+        Ok(()) => panic!("nobody notices that originals go before the index lets go of them"),
+        Err(noticed) => println!("without the sync of the index: {noticed}"),
+    }
+}
+
+#[test]
+fn an_opening_that_cannot_write_a_checkpoint_keeps_what_the_index_on_disk_points_to() {
+    let (grown, store) = Grown::new(&[]).unwrap_or_else(|what| panic!("{what}"));
+    grown.world.disk.record_cuts();
+    compact(&store).unwrap_or_else(|error| panic!("{error}"));
+    let mut refused = 0;
+    for (at, cut) in grown.world.disk.take_cuts().into_iter().enumerate() {
+        cut.power_on(LossPolicy::KeepSynced, 0);
+        let no_room = Where::Prefix("index.redb".to_owned());
+        cut.inject(Rule::always(Operation::Write, no_room, Fault::NoSpace));
+        drop(World::on(cut.clone(), 12).try_open());
+        refused += cut.fault_count();
+        cut.clear_faults();
+        cut.cut_power();
+        cut.power_on(LossPolicy::KeepSynced, 0);
+        check(&cut, &[&grown.model]).unwrap_or_else(|what| panic!("cut at {at}: {what}"));
+    }
+    assert!(refused > 0, "every checkpoint was written");
 }

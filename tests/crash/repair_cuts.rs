@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::fsck::Severity;
+use engine::fsck::{Repaired, Severity};
 use tests::store::{Model, World, name, read};
 
 use crate::bit_rot::{Past, Specimen};
@@ -36,6 +36,15 @@ const DAMAGES: &[Damage] = &[
         what: "the index",
         lost: &[],
         done: |disk| disk.overwrite("index.redb", 4_096, &[9; 9_000]),
+    },
+    Damage {
+        what: "a big segment that nothing names",
+        lost: &[],
+        done: |disk| {
+            let file = disk.create("big/00/0000000999.seg").unwrap();
+            file.write_at(0, &[&[9; 5_000]]).unwrap();
+            file.sync_data().unwrap();
+        },
     },
     Damage {
         what: "a big segment is gone",
@@ -79,6 +88,7 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
             assert!(first.after.is_clean(), "{past:?}, {}:\n{}", damage.what, first.after);
             let has_loss = first.before.worst() == Some(Severity::Loss);
             assert_eq!(has_loss, !damage.lost.is_empty(), "{}:\n{}", damage.what, first.before);
+            must_stay(&world.disk, &first, damage);
             must_hold(&world, specimen.model(), damage, "not cut");
             let mut seen = BTreeSet::new();
             for (at, cut) in recorded.into_iter().enumerate() {
@@ -101,6 +111,15 @@ fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {
         }
     }
     println!("{cuts} cut points, {crashes} crashes, {survivors} different survivors");
+}
+
+/// What was said to be done is still done when power goes right afterwards.
+fn must_stay(disk: &SimDisk, repaired: &Repaired, damage: &Damage) {
+    let disk = disk.fork();
+    disk.cut_power();
+    disk.power_on(LossPolicy::KeepSynced, 0);
+    let report = World::on(disk, 13).fsck(true).unwrap();
+    assert_eq!(report.findings, repaired.after.findings, "{}", damage.what);
 }
 
 fn must_hold(world: &World, model: &Model, damage: &Damage, place: &str) {

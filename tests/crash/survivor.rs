@@ -24,7 +24,7 @@ pub(crate) enum Syncs {
     /// What they covered was durable, or they said so.
     Held,
     /// One failed and lost what it was to cover. A footer of which that is true is there until power goes, and then it
-    /// is written again.
+    /// is written again; what is left of it looks like an unfinished write.
     Failed,
 }
 
@@ -152,12 +152,15 @@ fn must_be_one_of(contents: &Contents, acceptable: &[&Model]) -> Result<(), Stri
 }
 
 fn must_do_nothing(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> {
-    let idle = RecoveryReport {
+    let mut idle = RecoveryReport {
         last_lsn: report.last_lsn,
-        segments_sealed: if syncs == Syncs::Failed { report.segments_sealed } else { 0 },
         replayed_records: report.replayed_records,
         ..RecoveryReport::default()
     };
+    if syncs == Syncs::Failed && report.segments_sealed > 0 {
+        idle.segments_sealed = report.segments_sealed;
+        idle.torn_tail = report.torn_tail;
+    }
     match *report == idle {
         true => Ok(()),
         false => Err(format!("the second recovery found something to do: {report}")),

@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::disk::Disk;
 use engine::{Batch, CompactionOptions, CompactionRules, Error, PutOptions, SegmentId, Store};
 use tests::store::{
-    Contents, World, body, compact, delete, fact, name, put, read, roll_over, stage,
+    Contents, World, body, commit, compact, delete, fact, name, put, read, roll_over, stage,
 };
 
 const EVERYTHING: CompactionRules =
@@ -109,10 +110,12 @@ fn little_dead_space_is_left_alone() {
 fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     let world = World::new(1);
     let store = world.open();
-    // The first segment keeps the old record, among others that are alive; the tombstone comes much later.
+    // The first segment keeps the old records, among others that are alive; what ends them comes much later.
+    commit(&store, Batch::new().put_fact(fact("victim"), Bytes::from_static(b"1"))).unwrap();
     fill(&store, &[vec!["victim".to_owned()], keys("alive", 16)].concat(), 1);
     fill(&store, &keys("dying", 16), 100);
     delete(&store, &name("victim")).unwrap();
+    commit(&store, Batch::new().delete_fact(fact("victim"))).unwrap();
     for key in keys("dying", 16) {
         delete(&store, &name(&key)).unwrap();
     }
@@ -130,6 +133,7 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     world.disk.remove("index.redb").unwrap();
     let store = world.open();
     assert!(store.get(&name("victim")).unwrap().is_none(), "what was deleted came back");
+    assert_eq!(store.fact(&fact("victim")).unwrap(), None, "a fact that was removed came back");
     assert_eq!(Contents::of(&store).unwrap(), before);
 
     // Once nothing that stays can hold an older record, tombstones go.
@@ -139,7 +143,7 @@ fn a_tombstone_lives_as_long_as_an_older_record_of_its_key_may() {
     for _ in 0..4 {
         dropped += compact(&store).unwrap().removals_dropped;
     }
-    assert!(dropped >= 17, "{dropped} tombstones went");
+    assert!(dropped >= 18, "{dropped} tombstones and ends of facts went");
     drop(store);
     world.disk.remove("index.redb").unwrap();
     let store = world.open();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use engine::{
-    Batch, Entropy, FolderCursor, FolderKey, ObjectKey, PutOptions, SeededEntropy, Store,
+    Batch, Entropy, FolderCursor, FolderKey, Grouping, ObjectKey, PutOptions, SeededEntropy, Store,
 };
 use tests::store::{World, bucket, commit, delete, keys, name, stage};
 
@@ -79,7 +79,8 @@ impl Tree {
                 let found: Vec<&str> = found.iter().map(ObjectKey::as_str).collect();
                 assert_eq!(found, expected, "prefix {prefix:?} in pages of {page}");
             }
-            for after in self.prefixes() {
+            let hostile = self.keys.iter().map(|key| format!("{key}\0\u{1}"));
+            for after in self.prefixes().into_iter().chain(hostile) {
                 let page = self.store.list_keys(&bucket(), &prefix, Some(&after), 4).unwrap();
                 let found: Vec<&str> =
                     page.objects.iter().map(|object| object.name().key.as_str()).collect();
@@ -139,9 +140,62 @@ impl Tree {
         }
     }
 
+    /// Groups and single keys, in one order, as a person would put them together.
+    fn grouped(&self, prefix: &str, delimiter: &str) -> BTreeSet<String> {
+        let begins = self.keys.iter().filter(|key| key.starts_with(prefix));
+        let item = |key: &String| match key[prefix.len()..].find(delimiter) {
+            Some(at) => key[..prefix.len() + at + delimiter.len()].to_owned(),
+            None => key.clone(),
+        };
+        begins.map(item).collect()
+    }
+
+    fn groups_are_right(&self) {
+        for delimiter in ["/", "-", "b", "é", "/b", "a/b/c", "ä/"] {
+            for prefix in self.prefixes() {
+                let expected = self.grouped(&prefix, delimiter);
+                let grouping = Grouping { prefix: &prefix, delimiter };
+                for limit in [1, 2, 1_000] {
+                    let (mut found, mut after) = (Vec::new(), None::<String>);
+                    loop {
+                        let page = self
+                            .store
+                            .list_groups(&bucket(), grouping, after.as_deref(), limit)
+                            .unwrap();
+                        let keys = page.objects.iter().map(|object| object.name().key.to_string());
+                        let mut items: Vec<String> = page.groups.into_iter().chain(keys).collect();
+                        items.sort();
+                        assert!(items.len() <= limit);
+                        found.extend(items);
+                        after = page.next;
+                        if after.is_none() {
+                            break;
+                        }
+                    }
+                    let expected: Vec<String> = expected.iter().cloned().collect();
+                    assert_eq!(found, expected, "{prefix:?} by {delimiter:?} in pages of {limit}");
+                }
+                for after in self.prefixes() {
+                    let page =
+                        self.store.list_groups(&bucket(), grouping, Some(&after), 1).unwrap();
+                    let key = page.objects.first().map(|object| object.name().key.to_string());
+                    let found = page.groups.into_iter().next().or(key);
+                    // A place inside a group is behind the group.
+                    let is_behind = |item: &&String| {
+                        let is_group = item[prefix.len().min(item.len())..].contains(delimiter);
+                        **item > after && !(is_group && after.starts_with(item.as_str()))
+                    };
+                    let expected = expected.iter().find(is_behind);
+                    assert_eq!(found.as_ref(), expected, "{prefix:?} {delimiter:?} {after:?}");
+                }
+            }
+        }
+    }
+
     fn is_right(&self) {
         self.keys_are_right();
         self.folders_are_right();
+        self.groups_are_right();
     }
 }
 
@@ -218,6 +272,33 @@ fn another_bucket_is_another_listing() {
         commit(&tree.store, Batch::new().put(stranger, staged, PutOptions::default())).unwrap();
     }
     tree.is_right();
+}
+
+#[test]
+fn a_group_costs_a_few_seeks_whatever_it_holds() {
+    let reads_of_groups = |files_per_folder: usize| {
+        let mut world = World::wide(1);
+        world.options.index_cache_bytes = 0;
+        let mut tree = Tree::new(&world);
+        for folder in ["f0", "f1"] {
+            let many: Vec<String> =
+                (0..files_per_folder).map(|at| format!("{folder}/e{at:05}")).collect();
+            let many: Vec<&str> = many.iter().map(String::as_str).collect();
+            many.chunks(1_000).for_each(|some| tree.put(some));
+        }
+        tree.store.checkpoint().unwrap();
+        let groups_of = |delimiter, groups: [&str; 2]| {
+            let before = world.disk.reads();
+            let grouping = Grouping { prefix: "", delimiter };
+            let page = tree.store.list_groups(&bucket(), grouping, None, 1_000).unwrap();
+            assert_eq!(page.groups, groups);
+            world.disk.reads() - before
+        };
+        (groups_of("/", ["f0/", "f1/"]), groups_of("/e", ["f0/e", "f1/e"]))
+    };
+    let (few, many) = (reads_of_groups(1_000), reads_of_groups(8_000));
+    println!("{few:?} reads for groups of 1,000, {many:?} for groups of 8,000");
+    assert!(many.0 <= 2 * few.0 && many.1 <= 2 * few.1, "{few:?} {many:?}");
 }
 
 #[test]

@@ -13,5 +13,8 @@ mod life;
 mod listing;
 mod objects;
 mod reads;
+mod resumable;
 mod scrub;
+mod search;
+mod unreadable;
 mod uploads;

@@ -366,7 +366,7 @@ fn a_scrub_keeps_its_rate_and_then_rests_until_the_period_is_over() {
 }
 
 #[test]
-fn what_was_never_verified_comes_first_and_then_what_was_longest_ago() {
+fn what_was_checked_longest_ago_comes_first_and_what_is_new_waits_its_turn() {
     let world = World::new(14);
     let store = world.open();
     let verified = |store: &Store| -> Vec<Option<u64>> {
@@ -378,7 +378,10 @@ fn what_was_never_verified_comes_first_and_then_what_was_longest_ago() {
     put(&store, &name("b"), &body(2, 200_000)).unwrap();
     step_until_idle(&world, &store);
     world.clock.advance(SCRUB_PERIOD_SECONDS * 2_000);
-    put(&store, &name("c"), &body(3, 200_000)).unwrap();
+    for (at, key) in (3..).zip(["c", "d"]) {
+        put(&store, &name(key), &body(at, 200_000)).unwrap();
+        world.clock.advance(1);
+    }
     roll_over(&store).unwrap();
     let before = verified(&store);
     let mut order = Vec::new();
@@ -388,7 +391,7 @@ fn what_was_never_verified_comes_first_and_then_what_was_longest_ago() {
         let now = verified(&store);
         let new = (0..now.len()).filter(|at| now[*at] != before[*at] && !order.contains(at));
         order.extend(new.collect::<Vec<_>>());
-        if order.len() == 3 {
+        if order.len() == 4 {
             break;
         }
     }
@@ -396,7 +399,104 @@ fn what_was_never_verified_comes_first_and_then_what_was_longest_ago() {
     let big: Vec<_> = (0..before.len())
         .filter(|at| store.stats().unwrap().segments[*at].class == engine::SegmentClass::Big)
         .collect();
-    assert_eq!(order, [big[2], big[0], big[1]]);
+    assert_eq!(order, big);
+}
+
+#[test]
+fn segments_that_keep_coming_starve_no_old_one() {
+    let mut world = World::new(16);
+    let period = Duration::from_secs(60);
+    world.options.scrub = Some(ScrubOptions { period, bytes_per_second_max: 10_000 });
+    let store = world.open();
+    let mut made = 0;
+    let mut put_one = |store: &Store| {
+        put(store, &name(&format!("{made}")), &body(made, 20_000)).unwrap();
+        made += 1;
+    };
+    put_one(&store);
+    let first = |store: &Store| {
+        let segments = store.stats().unwrap().segments.into_iter();
+        let mut big = segments.filter(|segment| segment.class == engine::SegmentClass::Big);
+        big.next().unwrap().verified_ms
+    };
+    let mut verified = std::collections::BTreeSet::new();
+    // Twice as much comes in as is read.
+    for _ in 0..3_000 {
+        world.clock.advance(1_000);
+        put_one(&store);
+        for _ in 0..4 {
+            store.step_scrub().unwrap();
+        }
+        verified.extend(first(&store));
+        if verified.len() == 2 {
+            return;
+        }
+    }
+    panic!("the first segment was verified {} times", verified.len());
+}
+
+#[test]
+fn closing_stops_a_scrub_that_was_asked_for() {
+    let world = World::wide(17);
+    let store = world.open();
+    for at in 0..15 {
+        put(&store, &name(&format!("{at}")), &body(at, 100_000)).unwrap();
+    }
+    let again = store.clone();
+    let scrubbed = store.scrub(&mut |_| {
+        again.close().unwrap();
+        let place = Where::Suffix(".seg".to_owned());
+        world.disk.inject(Rule::always(Operation::Read, place, Fault::Error));
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(scrubbed, Err(Error::Cancelled)), "{scrubbed:?}");
+    assert!(world.disk.fault_count() <= 1, "{} reads after that", world.disk.fault_count());
+}
+
+#[test]
+fn a_scrub_that_is_stopped_ends_with_the_read_that_is_under_way_whatever_it_does() {
+    let world = World::wide(18);
+    let store = world.open();
+    for at in 0..15 {
+        put(&store, &name(&format!("{at}")), &body(at, 100_000)).unwrap();
+    }
+    store.close().unwrap();
+    drop(store);
+    let (path, first) = find(&world, &body(0, 100_000));
+    let (_, last) = find(&world, &body(14, 100_000));
+    // With all headers of groups gone, the rest of the segment is searched; and the index, for whose the records are.
+    for at in (0..15).map(|at| first + (last - first) / 14 * at) {
+        world.disk.overwrite(&path, at.saturating_sub(400), &[0; 300]);
+    }
+    let mut stops = 0;
+    loop {
+        let mut world = World::on(world.disk.fork(), 19);
+        world.options.segment_bytes = 2 << 20;
+        world.options.inline_bytes_max = 192 << 10;
+        let store = world.open();
+        let mut asked = 0;
+        let scrubbed = store.scrub(&mut |_| {
+            asked += 1;
+            if asked <= stops {
+                return ControlFlow::Continue(());
+            }
+            let place = Where::Suffix(".seg".to_owned());
+            world.disk.inject(Rule::always(Operation::Read, place, Fault::Error));
+            ControlFlow::Break(())
+        });
+        match scrubbed {
+            Ok(report) => {
+                assert!(report.damage.count() > 10, "{report:?}");
+                break;
+            }
+            Err(Error::Cancelled) => {}
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(world.disk.fault_count(), 0, "stopped at {stops}");
+        assert_eq!(store.damage().unwrap().count(), 0, "what was cut short is not believed");
+        stops += 1;
+    }
+    assert!(stops > 8, "{stops}");
 }
 
 #[test]

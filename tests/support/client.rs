@@ -67,6 +67,19 @@ impl Client {
         self.send(Method::DELETE, path, &[], Body::empty()).await
     }
 
+    pub async fn post_json(&self, path: &str, body: Value) -> Reply {
+        self.send_json(Method::POST, path, body).await
+    }
+
+    pub async fn patch_json(&self, path: &str, body: Value) -> Reply {
+        self.send_json(Method::PATCH, path, body).await
+    }
+
+    async fn send_json(&self, method: Method, path: &str, body: Value) -> Reply {
+        let headers = [("content-type", "application/json")];
+        self.send(method, path, &headers, Body::from(body.to_string())).await
+    }
+
     pub async fn upload(&self, path: &str, form: Form) -> Reply {
         let (content_type, body) = (form.content_type(), form.body());
         let length = body.len().to_string();
@@ -149,6 +162,21 @@ impl Reply {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
+    }
+
+    /// Checks that it was done, and what the answer says.
+    pub fn check_done(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text());
+        let body = self.json();
+        assert_eq!(body["success"], true, "{body}");
+        assert_eq!(self.header("cache-control"), "no-store");
+        body
+    }
+
+    /// Checks that a parameter was refused, by its name.
+    pub fn check_parameter(&self, name: &str) {
+        self.check_error(400, "bad_parameter");
+        assert_eq!(self.json()["parameter"], name, "{}", self.text());
     }
 
     /// Checks that this is an error as every client can read it.

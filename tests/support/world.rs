@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
+use server::catalog::{BucketKind, Plan};
 use server::config::{Config, PublicUrl};
 use server::dispatch::App;
 use server::management::{
-    ApiKeyIssuedView, ApiKeySettings, BucketSettings, Reply, Request, execute,
+    AccountSettings, ApiKeyIssuedView, ApiKeySettings, BucketOwner, BucketSettings, Reply, Request,
+    execute,
 };
 use server::state::AppState;
 
@@ -27,6 +29,7 @@ pub struct World {
     pub store: Store,
     pub clock: Arc<SimClock>,
     pub state: AppState,
+    seed: u64,
     app: App,
 }
 
@@ -38,20 +41,30 @@ impl World {
 
     /// An empty service with its own configuration.
     pub fn with(seed: u64, config: Config) -> Self {
-        let clock = Arc::new(SimClock::at(BEGINNING_MS));
+        let disk = SimDisk::with_seed(seed);
+        Self::on(disk, SimClock::at(BEGINNING_MS), seed, config)
+    }
+
+    /// The service that is found on a disk, as after a restart at the same moment.
+    pub fn found_on(&self, disk: SimDisk) -> Self {
+        let clock = SimClock::at(self.clock.unix_ms());
+        Self::on(disk, clock, self.seed + 1, self.state.config.clone())
+    }
+
+    fn on(disk: SimDisk, clock: SimClock, seed: u64, config: Config) -> Self {
+        let (disk, clock) = (Arc::new(disk), Arc::new(clock));
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(seed));
-        let disk = Arc::new(SimDisk::with_seed(seed));
         let surroundings =
             Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
-        let (store, _) = Store::open(surroundings, options).expect("an empty disk opens");
+        let (store, _) = Store::open(surroundings, options).expect("the disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();
-        let state = AppState::new(store.clone(), config, url, ours, entropy)
-            .expect("an empty catalog opens");
+        let state =
+            AppState::new(store.clone(), config, url, ours, entropy).expect("the catalog opens");
         let app = App::new(state.clone());
-        Self { disk, store, clock, state, app }
+        Self { disk, store, clock, state, seed, app }
     }
 
     /// A service with the account `ann`, her public bucket `photos`, and a client that holds a key to all of it.
@@ -77,6 +90,17 @@ impl World {
         self.app.clone()
     }
 
+    /// The same client at the premium endpoint.
+    pub fn at_premium(&self, client: &Client) -> Client {
+        Client::new(App::new(self.state.premium()), client.key.clone())
+    }
+
+    /// Puts an account on a plan.
+    pub fn set_plan(&self, account: &str, plan: Plan) {
+        let settings = AccountSettings { plan: Some(plan), ..AccountSettings::default() };
+        self.edit_account(account, settings);
+    }
+
     /// Somebody without a key.
     pub fn stranger(&self) -> Client {
         Client::new(self.app.clone(), None)
@@ -88,17 +112,33 @@ impl World {
         Client::new(self.app.clone(), Some(issued.key))
     }
 
-    pub fn account(&self, name: &str) {
-        self.manage(Request::CreateAccount { name: name.into(), plan: Default::default() });
+    /// Makes an account; its id.
+    pub fn account(&self, name: &str) -> String {
+        let settings = AccountSettings::default();
+        match self.manage(Request::CreateAccount { name: name.into(), settings }) {
+            Reply::Account(account) => account.id,
+            other => panic!("an account was to be made, not {other:?}"),
+        }
+    }
+
+    pub fn edit_account(&self, account: &str, settings: AccountSettings) {
+        self.manage(Request::EditAccount { account: account.into(), settings });
     }
 
     pub fn bucket(&self, account: &str, name: &str, settings: BucketSettings) {
-        self.manage(Request::CreateBucket {
-            name: name.into(),
-            account: account.into(),
-            kind: Default::default(),
-            settings,
-        });
+        self.bucket_of(BucketOwner::Account(account.into()), name, settings);
+    }
+
+    pub fn bucket_of(&self, owner: BucketOwner, name: &str, settings: BucketSettings) {
+        let (name, kind) = (name.into(), Default::default());
+        self.manage(Request::CreateBucket { name, owner, kind, settings });
+    }
+
+    /// Makes a bucket of the type `phone`.
+    pub fn phone_bucket(&self, account: &str, name: &str) {
+        let (owner, kind) = (BucketOwner::Account(account.into()), BucketKind::Phone);
+        let (name, settings) = (name.into(), BucketSettings::default());
+        self.manage(Request::CreateBucket { name, owner, kind, settings });
     }
 
     pub fn edit_bucket(&self, name: &str, settings: BucketSettings) {

@@ -3,10 +3,10 @@
 //! Never here: how it is done; `management` does it.
 
 use clap::{ArgGroup, Args, Subcommand};
-use server::catalog::{Plan, Standing};
-use server::management::Request;
+use server::catalog::{Plan, Role, Standing};
+use server::management::{AccountSettings, Request};
 
-use crate::choice;
+use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_creating};
 
@@ -18,10 +18,15 @@ pub(crate) enum Command {
     /// List all accounts.
     #[command(after_help = exit::help("trug account list --data data"))]
     List(List),
-    /// Change the name, the plan or the standing of an account.
+    /// Change the name, the plan, the standing, the role or the quota of an account.
     #[command(
         after_help = exit::help("trug account edit --data data --account me --plan Pro"),
-        group(ArgGroup::new("change").args(["name", "plan", "standing"]).required(true).multiple(true))
+        group(
+            ArgGroup::new("change")
+                .args(["name", "plan", "standing", "role", "storage_bytes_max", "object_count_max"])
+                .required(true)
+                .multiple(true)
+        )
     )]
     Edit(Edit),
     /// Move accounts of the plan Free that break fair use one step on: notified, upgrade_requested, throttled,
@@ -40,6 +45,8 @@ pub(crate) struct Create {
     /// What the account pays for.
     #[arg(long, ignore_case = true, default_value = "Free", value_parser = choice::of(choice::PLAN))]
     plan: Plan,
+    #[command(flatten)]
+    reach: Reach,
 }
 
 #[derive(Args)]
@@ -70,17 +77,47 @@ pub(crate) struct Edit {
     /// Its new standing; keys of a suspended account open nothing.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::STANDING))]
     standing: Option<Standing>,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// What an account may do and store.
+#[derive(Args)]
+struct Reach {
+    /// Whether it manages accounts over HTTP.
+    #[arg(long, ignore_case = true, value_parser = choice::of(choice::ROLE))]
+    role: Option<Role>,
+    /// Most bytes of all its buckets together; "none" for no limit.
+    #[arg(long, value_name = "BYTES")]
+    storage_bytes_max: Option<Limit>,
+    /// Most files of all its buckets together; "none" for no limit.
+    #[arg(long, value_name = "FILES")]
+    object_count_max: Option<Limit>,
+}
+
+impl Reach {
+    fn settings(self) -> AccountSettings {
+        let Self { role, storage_bytes_max, object_count_max } = self;
+        AccountSettings {
+            role,
+            storage_bytes_max: storage_bytes_max.map(Limit::get),
+            object_count_max: object_count_max.map(Limit::get),
+            ..AccountSettings::default()
+        }
+    }
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Create(Create { store, name, plan }) => {
-            perform_creating(&store, Request::CreateAccount { name, plan })
+        Command::Create(Create { store, name, plan, reach }) => {
+            let settings = AccountSettings { plan: Some(plan), ..reach.settings() };
+            perform_creating(&store, Request::CreateAccount { name, settings })
         }
         Command::List(List { store }) => perform(&store, Request::ListAccounts),
         Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
-        Command::Edit(Edit { store, account, name, plan, standing }) => {
-            perform(&store, Request::EditAccount { account, name, plan, standing })
+        Command::Edit(Edit { store, account, name, plan, standing, reach }) => {
+            let settings = AccountSettings { name, plan, standing, ..reach.settings() };
+            perform(&store, Request::EditAccount { account, settings })
         }
     }
 }

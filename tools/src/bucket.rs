@@ -4,16 +4,19 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Access, BucketKind};
-use server::management::{BucketSettings, Request};
+use server::management::{BucketOwner, BucketSettings, Request};
 
-use crate::choice;
+use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Make a bucket.
-    #[command(after_help = exit::help("trug bucket create --data data --account me --name pics"))]
+    #[command(
+        after_help = exit::help("trug bucket create --data data --account me --name pics"),
+        group(ArgGroup::new("owner").args(["account", "organisation"]).required(true))
+    )]
     Create(Create),
     /// List the buckets of an account, or all.
     #[command(after_help = exit::help("trug bucket list --data data --account me"))]
@@ -23,7 +26,18 @@ pub(crate) enum Command {
         after_help = exit::help("trug bucket edit --data data --name pics --access private"),
         group(
             ArgGroup::new("change")
-                .args(["access", "placeholder", "cache_control", "serve_html"])
+                .args([
+                    "access",
+                    "placeholder",
+                    "cache_control",
+                    "cors_origins",
+                    "allowed_types",
+                    "file_bytes_max",
+                    "quota_bytes",
+                    "quota_objects",
+                    "serve_html",
+                    "thumbnails",
+                ])
                 .required(true)
                 .multiple(true)
         )
@@ -40,7 +54,10 @@ pub(crate) struct Create {
     store: StoreArgs,
     /// Name or id of the account that owns it.
     #[arg(long)]
-    account: String,
+    account: Option<String>,
+    /// Name or id of the organisation whose it is; it counts to the account that owns that.
+    #[arg(long)]
+    organisation: Option<String>,
     /// What it is called: 3 to 63 of a-z, 0-9, "-", "." and "_", first a letter or digit.
     #[arg(long)]
     name: String,
@@ -93,22 +110,46 @@ struct Settings {
     /// Who may read without a key: everybody, or nobody.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::ACCESS))]
     access: Option<Access>,
-    /// Key of the file that is sent, with status 404, where a file is missing; empty for none.
+    /// Key of the file that is sent, with status 404, where a file is missing, or /BUCKET/KEY for one of another bucket
+    /// of the account; empty for none.
     #[arg(long, value_name = "KEY")]
     placeholder: Option<String>,
     /// Cache-Control of files whose names are not random; empty for the default.
     #[arg(long, value_name = "VALUE")]
     cache_control: Option<String>,
+    /// Origins whose pages may read the files, with commas; "*" for all.
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    cors_origins: Option<Vec<String>>,
+    /// Media types that it takes, such as image/png or image/*, with commas; empty for all.
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    allowed_types: Option<Vec<String>>,
+    /// Largest file that it takes; "none" for no limit of its own.
+    #[arg(long, value_name = "BYTES")]
+    file_bytes_max: Option<Limit>,
+    /// Most bytes that it holds; "none" for no limit.
+    #[arg(long, value_name = "BYTES")]
+    quota_bytes: Option<Limit>,
+    /// Most files that it holds; "none" for no limit.
+    #[arg(long, value_name = "FILES")]
+    quota_objects: Option<Limit>,
     /// Whether HTML goes out as pages, without scripts, instead of as text.
     #[arg(long, value_name = "BOOL")]
     serve_html: Option<bool>,
+    /// Whether uploads that do not say make thumbnails of their images; a phone bucket begins with true.
+    #[arg(long, value_name = "BOOL")]
+    thumbnails: Option<bool>,
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Create(Create { store, account, name, kind, settings }) => {
+        Command::Create(Create { store, account, organisation, name, kind, settings }) => {
+            // The command line has exactly one of them.
+            let owner = match organisation {
+                Some(organisation) => BucketOwner::Organisation(organisation),
+                None => BucketOwner::Account(account.unwrap_or_default()),
+            };
             let settings = settings.into();
-            perform(&store, Request::CreateBucket { name, account, kind, settings })
+            perform(&store, Request::CreateBucket { name, owner, kind, settings })
         }
         Command::List(List { store, account }) => perform(&store, Request::ListBuckets { account }),
         Command::Edit(Edit { store, name, settings }) => {
@@ -122,7 +163,19 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
 
 impl From<Settings> for BucketSettings {
     fn from(settings: Settings) -> Self {
-        let Settings { access, placeholder, cache_control, serve_html } = settings;
-        Self { access, placeholder, cache_control, serve_html }
+        // An empty argument is a list of nothing.
+        let list = |list: Vec<String>| list.into_iter().filter(|it| !it.is_empty()).collect();
+        Self {
+            access: settings.access,
+            placeholder: settings.placeholder,
+            cache_control: settings.cache_control,
+            cors_origins: settings.cors_origins.map(list).map(Some),
+            allowed_types: settings.allowed_types.map(list).map(Some),
+            file_bytes_max: settings.file_bytes_max.map(Limit::get),
+            quota_bytes: settings.quota_bytes.map(Limit::get),
+            quota_objects: settings.quota_objects.map(Limit::get),
+            serve_html: settings.serve_html,
+            thumbnails: settings.thumbnails,
+        }
     }
 }

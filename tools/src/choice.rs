@@ -2,9 +2,11 @@
 //!
 //! Promises: a word here is the word in JSON; capitals do not matter. Never here: what the choices mean.
 
+use std::str::FromStr;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use server::archive::OnConflict;
-use server::catalog::{Access, BucketKind, Plan, Scope, Standing};
+use server::catalog::{Access, BucketKind, MemberRole, Plan, Role, Scope, Standing};
 
 /// A word and what it stands for.
 type Choice<T> = (&'static str, T);
@@ -21,6 +23,13 @@ pub(crate) const STANDING: &[Choice<Standing>] = &[
     ("upgrade_requested", Standing::UpgradeRequested),
     ("throttled", Standing::Throttled),
     ("suspended", Standing::Suspended),
+];
+pub(crate) const ROLE: &[Choice<Role>] = &[("user", Role::User), ("operator", Role::Operator)];
+pub(crate) const MEMBER_ROLE: &[Choice<MemberRole>] = &[
+    ("viewer", MemberRole::Viewer),
+    ("member", MemberRole::Member),
+    ("admin", MemberRole::Admin),
+    ("owner", MemberRole::Owner),
 ];
 pub(crate) const ACCESS: &[Choice<Access>] =
     &[("public", Access::Public), ("private", Access::Private)];
@@ -53,6 +62,29 @@ where
     })
 }
 
+/// A limit that is set, or taken away. A type of its own, because clap takes an option in an option for an argument
+/// without a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit(Option<u64>);
+
+impl Limit {
+    pub(crate) fn get(self) -> Option<u64> {
+        self.0
+    }
+}
+
+impl FromStr for Limit {
+    type Err = &'static str;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        if typed.eq_ignore_ascii_case("none") {
+            return Ok(Self(None));
+        }
+        let number = typed.parse().map_err(|_| "is neither a number nor \"none\"")?;
+        Ok(Self(Some(number)))
+    }
+}
+
 /// The word for a choice.
 pub(crate) fn word<T: PartialEq>(choices: &[Choice<T>], choice: &T) -> &'static str {
     choices.iter().find(|(_, value)| value == choice).map_or("?", |(word, _)| *word)
@@ -77,6 +109,8 @@ mod tests {
     fn the_words_are_those_of_the_json() {
         check(PLAN);
         check(STANDING);
+        check(ROLE);
+        check(MEMBER_ROLE);
         check(ACCESS);
         check(KIND);
         check(SCOPE);

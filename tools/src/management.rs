@@ -128,7 +128,10 @@ fn do_here(store: Store, request: Request) -> Result<Reply, Failure> {
             false => ControlFlow::Continue(()),
         }
     };
-    let done = catalog.and_then(|catalog| execute(&store, &catalog, request, &mut watch));
+    let done = catalog.and_then(|catalog| {
+        catalog.finish_removals()?;
+        execute(&store, &catalog, request, &mut watch)
+    });
     bar.remove();
     // What was done is durable, whether or not this last checkpoint can be written.
     if let Err(error) = store.close() {

@@ -14,7 +14,8 @@ use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::catalog::Standing;
 use server::management::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, Reply, StandingStepView, SweptView,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, MemberView, OrganisationView, Reply,
+    StandingStepView, SweptView,
 };
 
 use self::versions::{history_note, history_text, undeleted_text};
@@ -86,6 +87,11 @@ fn text_of(reply: &Reply) -> String {
             plain(&deleted.bucket_name),
             deleted.deleted_count
         ),
+        Reply::Organisation(organisation) => organisations_text(std::slice::from_ref(organisation)),
+        Reply::Organisations(organisations) => organisations_text(organisations),
+        Reply::OrganisationDeleted(deleted) => {
+            format!("deleted the organisation {}\n", plain(&deleted.id))
+        }
         Reply::ApiKeyIssued(ApiKeyIssuedView { key, .. }) => format!("{}\n", plain(key)),
         Reply::ApiKey(api_key) => table(API_KEY, &[api_key_row(api_key)]),
         Reply::ApiKeys(api_keys) => {
@@ -103,14 +109,18 @@ fn text_of(reply: &Reply) -> String {
     }
 }
 
-const ACCOUNT: &[&str] = &["ID", "NAME", "PLAN", "STANDING", "CREATED", "REASON"];
+const ACCOUNT: &[&str] =
+    &["ID", "NAME", "ROLE", "PLAN", "STANDING", "BYTES MAX", "FILES MAX", "CREATED", "REASON"];
 
 fn account_row(account: &AccountView) -> Vec<String> {
     vec![
         account.id.clone(),
         account.name.clone(),
+        choice::word(choice::ROLE, &account.role).to_owned(),
         choice::word(choice::PLAN, &account.plan).to_owned(),
         choice::word(choice::STANDING, &account.standing).to_owned(),
+        number(account.storage_bytes_max),
+        number(account.object_count_max),
         account.created_at.clone(),
         account.standing_changes.last().map(|change| change.reason.clone()).unwrap_or_default(),
     ]
@@ -135,11 +145,18 @@ fn swept_text(swept: &SweptView) -> String {
 const BUCKET: &[&str] = &[
     "NAME",
     "ACCOUNT",
+    "ORGANISATION",
     "TYPE",
     "ACCESS",
     "FILES",
+    "FILES MAX",
     "BYTES",
+    "BYTES MAX",
+    "FILE MAX",
+    "TYPES",
+    "ORIGINS",
     "HTML",
+    "THUMBNAILS",
     "CACHE-CONTROL",
     "PLACEHOLDER",
 ];
@@ -148,18 +165,26 @@ fn bucket_row(bucket: &BucketView) -> Vec<String> {
     vec![
         bucket.bucket_name.clone(),
         bucket.account.clone(),
+        bucket.organisation.clone().unwrap_or_default(),
         choice::word(choice::KIND, &bucket.kind).to_owned(),
         choice::word(choice::ACCESS, &bucket.access).to_owned(),
         bucket.object_count.to_string(),
+        number(bucket.quota_objects),
         bucket.total_bytes.to_string(),
+        number(bucket.quota_bytes),
+        number(bucket.file_bytes_max),
+        bucket.allowed_types.join(","),
+        bucket.cors_origins.join(","),
         if bucket.serve_html { "pages" } else { "text" }.to_owned(),
+        if bucket.thumbnails { "yes" } else { "no" }.to_owned(),
         bucket.cache_control.clone().unwrap_or_default(),
         bucket.placeholder.clone().unwrap_or_default(),
     ]
 }
 
-const API_KEY: &[&str] =
-    &["ID", "ACCOUNT", "NAME", "SCOPES", "BUCKET", "PREFIX", "CREATED", "EXPIRES", "REVOKED"];
+const API_KEY: &[&str] = &[
+    "ID", "ACCOUNT", "NAME", "SCOPES", "BUCKET", "PREFIX", "CREATED", "EXPIRES", "USED", "REVOKED",
+];
 
 fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
     let scopes: Vec<_> =
@@ -173,8 +198,26 @@ fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
         api_key.prefix.clone(),
         api_key.created_at.clone(),
         api_key.expires_at.clone().unwrap_or_default(),
+        api_key.last_used_at.clone().unwrap_or_default(),
         api_key.revoked_at.clone().unwrap_or_default(),
     ]
+}
+
+const ORGANISATION: &[&str] = &["ID", "NAME", "MEMBER", "CALLED", "ROLE"];
+
+/// A line for each member.
+fn organisations_text(organisations: &[OrganisationView]) -> String {
+    let row = |organisation: &OrganisationView, member: &MemberView| {
+        let role = choice::word(choice::MEMBER_ROLE, &member.role).to_owned();
+        let (id, name) = (organisation.id.clone(), organisation.name.clone());
+        vec![id, name, member.account.clone(), member.name.clone(), role]
+    };
+    let rows = organisations.iter().flat_map(|it| it.members.iter().map(|member| row(it, member)));
+    table(ORGANISATION, &rows.collect::<Vec<_>>())
+}
+
+fn number(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
 }
 
 fn exported_text(report: &ExportReport) -> String {
@@ -260,6 +303,9 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::Bucket(it) => document(it),
         Reply::Buckets(it) => document(it),
         Reply::BucketDeleted(it) => document(it),
+        Reply::Organisation(it) => document(it),
+        Reply::Organisations(it) => document(it),
+        Reply::OrganisationDeleted(it) => document(it),
         Reply::ApiKeyIssued(it) => document(it),
         Reply::ApiKey(it) => document(it),
         Reply::ApiKeys(it) => document(it),
@@ -320,7 +366,7 @@ fn steers(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use server::catalog::Plan;
+    use server::catalog::{Plan, Role};
     use server::management::{
         BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
         RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,
@@ -333,9 +379,12 @@ mod tests {
         AccountView {
             id: "abcdefghijklmnop".into(),
             name: name.into(),
+            role: Role::User,
             plan: Plan::Pro,
             standing: Standing::Good,
             standing_changes: Vec::new(),
+            storage_bytes_max: None,
+            object_count_max: None,
             created_at: "2026-01-31T12:00:00.000Z".into(),
         }
     }
@@ -407,6 +456,7 @@ mod tests {
             prefix: String::new(),
             created_at: String::new(),
             expires_at: None,
+            last_used_at: None,
             revoked_at: None,
         };
         let issued = ApiKeyIssuedView { key: "trug_a_b_c".into(), api_key };

@@ -32,14 +32,18 @@ pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one. [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
+    /// Where the premium endpoint listens, which takes larger bodies from accounts on the plan Pro or Business.
+    /// [default: there is none]
+    #[arg(long, value_name = "ADDR")]
+    upload_listen: Option<String>,
     /// What stands before the addresses that are given out, with http or https. [default: where it listens]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { data, config, listen, public_url } = args;
-    let flags = Layer { listen, public_url, ..Layer::default() };
+    let Args { data, config, listen, upload_listen, public_url } = args;
+    let flags = Layer { listen, upload_listen, public_url, ..Layer::default() };
     let file = config.as_deref().map(read_file).transpose()?.unwrap_or_default();
     let config = Config::new(flags.over(environment()?).over(file))?;
     logging::start()?;
@@ -89,6 +93,10 @@ fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
 fn announce(data: &Path, started: &Started) {
     let url = PublicUrl::of_listener(started.listen);
     let mut text = format!("listening on {}\n", url.as_str());
+    if let Some(listen) = started.upload_listen {
+        let url = PublicUrl::of_listener(listen);
+        text.push_str(&format!("premium endpoint on {}\n", url.as_str()));
+    }
     if started.public_url != url {
         text.push_str(&format!("addresses begin with {}\n", started.public_url.as_str()));
     }

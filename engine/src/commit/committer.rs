@@ -176,7 +176,7 @@ impl Committer {
             }
             Err(error) => {
                 if Index::is_damage(&error) {
-                    self.desk.index.condemn(self.desk.segments.disk());
+                    self.desk.index.condemn();
                 }
                 for answer in answers {
                     answer(Err(error.clone()));
@@ -239,7 +239,10 @@ impl Committer {
         if !batches.iter().any(Batch::has_bodies) || self.desk.health.space().require_room().is_ok()
         {
             match self.begin_group(bytes_of(Bodies::With), Bodies::With) {
-                Err(Error::NoSpace) => self.desk.health.space().ran_out(),
+                // Where a segment could not be begun for that, nothing is written any more.
+                Err(Error::NoSpace) if self.desk.health.require_writable().is_ok() => {
+                    self.desk.health.space().ran_out();
+                }
                 begun => return Ok((begun?, Bodies::With)),
             }
         }

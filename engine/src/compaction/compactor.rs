@@ -105,7 +105,7 @@ impl Compactor {
             .filter(|(_, usage)| usage.class != SegmentClass::Big)
             .collect();
         let totals = selection::totals(usages.iter().map(|(_, usage)| usage));
-        let applied = view.checkpointed_position()?.and_then(|position| position.segment);
+        let applied = view.checkpointed_position().and_then(|position| position.segment);
         let mut candidates = Vec::new();
         for (id, usage) in usages {
             // What lies behind the checkpoint is read again by the next opening.
@@ -125,7 +125,7 @@ impl Compactor {
 
     /// The segment that the last group of the log lies in.
     fn newest(&self, view: &View) -> Result<Option<(SegmentId, SegmentUsage)>> {
-        let Some(segment) = view.position()?.and_then(|position| position.segment) else {
+        let Some(segment) = view.position().and_then(|position| position.segment) else {
             return Ok(None);
         };
         Ok(view.segment_usage(segment)?.map(|usage| (segment, usage)))
@@ -393,8 +393,9 @@ impl Compactor {
         }
         let committed = self.commit(Operation::Compacted { outputs, inputs: inputs.to_vec() });
         if let Err(error) = committed {
-            // Whether the record is on the disk is not known when a sync failed: then the next opening decides.
-            if matches!(error, Error::Busy | Error::NoSpace | Error::Closed) {
+            // Whether the record is on the disk is not known when a write failed: then the next opening decides.
+            let is_refused = matches!(error, Error::Busy | Error::NoSpace | Error::Closed);
+            if is_refused && self.desk.health.require_writable().is_ok() {
                 for (output, _) in &rewritten.outputs {
                     segments.retire(*output, SegmentClass::Compacted);
                 }

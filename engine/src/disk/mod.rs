@@ -32,6 +32,7 @@ use bytes::Bytes;
 pub use self::private::PrivateDisk;
 pub use self::real::RealDisk;
 pub use self::redb_file::RedbFile;
+pub(crate) use self::redb_file::{GivenUp, Why};
 
 /// The name of the lock's file, in the root.
 pub const LOCK: &str = "LOCK";

@@ -113,10 +113,10 @@ pub(super) struct Check<'a, 'w> {
 
 impl Check<'_, '_> {
     fn run(&mut self, view: &Surroundings) -> Result<()> {
-        let Some(mut ground) = self.read_ground(view)? else { return Ok(()) };
+        let Some(mut ground) = self.read_ground()? else { return Ok(()) };
         self.progress.total_items = ground.held.len() as u64;
         self.progress.total_bytes = ground.held.values().map(|held| held.file_bytes).sum();
-        self.open_index(&ground)?;
+        self.open_index(&ground, view)?;
         self.settle_superseded(&mut ground);
         self.check_log(&mut ground)?;
         self.check_compacted(&mut ground)?;

@@ -20,8 +20,7 @@ use crate::format::{
 };
 use crate::limits;
 use crate::recovery::{Compacted, STORE_FILE, is_zero};
-use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet};
-use crate::store::Surroundings;
+use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER};
 
 /// A segment that holds records, as it was found.
 pub(super) struct Held {
@@ -99,7 +98,7 @@ struct Page {
 
 impl Check<'_, '_> {
     /// Steps on firm ground. None: there is nothing to stand on, and the report says why.
-    pub(super) fn read_ground(&mut self, view: &Surroundings) -> Result<Option<Ground>> {
+    pub(super) fn read_ground(&mut self) -> Result<Option<Ground>> {
         let mut held = BTreeMap::new();
         for (folder, class) in
             [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)]
@@ -124,15 +123,11 @@ impl Check<'_, '_> {
             unreadable: BTreeSet::new(),
         };
         for (id, page) in pages {
-            self.check_page(&mut ground, id, page)?;
+            self.check_page(&mut ground, id, page);
         }
-        let segments = SegmentSet::new(
-            Arc::clone(&view.disk),
-            Arc::clone(&view.clock),
-            Arc::clone(&view.entropy),
-            store,
-        );
-        let mut compacted = Compacted::find(&segments)?;
+        let compacted = ground.held.values().filter(|it| it.class == SegmentClass::Compacted);
+        let found = compacted.filter_map(|it| Some((it.header?, it.origin.clone()))).collect();
+        let mut compacted = Compacted::of(found, ground.held.keys().copied().collect());
         let all: BTreeSet<_> = compacted.ids_found().collect();
         ground.covers = compacted.covers();
         let superseded = compacted.keep_those_that_count();
@@ -161,8 +156,9 @@ impl Check<'_, '_> {
                 self.found(Severity::Note, &path, 0, what, Remedy::None);
                 continue;
             };
+            // What cannot be opened cannot be read either, and is told of then.
             let file = self.disk.open(&path).and_then(|file| file.bytes_len());
-            let file_bytes = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+            let file_bytes = file.unwrap_or(0);
             let usage = SegmentUsage::empty(class);
             held.insert(
                 id,
@@ -186,9 +182,11 @@ impl Check<'_, '_> {
     }
 
     fn read_page(&mut self, id: SegmentId, held: &Held) -> Result<Page> {
-        let file = self.open(&held.path)?;
-        let bytes = read_up_to(file.as_ref(), 0, SEGMENT_HEADER_BYTES)
-            .map_err(|source| Error::io(format!("reading {}", held.path), source))?;
+        let file = self.disk.open(&held.path);
+        let bytes = file.and_then(|file| read_up_to(file.as_ref(), 0, SEGMENT_HEADER_BYTES));
+        let Ok(bytes) = bytes else {
+            return Ok(Page { header: Err(Malformed::Unreadable), is_whole: false });
+        };
         self.read_on(bytes.len() as u64)?;
         let header = SegmentHeader::decode_page(&bytes).and_then(|header| {
             if (header.segment, header.class) != (id, held.class) {
@@ -252,17 +250,16 @@ impl Check<'_, '_> {
         Ok(found_uuid)
     }
 
-    fn check_page(&mut self, ground: &mut Ground, id: SegmentId, page: Page) -> Result<()> {
+    fn check_page(&mut self, ground: &mut Ground, id: SegmentId, page: Page) {
         let store = ground.store;
-        let Some(held) = ground.held.get_mut(&id) else { return Ok(()) };
+        let Some(held) = ground.held.get_mut(&id) else { return };
         let (class, path) = (held.class, held.path.clone());
-        let file = self.open(&path)?;
         let header = page.header.and_then(|(header, origin)| {
             if header.store == store { Ok((header, origin)) } else { Err(Malformed::Place) }
         });
-        let has_groups = || {
-            has_groups(file.as_ref()).map_err(|source| Error::io(format!("reading {path}"), source))
-        };
+        // Where that cannot be read, there may be some.
+        let file = self.disk.open(&path);
+        let has_groups = || file.and_then(|file| has_groups(file.as_ref())).unwrap_or(true);
         match header {
             Ok((header, origin)) => {
                 held.is_page_torn = !page.is_whole;
@@ -270,26 +267,27 @@ impl Check<'_, '_> {
                 if held.is_page_torn && class == SegmentClass::Log {
                     let what = "one of the two copies of the header is damaged";
                     // A crash may tear the page before anything is written behind it.
-                    let severity =
-                        if has_groups()? { Severity::Repairable } else { Severity::Note };
+                    let severity = if has_groups() { Severity::Repairable } else { Severity::Note };
                     let remedy = Remedy::RewriteHeader { segment: id, class };
                     self.found(severity, &path, 0, what, remedy);
                 }
                 (held.header, held.origin) = (Some(header), origin);
             }
-            Err(_) if class == SegmentClass::Log && !has_groups()? => {}
+            Err(_) if class == SegmentClass::Log && !has_groups() => {}
             Err(reason) => {
                 held.is_damaged = true;
                 if class == SegmentClass::Log {
                     ground.unreadable.insert(id);
-                    let what = format!(
-                        "{reason}, in both copies of the header: nothing in it can be read"
-                    );
+                    let what = match reason {
+                        Malformed::Unreadable => format!("{reason}: the header, so nothing in it"),
+                        _ => format!(
+                            "{reason}, in both copies of the header: nothing in it can be read"
+                        ),
+                    };
                     self.found(Severity::Note, &path, 0, what, Remedy::None);
                 }
             }
         }
-        Ok(())
     }
 
     /// Opens a file that was listed.

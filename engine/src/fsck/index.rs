@@ -11,8 +11,9 @@ use super::ground::Ground;
 use super::known::at;
 use crate::error::{Error, Result};
 use crate::format::{Entry, EntryContent, SegmentClass, SegmentId, SegmentUsage};
-use crate::index::{Fact, INDEX_FILE, Index};
+use crate::index::{Fact, INDEX_FILE, Index, IndexPlace};
 use crate::limits;
+use crate::store::Surroundings;
 
 /// What the entries and facts of the index come to, for each segment that holds records: bytes and count.
 #[derive(Default)]
@@ -65,7 +66,7 @@ impl Pointed {
 
 impl Check<'_, '_> {
     /// Opens the index. Where it cannot be used, the rest of the check does without.
-    pub(super) fn open_index(&mut self, ground: &Ground) -> Result<()> {
+    pub(super) fn open_index(&mut self, ground: &Ground, view: &Surroundings) -> Result<()> {
         match self.disk.open(INDEX_FILE) {
             Ok(file) => {
                 let bytes = file.bytes_len();
@@ -80,10 +81,15 @@ impl Check<'_, '_> {
             }
             Err(source) => return Err(Error::io(format!("opening {INDEX_FILE}"), source)),
         }
-        let (store, cache) = (ground.store, limits::INDEX_CACHE_BYTES);
-        let opened = Index::open(self.disk.as_ref(), store, cache, u64::MAX).and_then(|index| {
+        let place = IndexPlace {
+            disk: Arc::clone(&self.disk),
+            clock: Arc::clone(&view.clock),
+            store: ground.store,
+            cache_bytes: limits::INDEX_CACHE_BYTES,
+        };
+        let opened = Index::open(place, u64::MAX).and_then(|index| {
             index.audit(|| false)?;
-            let position = index.checkpointed()?;
+            let position = index.checkpointed();
             let mut segments = 0_u64;
             index.each_segment(|_, _| {
                 segments += 1;

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Index;
 use super::tables::{Checkpointed, INDEX_FILE, damaged, unusable};
 use super::view::View;
-use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{BucketUsage, Entry, Malformed, entry_key};
 use crate::name::BucketName;
@@ -29,26 +28,22 @@ impl Index {
     }
 
     /// Reads the index. Damage in it shows here: the next opening will not use it.
-    pub(crate) fn look<T>(
-        &self,
-        disk: &dyn Disk,
-        read: impl FnOnce(&View) -> Result<T>,
-    ) -> Result<T> {
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {
         let view = self.view();
         Self::guard(|| read(&view)).inspect_err(|error| {
             if Self::is_damage(error) {
-                self.condemn(disk);
+                self.condemn();
             }
         })
     }
 
     /// The index is damaged: sees to it that the next opening makes a new one. What is open goes on meanwhile, and says
     /// where it cannot answer.
-    pub(crate) fn condemn(&self, disk: &dyn Disk) {
+    pub(crate) fn condemn(&self) {
         // Once it is closed the file may be somebody else's.
         if !self.tables.is_closed() && !self.condemned.0.swap(true, Ordering::SeqCst) {
             // When even this fails, the next opening or audit finds the damage again.
-            let _ = Self::remove(disk);
+            let _ = Self::remove(self.place.disk.as_ref());
         }
     }
 

@@ -9,42 +9,38 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use redb::Durability;
 
-use super::Index;
 use super::audit::Condemned;
 use super::overlay::Overlay;
 use super::tables::{BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, unusable};
 use super::view::View;
+use super::{Index, IndexPlace};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{AppliedPosition, FactEntry};
 
 impl Index {
-    /// Opens the index of the store with this id.
+    /// Opens the index, or makes an empty one.
     ///
     /// Everything in a file up to `verify_bytes_max` long is checked page by page; redb itself checks nothing when it
     /// reads. An error means that the index is to be removed and made anew, unless it is [`Error::Io`] from the disk
     /// itself.
-    pub(crate) fn open(
-        disk: &dyn Disk,
-        store: uuid::Uuid,
-        cache_bytes: usize,
-        verify_bytes_max: u64,
-    ) -> Result<Self> {
+    pub(crate) fn open(place: IndexPlace, verify_bytes_max: u64) -> Result<Self> {
         Self::guard(|| {
-            let mut tables = Tables::open(disk, store, cache_bytes)?;
+            let disk = place.disk.as_ref();
+            let mut tables = Tables::open(disk, place.store, place.cache_bytes)?;
             let file_bytes = disk.open(INDEX_FILE).and_then(|file| file.bytes_len());
             if file_bytes.is_ok_and(|bytes| bytes <= verify_bytes_max) {
                 tables.verify()?;
             }
             let checkpointed = Arc::new(tables.read()?);
-            checkpointed.position()?;
             let notes = tables.read_notes()?;
             let view = View { active: Overlay::default(), frozen: None, checkpointed };
             Ok(Self {
+                place,
                 tables,
                 published: RwLock::new(Arc::new(view)),
                 publishing: Mutex::new(()),
-                draining: Mutex::new(()),
+                draining: Mutex::default(),
                 drained: Condvar::new(),
                 condemned: Condemned::default(),
                 notes,
@@ -52,14 +48,13 @@ impl Index {
         })
     }
 
-    /// Removes the index file, for a new one to be made in its place.
+    /// Removes the index file, for a new one to be made in its place: with the name of that one, this becomes durable.
     pub(crate) fn remove(disk: &dyn Disk) -> Result<()> {
         match disk.remove(INDEX_FILE) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(Error::io(format!("removing {INDEX_FILE}"), source)),
-            Ok(()) => disk
-                .sync_folder("")
-                .map_err(|source| Error::io("syncing the data folder".to_owned(), source)),
+            removed => {
+                removed.map_err(|source| Error::io(format!("removing {INDEX_FILE}"), source))
+            }
         }
     }
 
@@ -88,17 +83,28 @@ impl Index {
 
     /// Writes the frozen overlay. `finish` completes the position with what is known only now, or withholds it: an
     /// index without one is not finished.
+    ///
+    /// [`Error::NoSpace`] when there is no room for it: it stays frozen, and can be written when there is. A file that
+    /// could not be read is opened once more before that is an error.
     pub(crate) fn drain(
         &self,
-        finish: impl FnOnce(AppliedPosition) -> Option<AppliedPosition>,
+        finish: impl Fn(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = self.view();
+        let mut reopening = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.published();
         let Some(frozen) = &view.frozen else {
             return Ok(());
         };
-        self.write(frozen, finish)?;
-        let checkpointed = Arc::new(self.tables.read()?);
+        let is_second_try = self.require_open().is_err();
+        self.reopen(&mut reopening)?;
+        let write = || self.write(frozen, &finish).and_then(|()| self.tables.read());
+        let checkpointed = write().or_else(|error| match self.require_open() {
+            Ok(()) => Err(error),
+            Err(Error::NoSpace) => Err(Error::NoSpace),
+            Err(given_up) if is_second_try => Err(given_up),
+            Err(_) => self.reopen(&mut reopening).and_then(|()| write()),
+        })?;
+        let checkpointed = Arc::new(checkpointed);
         self.update(|view| View { active: view.active, frozen: None, checkpointed });
         self.drained.notify_all();
         Ok(())
@@ -107,7 +113,7 @@ impl Index {
     fn write(
         &self,
         overlay: &Overlay,
-        finish: impl FnOnce(AppliedPosition) -> Option<AppliedPosition>,
+        finish: impl Fn(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
         let mut transaction = self.tables.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(unusable)?;
@@ -163,5 +169,50 @@ impl Index {
             }
         }
         transaction.commit().map_err(unusable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::SimDisk;
+    use crate::format::{Location, SegmentId};
+    use crate::index::Fact;
+    use crate::name::FactName;
+
+    fn name(lsn: u64) -> FactName {
+        FactName::parse(&format!("fact/{lsn}")).unwrap()
+    }
+
+    /// Publishes a fact as the committer would.
+    fn commit(index: &Index, lsn: u64) {
+        let mut view = View::clone(&index.view());
+        let record =
+            Location { segment: SegmentId::new(1).unwrap(), offset: lsn * 100, head_bytes: 40 };
+        view.put_fact(&name(lsn), Fact { lsn, record, value: bytes::Bytes::new() }).unwrap();
+        view.active.position = Some(AppliedPosition { lsn, ..AppliedPosition::default() });
+        index.publish(view.active);
+    }
+
+    #[test]
+    fn a_checkpoint_stands_for_what_was_set_aside_and_for_nothing_that_was_committed_since() {
+        let disk = SimDisk::new();
+        let open = || Index::open(IndexPlace::on(&disk), u64::MAX).unwrap();
+        let index = open();
+        assert!(!index.freeze(), "nothing was committed");
+        commit(&index, 1);
+        assert!(index.freeze());
+        commit(&index, 2);
+        assert!(!index.freeze(), "one is set aside already");
+        index.drain(Some).unwrap();
+        let seen =
+            |index: &Index| [1, 2].map(|lsn| index.view().fact(&name(lsn)).unwrap().is_some());
+        assert_eq!(seen(&index), [true, true]);
+        index.close();
+        drop(index);
+        // What the log holds from there on is replayed.
+        let index = open();
+        assert_eq!(index.checkpointed().map(|position| position.lsn), Some(1));
+        assert_eq!(seen(&index), [true, false]);
     }
 }

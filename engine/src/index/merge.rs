@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::tables::{damaged, unusable};
 use super::view::{Fact, View};
 use crate::error::{Error, Result};
-use crate::format::Entry;
+use crate::format::{Entry, Malformed};
 use crate::name::FactName;
 
 /// One item of a layer: a key, and what the layer says of it.
@@ -79,19 +79,42 @@ impl View {
         from: Bound<&[u8]>,
         to: &[u8],
     ) -> Result<Merge<'_, Arc<[u8]>, Arc<Entry>>> {
+        let decode = |key: &[u8], value: &[u8]| Entry::decode(key, value).map(Arc::new);
+        self.merged(from, to, Option::clone, decode)
+    }
+
+    /// The keys of the same entries. Values are not looked at: what reads a million names has no use for them.
+    pub(crate) fn entry_keys(
+        &self,
+        from: Bound<&[u8]>,
+        to: &[u8],
+    ) -> Result<impl Iterator<Item = Result<Arc<[u8]>>>> {
+        let merged = self.merged(from, to, |entry| entry.as_ref().map(|_| ()), |_, _| Ok(()))?;
+        Ok(merged.map(|item| item.map(|(key, ())| key)))
+    }
+
+    fn merged<V: 'static>(
+        &self,
+        from: Bound<&[u8]>,
+        to: &[u8],
+        of_overlay: fn(&Option<Arc<Entry>>) -> Option<V>,
+        decode: fn(&[u8], &[u8]) -> Result<V, Malformed>,
+    ) -> Result<Merge<'_, Arc<[u8]>, V>> {
         if !is_range(from, to) {
             return Ok(Merge { layers: Vec::new() });
         }
         let mut layers: Vec<Layer<'_, _, _>> = Vec::new();
         for overlay in self.overlays() {
             let range = overlay.entries.range::<_, [u8]>((from, Bound::Excluded(to)));
-            layers.push(Box::new(range.map(|(key, entry)| Ok((Arc::clone(key), entry.clone())))));
+            layers.push(Box::new(
+                range.map(move |(key, entry)| Ok((Arc::clone(key), of_overlay(entry)))),
+            ));
         }
         let range = self.checkpointed.entries_from(from, to)?;
-        layers.push(Box::new(range.map(|item| {
+        layers.push(Box::new(range.map(move |item| {
             let (key, value) = item.map_err(unusable)?;
-            let entry = Entry::decode(key.value(), value.value()).map_err(damaged)?;
-            Ok::<_, Error>((Arc::from(key.value()), Some(Arc::new(entry))))
+            let value = decode(key.value(), value.value()).map_err(damaged)?;
+            Ok::<_, Error>((Arc::from(key.value()), Some(value)))
         })));
         Ok(Merge::new(layers))
     }

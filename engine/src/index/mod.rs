@@ -15,6 +15,8 @@ mod listing;
 mod merge;
 mod notes;
 mod overlay;
+mod plain_walk;
+mod reopen;
 mod tables;
 mod view;
 
@@ -22,25 +24,51 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use self::audit::Condemned;
-pub use self::listing::{FolderCursor, FolderPage, KeyPage, Object};
-pub(crate) use self::listing::{list_folder, list_keys};
+pub use self::listing::{FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};
+pub(crate) use self::listing::{list_folder, list_groups, list_keys};
 pub use self::notes::DamageList;
 use self::notes::Notes;
 pub(crate) use self::overlay::Overlay;
-pub(crate) use self::tables::INDEX_FILE;
+use self::reopen::Reopening;
 use self::tables::Tables;
+pub(crate) use self::tables::{INDEX_FILE, damaged};
 pub(crate) use self::view::{Fact, Moved, Replaced, View};
-use crate::error::Result;
+use crate::clock::Clock;
+use crate::disk::Disk;
 use crate::format::AppliedPosition;
+
+/// Where an index lies, whose it is, and how it is held.
+pub(crate) struct IndexPlace {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The id of the store.
+    pub(crate) store: uuid::Uuid,
+    /// Memory of redb's page cache.
+    pub(crate) cache_bytes: usize,
+}
+
+#[cfg(test)]
+impl IndexPlace {
+    /// A place on a simulated disk.
+    fn on(disk: &crate::disk::sim::SimDisk) -> Self {
+        Self {
+            disk: Arc::new(disk.clone()),
+            clock: Arc::new(crate::clock::SimClock::at(0)),
+            store: uuid::Uuid::from_u128(1),
+            cache_bytes: 1 << 20,
+        }
+    }
+}
 
 /// The index of an open store.
 pub(crate) struct Index {
+    place: IndexPlace,
     tables: Tables,
     published: RwLock<Arc<View>>,
     /// Held by whoever publishes: the committer after a group, the checkpoint when it freezes and when it is done.
     publishing: Mutex<()>,
-    /// Held by the one checkpoint that drains.
-    draining: Mutex<()>,
+    /// Held by whoever writes to redb, or opens its file again.
+    draining: Mutex<Reopening>,
     /// Told when it is done.
     drained: Condvar,
     condemned: Condemned,
@@ -48,8 +76,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The view as of now.
-    pub(crate) fn view(&self) -> Arc<View> {
+    /// The view as it was last published.
+    fn published(&self) -> Arc<View> {
         Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -60,7 +88,7 @@ impl Index {
 
     /// How many changes are in memory.
     pub(crate) fn changes(&self) -> usize {
-        self.view().overlays().map(Overlay::len).sum()
+        self.published().overlays().map(Overlay::len).sum()
     }
 
     /// Waits until no overlay is frozen, at most this long.
@@ -68,18 +96,18 @@ impl Index {
         let publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let _publishing = self
             .drained
-            .wait_timeout_while(publishing, patience, |()| self.view().frozen.is_some())
+            .wait_timeout_while(publishing, patience, |()| self.published().frozen.is_some())
             .unwrap_or_else(PoisonError::into_inner);
     }
 
     /// The position that the index on disk stands for.
-    pub(crate) fn checkpointed(&self) -> Result<Option<AppliedPosition>> {
-        self.view().checkpointed.position()
+    pub(crate) fn checkpointed(&self) -> Option<AppliedPosition> {
+        self.published().checkpointed.position()
     }
 
     fn update(&self, change: impl FnOnce(View) -> View) {
         let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = Arc::new(change(View::clone(&self.view())));
+        let next = Arc::new(change(View::clone(&self.published())));
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 }

@@ -209,7 +209,8 @@ impl Index {
     /// Writes the notes that redb does not hold yet. Waits for a checkpoint that is being written. After an error they
     /// are kept for the next call.
     pub(crate) fn save_notes(&self) -> Result<()> {
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reopening = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        self.reopen_now_and_then(&mut reopening)?;
         let mut state = self.notes.lock();
         let unsaved = std::mem::take(&mut state.unsaved);
         if unsaved.scrubs.is_empty() && unsaved.damage.is_empty() {

@@ -15,7 +15,7 @@
 //! [`Error::Corrupt`]. Never here: overlays.
 
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{
     Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
@@ -24,7 +24,7 @@ use redb::{
 
 use super::notes::Notes;
 use super::view::Fact;
-use crate::disk::{Disk, RedbFile};
+use crate::disk::{Disk, GivenUp, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::{
     AppliedPosition, BucketUsage, Entry, FactEntry, Malformed, SegmentId, SegmentUsage,
@@ -46,7 +46,13 @@ type ByBytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
 /// The database.
 pub(crate) struct Tables {
     /// None once it is closed.
-    database: Mutex<Option<Database>>,
+    database: Mutex<Option<Opened>>,
+}
+
+/// A database that is open.
+pub(super) struct Opened {
+    database: Database,
+    given_up: Arc<GivenUp>,
 }
 
 /// The database as of its last checkpoint: a read transaction's tables, kept open until the next.
@@ -55,7 +61,8 @@ pub(crate) struct Checkpointed {
     facts: ByBytes,
     buckets: ByBytes,
     segments: ReadOnlyTable<u64, &'static [u8]>,
-    position: ReadOnlyTable<(), &'static [u8]>,
+    position: Option<AppliedPosition>,
+    given_up: Arc<GivenUp>,
 }
 
 impl Tables {
@@ -68,49 +75,85 @@ impl Tables {
             other => other,
         };
         let file = file.map_err(|source| Error::io(format!("opening {INDEX_FILE}"), source))?;
-        let database = redb::Builder::new()
-            .set_cache_size(cache_bytes)
-            .create_with_backend(RedbFile::new(file))
-            .map_err(unusable)?;
-        let tables = Self { database: Mutex::new(Some(database)) };
-        tables.belong_to(store)?;
-        Ok(tables)
+        let opened = Opened::open(RedbFile::new(file), cache_bytes)?;
+        if !opened.is_of(store)? {
+            opened.make_tables(store)?;
+        }
+        Ok(Self { database: Mutex::new(Some(opened)) })
+    }
+
+    /// Puts another opening of the same file in the place of one that was given up.
+    pub(super) fn replace(&self, opened: Opened) {
+        *self.lock() = Some(opened);
     }
 
     /// Closes the database: redb writes to the file when it does, so nobody else may have the store open yet. What was
     /// read before can still be read.
     pub(crate) fn close(&self) {
-        self.database.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.lock().take();
     }
 
     /// Whether it was closed.
     pub(super) fn is_closed(&self) -> bool {
-        self.database.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.lock().is_none()
     }
 
     /// Begins the one writing transaction.
     pub(super) fn begin_write(&self) -> Result<WriteTransaction> {
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        database.as_ref().ok_or(Error::Closed)?.begin_write().map_err(unusable)
+        self.lock().as_ref().ok_or(Error::Closed)?.begin_write()
     }
 
-    fn begin_read(&self) -> Result<ReadTransaction> {
-        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        database.as_ref().ok_or(Error::Closed)?.begin_read().map_err(unusable)
+    /// Checks every page against its checksum. Reads the whole file.
+    pub(crate) fn verify(&mut self) -> Result<()> {
+        let opened = self.database.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match opened.as_mut().ok_or(Error::Closed)?.database.check_integrity() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(damaged(Malformed::Checksum)),
+            Err(error) => Err(unusable(error)),
+        }
     }
 
-    fn belong_to(&self, store: uuid::Uuid) -> Result<()> {
+    /// What was noticed about segments, as far as it was written.
+    pub(super) fn read_notes(&self) -> Result<Notes> {
+        Notes::load(&self.lock().as_ref().ok_or(Error::Closed)?.begin_read()?)
+    }
+
+    /// What the database holds now.
+    pub(crate) fn read(&self) -> Result<Checkpointed> {
+        self.lock().as_ref().ok_or(Error::Closed)?.read()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Opened {
+    /// Opens a file, which may be empty.
+    pub(super) fn open(file: RedbFile, cache_bytes: usize) -> Result<Self> {
+        let given_up = file.given_up();
+        let database = redb::Builder::new()
+            .set_cache_size(cache_bytes)
+            .create_with_backend(file)
+            .map_err(unusable)?;
+        Ok(Self { database, given_up })
+    }
+
+    /// Whether it is the index of the store with this id; false when it is nobody's yet, damage when it is another's.
+    pub(super) fn is_of(&self, store: uuid::Uuid) -> Result<bool> {
         let transaction = self.begin_read()?;
         match transaction.open_table(STORE) {
             Ok(table) => {
                 let found = table.get(()).map_err(unusable)?;
                 let is_ours = found.is_some_and(|id| id.value() == identity(store));
-                return if is_ours { Ok(()) } else { Err(damaged(Malformed::Place)) };
+                if is_ours { Ok(true) } else { Err(damaged(Malformed::Place)) }
             }
-            Err(TableError::TableDoesNotExist(_)) => {}
-            Err(other) => return Err(unusable(other)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(false),
+            Err(other) => Err(unusable(other)),
         }
-        drop(transaction);
+    }
+
+    fn make_tables(&self, store: uuid::Uuid) -> Result<()> {
         let mut transaction = self.begin_write()?;
         transaction.set_quick_repair(true);
         {
@@ -125,31 +168,28 @@ impl Tables {
         transaction.commit().map_err(unusable)
     }
 
-    /// Checks every page against its checksum. Reads the whole file.
-    pub(crate) fn verify(&mut self) -> Result<()> {
-        let database = self.database.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match database.as_mut().ok_or(Error::Closed)?.check_integrity() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(damaged(Malformed::Checksum)),
-            Err(error) => Err(unusable(error)),
-        }
-    }
-
-    /// What was noticed about segments, as far as it was written.
-    pub(super) fn read_notes(&self) -> Result<Notes> {
-        Notes::load(&self.begin_read()?)
-    }
-
-    /// What the database holds now.
-    pub(crate) fn read(&self) -> Result<Checkpointed> {
+    /// What it holds now.
+    pub(super) fn read(&self) -> Result<Checkpointed> {
         let transaction = self.begin_read()?;
+        let position = transaction.open_table(POSITION).map_err(unusable)?;
+        let position = position.get(()).map_err(unusable)?;
+        let position = position.map(|value| AppliedPosition::decode(value.value())).transpose();
         Ok(Checkpointed {
             entries: transaction.open_table(ENTRIES).map_err(unusable)?,
             facts: transaction.open_table(FACTS).map_err(unusable)?,
             buckets: transaction.open_table(BUCKETS).map_err(unusable)?,
             segments: transaction.open_table(SEGMENTS).map_err(unusable)?,
-            position: transaction.open_table(POSITION).map_err(unusable)?,
+            position: position.map_err(damaged)?,
+            given_up: Arc::clone(&self.given_up),
         })
+    }
+
+    fn begin_read(&self) -> Result<ReadTransaction> {
+        self.database.begin_read().map_err(unusable)
+    }
+
+    fn begin_write(&self) -> Result<WriteTransaction> {
+        self.database.begin_write().map_err(unusable)
     }
 }
 
@@ -177,9 +217,14 @@ impl Checkpointed {
         found.map(|value| SegmentUsage::decode(value.value())).transpose().map_err(damaged)
     }
 
-    pub(super) fn position(&self) -> Result<Option<AppliedPosition>> {
-        let found = self.position.get(()).map_err(unusable)?;
-        found.map(|value| AppliedPosition::decode(value.value())).transpose().map_err(damaged)
+    /// Where in the log it stands.
+    pub(super) fn position(&self) -> Option<AppliedPosition> {
+        self.position
+    }
+
+    /// Whether the file under it was given up.
+    pub(super) fn given_up(&self) -> &GivenUp {
+        &self.given_up
     }
 
     /// The entries with keys in a range.
@@ -256,7 +301,7 @@ fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
 }
 
 /// The index holds what was not written to it.
-pub(super) fn damaged(reason: Malformed) -> Error {
+pub(crate) fn damaged(reason: Malformed) -> Error {
     Error::corrupt(INDEX_FILE, 0, reason)
 }
 

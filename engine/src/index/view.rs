@@ -117,17 +117,13 @@ impl View {
     }
 
     /// The position in the log that this view stands for.
-    pub(crate) fn position(&self) -> Result<Option<AppliedPosition>> {
-        for overlay in self.overlays() {
-            if overlay.position.is_some() {
-                return Ok(overlay.position);
-            }
-        }
-        self.checkpointed.position()
+    pub(crate) fn position(&self) -> Option<AppliedPosition> {
+        let in_memory = self.overlays().find_map(|overlay| overlay.position);
+        in_memory.or(self.checkpointed.position())
     }
 
     /// The position that the index on disk stands for.
-    pub(crate) fn checkpointed_position(&self) -> Result<Option<AppliedPosition>> {
+    pub(crate) fn checkpointed_position(&self) -> Option<AppliedPosition> {
         self.checkpointed.position()
     }
 
@@ -393,4 +389,96 @@ fn record_bytes(entry: &Entry) -> u64 {
 
 fn fact_record_bytes(fact: &Fact) -> u64 {
     u64::from(fact.record.head_bytes) + fact.value.len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::SimDisk;
+    use crate::format::{ObjectFlags, ObjectMeta};
+    use crate::index::{Index, IndexPlace};
+    use crate::name::ObjectKey;
+
+    fn at(segment: u64, offset: u64) -> Location {
+        Location { segment: SegmentId::new(segment).unwrap(), offset, head_bytes: 100 }
+    }
+
+    fn name() -> ObjectName {
+        ObjectName::new(BucketName::parse("photos").unwrap(), ObjectKey::parse("a").unwrap())
+    }
+
+    fn fact_name() -> FactName {
+        FactName::parse("token").unwrap()
+    }
+
+    fn entry(lsn: u64, record: Location) -> Entry {
+        let meta = ObjectMeta {
+            content_type: String::new(),
+            hash: [0; 32],
+            created_ms: 0,
+            modified_ms: 0,
+            flags: ObjectFlags { derived: false },
+            attributes: Vec::new(),
+        };
+        Entry { lsn, record, meta, content: EntryContent::Inline { bytes: 10 } }
+    }
+
+    fn fact(lsn: u64, record: Location) -> Fact {
+        Fact { lsn, record, value: Bytes::from_static(b"value") }
+    }
+
+    /// An index, and a view of it with an object and a fact in segment 1, of which segment 9 holds copies.
+    fn compacted() -> (Index, View, [Moved; 2]) {
+        let index = Index::open(IndexPlace::on(&SimDisk::new()), 0).unwrap();
+        let mut view = View::clone(&index.view());
+        view.put(&name(), entry(1, at(1, 0))).unwrap();
+        view.put_fact(&fact_name(), fact(2, at(1, 500))).unwrap();
+        let nine = SegmentUsage::empty(SegmentClass::Compacted);
+        view.add_compacted(&[(at(9, 0).segment, nine)]);
+        let object = MovedOf::Object(entry_key::encode(&name()).into());
+        let moved = [
+            Moved { of: object, lsn: 1, from: at(1, 0), to: at(9, 0) },
+            Moved { of: MovedOf::Fact(fact_name()), lsn: 2, from: at(1, 500), to: at(9, 500) },
+        ];
+        (index, view, moved)
+    }
+
+    fn places(view: &View) -> (Option<Location>, Option<Location>) {
+        let object = view.entry(&name()).unwrap().map(|entry| entry.record);
+        (object, view.fact(&fact_name()).unwrap().map(|fact| fact.record))
+    }
+
+    #[test]
+    fn the_index_points_to_copies_and_then_wants_nothing_of_the_originals() {
+        let (_index, mut view, moved) = compacted();
+        let originals = [at(1, 0).segment];
+        assert!(!view.drop_segments(&originals).unwrap(), "both are wanted");
+        assert!(view.repoint(&moved[0]).unwrap());
+        assert!(!view.drop_segments(&originals).unwrap(), "one is wanted");
+        assert!(view.repoint(&moved[1]).unwrap());
+        assert_eq!(places(&view), (Some(at(9, 0)), Some(at(9, 500))));
+        assert!(view.drop_segments(&originals).unwrap());
+        assert_eq!(view.segment_usage(originals[0]).unwrap(), None);
+        assert_eq!(view.segment_usage(at(9, 0).segment).unwrap().unwrap().live_count, 2);
+    }
+
+    #[test]
+    fn a_copy_never_takes_the_place_of_what_was_written_or_removed_since() {
+        let (_index, mut view, moved) = compacted();
+        view.put(&name(), entry(3, at(2, 0))).unwrap();
+        view.put_fact(&fact_name(), fact(4, at(2, 500))).unwrap();
+        let usages = view.segments().unwrap();
+        for moved in &moved {
+            assert!(!view.repoint(moved).unwrap());
+        }
+        assert_eq!(places(&view), (Some(at(2, 0)), Some(at(2, 500))));
+        view.delete(&name(), at(2, 900)).unwrap();
+        view.delete_fact(&fact_name(), at(2, 950)).unwrap();
+        for moved in &moved {
+            assert!(!view.repoint(moved).unwrap());
+        }
+        assert_eq!(places(&view), (None, None));
+        assert_eq!(view.segments().unwrap().len(), usages.len());
+        assert_eq!(view.segment_usage(at(9, 0).segment).unwrap().unwrap().live_count, 0);
+    }
 }

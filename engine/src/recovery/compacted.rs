@@ -27,7 +27,7 @@ pub(crate) struct Compacted {
 
 impl Compacted {
     /// Reads what each says about itself.
-    pub(crate) fn find(segments: &SegmentSet) -> Result<Self> {
+    pub(super) fn find(segments: &SegmentSet) -> Result<Self> {
         let ids = |folder: &str| -> Result<Vec<SegmentId>> {
             let names = segments.disk().list(folder);
             let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
@@ -46,6 +46,13 @@ impl Compacted {
         }
         let present = ids(LOG_FOLDER)?.into_iter().chain(compacted.iter().copied()).collect();
         Ok(Self { ids: compacted, found, present })
+    }
+
+    /// What somebody else has read: the compacted segments whose header page is whole, and the ids of all segments that
+    /// hold records.
+    pub(crate) fn of(found: Vec<(SegmentHeader, Origin)>, present: BTreeSet<SegmentId>) -> Self {
+        let ids = found.iter().map(|(header, _)| header.segment).collect();
+        Self { ids, found, present }
     }
 
     /// Those whose header page is whole.

@@ -11,7 +11,7 @@ use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
     CheckClass, Checksum, Covers, FooterEntries, FooterTrailer, GroupView, Malformed, Scanned,
-    SegmentClass, SegmentHeader, What, compare, salvage,
+    SegmentClass, SegmentContext, SegmentHeader, What, compare, salvage,
 };
 use crate::replay::{Replay, location};
 use crate::segment::{GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer};
@@ -102,8 +102,8 @@ impl SegmentReplay<'_> {
         }
     }
 
-    /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged: then the groups are
-    /// walked.
+    /// Applies what a footer repeats. False, with nothing applied, when the footer is damaged, which is told of: then
+    /// the groups are walked.
     fn replay_footer(
         &self,
         file: &dyn DiskFile,
@@ -111,27 +111,17 @@ impl SegmentReplay<'_> {
         replay: &mut Replay<'_>,
         report: &mut RecoveryReport,
     ) -> Result<bool> {
-        let io = |source| {
-            let path = self.header.segment.path(SegmentClass::Log);
-            Error::io(format!("reading {path}"), source)
-        };
-        let entries_bytes = usize::try_from(footer.entries_bytes).unwrap_or(usize::MAX);
-        let mut bytes = vec![0; entries_bytes];
-        file.read_at(footer.footer_offset, &mut bytes).map_err(io)?;
         let context = self.header.context();
-        if compare(CheckClass::Footer, footer.entries, Checksum::of(&bytes)).is_err() {
-            return Ok(false);
-        }
-        let mut count = 0;
-        for entry in FooterEntries::new(&bytes, context) {
-            if entry.is_err() {
+        let path = self.header.segment.path(SegmentClass::Log);
+        let bytes = match read_entries(file, footer, context) {
+            Ok(bytes) => bytes,
+            Err(reason) => {
+                let error = Error::corrupt(path, footer.footer_offset, reason);
+                self.segments.sightings().add(&error);
                 return Ok(false);
             }
-            count += 1;
-        }
-        if count != footer.entry_count {
-            return Ok(false);
-        }
+        };
+        let io = |source| Error::io(format!("reading {path}"), source);
         for entry in FooterEntries::new(&bytes, context).flatten() {
             let place = location(self.header.segment, entry.offset, entry.head_bytes as usize)?;
             let mut value = Vec::new();
@@ -261,6 +251,24 @@ impl SegmentReplay<'_> {
         let segment = self.header.segment;
         report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
     }
+}
+
+/// The entries of a footer, if all of them are what was written.
+fn read_entries(
+    file: &dyn DiskFile,
+    footer: &FooterTrailer,
+    context: SegmentContext,
+) -> Result<Vec<u8>, Malformed> {
+    let entries_bytes = usize::try_from(footer.entries_bytes).map_err(|_| Malformed::Length)?;
+    let mut bytes = vec![0; entries_bytes];
+    file.read_at(footer.footer_offset, &mut bytes).map_err(|_| Malformed::Unreadable)?;
+    compare(CheckClass::Footer, footer.entries, Checksum::of(&bytes))?;
+    let mut count = 0;
+    for entry in FooterEntries::new(&bytes, context) {
+        entry?;
+        count += 1;
+    }
+    if count == footer.entry_count { Ok(bytes) } else { Err(Malformed::Count) }
 }
 
 /// Whether a segment goes on where the log stands, or where compacted segments that stand for what is between end.

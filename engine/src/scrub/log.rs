@@ -106,9 +106,10 @@ impl LogScrub {
         store: &Scrubbed,
         of: &SegmentFile,
         findings: &mut Findings,
+        stopped: &dyn Fn() -> bool,
     ) -> Result<Option<u64>> {
         match &mut self.phase {
-            Phase::Groups => self.step_groups(store, of, findings).map(Some),
+            Phase::Groups => self.step_groups(store, of, findings, stopped).map(Some),
             Phase::Footer { .. } => self.step_footer(of, findings),
             Phase::Done => Ok(None),
         }
@@ -119,6 +120,7 @@ impl LogScrub {
         store: &Scrubbed,
         of: &SegmentFile,
         findings: &mut Findings,
+        stopped: &dyn Fn() -> bool,
     ) -> Result<u64> {
         let start = self.walk.offset();
         let first_lsn = self.walk.next_lsn();
@@ -129,7 +131,7 @@ impl LogScrub {
             Ok(Walked::End) => self.end_groups(findings),
             Ok(Walked::Group(group)) => self.check_group(store, &group, findings)?,
             Ok(Walked::Broken(reason)) => {
-                match self.go_on_behind(start, first_lsn, reason, findings) {
+                match self.go_on_behind(start, first_lsn, reason, findings, stopped) {
                     Ok(()) => {}
                     Err(error) => self.give_up(error, start, findings)?,
                 }
@@ -152,8 +154,9 @@ impl LogScrub {
         first_lsn: u64,
         reason: Malformed,
         findings: &mut Findings,
+        stopped: &dyn Fn() -> bool,
     ) -> Result<()> {
-        if !self.end_is_known && !self.walk.vouched_later(first_lsn)? {
+        if !self.end_is_known && !self.walk.vouched_later_unless(first_lsn, stopped)? {
             // Where the footer is damaged, so may be the groups before it.
             findings.unclear.push(start..self.file_bytes);
             self.phase = Phase::Done;
@@ -161,7 +164,7 @@ impl LogScrub {
         }
         self.expected = None;
         findings.structure(start, Some(first_lsn), reason);
-        self.walk.skip_to_next_header()?;
+        self.walk.skip_to_next_header_unless(stopped)?;
         findings.unclear.push(start..self.walk.offset());
         Ok(())
     }

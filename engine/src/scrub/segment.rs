@@ -98,11 +98,16 @@ impl SegmentScrub {
         Ok(Some(scrub))
     }
 
-    /// Reads one piece and says how long it is. None: there are no more.
-    pub(super) fn step(&mut self, store: &Scrubbed) -> Result<Option<u64>> {
+    /// Reads one piece and says how long it is. None: there are no more. A search that `stopped` ends is
+    /// [`Error::Cancelled`].
+    pub(super) fn step(
+        &mut self,
+        store: &Scrubbed,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<u64>> {
         let Some(file) = &self.file else { return Ok(None) };
         match &mut self.reading {
-            Reading::Log(log) => log.step(store, file, &mut self.findings),
+            Reading::Log(log) => log.step(store, file, &mut self.findings, stopped),
             Reading::Big(big) => big.step(file, &mut self.findings),
             Reading::Done => Ok(None),
         }

@@ -113,4 +113,50 @@ impl Drop for BigWriter {
     }
 }
 
+/// Makes a file that holds a body where that of a big segment lies a big segment, and gives it its name among them.
+/// Promises as [`BigWriter::finish`]. `blocks` are the checksums of the body's blocks, bound to no place.
+pub(crate) fn adopt_big(
+    segments: &SegmentSet,
+    from: &str,
+    file: &dyn DiskFile,
+    body_bytes: u64,
+    blocks: &[Checksum],
+    hash: [u8; 32],
+) -> Result<SegmentId> {
+    let header = segments.begin_big()?;
+    let adopted = || -> Result<()> {
+        let to = header.segment.path(SegmentClass::Big);
+        let io = |source| Error::io(format!("writing {from}"), source);
+        let mut end = Vec::with_capacity(4 * blocks.len());
+        let mut offset = SEGMENT_HEADER_BYTES as u64;
+        for checksum in blocks {
+            Put::new(&mut end).u32(checksum.at(header.context().at(offset)).0);
+            offset += limits::BLOCK_BYTES as u64;
+        }
+        let trailer = BigTrailer { body_bytes, hash, table: Checksum::of(&end) };
+        end.extend(trailer.encode(header.context().at(BigTrailer::offset(body_bytes))));
+        let mut at = BigTrailer::table_offset(body_bytes);
+        for piece in end.chunks(limits::WRITE_BYTES_MAX) {
+            file.write_at(at, &[piece]).map_err(io)?;
+            at += piece.len() as u64;
+        }
+        file.write_at(0, &[&header.encode_page()]).map_err(io)?;
+        file.sync_data().map_err(|source| Error::io(format!("syncing {from}"), source))?;
+        let named = segments.disk().rename(from, &to);
+        named.map_err(|source| Error::io(format!("naming {to}"), source))?;
+        segments.sync_big_name(header.segment)?;
+        // A name that moved is durable where it went when it is durable where it came from.
+        let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let synced = segments.disk().sync_folder(folder);
+        synced.map_err(|source| Error::io(format!("syncing {folder}"), source))
+    };
+    match adopted() {
+        Ok(()) => Ok(header.segment),
+        Err(error) => {
+            segments.abandon_big(header.segment);
+            Err(error)
+        }
+    }
+}
+
 const _: () = assert!(SEGMENT_HEADER_BYTES < limits::WRITE_BYTES_MAX);

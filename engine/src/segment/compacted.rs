@@ -111,7 +111,8 @@ impl CompactedWriter {
         Ok(Location { segment, offset, head_bytes })
     }
 
-    /// Ends the segment and makes it durable, but for its name. `covers` are the stretches of the log that it stands for.
+    /// Ends the segment and makes it durable, but for its name. `covers` are the stretches of the log that it stands
+    /// for.
     pub(crate) fn finish(mut self, covers: Covers) -> Result<SegmentUsage> {
         self.end_group()?;
         let origin = Origin { inputs: std::mem::take(&mut self.inputs), covers };

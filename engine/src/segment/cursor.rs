@@ -39,6 +39,7 @@ pub(crate) struct RecordCursor {
     faults: Vec<CursorFault>,
     fault_count: usize,
     has_whole_footer: bool,
+    footer_damage: Option<(u64, Malformed)>,
 }
 
 /// A record, and where it lies.
@@ -94,18 +95,23 @@ impl RecordCursor {
             faults: Vec::new(),
             fault_count: 0,
             has_whole_footer: false,
+            footer_damage: None,
         };
         // A compacted segment is whole before anything counts on it: one without a footer has lost its end.
         if header.class == SegmentClass::Compacted && footer.is_none() {
             let (offset, reason) = (file_bytes, Malformed::Short);
             cursor.note(CursorFault { offset, first_lsn: header.base_lsn, reason });
         }
-        cursor.source = match footer {
-            Some(footer) if cursor.check_footer(&footer)? => {
+        cursor.source = match footer.map(|footer| (footer, cursor.check_footer(&footer))) {
+            Some((footer, Ok(()))) => {
                 cursor.has_whole_footer = true;
                 Source::Footer(FooterWindow::new(&footer))
             }
-            _ => cursor.walk()?,
+            Some((footer, Err(reason))) => {
+                cursor.footer_damage = Some((footer.footer_offset, reason));
+                cursor.walk()?
+            }
+            None => cursor.walk()?,
         };
         Ok(cursor)
     }
@@ -149,6 +155,12 @@ impl RecordCursor {
         self.has_whole_footer
     }
 
+    /// What is wrong with the entries of a footer whose trailer is whole: the groups are read instead.
+    pub(crate) fn footer_damage(&self) -> Option<Error> {
+        let (offset, reason) = self.footer_damage?;
+        Some(Error::corrupt(self.path.clone(), offset, reason))
+    }
+
     /// Reads the body of a record of this segment, whatever its checksums say.
     pub(crate) fn read_body_as_it_is(&self, record: &Record, at: Location) -> Result<Bytes> {
         let mut body = vec![0; usize::try_from(record.body_bytes()).unwrap_or(usize::MAX)];
@@ -185,15 +197,16 @@ impl RecordCursor {
     }
 
     /// Whether the entries of a footer are what was written.
-    fn check_footer(&self, footer: &FooterTrailer) -> Result<bool> {
+    fn check_footer(&self, footer: &FooterTrailer) -> Result<(), Malformed> {
         let mut running = RunningChecksum::new();
         let mut at = footer.footer_offset;
         while at < footer.offset() {
-            let bytes = self.read_up_to(at, footer.offset())?;
+            let bytes = self.read_up_to(at, footer.offset());
+            let bytes = bytes.map_err(|_| Malformed::Unreadable)?;
             running.update(&bytes);
             at += bytes.len() as u64;
         }
-        Ok(compare(CheckClass::Footer, footer.entries, running.finish()).is_ok())
+        compare(CheckClass::Footer, footer.entries, running.finish())
     }
 
     fn step_footer(&mut self, mut window: FooterWindow) -> Result<()> {

@@ -193,22 +193,32 @@ impl SegmentSet {
 
     /// Makes the file of a big segment. Until it is committed or abandoned it is in flight.
     pub(crate) fn create_big(&self) -> Result<(Arc<dyn DiskFile>, SegmentHeader)> {
-        let header = {
-            let mut in_flight = locked(&self.in_flight);
-            let header = self.new_header(SegmentClass::Big)?;
-            in_flight.insert(header.segment);
-            header
-        };
+        let header = self.begin_big()?;
         let path = header.segment.path(SegmentClass::Big);
-        let folder = header.segment.folder(SegmentClass::Big);
-        let made = self.disk.create_folder(&folder).and_then(|()| self.disk.create(&path));
-        match made {
+        match self.disk.create(&path) {
             Ok(file) => Ok((file, header)),
             Err(source) => {
                 locked(&self.in_flight).remove(&header.segment);
                 Err(Error::io(format!("making {path}"), source))
             }
         }
+    }
+
+    /// The header of a big segment whose file is still to be made, in a folder that is there. It is in flight from now
+    /// on.
+    pub(crate) fn begin_big(&self) -> Result<SegmentHeader> {
+        let header = {
+            let mut in_flight = locked(&self.in_flight);
+            let header = self.new_header(SegmentClass::Big)?;
+            in_flight.insert(header.segment);
+            header
+        };
+        let folder = header.segment.folder(SegmentClass::Big);
+        self.disk.create_folder(&folder).map_err(|source| {
+            locked(&self.in_flight).remove(&header.segment);
+            Error::io(format!("making {folder}"), source)
+        })?;
+        Ok(header)
     }
 
     /// Makes the name of a big segment durable, and that of its folder.
@@ -366,10 +376,14 @@ impl SegmentSet {
         work(file.as_ref()).map(Some)
     }
 
-    /// The records of a segment of the log, or of a compacted one, in order.
+    /// The records of a segment of the log, or of a compacted one, in order. A damaged footer is told of.
     pub(crate) fn records(&self, id: SegmentId) -> Result<RecordCursor> {
         let (file, path, header) = self.open_records(id)?;
-        RecordCursor::open(file, path, header, None)
+        let cursor = RecordCursor::open(file, path, header, None)?;
+        if let Some(error) = cursor.footer_damage() {
+            self.sightings.add(&error);
+        }
+        Ok(cursor)
     }
 
     /// The header of a segment of the log, or of a compacted one.

@@ -177,8 +177,16 @@ impl LogWalk {
 
     /// Stands at the next offset where a header of a later group decodes, and returns that header. None: there is none.
     pub(crate) fn skip_to_next_header(&mut self) -> Result<Option<GroupHeader>> {
+        self.skip_to_next_header_unless(&|| false)
+    }
+
+    /// The same, until `stopped` says that nobody wants to know any more: [`Error::Cancelled`].
+    pub(crate) fn skip_to_next_header_unless(
+        &mut self,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<GroupHeader>> {
         let mut from = self.offset + 1;
-        while let Some((offset, header)) = self.find_header(from)? {
+        while let Some((offset, header)) = self.find_header(from, stopped)? {
             if header.number > self.next_group && header.first_lsn >= self.next_lsn {
                 self.offset = offset;
                 self.next_group = header.number;
@@ -195,8 +203,17 @@ impl LogWalk {
     /// Whether a header from the walk's place on says that the record with this LSN was durable, or that no such record
     /// was lost: the group that stood in between was empty, and the record comes after it.
     pub(crate) fn vouched_later(&self, lsn: u64) -> Result<bool> {
+        self.vouched_later_unless(lsn, &|| false)
+    }
+
+    /// The same, until `stopped` says that nobody wants to know any more: [`Error::Cancelled`].
+    pub(crate) fn vouched_later_unless(
+        &self,
+        lsn: u64,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<bool> {
         let mut from = self.offset;
-        while let Some((offset, header)) = self.find_header(from)? {
+        while let Some((offset, header)) = self.find_header(from, stopped)? {
             let goes_on = header.number > self.next_group && header.first_lsn == lsn;
             if header.durable_lsn >= lsn || goes_on {
                 return Ok(true);
@@ -222,12 +239,19 @@ impl LogWalk {
         Ok(bytes.iter().all(|&byte| byte == 0))
     }
 
-    fn find_header(&self, from: u64) -> Result<Option<(u64, GroupHeader)>> {
+    fn find_header(
+        &self,
+        from: u64,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<(u64, GroupHeader)>> {
         let overlap = GROUP_HEADER_BYTES as u64 - 1;
         for data in &self.data {
             // A header may begin in the zeros before.
             let mut window_start = data.start.saturating_sub(overlap).max(from);
             while window_start < data.end {
+                if stopped() {
+                    return Err(Error::Cancelled);
+                }
                 let data_end = (data.end + overlap).min(self.end);
                 let length = SEARCH_WINDOW_BYTES.min(data_end - window_start);
                 let mut window = vec![0; usize::try_from(length).unwrap_or(0)];

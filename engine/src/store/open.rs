@@ -133,6 +133,7 @@ impl Store {
     ) -> Result<(Self, RecoveryReport)> {
         options.check()?;
         let Surroundings { disk, clock, entropy } = surroundings;
+        let opened_ms = clock.unix_ms();
         let lock = disk.lock().map_err(|source| match source.kind() {
             std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
             _ => Error::io("locking the data folder", source),
@@ -221,6 +222,7 @@ impl Store {
             compactor,
             load,
             clock,
+            opened_ms,
             scrubbed,
             scrubber,
             threads,

@@ -1,5 +1,6 @@
 //! Scrubbing, and the damage that is known.
 
+use std::ops::ControlFlow;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -11,9 +12,18 @@ use crate::scrub::ScrubReport;
 
 impl Store {
     /// Reads everything in the store and checks it, as fast as it goes. What is found stands in the report, and in
-    /// [`Store::damage`] from then on. Waits for the disk.
+    /// [`Store::damage`] from then on. Waits for the disk. [`Error::Cancelled`](crate::Error::Cancelled) when `watch`
+    /// stops it, or the store is closed.
     pub fn scrub(&self, watch: &mut Watch<'_>) -> Result<ScrubReport> {
-        self.0.scrubbed.scrub(watch)
+        self.0.scrubbed.scrub(&mut |progress| match self.0.threads.are_ending() {
+            true => ControlFlow::Break(()),
+            false => watch(progress),
+        })
+    }
+
+    /// When it was opened, in milliseconds since 1970: damage with an earlier time was known before.
+    pub fn opened_ms(&self) -> u64 {
+        self.0.opened_ms
     }
 
     /// All damage that is known: found when the store was opened, by a scrub, or by reading an object; now, or at an

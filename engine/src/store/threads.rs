@@ -68,12 +68,12 @@ impl Threads {
         };
         let mut running = vec![commits, spawn("trug-segments", move || rollover.run())?];
         if work.index_wants_audit {
-            let (index, segments) = (Arc::clone(&index), Arc::clone(&segments));
+            let index = Arc::clone(&index);
             let closing = Arc::clone(&closing);
             running.push(spawn("trug-index-audit", move || {
                 if index.audit(|| closing.has_begun()).is_err_and(|error| Index::is_damage(&error))
                 {
-                    index.condemn(segments.disk());
+                    index.condemn();
                 }
             })?);
         }
@@ -95,6 +95,11 @@ impl Threads {
             }
         })?);
         Ok(Self { running: Mutex::new(running), closing })
+    }
+
+    /// Whether they were told to end, because the store is closing.
+    pub(super) fn are_ending(&self) -> bool {
+        self.closing.has_begun()
     }
 
     /// Waits until all have ended; the queue must be closed.

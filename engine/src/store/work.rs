@@ -48,7 +48,7 @@ impl Store {
                 let used = view.segments()?.into_iter();
                 let big = used.filter(|(_, usage)| usage.class == SegmentClass::Big);
                 Ok(Published {
-                    position: view.position()?.map_or(LogPosition::START, LogPosition::from),
+                    position: view.position().map_or(LogPosition::START, LogPosition::from),
                     big: big.map(|(id, _)| id).collect(),
                 })
             })
@@ -57,7 +57,7 @@ impl Store {
     }
 
     fn read_log<T>(&self, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
-        let position = self.look(|view| view.position())?;
+        let position = self.look(|view| Ok(view.position()))?;
         read(&LogReader {
             segments: &self.0.segments,
             position: position.map_or(LogPosition::START, LogPosition::from),

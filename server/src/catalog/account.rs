@@ -1,22 +1,15 @@
-//! The account: who owns buckets and keys, on which plan, in which standing.
+//! The account: who owns buckets and keys, on which plan, in which standing, and how much it may store.
 //!
 //! Never here: what a plan may do in a minute, and who is asking.
 
-use std::fmt;
 use std::sync::Arc;
 
-use engine::{Entropy, FactName, NameError};
 use serde::{Deserialize, Serialize};
 
+use super::CatalogError;
+use super::id::AccountId;
+use super::quota::Quota;
 use super::record::Stored;
-use super::{CatalogError, base32};
-
-/// The fact names of accounts start with this.
-pub(super) const PREFIX: &str = "account/";
-
-/// Names an account for ever: 16 letters and digits, made by chance.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AccountId(Arc<str>);
 
 /// Who owns buckets and keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +17,23 @@ pub struct Account {
     pub id: AccountId,
     /// What people call it; no two accounts share a name.
     pub name: AccountName,
+    pub role: Role,
     pub plan: Plan,
     pub standing: Standing,
+    /// How much all its buckets together may hold.
+    pub quota: Quota,
     pub created_ms: u64,
+}
+
+/// What an account may do beside its own affairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Nothing.
+    #[default]
+    User,
+    /// It manages accounts.
+    Operator,
 }
 
 /// 1 to 100 characters without control characters.
@@ -59,8 +66,12 @@ pub enum Standing {
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredAccount {
     name: String,
+    #[serde(default)]
+    role: Role,
     plan: Plan,
     standing: Standing,
+    #[serde(default)]
+    quota: Quota,
     created_ms: u64,
 }
 
@@ -68,35 +79,7 @@ impl Stored for StoredAccount {
     const VERSION: u32 = 1;
 }
 
-const ID_CHARS: usize = 16;
 const NAME_CHARS_MAX: usize = 100;
-
-impl AccountId {
-    pub(super) fn issue(entropy: &dyn Entropy) -> Self {
-        let mut bytes = [0; 10];
-        entropy.fill(&mut bytes);
-        Self(base32::encode(&bytes).into())
-    }
-
-    /// Checks the form of an account id; says nothing about whether there is such an account.
-    pub fn parse(id: &str) -> Option<Self> {
-        (id.len() == ID_CHARS && base32::is(id)).then(|| Self(id.into()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(super) fn fact(&self) -> Result<FactName, NameError> {
-        FactName::parse(&format!("{PREFIX}{self}"))
-    }
-}
-
-impl fmt::Display for AccountId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl AccountName {
     /// Checks a name for an account.
@@ -121,8 +104,10 @@ impl Account {
     pub(super) fn stored(&self) -> StoredAccount {
         StoredAccount {
             name: self.name.as_str().to_owned(),
+            role: self.role,
             plan: self.plan,
             standing: self.standing,
+            quota: self.quota,
             created_ms: self.created_ms,
         }
     }
@@ -131,8 +116,10 @@ impl Account {
         Ok(Self {
             id: AccountId::parse(id).ok_or("its id is not an account id")?,
             name: AccountName::parse(&stored.name).map_err(|error| error.to_string())?,
+            role: stored.role,
             plan: stored.plan,
             standing: stored.standing,
+            quota: stored.quota,
             created_ms: stored.created_ms,
         })
     }

@@ -6,31 +6,21 @@
 //! Never here: where in a request a key may stand, and whose bucket is asked for.
 
 use std::fmt;
-use std::sync::Arc;
 
-use engine::{BucketName, Entropy, FactName, FolderKey, NameError, ObjectKey};
+use engine::{BucketName, Entropy, FolderKey, NameError, ObjectKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::account::AccountId;
+use super::id::{AccountId, ApiKeyId};
 use super::record::Stored;
-use super::{CatalogError, base32};
+use super::{CatalogError, base32, hex};
 use crate::limits::CATALOG_TEXT_BYTES_MAX;
 
-/// The fact names of API keys start with this.
-pub(super) const PREFIX: &str = "apikey/";
-
-const ID_BYTES: usize = 10;
-const ID_CHARS: usize = 16;
 /// 256 bits: as many as the hash that is kept.
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 52;
 const CHECK_CHARS: usize = 7;
-
-/// Names a key for ever; not secret.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ApiKeyId(Arc<str>);
 
 /// A key as its owner holds it, before it is known whether it is one of ours.
 pub struct PresentedKey {
@@ -98,27 +88,6 @@ impl Stored for StoredApiKey {
     const VERSION: u32 = 1;
 }
 
-impl ApiKeyId {
-    /// Checks the form of a key's id.
-    pub fn parse(id: &str) -> Option<Self> {
-        (id.len() == ID_CHARS && base32::is(id)).then(|| Self(id.into()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(super) fn fact(&self) -> Result<FactName, NameError> {
-        FactName::parse(&format!("{PREFIX}{self}"))
-    }
-}
-
-impl fmt::Display for ApiKeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl Scope {
     /// Every scope, in the order in which they are listed.
     pub const ALL: [Self; 6] =
@@ -178,16 +147,16 @@ impl ApiKey {
         if limits.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
             return Err(CatalogError::Refused("the expiry lies in the past".into()));
         }
-        let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
-        entropy.fill(&mut id);
+        let id = ApiKeyId::issue(entropy);
+        let mut secret = [0; SECRET_BYTES];
         entropy.fill(&mut secret);
-        let (id, secret) = (base32::encode(&id), base32::encode(&secret));
-        let text = format!("trug_{id}_{secret}_{}", check_of(&id, &secret));
+        let secret = base32::encode(&secret);
+        let text = format!("trug_{id}_{secret}_{}", check_of(id.as_str(), &secret));
         let mut scopes = scopes.to_vec();
         scopes.sort_unstable();
         scopes.dedup();
         let record = Self {
-            id: ApiKeyId(id.into()),
+            id,
             account,
             name: name.to_owned(),
             secret_sha256: sha256(&secret),
@@ -215,15 +184,10 @@ impl ApiKey {
     }
 
     pub(super) fn stored(&self) -> StoredApiKey {
-        use std::fmt::Write as _;
-        let mut secret_sha256 = String::with_capacity(64);
-        for byte in self.secret_sha256 {
-            let _ = write!(secret_sha256, "{byte:02x}");
-        }
         StoredApiKey {
             account: self.account.as_str().to_owned(),
             name: self.name.clone(),
-            secret_sha256,
+            secret_sha256: hex::encode(&self.secret_sha256),
             scopes: self.scopes.clone(),
             bucket: self.limits.bucket.as_ref().map(|bucket| bucket.as_str().to_owned()),
             prefix: self.limits.prefix.as_str().to_owned(),
@@ -239,7 +203,7 @@ impl ApiKey {
             id: ApiKeyId::parse(id).ok_or("its id is not the id of a key")?,
             account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
             name: stored.name,
-            secret_sha256: from_hex(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
+            secret_sha256: hex::decode(&stored.secret_sha256).ok_or("its hash is not a SHA-256")?,
             scopes: stored.scopes,
             limits: KeyLimits {
                 bucket: match stored.bucket {
@@ -264,6 +228,20 @@ impl KeyLimits {
     /// Whether the key reaches an object of a bucket that it reaches into.
     pub fn reach_key(&self, key: &ObjectKey) -> bool {
         key.as_str().starts_with(self.prefix.as_str())
+    }
+
+    /// Whether another key opens nothing that this one does not, and ends no later.
+    pub fn cover(&self, other: &Self) -> bool {
+        let ends_no_later = self
+            .expires_ms
+            .is_none_or(|mine| other.expires_ms.is_some_and(|expires_ms| expires_ms <= mine));
+        self.cover_places(other) && ends_no_later
+    }
+
+    /// Whether another key opens no place that this one does not.
+    pub fn cover_places(&self, other: &Self) -> bool {
+        let bucket = self.bucket.is_none() || self.bucket == other.bucket;
+        bucket && self.reach_folder(&other.prefix)
     }
 
     /// Whether the key reaches everything in a folder.
@@ -305,17 +283,6 @@ fn check_of(id: &str, secret: &str) -> String {
     base32::encode(&bytes)
 }
 
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use engine::SeededEntropy;
@@ -330,7 +297,10 @@ mod tests {
     #[test]
     fn a_key_is_recognised_and_one_wrong_character_is_not() {
         let issued = issue(KeyLimits::default());
-        assert_eq!(issued.text.len(), 5 + ID_CHARS + 1 + SECRET_CHARS + 1 + CHECK_CHARS);
+        assert_eq!(
+            issued.text.len(),
+            5 + issued.record.id.as_str().len() + 1 + SECRET_CHARS + 1 + CHECK_CHARS
+        );
         let presented = PresentedKey::parse(&issued.text).unwrap();
         assert!(issued.record.is(&presented));
         for at in 0..issued.text.len() {
@@ -373,6 +343,31 @@ mod tests {
         key.limits.expires_ms = None;
         key.revoked_ms = Some(1_500);
         assert!(!key.is_live(1_600));
+    }
+
+    #[test]
+    fn limits_cover_what_lies_inside_them() {
+        let limits = |bucket: Option<&str>, prefix: &str, expires_ms| KeyLimits {
+            bucket: bucket.map(|name| BucketName::parse(name).unwrap()),
+            prefix: prefix_folder(prefix).unwrap(),
+            expires_ms,
+        };
+        let whole = KeyLimits::default();
+        let narrow = limits(Some("photos"), "img", Some(2_000));
+        assert!(whole.cover(&narrow) && whole.cover(&whole) && narrow.cover(&narrow));
+        assert!(narrow.cover(&limits(Some("photos"), "img/a", Some(1_999))));
+        for wider in [
+            whole,
+            limits(None, "img", Some(2_000)),
+            limits(Some("other"), "img", Some(2_000)),
+            limits(Some("photos"), "", Some(2_000)),
+            limits(Some("photos"), "img2", Some(2_000)),
+            limits(Some("photos"), "img", Some(2_001)),
+            limits(Some("photos"), "img", None),
+        ] {
+            assert!(!narrow.cover(&wider), "{wider:?}");
+        }
+        assert!(narrow.cover_places(&limits(Some("photos"), "img", None)));
     }
 
     #[test]

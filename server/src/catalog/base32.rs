@@ -1,6 +1,6 @@
 //! Random bytes as text that survives a double click: lower-case letters and the digits 2 to 7.
 //!
-//! Never here: a way back; such text is compared and hashed, never decoded.
+//! Promises: of all texts only the one that `encode` gives is decoded to its bytes, so that no two texts mean the same.
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
@@ -27,6 +27,22 @@ pub(super) fn is(text: &str) -> bool {
     text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
+/// The bytes that a text stands for; `None` for a text that `encode` would not give.
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
+    let (mut waiting, mut waiting_bits) = (0_u32, 0_u32);
+    for character in text.bytes() {
+        let bits = ALPHABET.iter().position(|it| *it == character)?;
+        waiting = (waiting << 5) | bits as u32;
+        waiting_bits += 5;
+        if waiting_bits >= 8 {
+            waiting_bits -= 8;
+            bytes.push((waiting >> waiting_bits) as u8);
+        }
+    }
+    (encode(&bytes) == text).then_some(bytes)
+}
+
 fn character(bits: u32) -> char {
     char::from(ALPHABET[(bits & 31) as usize])
 }
@@ -42,7 +58,11 @@ mod tests {
         {
             assert_eq!(encode(bytes.as_bytes()), text);
             assert!(is(text));
+            assert_eq!(decode(text).as_deref(), Some(bytes.as_bytes()));
         }
         assert!(!is("A1"));
+        for other in ["mz", "m", "my=", "MY", "m1", "mzxw6ytbojj"] {
+            assert_eq!(decode(other), None, "{other}");
+        }
     }
 }

@@ -1,14 +1,15 @@
-//! The bucket: whose it is, who may read it, how its files are delivered.
+//! The bucket: whose it is, who may read it, what it takes, how its files are delivered.
 //!
 //! Never here: objects, and who is asking.
 
-use engine::{BucketName, FactName, NameError, ObjectKey};
+use engine::{BucketName, FactName, NameError, ObjectKey, ObjectName};
 use serde::{Deserialize, Serialize};
 
 use super::CatalogError;
-use super::account::AccountId;
+use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
+use super::id::{AccountId, OrganisationId};
+use super::quota::Quota;
 use super::record::Stored;
-use crate::limits::CATALOG_TEXT_BYTES_MAX;
 use crate::reserved;
 
 /// The fact names of buckets start with this.
@@ -20,15 +21,29 @@ pub(super) const REMOVAL_PREFIX: &str = "bucket-removal/";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     pub name: BucketName,
+    /// The account to whose plan and quota it counts.
     pub owner: AccountId,
+    /// The organisation whose members reach it, too.
+    pub organisation: Option<OrganisationId>,
     pub kind: BucketKind,
     pub access: Access,
-    /// What is delivered, with status 404, where a file is missing: a key of this bucket.
-    pub placeholder: Option<ObjectKey>,
+    /// What is delivered, with status 404, where a file is missing: an object of this bucket, or of another one of the
+    /// same account.
+    pub placeholder: Option<ObjectName>,
     /// `Cache-Control` of files whose names are not random, where the default does not fit.
     pub cache_control: Option<CacheControl>,
+    /// Whose pages may read its files.
+    pub cors_origins: CorsOrigins,
+    /// Which files it takes.
+    pub allowed_types: AllowedTypes,
+    /// Largest file that it takes.
+    pub file_bytes_max: Option<u64>,
+    /// How much it may hold.
+    pub quota: Quota,
     /// Whether HTML goes out as HTML.
     pub serve_html: ServeHtml,
+    /// Whether an upload that does not say makes thumbnails of its images.
+    pub thumbnails: bool,
     pub created_ms: u64,
     pub updated_ms: u64,
 }
@@ -63,19 +78,29 @@ pub enum ServeHtml {
     AsPages,
 }
 
-/// A value of the header `Cache-Control`: visible ASCII and spaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheControl(String);
-
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredBucket {
     owner: String,
+    #[serde(default)]
+    organisation: Option<String>,
     kind: BucketKind,
     access: Access,
     placeholder: Option<String>,
     cache_control: Option<String>,
+    /// Absent for every origin.
+    #[serde(default)]
+    cors_origins: Option<Vec<String>>,
+    /// Empty for every type.
+    #[serde(default)]
+    allowed_types: Vec<String>,
+    #[serde(default)]
+    file_bytes_max: Option<u64>,
+    #[serde(default)]
+    quota: Quota,
     serve_html: ServeHtml,
+    #[serde(default)]
+    thumbnails: bool,
     created_ms: u64,
     updated_ms: u64,
 }
@@ -92,56 +117,82 @@ impl Bucket {
 
     pub(super) fn stored(&self) -> StoredBucket {
         StoredBucket {
-            owner: self.owner.as_str().to_owned(),
+            owner: self.owner.to_string(),
+            organisation: self.organisation.as_ref().map(ToString::to_string),
             kind: self.kind,
             access: self.access,
-            placeholder: self.placeholder.as_ref().map(|key| key.as_str().to_owned()),
+            placeholder: self.placeholder_text(),
             cache_control: self.cache_control.as_ref().map(|value| value.as_str().to_owned()),
+            cors_origins: match &self.cors_origins {
+                CorsOrigins::Every => None,
+                CorsOrigins::Only(origins) => Some(origins.clone()),
+            },
+            allowed_types: self.allowed_types.to_list(),
+            file_bytes_max: self.file_bytes_max,
+            quota: self.quota,
             serve_html: self.serve_html,
+            thumbnails: self.thumbnails,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
         }
     }
 
     pub(super) fn from_stored(name: &str, stored: StoredBucket) -> Result<Self, String> {
-        let say = |error: NameError| error.to_string();
+        let say = |error: CatalogError| error.to_string();
+        let name = BucketName::parse(name).map_err(|error| error.to_string())?;
+        let organisation = |id: String| {
+            OrganisationId::parse(&id).ok_or("its organisation is not the id of an organisation")
+        };
+        let placeholder = |text: String| placeholder_of(&name, &text).map_err(say);
+        let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
+        let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
         Ok(Self {
-            name: BucketName::parse(name).map_err(say)?,
             owner: AccountId::parse(&stored.owner).ok_or("its owner is not an account id")?,
+            organisation: stored.organisation.map(organisation).transpose()?,
             kind: stored.kind,
             access: stored.access,
-            placeholder: match stored.placeholder {
-                Some(key) => Some(ObjectKey::parse(&key).map_err(say)?),
-                None => None,
-            },
-            cache_control: match stored.cache_control {
-                Some(value) => {
-                    Some(CacheControl::parse(&value).map_err(|error| error.to_string())?)
-                }
-                None => None,
-            },
+            placeholder: stored.placeholder.map(placeholder).transpose()?,
+            cache_control: stored.cache_control.map(cache_control).transpose()?,
+            cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
+            allowed_types: AllowedTypes::parse(&stored.allowed_types).map_err(say)?,
+            file_bytes_max: stored.file_bytes_max,
+            quota: stored.quota,
             serve_html: stored.serve_html,
+            thumbnails: stored.thumbnails,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,
+            name,
+        })
+    }
+
+    /// The placeholder as it is written: a key of this bucket, or `/bucket/key`.
+    pub fn placeholder_text(&self) -> Option<String> {
+        self.placeholder.as_ref().map(|object| match object.bucket == self.name {
+            true => object.key.to_string(),
+            false => format!("/{}/{}", object.bucket, object.key),
         })
     }
 }
 
-impl CacheControl {
-    /// Checks that the value can stand in a header.
-    pub fn parse(value: &str) -> Result<Self, CatalogError> {
-        let plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        if value.trim().is_empty() || value.len() > CATALOG_TEXT_BYTES_MAX || !plain {
-            return Err(CatalogError::Refused(format!(
-                "Cache-Control must be 1 to {CATALOG_TEXT_BYTES_MAX} visible ASCII characters"
-            )));
+/// Reads the placeholder of a bucket, as it is written. A key never begins with `/`, so what does names its bucket.
+pub fn placeholder_of(bucket: &BucketName, text: &str) -> Result<ObjectName, CatalogError> {
+    let refuse = |why: &dyn std::fmt::Display| {
+        CatalogError::Refused(format!(
+            "the placeholder {text:?} is neither a key nor an address such as \"/bucket/key\": {why}"
+        ))
+    };
+    let (bucket, key) = match text.strip_prefix('/') {
+        None => (bucket.clone(), text),
+        Some(rest) => {
+            let (name, key) = rest.split_once('/').unwrap_or((rest, ""));
+            (BucketName::parse(name).map_err(|why| refuse(&why))?, key)
         }
-        Ok(Self(value.trim().to_owned()))
+    };
+    let key = ObjectKey::parse(key).map_err(|why| refuse(&why))?;
+    if key.is_folder_marker() {
+        return Err(refuse(&"it is a folder"));
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+    Ok(ObjectName::new(bucket, key))
 }
 
 /// Checks a name for a new bucket: legal, and not one that the service keeps for itself.
@@ -177,10 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn cache_control_cannot_smuggle_a_header() {
-        for bad in ["", "  ", "a\r\nX: 1", "é", &"a".repeat(201)] {
-            assert!(CacheControl::parse(bad).is_err(), "{bad:?}");
+    fn a_placeholder_is_a_key_or_an_address() {
+        let bucket = BucketName::parse("photos").unwrap();
+        let read = |text: &str| placeholder_of(&bucket, text).map(|it| it.to_string());
+        assert_eq!(read("img/none.png").unwrap(), "photos/img/none.png");
+        assert_eq!(read("/other/none.png").unwrap(), "other/none.png");
+        for bad in ["", "/", "/other", "/other/", "/NO/a", "a//b", "a/", "../a"] {
+            assert!(read(bad).is_err(), "{bad}");
         }
-        assert_eq!(CacheControl::parse("no-cache").unwrap().as_str(), "no-cache");
     }
 }

@@ -12,26 +12,48 @@ mod account;
 mod api_key;
 mod base32;
 mod bucket;
+mod bucket_rules;
 mod changes;
 mod conduct;
+mod hex;
+mod id;
+mod last_use;
+mod organisation;
+mod pending_upload;
+mod presign;
+mod quota;
 mod record;
+mod removal;
+mod signing;
 mod standing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use engine::{BucketName, Clock, Entropy, FactName, Store};
 
+use self::id::Kind as _;
+use self::last_use::{LastUse, Unwritten};
+use self::quota::Ledger;
+use self::removal::Unfinished;
+use self::signing::SigningKey;
 use crate::limits;
 
-pub use self::account::{Account, AccountId, AccountName, Plan, Standing};
-pub use self::api_key::{
-    ApiKey, ApiKeyId, IssuedKey, KeyLimits, PresentedKey, Scope, prefix_folder,
+pub use self::account::{Account, AccountName, Plan, Role, Standing};
+pub use self::api_key::{ApiKey, IssuedKey, KeyLimits, PresentedKey, Scope, prefix_folder};
+pub use self::bucket::{Access, Bucket, BucketKind, ServeHtml, new_bucket_name, placeholder_of};
+pub use self::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
+pub use self::changes::{
+    AccountChange, BucketChange, NewAccount, NewApiKey, NewBucket, NewBucketOwner, QuotaChange,
 };
-pub use self::bucket::{Access, Bucket, BucketKind, CacheControl, ServeHtml, new_bucket_name};
-pub use self::changes::{AccountChange, BucketChange, BucketContents, NewApiKey, NewBucket};
 pub use self::conduct::{Conduct, Day};
+pub use self::id::{AccountId, ApiKeyId, OrganisationId};
+pub use self::organisation::{MemberRole, Organisation, OrganisationName};
+pub use self::pending_upload::PendingUpload;
+pub use self::presign::{Grant, Lock, Purpose, Thumbnail, TokenId, Wishes};
+pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
+pub use self::removal::{BucketContents, Removal};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
 
 /// The server's facts.
@@ -48,16 +70,28 @@ struct Inner {
     /// before `tables`, never inside it.
     changing: Mutex<()>,
     tables: RwLock<Tables>,
+    ledger: Ledger,
+    unwritten: Unwritten,
 }
 
 #[derive(Default)]
 struct Tables {
     buckets: BTreeMap<BucketName, Arc<Bucket>>,
+    /// The same by owner.
+    owned: BTreeMap<AccountId, BTreeSet<BucketName>>,
     /// Deleted buckets whose objects are still being removed: their names are not free yet.
-    removals: BTreeMap<BucketName, ()>,
+    removals: BTreeMap<BucketName, Unfinished>,
     accounts: BTreeMap<AccountId, Arc<Account>>,
-    api_keys: BTreeMap<ApiKeyId, Arc<ApiKey>>,
+    organisations: BTreeMap<OrganisationId, Arc<Organisation>>,
+    api_keys: BTreeMap<ApiKeyId, KnownKey>,
+    /// By number; the last one signs.
+    signing_keys: BTreeMap<u32, SigningKey>,
     standings: BTreeMap<AccountId, Arc<StandingHistory>>,
+}
+
+struct KnownKey {
+    api_key: Arc<ApiKey>,
+    last_use: Arc<LastUse>,
 }
 
 /// Why the catalog does not do what it was asked.
@@ -73,12 +107,18 @@ pub enum CatalogError {
     Missing(String),
     /// The request breaks a rule: which.
     Refused(String),
+    /// A setting is not what it must be: its name in JSON, and why.
+    BadSetting { setting: &'static str, rule: String },
     /// The bucket still holds this many objects.
     NotEmpty(BucketName, u64),
+    /// The organisation still has this many buckets.
+    HasBuckets(OrganisationId, usize),
+    /// The account owns the organisation, and stays its owner.
+    OwnsOrganisation,
 }
 
 impl Catalog {
-    /// Reads all facts, and finishes what a stop left half done.
+    /// Reads all facts. What a stop left half done is finished by [`Catalog::finish_removals`].
     pub fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -88,24 +128,46 @@ impl Catalog {
         each_fact(&store, bucket::PREFIX, |fact, name, bytes| {
             let bucket = Bucket::from_stored(name, record::decode(fact, bytes)?)
                 .map_err(|why| record::unreadable(fact, &why))?;
-            tables.buckets.insert(bucket.name.clone(), Arc::new(bucket));
+            tables.insert_bucket(Arc::new(bucket));
             Ok(())
         })?;
-        each_fact(&store, bucket::REMOVAL_PREFIX, |fact, name, _| {
+        each_fact(&store, bucket::REMOVAL_PREFIX, |fact, name, bytes| {
+            let unfinished = Unfinished::from_stored(name, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
             let name = BucketName::parse(name).map_err(|why| record::unreadable(fact, &why))?;
-            tables.removals.insert(name, ());
+            tables.removals.insert(name, unfinished);
             Ok(())
         })?;
-        each_fact(&store, account::PREFIX, |fact, id, bytes| {
+        each_fact(&store, id::OfAccount::PREFIX, |fact, id, bytes| {
             let account = Account::from_stored(id, record::decode(fact, bytes)?)
                 .map_err(|why| record::unreadable(fact, &why))?;
             tables.accounts.insert(account.id.clone(), Arc::new(account));
             Ok(())
         })?;
-        each_fact(&store, api_key::PREFIX, |fact, id, bytes| {
+        each_fact(&store, id::OfOrganisation::PREFIX, |fact, id, bytes| {
+            let organisation = Organisation::from_stored(id, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.organisations.insert(organisation.id.clone(), Arc::new(organisation));
+            Ok(())
+        })?;
+        each_fact(&store, signing::PREFIX, |fact, number, bytes| {
+            let key = SigningKey::from_stored(number, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.signing_keys.insert(key.number, key);
+            Ok(())
+        })?;
+        each_fact(&store, id::OfApiKey::PREFIX, |fact, id, bytes| {
             let api_key = ApiKey::from_stored(id, record::decode(fact, bytes)?)
                 .map_err(|why| record::unreadable(fact, &why))?;
-            tables.api_keys.insert(api_key.id.clone(), Arc::new(api_key));
+            tables.insert_api_key(Arc::new(api_key));
+            Ok(())
+        })?;
+        each_fact(&store, last_use::PREFIX, |fact, id, bytes| {
+            let last_use = Arc::new(LastUse::from_stored(&record::decode(fact, bytes)?));
+            // The last use of a key that is gone says nothing.
+            if let Some(known) = ApiKeyId::parse(id).and_then(|id| tables.api_keys.get_mut(&id)) {
+                known.last_use = last_use;
+            }
             Ok(())
         })?;
         each_fact(&store, standing::PREFIX, |fact, id, bytes| {
@@ -115,16 +177,16 @@ impl Catalog {
             tables.standings.insert(id, Arc::new(history));
             Ok(())
         })?;
-        let unfinished: Vec<BucketName> = tables.removals.keys().cloned().collect();
-        let changing = Mutex::new(());
-        let conduct = Arc::new(Conduct::new(clock.clone()));
-        let tables = RwLock::new(tables);
-        let inner = Inner { store, clock, entropy, conduct, changing, tables };
-        let catalog = Self(Arc::new(inner));
-        for name in unfinished {
-            catalog.finish_removal(&name)?;
-        }
-        Ok(catalog)
+        Ok(Self(Arc::new(Inner {
+            conduct: Arc::new(Conduct::new(clock.clone())),
+            store,
+            clock,
+            entropy,
+            changing: Mutex::new(()),
+            tables: RwLock::new(tables),
+            ledger: Ledger::default(),
+            unwritten: Unwritten::default(),
+        })))
     }
 
     /// The bucket of that name.
@@ -147,10 +209,47 @@ impl Catalog {
         by_id.or_else(by_name)
     }
 
-    /// The record of a key that was presented, when the secret is right and the key still opens anything.
+    /// The organisation of that id.
+    pub fn organisation(&self, id: &OrganisationId) -> Option<Arc<Organisation>> {
+        self.tables().organisations.get(id).cloned()
+    }
+
+    /// The key of that id, whether or not it is in use.
+    pub fn api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        self.tables().api_keys.get(id).map(|known| known.api_key.clone())
+    }
+
+    /// The record of a key that was presented, when the secret is right and the key still opens anything. This is a
+    /// use of the key.
     pub fn recognise(&self, presented: &PresentedKey) -> Option<Arc<ApiKey>> {
-        let api_key = self.tables().api_keys.get(presented.id()).cloned()?;
-        (api_key.is(presented) && api_key.is_live(self.0.clock.unix_ms())).then_some(api_key)
+        let now_ms = self.0.clock.unix_ms();
+        let (api_key, last_use) = {
+            let tables = self.tables();
+            let known = tables.api_keys.get(presented.id())?;
+            (known.api_key.clone(), known.last_use.clone())
+        };
+        if !api_key.is(presented) || !api_key.is_live(now_ms) {
+            return None;
+        }
+        self.0.unwritten.note(&api_key.id, &last_use, now_ms);
+        Some(api_key)
+    }
+
+    /// The record of a key that still opens something.
+    pub fn live_api_key(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        self.api_key(id).filter(|api_key| api_key.is_live(self.0.clock.unix_ms()))
+    }
+
+    /// What an account is to a bucket: its owner, or a member of its organisation in a role; else nothing.
+    ///
+    /// The one place that decides who reaches a bucket. It is asked with each request, so that somebody who was removed
+    /// has lost it at once.
+    pub fn role_in(&self, account: &AccountId, bucket: &Bucket) -> Option<MemberRole> {
+        if bucket.owner == *account {
+            return Some(MemberRole::Owner);
+        }
+        let organisation = self.organisation(bucket.organisation.as_ref()?)?;
+        organisation.members.get(account).copied()
     }
 
     /// Every bucket, by name.
@@ -158,14 +257,24 @@ impl Catalog {
         self.tables().buckets.values().cloned().collect()
     }
 
+    /// The names of the buckets that an account owns.
+    pub fn bucket_names_of(&self, owner: &AccountId) -> Vec<BucketName> {
+        self.tables().owned.get(owner).into_iter().flatten().cloned().collect()
+    }
+
     /// Every account, by id.
     pub fn accounts(&self) -> Vec<Arc<Account>> {
         self.tables().accounts.values().cloned().collect()
     }
 
+    /// Every organisation, by id.
+    pub fn organisations(&self) -> Vec<Arc<Organisation>> {
+        self.tables().organisations.values().cloned().collect()
+    }
+
     /// Every key, revoked ones too, by id.
     pub fn api_keys(&self) -> Vec<Arc<ApiKey>> {
-        self.tables().api_keys.values().cloned().collect()
+        self.tables().api_keys.values().map(|known| known.api_key.clone()).collect()
     }
 
     /// The time that changes get.
@@ -185,6 +294,26 @@ impl Catalog {
 
     fn tables(&self) -> RwLockReadGuard<'_, Tables> {
         self.0.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn insert_bucket(&mut self, bucket: Arc<Bucket>) {
+        self.owned.entry(bucket.owner.clone()).or_default().insert(bucket.name.clone());
+        self.buckets.insert(bucket.name.clone(), bucket);
+    }
+
+    fn remove_bucket(&mut self, name: &BucketName) {
+        let Some(bucket) = self.buckets.remove(name) else { return };
+        if let Some(owned) = self.owned.get_mut(&bucket.owner) {
+            owned.remove(name);
+        }
+    }
+
+    fn insert_api_key(&mut self, api_key: Arc<ApiKey>) {
+        let last_use = self.api_keys.get(&api_key.id).map(|known| known.last_use.clone());
+        let last_use = last_use.unwrap_or_default();
+        self.api_keys.insert(api_key.id.clone(), KnownKey { api_key, last_use });
     }
 }
 
@@ -227,9 +356,16 @@ impl fmt::Display for CatalogError {
             Self::Exists(what) => write!(f, "{what} exists already"),
             Self::Missing(what) => write!(f, "{what} does not exist"),
             Self::Refused(rule) => f.write_str(rule),
+            Self::BadSetting { rule, .. } => f.write_str(rule),
             Self::NotEmpty(bucket, objects) => {
                 write!(f, "the bucket {bucket} still holds {objects} objects")
             }
+            Self::HasBuckets(id, buckets) => {
+                write!(f, "the organisation {id} still has {buckets} buckets")
+            }
+            Self::OwnsOrganisation => f.write_str(
+                "the account owns the organisation: it neither leaves nor takes another role",
+            ),
         }
     }
 }

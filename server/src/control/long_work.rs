@@ -82,7 +82,7 @@ impl http_body::Body for WorkBody {
 
 fn last_line(done: Result<Reply, ApiError>) -> Line {
     match done {
-        Ok(reply) => Line::Reply { reply },
+        Ok(reply) => Line::Reply { reply: Box::new(reply) },
         Err(error) => {
             log(&error);
             Line::Refusal { error: told(&error).to_owned(), code: error.code().to_owned() }

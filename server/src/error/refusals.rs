@@ -5,9 +5,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use http::{StatusCode, header};
+use http::StatusCode;
+use http::header::{self, HeaderName};
 
 use super::ApiError;
+use crate::catalog::{Exceeded, QuotaMeasure, QuotaOwner};
 use crate::rate_limit::Refused;
 
 /// The code of a credential that does not hold.
@@ -60,6 +62,12 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "account_suspended", "The account is suspended")
     }
 
+    /// 403: the premium endpoint is for other plans.
+    pub fn plan_required() -> Self {
+        let message = "This address needs the plan Pro or Business";
+        Self::new(StatusCode::FORBIDDEN, "plan_required", message)
+    }
+
     /// 404: no such bucket, or none that the caller may see.
     pub fn bucket_not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "bucket_not_found", "Bucket not found")
@@ -70,9 +78,50 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "file_not_found", "File not found")
     }
 
+    /// 404: no such organisation, or none that the caller belongs to.
+    pub fn organisation_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "organisation_not_found", "Organisation not found")
+    }
+
+    /// 404: no such account.
+    pub fn account_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "account_not_found", "Account not found")
+    }
+
+    /// 404: no such API key, or none that the caller may see.
+    pub fn api_key_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "api_key_not_found", "API key not found")
+    }
+
     /// 404: an address that is none of ours.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "Not found")
+    }
+
+    /// 404: a token that was never issued here, or whose key to prove it is long gone.
+    pub fn token_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "token_not_found", "The upload token does not exist")
+    }
+
+    /// 409: another upload with this token is under way.
+    pub fn token_in_use() -> Self {
+        let message = "Another upload with this token is under way";
+        Self::new(StatusCode::CONFLICT, "token_in_use", message)
+    }
+
+    /// 410: the token's time is over.
+    pub fn token_expired() -> Self {
+        Self::new(StatusCode::GONE, "token_expired", "The upload token has expired")
+    }
+
+    /// 410: the token was used.
+    pub fn token_used() -> Self {
+        Self::new(StatusCode::GONE, "token_used", "The upload token was used already")
+    }
+
+    /// 410: whoever issued the token may not upload there any more. Why is not said to its holder.
+    pub fn token_revoked() -> Self {
+        Self::new(StatusCode::GONE, "token_revoked", "The upload token is not valid any more")
     }
 
     /// 409 with a sentence.
@@ -104,6 +153,44 @@ impl ApiError {
     pub fn file_too_large(limit: u64) -> Self {
         let message = format!("The request body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
+    }
+
+    /// 413: one file is larger than its bucket takes.
+    pub fn file_over_limit(limit: u64) -> Self {
+        let message = format!("The bucket takes files of at most {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
+    }
+
+    /// 415: a file of a type that its bucket does not take.
+    pub fn type_not_allowed(content_type: &str) -> Self {
+        let message = format!("The bucket takes no files of the type {content_type}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "type_not_allowed", message)
+            .with("contentType", content_type)
+    }
+
+    /// 415: a body that is no JSON, where JSON is expected.
+    pub fn not_json() -> Self {
+        let message = "Only application/json is accepted";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 507: what is uploaded does not fit into a quota.
+    pub fn quota_exceeded(exceeded: Exceeded) -> Self {
+        let Exceeded { whose, what, limit, used } = exceeded;
+        let whose = match whose {
+            QuotaOwner::Account => "account",
+            QuotaOwner::Bucket => "bucket",
+        };
+        let what = match what {
+            QuotaMeasure::Bytes => "bytes",
+            QuotaMeasure::Objects => "files",
+        };
+        let message = format!("The {whose} may hold {limit} {what}, and this would be more");
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "quota_exceeded", message)
+            .with("quota", whose)
+            .with("measure", what)
+            .with("limit", limit)
+            .with("used", used)
     }
 
     /// 415: not a form.
@@ -144,5 +231,60 @@ impl ApiError {
     pub fn internal(log: impl Into<String>) -> Self {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Self::new(status, "internal", "Something went wrong on the server").with_log(log)
+    }
+
+    /// 400: a header is wrong, and what it must be.
+    pub fn bad_header(name: &str, must: &str) -> Self {
+        let message = format!("Header \"{name}\" {must}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_header", message).with("header", name)
+    }
+
+    /// 412: a version of tus that is not spoken.
+    pub fn tus_version(version: &str) -> Self {
+        let message = format!("Header \"Tus-Resumable\" must be {version}");
+        Self::new(StatusCode::PRECONDITION_FAILED, "tus_version", message)
+            .with_header(HeaderName::from_static("tus-version"), version)
+    }
+
+    /// 415: a piece of a resumable upload without its type.
+    pub fn not_a_chunk(content_type: &str) -> Self {
+        let message = format!("A piece of an upload must be {content_type}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+    }
+
+    /// 404: no such resumable upload of the caller.
+    pub fn upload_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "upload_not_found", "There is no such upload")
+    }
+
+    /// 410: a resumable upload whose time is over, or whose bytes are lost: it is to be begun again.
+    pub fn upload_expired() -> Self {
+        Self::new(StatusCode::GONE, "upload_expired", "The upload has expired: begin it again")
+    }
+
+    /// 409: a piece that does not begin where the upload ends.
+    pub fn wrong_offset(offset: u64) -> Self {
+        let message = format!("The upload goes on at byte {offset}");
+        Self::new(StatusCode::CONFLICT, "wrong_offset", message).with("offset", offset)
+    }
+
+    /// 423: somebody else is working on the resumable upload.
+    pub fn upload_locked() -> Self {
+        let message = "Another request is working on the upload: try again";
+        Self::new(StatusCode::LOCKED, "upload_locked", message)
+    }
+
+    /// 429: the account has begun too many uploads and not ended them.
+    pub fn too_many_uploads(bound: usize) -> Self {
+        let message = format!("The account has {bound} unfinished uploads: end or remove some");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_uploads", message)
+            .with_header(header::RETRY_AFTER, "60")
+            .with("retryAfter", 60)
+    }
+
+    /// 460, a status of tus: the bytes are not those that the client meant.
+    pub fn checksum_mismatch() -> Self {
+        let status = StatusCode::from_u16(460).unwrap_or(StatusCode::BAD_REQUEST);
+        Self::new(status, "checksum_mismatch", "The checksum does not match the bytes")
     }
 }

@@ -6,7 +6,7 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use engine::{Object, ObjectName};
+use engine::Object;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -117,8 +117,13 @@ async fn deliver_placeholder(
     bucket: &Bucket,
 ) -> Result<Response, Undelivered> {
     let missing = ApiError::file_not_found;
-    let key = bucket.placeholder.clone().ok_or_else(missing)?;
-    let object = app.store.get(&ObjectName::new(bucket.name.clone(), key))?.ok_or_else(missing)?;
+    let name = bucket.placeholder.as_ref().ok_or_else(missing)?;
+    if name.bucket != bucket.name {
+        // It may have been deleted since, and made again by somebody else.
+        let other = app.catalog.bucket(&name.bucket);
+        other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
+    }
+    let object = app.store.get(name)?.ok_or_else(missing)?;
     let mut headers = object_headers(&delivery(bucket, &object, &validators(&object)));
     // These describe the file at this address, and there is none.
     for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {

@@ -4,12 +4,13 @@
 
 use axum::body::Body;
 use axum::extract::State;
+use engine::Batch;
 use http::Request;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Scope};
+use crate::catalog::{Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
-use crate::intake::{Kept, keep, may_be_folder, receive, wanted_keys};
+use crate::intake::{Destination, Kept, keep, receive, wanted_keys};
 use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
 use crate::query::Query;
@@ -20,6 +21,8 @@ use crate::target::{Place, Target, check_writable, public_url};
 
 const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];
 const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
+const THUMBNAIL: &[&str] =
+    &["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
 
 /// Stores the files of the form.
 pub async fn upload(
@@ -30,37 +33,57 @@ pub async fn upload(
 ) -> Result<UploadReply, ApiError> {
     let target = Target::from_path(request.uri().path())?;
     let bucket = caller.bucket(&app.catalog, &target.bucket, Scope::Upload)?;
-    let (naming, rule) = wishes(&query)?;
-    check_place(&caller, &bucket, &target.place)?;
-    let (head, body) = request.into_parts();
-    let limits = BodyLimits::new(app.config.body_bytes_max);
-    let form = FormFiles::open(&head.headers, body, limits).await?;
-    let files = receive(&app, &bucket, &target.place, form).await?;
-    let keys = wanted_keys(&app, &bucket, &target.place, naming, &files)?;
-    keys.iter().try_for_each(|key| caller.check_file(key))?;
-    let kept = keep(&app, &bucket, rule, files, &keys).await?;
-    let files = kept.into_iter().map(|file| uploaded(&app, file)).collect();
-    Ok(UploadReply::new(bucket.name.as_str(), files))
+    let wishes = wishes(&query)?;
+    let destination = Destination::of_address(bucket, target.place);
+    check_destination(&caller, &destination)?;
+    store_form(&app, &caller, &destination, wishes, Batch::new(), request).await
 }
 
-fn wishes(query: &Query) -> Result<(Naming, NameRule), ApiError> {
-    let overwrite = query.flag(OVERWRITE)?.unwrap_or(false);
-    let randomize_name = query.flag(RANDOMIZE_NAME)?.unwrap_or(false);
-    let naming = if randomize_name { Naming::Randomised } else { Naming::Kept };
-    let rule = if overwrite { NameRule::Overwrite } else { NameRule::Suffix };
-    Ok((naming, rule))
+/// What the query asks for.
+pub fn wishes(query: &Query) -> Result<Wishes, ApiError> {
+    let is_set = |names| Ok::<_, ApiError>(query.flag(names)?.unwrap_or(false));
+    Ok(Wishes {
+        naming: if is_set(RANDOMIZE_NAME)? { Naming::Randomised } else { Naming::Kept },
+        rule: if is_set(OVERWRITE)? { NameRule::Overwrite } else { NameRule::Suffix },
+        thumbnail: if is_set(THUMBNAIL)? { Thumbnail::Wanted } else { Thumbnail::No },
+    })
+}
+
+/// Receives a form for somebody who may write to its destination, and stores its files in one batch with what `along`
+/// brings.
+pub async fn store_form(
+    app: &AppState,
+    caller: &Caller,
+    destination: &Destination,
+    wishes: Wishes,
+    along: Batch,
+    request: Request<Body>,
+) -> Result<UploadReply, ApiError> {
+    let (head, body) = request.into_parts();
+    let limits = BodyLimits::new(app.body_bytes_max());
+    let form = FormFiles::open(&head.headers, body, limits).await?;
+    let files = receive(app, destination, form).await?;
+    let keys = wanted_keys(app, destination, wishes.naming, &files)?;
+    keys.iter().try_for_each(|key| caller.check_file(key))?;
+    let kept = keep(app, &destination.bucket, wishes.rule, along, files, &keys).await?;
+    Ok(reply(app, destination, kept))
+}
+
+/// The answer for files that are stored.
+pub fn reply(app: &AppState, destination: &Destination, kept: Vec<Kept>) -> UploadReply {
+    let files = kept.into_iter().map(|file| uploaded(app, file)).collect();
+    UploadReply::new(destination.bucket.name.as_str(), files)
 }
 
 /// Refuses before the body is read what would be refused after it.
-fn check_place(caller: &Caller, bucket: &Bucket, place: &Place) -> Result<(), ApiError> {
-    if let Place::File(key) = place {
+pub fn check_destination(caller: &Caller, destination: &Destination) -> Result<(), ApiError> {
+    if let Place::File(key) = &destination.place {
         check_writable(key)?;
-        if may_be_folder(bucket, place) {
-            let folder = Place::parse(&format!("{key}/"))?;
-            return caller.check_place(&folder).or_else(|_| caller.check_place(place));
-        }
     }
-    caller.check_place(place)
+    match destination.lenient_folder() {
+        Some(folder) if caller.check_folder(&folder).is_ok() => Ok(()),
+        _ => caller.check_place(&destination.place),
+    }
 }
 
 fn uploaded(app: &AppState, file: Kept) -> UploadedFile {

@@ -22,8 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{self, ArchiveError, ImportRules, Job, Place};
 use crate::catalog::{
-    AccountChange, AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind,
-    Catalog, CatalogError, NewBucket, Plan, Standing, new_bucket_name, prefix_folder,
+    AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind, Catalog,
+    CatalogError, MemberRole, NewAccount, NewBucket, NewBucketOwner, OrganisationId,
+    OrganisationName, Scope, new_bucket_name, prefix_folder,
 };
 use crate::error::ApiError;
 use crate::fair_use;
@@ -33,11 +34,13 @@ pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
 pub use self::reply::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, ProgressView, Reply,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, MemberView,
+    OrganisationDeletedView, OrganisationView, ProgressView, Reply, account_view, api_key_view,
+    bucket_view, organisation_view,
 };
-use self::reply::{account_view, api_key_view, bucket_view};
-pub use self::settings::{ApiKeySettings, BucketSettings};
-use self::settings::{bucket_change, new_api_key};
+pub use self::settings::{
+    AccountSettings, ApiKeySettings, BucketSettings, account_change, bucket_change, new_api_key,
+};
 pub use self::standing::{
     StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,
 };
@@ -51,26 +54,51 @@ pub use self::versions::{
     VersionView, Wanted,
 };
 
-/// One thing to do. Accounts are named by name or id.
+/// One thing to do. Accounts are named by name or id, and so are organisations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Request {
     CreateAccount {
         name: String,
-        plan: Plan,
+        settings: AccountSettings,
     },
     ListAccounts,
     EditAccount {
         account: String,
-        name: Option<String>,
-        plan: Option<Plan>,
-        standing: Option<Standing>,
+        settings: AccountSettings,
+    },
+    CreateOrganisation {
+        name: String,
+        /// The account that is to own it.
+        account: String,
+    },
+    /// Those that an account belongs to, or all.
+    ListOrganisations {
+        account: Option<String>,
+    },
+    RenameOrganisation {
+        organisation: String,
+        name: String,
+    },
+    /// One that has no buckets.
+    DeleteOrganisation {
+        organisation: String,
+    },
+    /// Makes an account a member, or gives a member another role.
+    SetMember {
+        organisation: String,
+        account: String,
+        role: MemberRole,
+    },
+    RemoveMember {
+        organisation: String,
+        account: String,
     },
     /// Moves accounts that break fair use one step on.
     SweepAccounts,
     CreateBucket {
         name: String,
-        account: String,
+        owner: BucketOwner,
         kind: BucketKind,
         settings: BucketSettings,
     },
@@ -87,6 +115,7 @@ pub enum Request {
         name: String,
         force: bool,
     },
+    /// Without scopes the key has all of them.
     CreateApiKey {
         account: String,
         settings: ApiKeySettings,
@@ -141,6 +170,14 @@ pub enum Request {
     Scrub,
 }
 
+/// Who is to own a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BucketOwner {
+    Account(String),
+    Organisation(String),
+}
+
 impl Request {
     /// Whether it may take minutes, tells how far it has come, and can be stopped. One such request runs at a time.
     pub fn is_long(&self) -> bool {
@@ -165,8 +202,10 @@ pub fn execute(
     watch: &mut Watch<'_>,
 ) -> Result<Reply, CatalogError> {
     match request {
-        Request::CreateAccount { name, plan } => {
-            let account = catalog.create_account(AccountName::parse(&name)?, plan)?;
+        Request::CreateAccount { name, settings } => {
+            let name = AccountName::parse(&name)?;
+            let settings = account_change(AccountSettings { name: None, ..settings })?;
+            let account = catalog.create_account(NewAccount { name, settings })?;
             Ok(Reply::Account(account_view(catalog, &account)))
         }
         Request::ListAccounts => {
@@ -174,17 +213,54 @@ pub fn execute(
             let views = accounts.iter().map(|account| account_view(catalog, account));
             Ok(Reply::Accounts(views.collect()))
         }
-        Request::EditAccount { account, name, plan, standing } => {
-            let name = name.map(|name| AccountName::parse(&name)).transpose()?;
+        Request::EditAccount { account, settings } => {
             let id = account_id(catalog, &account)?;
-            let account = catalog.edit_account(&id, AccountChange { name, plan, standing })?;
+            let account = catalog.edit_account(&id, account_change(settings)?)?;
             Ok(Reply::Account(account_view(catalog, &account)))
         }
+        Request::CreateOrganisation { name, account } => {
+            let (name, owner) = (OrganisationName::parse(&name)?, account_id(catalog, &account)?);
+            let organisation = catalog.create_organisation(name, &owner)?;
+            Ok(Reply::Organisation(organisation_view(catalog, &organisation)))
+        }
+        Request::ListOrganisations { account } => {
+            let member = account.map(|account| account_id(catalog, &account)).transpose()?;
+            let organisations = catalog.organisations();
+            let asked = organisations.iter().filter(|organisation| {
+                member.as_ref().is_none_or(|id| organisation.members.contains_key(id))
+            });
+            Ok(Reply::Organisations(asked.map(|it| organisation_view(catalog, it)).collect()))
+        }
+        Request::RenameOrganisation { organisation, name } => {
+            let id = organisation_id(catalog, &organisation)?;
+            let renamed = catalog.rename_organisation(&id, OrganisationName::parse(&name)?)?;
+            Ok(Reply::Organisation(organisation_view(catalog, &renamed)))
+        }
+        Request::DeleteOrganisation { organisation } => {
+            let id = organisation_id(catalog, &organisation)?;
+            catalog.delete_organisation(&id)?;
+            Ok(Reply::OrganisationDeleted(OrganisationDeletedView { id: id.to_string() }))
+        }
+        Request::SetMember { organisation, account, role } => {
+            let id = organisation_id(catalog, &organisation)?;
+            let edited = catalog.set_member(&id, &account_id(catalog, &account)?, role)?;
+            Ok(Reply::Organisation(organisation_view(catalog, &edited)))
+        }
+        Request::RemoveMember { organisation, account } => {
+            let id = organisation_id(catalog, &organisation)?;
+            let edited = catalog.remove_member(&id, &account_id(catalog, &account)?)?;
+            Ok(Reply::Organisation(organisation_view(catalog, &edited)))
+        }
         Request::SweepAccounts => Ok(Reply::Swept(swept_view(fair_use::sweep(store, catalog)?))),
-        Request::CreateBucket { name, account, kind, settings } => {
+        Request::CreateBucket { name, owner, kind, settings } => {
             let name = new_bucket_name(&name)?;
-            let owner = account_id(catalog, &account)?;
-            let settings = bucket_change(settings)?;
+            let owner = match owner {
+                BucketOwner::Account(name) => NewBucketOwner::Account(account_id(catalog, &name)?),
+                BucketOwner::Organisation(name) => {
+                    NewBucketOwner::Organisation(organisation_id(catalog, &name)?)
+                }
+            };
+            let settings = bucket_change(&name, settings)?;
             let bucket = catalog.create_bucket(NewBucket { name, owner, kind, settings })?;
             Ok(Reply::Bucket(bucket_view(store, &bucket)?))
         }
@@ -196,18 +272,23 @@ pub fn execute(
             Ok(Reply::Buckets(asked.map(|it| bucket_view(store, it)).collect::<Result<_, _>>()?))
         }
         Request::EditBucket { name, settings } => {
-            let bucket = catalog.edit_bucket(&bucket_name(&name)?, bucket_change(settings)?)?;
+            let name = bucket_name(&name)?;
+            let bucket = catalog.edit_bucket(&name, bucket_change(&name, settings)?)?;
             Ok(Reply::Bucket(bucket_view(store, &bucket)?))
         }
         Request::DeleteBucket { name, force } => {
             let contents =
                 if force { BucketContents::DeleteToo } else { BucketContents::MustBeGone };
-            let deleted_count = catalog.delete_bucket(&bucket_name(&name)?, contents)?;
+            let deleted_count = catalog.delete_bucket(&bucket_name(&name)?, contents)?.finish()?;
             Ok(Reply::BucketDeleted(BucketDeletedView { bucket_name: name, deleted_count }))
         }
-        Request::CreateApiKey { account, settings } => {
-            let issued = catalog.issue_api_key(new_api_key(catalog, &account, settings)?)?;
-            let api_key = api_key_view(&issued.record);
+        Request::CreateApiKey { account, mut settings } => {
+            if settings.scopes.is_empty() {
+                settings.scopes = Scope::ALL.to_vec();
+            }
+            let account = account_id(catalog, &account)?;
+            let issued = catalog.issue_api_key(new_api_key(account, settings)?)?;
+            let api_key = api_key_view(catalog, &issued.record);
             Ok(Reply::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, api_key }))
         }
         Request::ListApiKeys { account } => {
@@ -215,12 +296,12 @@ pub fn execute(
             let is_asked = |key: &ApiKey| owner.as_ref().is_none_or(|id| *id == key.account);
             let api_keys = catalog.api_keys();
             let asked = api_keys.iter().filter(|api_key| is_asked(api_key));
-            Ok(Reply::ApiKeys(asked.map(|api_key| api_key_view(api_key)).collect()))
+            Ok(Reply::ApiKeys(asked.map(|api_key| api_key_view(catalog, api_key)).collect()))
         }
         Request::RevokeApiKey { id } => {
             let missing = || CatalogError::Missing(format!("the API key {id:?}"));
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
-            Ok(Reply::ApiKey(api_key_view(&*catalog.revoke_api_key(&id)?)))
+            Ok(Reply::ApiKey(api_key_view(catalog, &*catalog.revoke_api_key(&id)?)))
         }
         Request::Stats { segments } => {
             Ok(Reply::Stats(Box::new(stats::stats(store, catalog, segments)?)))
@@ -262,7 +343,12 @@ impl From<CatalogError> for ApiError {
             CatalogError::Exists(_) => refuse(StatusCode::CONFLICT, "already_exists"),
             CatalogError::Missing(_) => refuse(StatusCode::NOT_FOUND, "not_found"),
             CatalogError::Refused(_) => refuse(StatusCode::BAD_REQUEST, "bad_request"),
+            CatalogError::BadSetting { setting, .. } => {
+                refuse(StatusCode::BAD_REQUEST, "bad_parameter").with("parameter", setting)
+            }
             CatalogError::NotEmpty(..) => refuse(StatusCode::CONFLICT, "bucket_not_empty"),
+            CatalogError::HasBuckets(..) => refuse(StatusCode::CONFLICT, "organisation_not_empty"),
+            CatalogError::OwnsOrganisation => refuse(StatusCode::CONFLICT, "last_owner"),
         }
     }
 }
@@ -289,6 +375,24 @@ fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogE
     match catalog.account_called(name_or_id) {
         Some(account) => Ok(account.id.clone()),
         None => Err(CatalogError::Missing(format!("the account {name_or_id:?}"))),
+    }
+}
+
+/// By id, or by a name that only one organisation has.
+fn organisation_id(catalog: &Catalog, name_or_id: &str) -> Result<OrganisationId, CatalogError> {
+    if let Some(id) = OrganisationId::parse(name_or_id)
+        && catalog.organisation(&id).is_some()
+    {
+        return Ok(id);
+    }
+    let organisations = catalog.organisations();
+    let mut called = organisations.iter().filter(|it| it.name.as_str() == name_or_id);
+    match (called.next(), called.next()) {
+        (Some(only), None) => Ok(only.id.clone()),
+        (Some(_), Some(_)) => Err(CatalogError::Refused(format!(
+            "several organisations are called {name_or_id:?}: give the id"
+        ))),
+        (None, _) => Err(CatalogError::Missing(format!("the organisation {name_or_id:?}"))),
     }
 }
 

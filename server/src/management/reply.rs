@@ -11,8 +11,8 @@ use super::{
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
-    Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, Plan, Scope, ServeHtml,
-    Standing,
+    Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, MemberRole, Organisation,
+    Plan, Role, Scope, ServeHtml, Standing,
 };
 use crate::replies::iso_time;
 
@@ -50,6 +50,9 @@ pub enum Reply {
     Bucket(BucketView),
     Buckets(Vec<BucketView>),
     BucketDeleted(BucketDeletedView),
+    Organisation(OrganisationView),
+    Organisations(Vec<OrganisationView>),
+    OrganisationDeleted(OrganisationDeletedView),
     /// The only time that the key itself is told.
     ApiKeyIssued(ApiKeyIssuedView),
     ApiKey(ApiKeyView),
@@ -70,10 +73,13 @@ pub enum Reply {
 pub struct AccountView {
     pub id: String,
     pub name: String,
+    pub role: Role,
     pub plan: Plan,
     pub standing: Standing,
     /// How it came to its standing, the oldest change first; empty when it was good from the start.
     pub standing_changes: Vec<StandingChangeView>,
+    pub storage_bytes_max: Option<u64>,
+    pub object_count_max: Option<u64>,
     pub created_at: String,
 }
 
@@ -82,12 +88,19 @@ pub struct AccountView {
 pub struct BucketView {
     pub bucket_name: String,
     pub account: String,
+    pub organisation: Option<String>,
     #[serde(rename = "type")]
     pub kind: BucketKind,
     pub access: Access,
     pub placeholder: Option<String>,
     pub cache_control: Option<String>,
+    pub cors_origins: Vec<String>,
+    pub allowed_types: Vec<String>,
+    pub file_bytes_max: Option<u64>,
+    pub quota_bytes: Option<u64>,
+    pub quota_objects: Option<u64>,
     pub serve_html: bool,
+    pub thumbnails: bool,
     pub created_at: String,
     pub updated_at: String,
     pub object_count: u64,
@@ -103,6 +116,31 @@ pub struct BucketDeletedView {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+pub struct OrganisationView {
+    pub id: String,
+    pub name: String,
+    /// The account that owns it.
+    pub account: String,
+    pub members: Vec<MemberView>,
+    pub created_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberView {
+    pub account: String,
+    pub name: String,
+    pub role: MemberRole,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrganisationDeletedView {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ApiKeyView {
     pub id: String,
     pub account: String,
@@ -112,6 +150,8 @@ pub struct ApiKeyView {
     pub prefix: String,
     pub created_at: String,
     pub expires_at: Option<String>,
+    /// To the hour.
+    pub last_used_at: Option<String>,
     pub revoked_at: Option<String>,
 }
 
@@ -123,27 +163,39 @@ pub struct ApiKeyIssuedView {
     pub api_key: ApiKeyView,
 }
 
-pub(super) fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
+/// An account, as it is told to its owner and to the operator.
+pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
     AccountView {
         id: account.id.to_string(),
         name: account.name.as_str().to_owned(),
+        role: account.role,
         plan: account.plan,
         standing: account.standing,
         standing_changes: standing_changes(catalog, &account.id),
+        storage_bytes_max: account.quota.bytes_max,
+        object_count_max: account.quota.objects_max,
         created_at: iso_time(account.created_ms),
     }
 }
 
-pub(super) fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, CatalogError> {
+/// A bucket, with what it holds.
+pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, CatalogError> {
     let usage = store.bucket_usage(&bucket.name)?;
     Ok(BucketView {
         bucket_name: bucket.name.to_string(),
         account: bucket.owner.to_string(),
+        organisation: bucket.organisation.as_ref().map(ToString::to_string),
         kind: bucket.kind,
         access: bucket.access,
-        placeholder: bucket.placeholder.as_ref().map(ToString::to_string),
+        placeholder: bucket.placeholder_text(),
         cache_control: bucket.cache_control.as_ref().map(|value| value.as_str().to_owned()),
+        cors_origins: bucket.cors_origins.to_list(),
+        allowed_types: bucket.allowed_types.to_list(),
+        file_bytes_max: bucket.file_bytes_max,
+        quota_bytes: bucket.quota.bytes_max,
+        quota_objects: bucket.quota.objects_max,
         serve_html: bucket.serve_html == ServeHtml::AsPages,
+        thumbnails: bucket.thumbnails,
         created_at: iso_time(bucket.created_ms),
         updated_at: iso_time(bucket.updated_ms),
         object_count: usage.objects,
@@ -151,7 +203,23 @@ pub(super) fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, 
     })
 }
 
-pub(super) fn api_key_view(api_key: &ApiKey) -> ApiKeyView {
+/// An organisation, with its members and what they are called.
+pub fn organisation_view(catalog: &Catalog, organisation: &Organisation) -> OrganisationView {
+    let member = |(id, role): (&_, &MemberRole)| {
+        let name = catalog.account(id).map(|account| account.name.as_str().to_owned());
+        MemberView { account: id.to_string(), name: name.unwrap_or_default(), role: *role }
+    };
+    OrganisationView {
+        id: organisation.id.to_string(),
+        name: organisation.name.as_str().to_owned(),
+        account: organisation.owner.to_string(),
+        members: organisation.members.iter().map(member).collect(),
+        created_at: iso_time(organisation.created_ms),
+    }
+}
+
+/// What a key opens; not the key.
+pub fn api_key_view(catalog: &Catalog, api_key: &ApiKey) -> ApiKeyView {
     ApiKeyView {
         id: api_key.id.to_string(),
         account: api_key.account.to_string(),
@@ -161,6 +229,7 @@ pub(super) fn api_key_view(api_key: &ApiKey) -> ApiKeyView {
         prefix: api_key.limits.prefix.to_string(),
         created_at: iso_time(api_key.created_ms),
         expires_at: api_key.limits.expires_ms.map(iso_time),
+        last_used_at: catalog.last_use_ms(&api_key.id).map(iso_time),
         revoked_at: api_key.revoked_ms.map(iso_time),
     }
 }

@@ -5,7 +5,7 @@ use engine::{SeededEntropy, SimClock};
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalog::AccountName;
+use crate::catalog::{AccountName, Role};
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -22,8 +22,10 @@ fn world(config: &Config) -> World {
     let account = Account {
         id: AccountId::parse("annannannannanna").unwrap(),
         name: AccountName::parse("ann").unwrap(),
+        role: Role::User,
         plan: Plan::Free,
         standing: Standing::Good,
+        quota: crate::catalog::Quota::default(),
         created_ms: 0,
     };
     World { clock, allowances, account }

@@ -4,6 +4,9 @@
 //! be dropped in one place. Pure: every value is handed in. Never here: errors, which are made in `error`.
 
 mod delete;
+mod list;
+mod presign;
+mod search;
 mod upload;
 
 use axum::body::Body;
@@ -15,6 +18,9 @@ use serde::Serialize;
 use crate::delivery_headers::allow_every_origin;
 
 pub use self::delete::{DeleteReply, Remainder};
+pub use self::list::{ListReply, ListedObject};
+pub use self::presign::{AddressReply, TokenReply};
+pub use self::search::{FoundFile, SearchHit, SearchPage, SearchReply};
 pub use self::upload::{UploadReply, UploadedFile};
 
 /// A JSON answer with status 200, readable across origins and never cached.
@@ -24,15 +30,28 @@ pub struct Json<T>(pub T);
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response<Body> {
         // Our own types have string keys and no failing parts: there is nothing that could not be written.
-        let body = serde_json::to_vec(&self.0).unwrap_or_default();
-        let mut response = Response::new(Body::from(body));
-        let headers = response.headers_mut();
-        allow_every_origin(headers);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        response
+        answer("application/json", serde_json::to_vec(&self.0).unwrap_or_default())
     }
+}
+
+/// A plain text, otherwise like [`Json`].
+#[derive(Clone, Debug)]
+pub struct Text(pub String);
+
+impl IntoResponse for Text {
+    fn into_response(self) -> Response<Body> {
+        answer("text/plain; charset=utf-8", self.0.into_bytes())
+    }
+}
+
+fn answer(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    allow_every_origin(headers);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// A time as answers write it: `2026-01-31T12:00:00.000Z`.

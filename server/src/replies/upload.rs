@@ -101,6 +101,11 @@ impl UploadReply {
             key,
         }
     }
+
+    /// The entity tag of the first file.
+    pub fn etag(&self) -> &str {
+        self.files.first().map_or("", |file| &file.etag)
+    }
 }
 
 impl IntoResponse for UploadReply {

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use bytes::Bytes;
 use engine::{BucketName, Committed, Error, FactName, ObjectName, Progress, Store};
 use tests::asked::{Asked, Required};
-use tests::store::{Change, Contents, body, bucket_named, fact, name_in, stage};
+use tests::store::{Change, Contents, Model, body, bucket_named, fact, name_in, stage};
 
 use super::run::{Put, Run, TOKENS, is_read_only};
 
@@ -191,7 +191,7 @@ impl Run {
                 answered
             })
             .collect();
-        let mut doubtful = None;
+        let mut doubtful: Option<[Model; 2]> = None;
         for (asked, answered) in asked.into_iter().zip(answers) {
             let answer = loop {
                 match answered.try_recv() {
@@ -200,7 +200,7 @@ impl Run {
                     Err(_) => return Err("a batch is not answered".to_owned()),
                 }
             };
-            let expected = asked.outcome(doubtful.as_ref().unwrap_or(&self.model));
+            let expected = asked.outcome(doubtful.as_ref().map_or(&self.model, |[all, _]| all));
             match (answer, expected) {
                 (Ok(committed), Ok(deleted))
                     if committed.deleted_count == deleted && doubtful.is_none() =>
@@ -214,15 +214,14 @@ impl Run {
                 (Err(Error::TooLarge(_)), _) if asked.bytes() > self.batch_bytes_max() => {
                     self.tally.count("batches too large");
                 }
-                (Err(error), expected) => {
-                    let is_doubtful = was_writable && is_read_only(store) && expected.is_ok();
+                (Err(error), _) => {
                     self.excuse(store, "a batch", error)?;
                     self.tally.count("batches that failed");
-                    if is_doubtful {
-                        let next = doubtful.get_or_insert_with(|| self.model.clone());
-                        next.apply(&asked.changes);
-                        self.doubts.push(next.clone());
-                        self.note_doubt(&asked.changes);
+                    if was_writable && is_read_only(store) {
+                        let next = || [self.model.clone(), self.model.clone()];
+                        let mut next = doubtful.take().unwrap_or_else(next);
+                        self.doubt(&mut next, &asked);
+                        doubtful = Some(next);
                     }
                 }
                 (answer, expected) => {
@@ -231,6 +230,22 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// A group failed with this batch in it. On the disk may be all of its batches so far, or, where there was no room
+    /// for bodies, those that bring none.
+    fn doubt(&mut self, [all, bodiless]: &mut [Model; 2], asked: &Asked) {
+        let had_no_space =
+            self.trouble.is_full || self.world.disk.fault_count() > self.trouble.hits_before;
+        if had_no_space && !asked.has_bodies() && asked.outcome(bodiless).is_ok() {
+            bodiless.apply(&asked.changes);
+            self.doubts.push(bodiless.clone());
+        }
+        if asked.outcome(all).is_ok() {
+            all.apply(&asked.changes);
+            self.doubts.push(all.clone());
+            self.note_doubt(&asked.changes);
+        }
     }
 
     fn note_doubt(&mut self, changes: &[Change]) {
@@ -275,6 +290,7 @@ impl Run {
 /// What of a batch goes into the log, about.
 trait Weigh {
     fn bytes(&self) -> u64;
+    fn has_bodies(&self) -> bool;
 }
 
 impl Weigh for Asked {
@@ -286,6 +302,11 @@ impl Weigh for Asked {
             _ => 0,
         };
         self.changes.iter().map(of).sum()
+    }
+
+    fn has_bodies(&self) -> bool {
+        let is_body = |it: &Change| matches!(it, Change::Put(..) | Change::PutDerived(..));
+        self.changes.iter().any(is_body)
     }
 }
 

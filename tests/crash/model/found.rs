@@ -2,17 +2,18 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::disk::sim::{LossPolicy, SimDisk};
-use engine::{Batch, CompactionRules, Error, Precondition, Store};
+use engine::{Batch, CompactionRules, Error, Health, Precondition, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, delete, name, put, roll_over,
 };
 
-use crate::survivor::check;
+use crate::survivor::{Syncs, check, check_after};
 
 /// Puts objects, each in a batch of its own.
 fn put_all(store: &Store, model: &mut Model, keys: std::ops::Range<u64>, length: usize) {
@@ -210,4 +211,57 @@ fn a_segment_that_was_replaced_twice_over_and_whose_removal_was_lost_brings_noth
     world.disk.cut_power();
     world.disk.power_on(LossPolicy::KeepSynced, 0);
     reopens_without_index(&world, &model);
+}
+
+#[test]
+fn nothing_of_a_group_is_committed_when_its_segment_could_not_be_begun() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..2, 100);
+    store.close().unwrap();
+    drop(store);
+    let store = world.open();
+    let changes = [Change::Put(name("key/2"), Bytes::from_static(b"new"))];
+    let batches = [batch(&store, &changes).unwrap(), Batch::new().delete(name("key/0"))];
+    // There is room for the segment, and none, says the disk, for its header.
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::once(Operation::Write, log, Fault::NoSpace));
+    let (answer, answers) = channel();
+    for batch in batches {
+        let answer = answer.clone();
+        store.submit(batch, move |result| answer.send(result).unwrap());
+    }
+    store.step_committer();
+    let answers: Vec<_> = answers.try_iter().collect();
+    assert!(matches!(store.health(), Health::ReadOnly(_)), "{:?}", store.health());
+    assert!(matches!(answers[..], [Err(_), Err(_)]), "{answers:?}");
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    check(&world.disk, &[&model]).unwrap();
+}
+
+#[test]
+fn a_footer_that_lost_its_trailer_is_written_again() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..5, 3_000);
+    // The entries are durable, and the trailer is not, though it can be read until power goes.
+    let log = Where::Prefix("log/".to_owned());
+    world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone).after(1));
+    assert!(store.close().is_err(), "sealing failed");
+    drop(store);
+    world.disk.cut_power();
+    world.disk.restart_process();
+    let after_power_cut = World::on(world.disk.fork(), 2);
+    check_after(&world.disk, &[&model], Syncs::Failed).unwrap();
+    after_power_cut.disk.power_on(LossPolicy::KeepSynced, 0);
+    let (_, report) = after_power_cut.open_and_tell();
+    assert!(
+        report.torn_tail.is_some(),
+        "entries without a trailer are an unfinished write: {report}"
+    );
+    assert_eq!(report.segments_sealed, 1, "{report}");
 }

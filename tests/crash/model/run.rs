@@ -242,7 +242,7 @@ impl Run {
                 is_read_only(store) && self.trouble.explains_failure(&self.world.disk)
             }
             Error::NoSpace => was_hit || self.trouble.is_full,
-            // Once it could not read or write, the index does neither until the store is opened again.
+            // An index that could not read or write is opened again once in a while at most, or not at all.
             Error::Io { doing, .. } if doing == "using the index" => {
                 self.trouble.explains_failure(disk)
             }

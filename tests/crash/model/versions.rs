@@ -1,6 +1,6 @@
 //! Histories and undeletes: what the log still knows is what once was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     BucketName, Error, Etag, FolderKey, History, ObjectName, Restored, Store, UndeleteRequest,
@@ -97,6 +97,9 @@ impl Run {
         let is_single = names.len() == 1 && !matches!(request, UndeleteRequest::Folder { .. });
         let (mut is_stopped, mut asked) = (false, 0);
         let stop_at = self.below(200);
+        let newest =
+            |name: &ObjectName| Some((name.clone(), *self.versions.get(name)?.keys().last()?));
+        let newest = names.iter().filter_map(newest).collect();
         let done = store.undelete(&request, &mut |_| {
             asked += 1;
             let flow = match is_single {
@@ -110,7 +113,7 @@ impl Run {
         match done {
             Ok(undeleted) => {
                 self.tally.count_many("objects brought back", undeleted.restored.len() as u64);
-                self.undelete_must_be_true(&request, &undeleted)?;
+                self.undelete_must_be_true(&request, &undeleted, &newest)?;
                 self.take_back(store, &names, &undeleted.restored)
             }
             Err(Error::Cancelled) if is_stopped => self.take_back(store, &names, &[]),
@@ -130,15 +133,16 @@ impl Run {
         gone.cloned().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// While nothing was compacted, the newest version of a small object is the one that comes back.
+    /// While nothing was compacted, the newest version of a small object is the one that comes back: of those that
+    /// there were when it was asked for.
     fn undelete_must_be_true(
         &self,
         request: &UndeleteRequest,
         undeleted: &Undeleted,
+        newest: &BTreeMap<ObjectName, u64>,
     ) -> Result<(), String> {
         for Restored { name, lsn, newer } in &undeleted.restored {
-            let versions = self.versions.get(name);
-            let newest = versions.and_then(|it| it.keys().next_back()).copied().unwrap_or(0);
+            let newest = newest.get(name).copied().unwrap_or(0);
             let is_wanted = matches!(request, UndeleteRequest::Version { .. });
             // A compaction may have taken a newer version, and no trace of it is left.
             let is_lost = newer.is_some() || self.was_compacted;
@@ -151,7 +155,7 @@ impl Run {
             let is_fine = match why {
                 Unrecoverable::Present => is_there,
                 Unrecoverable::Damaged => self.was_hit(),
-                Unrecoverable::Unknown => !self.versions.contains_key(name) || self.was_compacted,
+                Unrecoverable::Unknown => !newest.contains_key(name) || self.was_compacted,
                 Unrecoverable::SpaceGivenBack | Unrecoverable::Compacted => true,
                 Unrecoverable::Changed => true,
             };
@@ -236,7 +240,7 @@ impl Run {
 fn nothing_may_be_missing(
     filter: &VersionFilter,
     history: &History,
-    versions: &std::collections::BTreeMap<ObjectName, std::collections::BTreeMap<u64, Put>>,
+    versions: &BTreeMap<ObjectName, BTreeMap<u64, Put>>,
 ) -> Result<(), String> {
     let shown: BTreeSet<(&ObjectName, u64)> =
         history.versions.iter().map(|version| (&version.name, version.lsn)).collect();

@@ -4,6 +4,8 @@
 //! each upload; what is dropped without a commit leaves nothing behind.
 //! Never here: names, multipart, what the bytes mean.
 
+mod resumable;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +16,9 @@ use crate::format::{Checksum, SegmentId};
 use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
 use crate::space::Space;
+
+pub use self::resumable::{Received, ResumableUpload};
+pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
 
 /// The memory that all bodies on their way in share.
 pub(crate) struct UploadMemory {
@@ -161,11 +166,9 @@ impl Upload {
         let hash = *self.hasher.finalize().as_bytes();
         let place = match self.destination {
             Destination::Memory { blocks, share } => StagedPlace::Memory { blocks, _share: share },
-            Destination::Big(writer) => StagedPlace::Big {
-                segment: writer.finish(self.bytes, hash)?,
-                segments: self.segments,
-                committed: AtomicBool::new(false),
-            },
+            Destination::Big(writer) => {
+                StagedPlace::big(writer.finish(self.bytes, hash)?, self.segments)
+            }
         };
         let body = StagedBody { bytes: self.bytes, hash, head: self.head, place };
         Ok(Staged(Arc::new(body)))
@@ -234,6 +237,12 @@ struct StagedBody {
 enum StagedPlace {
     Memory { blocks: Vec<(Bytes, Checksum)>, _share: Share },
     Big { segment: SegmentId, segments: Arc<SegmentSet>, committed: AtomicBool },
+}
+
+impl StagedPlace {
+    fn big(segment: SegmentId, segments: Arc<SegmentSet>) -> Self {
+        Self::Big { segment, segments, committed: AtomicBool::new(false) }
+    }
 }
 
 /// Where the content of a staged body is.

@@ -1,0 +1,83 @@
+//! Whose turn it is: which segments are due to be read, and in which order.
+//!
+//! A segment that was never read whole counts as if it had been when it was made. So what is written later never comes
+//! before what waits already: every segment's turn comes, however fast others are added.
+//! Never here: the disk, the clock.
+
+use std::collections::VecDeque;
+
+use crate::format::{SegmentClass, SegmentId};
+
+/// A segment, as far as its turn depends on it. Times are milliseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) id: SegmentId,
+    pub(super) class: SegmentClass,
+    /// When it was last read whole.
+    pub(super) verified_ms: Option<u64>,
+    /// When it was made; looked at only while it was never read whole.
+    pub(super) made_ms: u64,
+}
+
+/// Those that are due, the one that waits longest first: at once when it was never read whole, and again when the
+/// period is over.
+pub(super) fn in_turn(
+    all: impl IntoIterator<Item = Turn>,
+    period_ms: u64,
+    now_ms: u64,
+) -> VecDeque<(SegmentId, SegmentClass)> {
+    let is_due = |turn: &Turn| {
+        turn.verified_ms.is_none_or(|verified_ms| verified_ms.saturating_add(period_ms) <= now_ms)
+    };
+    let mut due: Vec<Turn> = all.into_iter().filter(is_due).collect();
+    due.sort_by_key(|turn| (turn.verified_ms.unwrap_or(turn.made_ms), turn.id));
+    due.into_iter().map(|turn| (turn.id, turn.class)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn turn(id: u64, made_ms: u64, verified_ms: Option<u64>) -> Turn {
+        let id = SegmentId::new(id).unwrap();
+        Turn { id, class: SegmentClass::Log, verified_ms, made_ms }
+    }
+
+    fn ids(due: VecDeque<(SegmentId, SegmentClass)>) -> Vec<u64> {
+        due.into_iter().map(|(id, _)| id.get()).collect()
+    }
+
+    #[test]
+    fn what_waits_longest_is_first_and_what_was_never_verified_waits_since_it_was_made() {
+        let all = [
+            turn(1, 10, Some(500)),
+            turn(2, 20, None),
+            turn(3, 30, Some(40)),
+            turn(4, 600, None),
+            turn(5, 35, None),
+            turn(6, 50, Some(901)),
+        ];
+        assert_eq!(ids(in_turn(all, 100, 1_000)), [2, 5, 3, 1, 4]);
+        assert_eq!(ids(in_turn(all, 600, 1_000)), [2, 5, 3, 4], "1 and 6 are not due again");
+    }
+
+    #[test]
+    fn every_turn_comes_while_more_is_added_than_is_read() {
+        let mut all: BTreeMap<u64, Turn> = BTreeMap::new();
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for now_ms in 1..4_000 {
+            for id in [3 * now_ms, 3 * now_ms + 1, 3 * now_ms + 2] {
+                all.insert(id, turn(id, now_ms, None));
+            }
+            let first = ids(in_turn(all.values().copied(), 50, now_ms))[0];
+            all.get_mut(&first).unwrap().verified_ms = Some(now_ms);
+            *counts.entry(first).or_default() += 1;
+        }
+        let of_the_first: Vec<_> = counts.iter().take(100).collect();
+        assert!(of_the_first.iter().all(|(_, count)| **count >= 2), "{of_the_first:?}");
+        let ids: Vec<u64> = counts.keys().copied().collect();
+        assert!(ids.windows(2).all(|pair| pair[0] + 1 == pair[1]), "none was passed over");
+    }
+}

@@ -1,0 +1,104 @@
+//! What letters have in common: one folded character for each character of a name.
+//!
+//! Case and accents go: `É`, `é` and `e` are one, as are `Й` and `и`, `Ø` and `o`. What tells letters apart rather than
+//! marking them stays, as the marks of kana do. Promises: a text and its folded form have equally many characters, so a
+//! place in one is a place in the other. Never here: what is looked for.
+
+use nucleo_matcher::chars;
+use unicode_normalization::char::decompose_canonical;
+
+/// Appends the folded form of a text.
+pub(super) fn fold_onto(folded: &mut String, text: &str) {
+    if text.is_ascii() {
+        let from = folded.len();
+        folded.push_str(text);
+        if let Some(added) = folded.get_mut(from..) {
+            added.make_ascii_lowercase();
+        }
+        return;
+    }
+    folded.extend(text.chars().map(fold));
+}
+
+/// The folded form of a text.
+pub(super) fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    fold_onto(&mut folded, text);
+    folded
+}
+
+fn fold(c: char) -> char {
+    if c.is_ascii() {
+        return c.to_ascii_lowercase();
+    }
+    let (mut letter, mut only_accents) = (None, true);
+    decompose_canonical(c, |part| match letter {
+        None => letter = Some(part),
+        Some(_) => only_accents &= is_accent(part),
+    });
+    let plain = letter.filter(|_| only_accents).unwrap_or(c);
+    // Its table of plain letters lacks some capitals.
+    chars::normalize(chars::to_lower_case(plain))
+}
+
+fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
+}
+
+/// The characters of a folded text as a set: each of `a-z` and `0-9` is a bit, all others share the rest.
+///
+/// Promises: a text that holds all characters of another has all its bits.
+pub(super) fn letters(folded: &str) -> u64 {
+    folded.chars().fold(0, |letters, c| {
+        let bit = match c {
+            'a'..='z' => u32::from(c) - u32::from('a'),
+            '0'..='9' => 26 + u32::from(c) - u32::from('0'),
+            other => 36 + u32::from(other) % 28,
+        };
+        letters | 1 << bit
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn case_and_accents_go_and_letters_stay() {
+        for (text, want) in [
+            ("Plain_42.PNG", "plain_42.png"),
+            ("ÉCOLE d\u{2019}été", "ecole d\u{2019}ete"),
+            ("Ångström Øre Łódź", "angstrom ore lodz"),
+            ("Ấm Đà Nẵng", "am da nang"),
+            ("ЙОЛКА Ёж", "иолка еж"),
+            ("Άλφα ΣΟΦΟΣ σοφος", "αλφα σοφοσ σοφοσ"),
+            ("İstanbul ı", "istanbul i"),
+            ("がギ", "がギ"),
+            ("日本 한국", "日本 한국"),
+            ("straße", "strase"),
+            ("\u{1f600}", "\u{1f600}"),
+        ] {
+            assert_eq!(folded(text), want, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn folding_keeps_the_number_of_characters_and_is_done_once(text in "\\PC{0,40}") {
+            let once = folded(&text);
+            prop_assert_eq!(once.chars().count(), text.chars().count());
+            let mut appended = "x".to_owned();
+            fold_onto(&mut appended, &text);
+            prop_assert_eq!(appended.strip_prefix('x'), Some(once.as_str()));
+        }
+
+        #[test]
+        fn a_part_has_no_letters_that_the_whole_lacks(left in "\\PC{0,9}", right in "\\PC{0,9}") {
+            let whole = format!("{left}{right}");
+            prop_assert_eq!(letters(&left) & !letters(&whole), 0);
+            prop_assert_eq!(letters(&right) & !letters(&whole), 0);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A body that comes in over days: in a file of its own that stays when the process ends.
+//!
+//! The file lies in `uploads/` and is laid out as a big segment whose header page is still blank: the body begins where
+//! it will lie for good. When it is whole it gets header, table and trailer, and moves to the big segments by its name
+//! alone, so no byte of it is written twice. A body that is small after all is read once more into memory.
+//!
+//! Promises: what [`ResumableUpload::sync`] has told is there after a crash; a body is only taken up again if its bytes
+//! are those that came. Opening a store leaves these files alone: whoever began them removes them.
+//! Never here: how long such a body may wait, and whose it is.
+
+use std::io;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{Staged, StagedBody, StagedPlace, UPLOAD_HEAD_BYTES, Upload, UploadMemory};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::format::{Checksum, Malformed, RunningChecksum, SEGMENT_HEADER_BYTES};
+use crate::limits;
+use crate::segment::{SegmentSet, adopt_big};
+use crate::space::Space;
+
+/// The folder of bodies on their way in that outlive a process.
+pub(crate) const UPLOADS_FOLDER: &str = "uploads";
+
+/// Where such bodies are kept.
+#[derive(Clone)]
+pub(crate) struct UploadFolder {
+    pub(crate) segments: Arc<SegmentSet>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) memory: Arc<UploadMemory>,
+    pub(crate) inline_bytes_max: u64,
+}
+
+/// How much of a body has come, and which bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Its bytes so far.
+    pub bytes: u64,
+    /// BLAKE3 of them.
+    pub hash: [u8; 32],
+}
+
+/// A body on its way in, in a file of its own. Dropped, it stays as it was last synced, or longer.
+pub struct ResumableUpload {
+    folder: UploadFolder,
+    path: String,
+    file: Arc<dyn DiskFile>,
+    hasher: blake3::Hasher,
+    head: Vec<u8>,
+    bytes: u64,
+    /// Checksums of the whole blocks, bound to no place.
+    blocks: Vec<Checksum>,
+    /// Of the block that is not whole.
+    running: RunningChecksum,
+    /// What is not in the file yet.
+    buffer: Vec<u8>,
+    is_named: bool,
+}
+
+impl UploadFolder {
+    /// Begins a body. `AlreadyExists` where there is one of this id.
+    pub(crate) fn begin(&self, id: Uuid) -> Result<ResumableUpload> {
+        self.space.require_room()?;
+        let disk = self.segments.disk();
+        let path = path_of(id);
+        let made = disk.create_folder(UPLOADS_FOLDER).and_then(|()| disk.create(&path));
+        let file = made.map_err(|source| Error::io(format!("making {path}"), source))?;
+        Ok(self.upload(path, file, false))
+    }
+
+    /// Takes a body up again where it had come to; what lies behind that is forgotten. Reads all of it.
+    pub(crate) fn resume(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
+        let path = path_of(id);
+        let io = |source| Error::io(format!("reading {path}"), source);
+        let file = self.segments.disk().open(&path).map_err(io)?;
+        let end = BODY_OFFSET + received.bytes;
+        if received.bytes > 0 && file.bytes_len().map_err(io)? < end {
+            return Err(Error::corrupt(path, end, Malformed::Short));
+        }
+        file.set_len(end).map_err(io)?;
+        let mut upload = self.upload(path.clone(), Arc::clone(&file), true);
+        upload.read_again(received.bytes, |upload, piece| {
+            upload.count(piece);
+            Ok(())
+        })?;
+        if upload.received() != received {
+            return Err(Error::corrupt(path, BODY_OFFSET, Malformed::Checksum));
+        }
+        Ok(upload)
+    }
+
+    /// Removes a body. Fine when there is none.
+    pub(crate) fn remove(&self, id: Uuid) -> Result<()> {
+        let path = path_of(id);
+        match self.segments.disk().remove(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(format!("removing {path}"), source))
+            }
+            _ => {
+                self.segments.was_removed_from(UPLOADS_FOLDER.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// The bodies that are there.
+    pub(crate) fn list(&self) -> Result<Vec<Uuid>> {
+        let names = self.segments.disk().list(UPLOADS_FOLDER);
+        let names =
+            names.map_err(|source| Error::io(format!("listing {UPLOADS_FOLDER}"), source))?;
+        Ok(names.iter().filter_map(|name| Uuid::parse_str(name).ok()).collect())
+    }
+
+    fn upload(&self, path: String, file: Arc<dyn DiskFile>, is_named: bool) -> ResumableUpload {
+        ResumableUpload {
+            folder: self.clone(),
+            path,
+            file,
+            hasher: blake3::Hasher::new(),
+            head: Vec::new(),
+            bytes: 0,
+            blocks: Vec::new(),
+            running: RunningChecksum::new(),
+            buffer: Vec::new(),
+            is_named,
+        }
+    }
+}
+
+impl ResumableUpload {
+    /// How much has come. Only what was synced is there after a crash.
+    pub fn received(&self) -> Received {
+        Received { bytes: self.bytes, hash: *self.hasher.finalize().as_bytes() }
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes the next bytes of the body if that does not wait for the disk; else takes nothing and answers `false`.
+    pub fn push_in_memory(&mut self, bytes: &[u8]) -> bool {
+        let total = self.bytes.saturating_add(bytes.len() as u64);
+        let stays = self.buffer.len() + bytes.len() < limits::WRITE_BYTES_MAX
+            && total <= limits::OBJECT_BYTES_MAX;
+        if stays {
+            self.buffer.extend_from_slice(bytes);
+            self.count(bytes);
+        }
+        stays
+    }
+
+    /// Takes the next bytes of the body. Waits for the disk.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if self.bytes.saturating_add(bytes.len() as u64) > limits::OBJECT_BYTES_MAX {
+            return Err(Error::TooLarge("an object has at most 64 GiB"));
+        }
+        while !bytes.is_empty() {
+            let room = limits::WRITE_BYTES_MAX - self.buffer.len();
+            let (taken, later) = bytes.split_at(bytes.len().min(room));
+            self.buffer.extend_from_slice(taken);
+            self.count(taken);
+            bytes = later;
+            if self.buffer.len() == limits::WRITE_BYTES_MAX {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes durable what has come, and tells how much that is. Waits for the disk. After an error the body can only
+    /// be taken up again from what an earlier call told.
+    pub fn sync(&mut self) -> Result<Received> {
+        self.flush()?;
+        let disk = self.folder.segments.disk();
+        let synced = self.file.sync_data().and_then(|()| {
+            if self.is_named {
+                return Ok(());
+            }
+            disk.sync_folder(UPLOADS_FOLDER).and_then(|()| disk.sync_folder(""))
+        });
+        synced.map_err(|source| Error::io(format!("syncing {}", self.path), source))?;
+        self.is_named = true;
+        Ok(self.received())
+    }
+
+    /// Ends the body. A large one is durable when this returns, and its file is gone from the uploads; a small one is
+    /// in memory until it is committed, and its file stays until it is removed. Waits for the disk.
+    pub fn finish(mut self) -> Result<Staged> {
+        self.flush()?;
+        if self.bytes <= self.folder.inline_bytes_max {
+            return self.finish_small();
+        }
+        if !self.is_whole_block() {
+            self.blocks.push(std::mem::take(&mut self.running).finish());
+        }
+        let Self { folder, path, file, hasher, head, bytes, blocks, .. } = self;
+        let hash = *hasher.finalize().as_bytes();
+        let segment = adopt_big(&folder.segments, &path, file.as_ref(), bytes, &blocks, hash)?;
+        let place = StagedPlace::big(segment, folder.segments);
+        Ok(Staged(Arc::new(StagedBody { bytes, hash, head, place })))
+    }
+
+    fn finish_small(mut self) -> Result<Staged> {
+        let UploadFolder { segments, space, memory, inline_bytes_max } = self.folder.clone();
+        let mut upload = Upload::new(segments, space, memory, inline_bytes_max);
+        let bytes = self.bytes;
+        self.read_again(bytes, |_, piece| upload.push(piece))?;
+        let staged = upload.finish()?;
+        if staged.hash() != self.hasher.finalize().as_bytes() {
+            return Err(Error::corrupt(self.path, BODY_OFFSET, Malformed::Checksum));
+        }
+        Ok(staged)
+    }
+
+    /// Hands the first bytes of the body out, as they lie in the file.
+    fn read_again(
+        &mut self,
+        bytes: u64,
+        mut take: impl FnMut(&mut Self, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let file = Arc::clone(&self.file);
+        let mut piece = vec![0; limits::WRITE_BYTES_MAX];
+        let mut at = 0;
+        while at < bytes {
+            let length = (bytes - at).min(piece.len() as u64);
+            let piece = piece.get_mut(..length as usize).unwrap_or_default();
+            file.read_at(BODY_OFFSET + at, piece)
+                .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
+            take(self, piece)?;
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, mut bytes: &[u8]) {
+        let head_room = UPLOAD_HEAD_BYTES - self.head.len();
+        self.head.extend_from_slice(bytes.get(..head_room).unwrap_or(bytes));
+        self.hasher.update(bytes);
+        while !bytes.is_empty() {
+            let in_block = (self.bytes % limits::BLOCK_BYTES as u64) as usize;
+            let room = limits::BLOCK_BYTES - in_block;
+            let (taken, later) = bytes.split_at(bytes.len().min(room));
+            self.running.update(taken);
+            self.bytes += taken.len() as u64;
+            bytes = later;
+            if self.is_whole_block() {
+                self.blocks.push(std::mem::take(&mut self.running).finish());
+            }
+        }
+    }
+
+    fn is_whole_block(&self) -> bool {
+        self.bytes.is_multiple_of(limits::BLOCK_BYTES as u64)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        self.folder.space.require_room()?;
+        let at = BODY_OFFSET + self.bytes - self.buffer.len() as u64;
+        self.file
+            .write_at(at, &[&self.buffer])
+            .inspect_err(|_| self.folder.space.ran_out())
+            .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
+        self.folder.space.count_written(self.buffer.len() as u64);
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Where the body begins.
+const BODY_OFFSET: u64 = SEGMENT_HEADER_BYTES as u64;
+
+fn path_of(id: Uuid) -> String {
+    format!("{UPLOADS_FOLDER}/{id}")
+}

@@ -1,0 +1,231 @@
+//! The settings of a bucket that have a form to be checked: its cache rule, its origins, its types.
+//!
+//! Promises: what is accepted here can stand in a header as it is. Never here: where a bucket keeps them.
+
+use super::CatalogError;
+use crate::limits::{BUCKET_LIST_MAX, CATALOG_TEXT_BYTES_MAX};
+
+/// A value of the header `Cache-Control`: visible ASCII and spaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheControl(String);
+
+/// Whose pages may read the files of a bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CorsOrigins {
+    /// Everybody's.
+    #[default]
+    Every,
+    /// Those of these origins, written as browsers send them.
+    Only(Vec<String>),
+}
+
+/// Which media types a bucket takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AllowedTypes {
+    #[default]
+    Every,
+    /// Media types such as `image/png`, and families of them such as `image/*`, in lower case.
+    Only(Vec<String>),
+}
+
+impl CacheControl {
+    /// Checks that the value can stand in a header.
+    pub fn parse(value: &str) -> Result<Self, CatalogError> {
+        let plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if value.trim().is_empty() || value.len() > CATALOG_TEXT_BYTES_MAX || !plain {
+            return Err(CatalogError::Refused(format!(
+                "Cache-Control must be 1 to {CATALOG_TEXT_BYTES_MAX} visible ASCII characters"
+            )));
+        }
+        Ok(Self(value.trim().to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl CorsOrigins {
+    /// The word for everybody.
+    pub const EVERY: &str = "*";
+
+    /// Reads a list of origins, or `*` alone.
+    pub fn parse(origins: &[String]) -> Result<Self, CatalogError> {
+        if origins.iter().any(|origin| origin == Self::EVERY) {
+            return match origins {
+                [_] => Ok(Self::Every),
+                _ => Err(CatalogError::Refused("\"*\" stands for every origin: alone".into())),
+            };
+        }
+        if origins.is_empty() {
+            return Err(CatalogError::Refused("name at least one origin, or \"*\"".into()));
+        }
+        let refuse = |origin: &String| {
+            CatalogError::Refused(format!(
+                "{origin:?} is not an origin such as \"https://example.com\""
+            ))
+        };
+        let read = |origin: &String| read_origin(origin).ok_or_else(|| refuse(origin));
+        Ok(Self::Only(list(origins, "origins", read)?))
+    }
+
+    /// Whether pages of this origin may read.
+    pub fn allow(&self, origin: &str) -> bool {
+        match self {
+            Self::Every => true,
+            Self::Only(origins) => origins.iter().any(|allowed| allowed == origin),
+        }
+    }
+
+    /// As it was written: the origins, or `*`.
+    pub fn to_list(&self) -> Vec<String> {
+        match self {
+            Self::Every => vec![Self::EVERY.to_owned()],
+            Self::Only(origins) => origins.clone(),
+        }
+    }
+}
+
+impl AllowedTypes {
+    /// Reads a list of media types; an empty one allows all.
+    pub fn parse(types: &[String]) -> Result<Self, CatalogError> {
+        if types.is_empty() {
+            return Ok(Self::Every);
+        }
+        let refuse = |kind: &String| {
+            CatalogError::Refused(format!(
+                "{kind:?} is neither a media type such as \"image/png\" nor a family such as \"image/*\""
+            ))
+        };
+        let read = |kind: &String| read_type(kind).ok_or_else(|| refuse(kind));
+        Ok(Self::Only(list(types, "types", read)?))
+    }
+
+    /// Whether a media type, without parameters, is taken.
+    pub fn allow(&self, essence: &str) -> bool {
+        let Self::Only(types) = self else { return true };
+        types.iter().any(|allowed| match allowed.strip_suffix('*') {
+            // The family keeps its slash, so that `image/*` does not take `imagery/x`.
+            Some(family) => {
+                essence.get(..family.len()).is_some_and(|it| it.eq_ignore_ascii_case(family))
+            }
+            None => allowed.eq_ignore_ascii_case(essence),
+        })
+    }
+
+    /// As it was written; empty for all.
+    pub fn to_list(&self) -> Vec<String> {
+        match self {
+            Self::Every => Vec::new(),
+            Self::Only(types) => types.clone(),
+        }
+    }
+}
+
+fn list(
+    texts: &[String],
+    what: &str,
+    read: impl Fn(&String) -> Result<String, CatalogError>,
+) -> Result<Vec<String>, CatalogError> {
+    if texts.len() > BUCKET_LIST_MAX {
+        return Err(CatalogError::Refused(format!(
+            "a bucket has at most {BUCKET_LIST_MAX} {what}"
+        )));
+    }
+    let mut read: Vec<String> = texts.iter().map(read).collect::<Result<_, _>>()?;
+    read.sort_unstable();
+    read.dedup();
+    Ok(read)
+}
+
+/// `scheme://host` with a port perhaps, in lower case: what browsers send, and game clients with schemes of their own.
+fn read_origin(origin: &str) -> Option<String> {
+    let origin = origin.trim().to_ascii_lowercase();
+    let (scheme, authority) = origin.split_once("://")?;
+    let in_scheme = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
+    let in_host = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
+    let is_formed = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        && scheme.bytes().all(in_scheme)
+        && !authority.is_empty()
+        && authority.bytes().all(in_host)
+        && origin.len() <= CATALOG_TEXT_BYTES_MAX;
+    is_formed.then_some(origin)
+}
+
+fn read_type(kind: &str) -> Option<String> {
+    let kind = kind.trim().to_ascii_lowercase();
+    let (family, name) = kind.split_once('/')?;
+    let is_token = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b))
+    };
+    let is_formed = is_token(family) && (name == "*" || is_token(name));
+    (is_formed && kind.len() <= CATALOG_TEXT_BYTES_MAX).then_some(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn cache_control_cannot_smuggle_a_header() {
+        for bad in ["", "  ", "a\r\nX: 1", "é", &"a".repeat(201)] {
+            assert!(CacheControl::parse(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(CacheControl::parse("no-cache").unwrap().as_str(), "no-cache");
+    }
+
+    #[test]
+    fn origins_are_exact() {
+        let origins = texts(&["https://Example.com", "nui://game:30120", "https://example.com"]);
+        let origins = CorsOrigins::parse(&origins).unwrap();
+        assert_eq!(origins.to_list(), ["https://example.com", "nui://game:30120"]);
+        assert!(origins.allow("https://example.com"));
+        for other in [
+            "http://example.com",
+            "https://example.com.evil",
+            "https://a.example.com",
+            "*",
+            "null",
+            "",
+        ] {
+            assert!(!origins.allow(other), "{other}");
+        }
+        assert_eq!(CorsOrigins::parse(&texts(&["*"])).unwrap(), CorsOrigins::Every);
+        for bad in [
+            &[][..],
+            &["*", "https://a.b"],
+            &["example.com"],
+            &["https://"],
+            &["https://a/b"],
+            &["https://a\r\nX"],
+            &["https://u@a"],
+            &["null"],
+            &["https://*.a.b"],
+        ] {
+            assert!(CorsOrigins::parse(&texts(bad)).is_err(), "{bad:?}");
+        }
+        let many: Vec<String> = (0..=BUCKET_LIST_MAX).map(|at| format!("https://a{at}")).collect();
+        assert!(CorsOrigins::parse(&many).is_err());
+    }
+
+    #[test]
+    fn types_are_exact_or_a_family() {
+        let types = AllowedTypes::parse(&texts(&["image/*", "Video/MP4"])).unwrap();
+        for taken in ["image/png", "IMAGE/PNG", "video/mp4"] {
+            assert!(types.allow(taken), "{taken}");
+        }
+        for refused in ["imagery/x", "image", "video/webm", "text/html", "", "é"] {
+            assert!(!types.allow(refused), "{refused}");
+        }
+        assert!(AllowedTypes::parse(&[]).unwrap().allow("text/html"));
+        for bad in ["*", "*/*", "image", "image/", "/png", "image/png; a=b", "image/p*", "im age/x"]
+        {
+            assert!(AllowedTypes::parse(&texts(&[bad])).is_err(), "{bad}");
+        }
+    }
+}

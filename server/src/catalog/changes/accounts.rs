@@ -1,0 +1,88 @@
+//! Accounts: made and changed.
+
+use std::sync::Arc;
+
+use super::super::{
+    Account, AccountId, AccountName, Catalog, CatalogError, ChangedBy, Plan, Quota, Role, Standing,
+};
+use super::{QuotaChange, check_total};
+
+/// What a new account is to be.
+pub struct NewAccount {
+    pub name: AccountName,
+    pub settings: AccountChange,
+}
+
+/// What is to change of an account; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct AccountChange {
+    pub name: Option<AccountName>,
+    pub role: Option<Role>,
+    pub plan: Option<Plan>,
+    pub standing: Option<Standing>,
+    pub quota: QuotaChange,
+}
+
+impl Catalog {
+    /// Makes an account.
+    pub fn create_account(&self, new: NewAccount) -> Result<Arc<Account>, CatalogError> {
+        let _changing = self.change();
+        self.require_free_name(&new.name, None)?;
+        check_total(self.tables().accounts.len(), "accounts")?;
+        let mut account = Account {
+            id: AccountId::issue(&*self.0.entropy),
+            name: new.name,
+            role: Role::default(),
+            plan: Plan::default(),
+            standing: Standing::default(),
+            quota: Quota::default(),
+            created_ms: self.0.clock.unix_ms(),
+        };
+        new.settings.apply(&mut account);
+        self.add_record(account.id.fact()?, &account.stored())?;
+        let account = Arc::new(account);
+        self.show(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
+        Ok(account)
+    }
+
+    /// Changes an account.
+    pub fn edit_account(
+        &self,
+        id: &AccountId,
+        change: AccountChange,
+    ) -> Result<Arc<Account>, CatalogError> {
+        let _changing = self.change();
+        let mut account = Account::clone(&*self.require_account(id)?);
+        if let Some(name) = &change.name {
+            self.require_free_name(name, Some(id))?;
+        }
+        let standing = account.standing;
+        change.apply(&mut account);
+        self.put_account(account, standing, ChangedBy::Operator, "set by the operator")
+    }
+
+    fn require_free_name(
+        &self,
+        name: &AccountName,
+        besides: Option<&AccountId>,
+    ) -> Result<(), CatalogError> {
+        match self.account_called(name.as_str()) {
+            Some(other) if Some(&other.id) != besides => {
+                Err(CatalogError::Exists(format!("the account {:?}", name.as_str())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl AccountChange {
+    fn apply(self, account: &mut Account) {
+        if let Some(name) = self.name {
+            account.name = name;
+        }
+        account.role = self.role.unwrap_or(account.role);
+        account.plan = self.plan.unwrap_or(account.plan);
+        account.standing = self.standing.unwrap_or(account.standing);
+        self.quota.apply(&mut account.quota);
+    }
+}

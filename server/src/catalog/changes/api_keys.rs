@@ -1,0 +1,93 @@
+//! API keys: issued and revoked.
+
+use std::sync::Arc;
+
+use engine::{Batch, Precondition};
+
+use super::super::last_use;
+use super::super::record::encode;
+use super::super::{
+    AccountId, ApiKey, ApiKeyId, Catalog, CatalogError, IssuedKey, KeyLimits, Scope,
+};
+use super::{check_count, check_total};
+use crate::limits::API_KEYS_PER_ACCOUNT_MAX;
+
+/// What a new key is to open.
+pub struct NewApiKey {
+    pub account: AccountId,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub limits: KeyLimits,
+}
+
+impl Catalog {
+    /// Makes a key. Its text is in the answer and nowhere else.
+    pub fn issue_api_key(&self, new: NewApiKey) -> Result<IssuedKey, CatalogError> {
+        let _changing = self.change();
+        self.require_account(&new.account)?;
+        if let Some(name) = &new.limits.bucket {
+            let bucket = self.bucket(name);
+            if bucket.and_then(|bucket| self.role_in(&new.account, &bucket)).is_none() {
+                return Err(CatalogError::Missing(format!("the bucket {name}")));
+            }
+        }
+        let now_ms = self.0.clock.unix_ms();
+        let gone = self.make_room_for_key(&new.account, now_ms)?;
+        let entropy = &*self.0.entropy;
+        let issued =
+            ApiKey::issue(entropy, new.account, &new.name, &new.scopes, new.limits, now_ms)?;
+        let fact = issued.record.id.fact()?;
+        let stored = encode(&fact, &issued.record.stored())?;
+        let mut batch = Batch::new()
+            .require(Precondition::FactAbsent(fact.clone()))
+            .put_fact(fact.clone(), stored);
+        if let Some(id) = &gone {
+            batch = batch.delete_fact(id.fact()?).delete_fact(last_use::fact(id)?);
+        }
+        self.0.store.commit(batch)?;
+        let api_key = Arc::new(issued.record.clone());
+        self.show(|tables| {
+            gone.map(|id| tables.api_keys.remove(&id));
+            tables.insert_api_key(api_key);
+        });
+        Ok(issued)
+    }
+
+    /// The key that goes for a new one: of an account that has too many, the oldest that opens nothing any more.
+    fn make_room_for_key(
+        &self,
+        account: &AccountId,
+        now_ms: u64,
+    ) -> Result<Option<ApiKeyId>, CatalogError> {
+        let tables = self.tables();
+        let own = tables.api_keys.values().map(|known| &known.api_key);
+        let own: Vec<_> = own.filter(|api_key| api_key.account == *account).collect();
+        if own.len() < API_KEYS_PER_ACCOUNT_MAX {
+            return check_total(tables.api_keys.len(), "API keys").map(|()| None);
+        }
+        let dead = own.iter().filter(|api_key| !api_key.is_live(now_ms));
+        match dead.min_by_key(|api_key| api_key.created_ms) {
+            Some(api_key) => Ok(Some(api_key.id.clone())),
+            None => {
+                let what = "API keys of the account";
+                check_count(own.len(), API_KEYS_PER_ACCOUNT_MAX, what).map(|()| None)
+            }
+        }
+    }
+
+    /// Takes a key out of use, for ever. A key that is out of use already stays as it is.
+    pub fn revoke_api_key(&self, id: &ApiKeyId) -> Result<Arc<ApiKey>, CatalogError> {
+        let _changing = self.change();
+        let found = self.api_key(id);
+        let found = found.ok_or_else(|| CatalogError::Missing(format!("the API key {id}")))?;
+        if found.revoked_ms.is_some() {
+            return Ok(found);
+        }
+        let mut revoked = ApiKey::clone(&found);
+        revoked.revoked_ms = Some(self.0.clock.unix_ms());
+        self.put_record(id.fact()?, &revoked.stored())?;
+        let revoked = Arc::new(revoked);
+        self.show(|tables| tables.insert_api_key(revoked.clone()));
+        Ok(revoked)
+    }
+}

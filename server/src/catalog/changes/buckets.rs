@@ -1,0 +1,153 @@
+//! Buckets: made and changed. How they go is told in `removal.rs`.
+
+use std::sync::Arc;
+
+use engine::{BucketName, ObjectName};
+
+use super::super::{
+    Access, AccountId, AllowedTypes, Bucket, BucketKind, CacheControl, Catalog, CatalogError,
+    CorsOrigins, OrganisationId, Quota, ServeHtml,
+};
+use super::{QuotaChange, check_count, check_total};
+use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
+
+/// What a new bucket is to be.
+pub struct NewBucket {
+    pub name: BucketName,
+    pub owner: NewBucketOwner,
+    pub kind: BucketKind,
+    pub settings: BucketChange,
+}
+
+/// Whose a new bucket is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewBucketOwner {
+    Account(AccountId),
+    /// The organisation's; it counts to the account that owns that.
+    Organisation(OrganisationId),
+}
+
+/// What is to change of a bucket; `None` leaves a field as it is.
+#[derive(Default)]
+pub struct BucketChange {
+    pub access: Option<Access>,
+    /// `Some(None)` takes the placeholder away.
+    pub placeholder: Option<Option<ObjectName>>,
+    /// `Some(None)` goes back to the default.
+    pub cache_control: Option<Option<CacheControl>>,
+    pub cors_origins: Option<CorsOrigins>,
+    pub allowed_types: Option<AllowedTypes>,
+    /// `Some(None)` takes the limit away.
+    pub file_bytes_max: Option<Option<u64>>,
+    pub quota: QuotaChange,
+    pub serve_html: Option<ServeHtml>,
+    pub thumbnails: Option<bool>,
+}
+
+impl Catalog {
+    /// Makes a bucket.
+    pub fn create_bucket(&self, new: NewBucket) -> Result<Arc<Bucket>, CatalogError> {
+        let _changing = self.change();
+        let (owner, organisation) = match new.owner {
+            NewBucketOwner::Account(id) => (id, None),
+            NewBucketOwner::Organisation(id) => {
+                (self.require_organisation(&id)?.owner.clone(), Some(id))
+            }
+        };
+        self.require_account(&owner)?;
+        let what = format!("the bucket {}", new.name);
+        if self.bucket(&new.name).is_some() {
+            return Err(CatalogError::Exists(what));
+        }
+        if self.tables().removals.contains_key(&new.name) {
+            return Err(CatalogError::Exists(format!("{what} is still being deleted: it")));
+        }
+        check_total(self.tables().buckets.len(), "buckets")?;
+        let owned = self.bucket_names_of(&owner).len();
+        check_count(owned, BUCKETS_PER_ACCOUNT_MAX, "buckets of the account")?;
+        let now_ms = self.0.clock.unix_ms();
+        let mut bucket = Bucket {
+            name: new.name,
+            owner,
+            organisation,
+            kind: new.kind,
+            access: Access::default(),
+            placeholder: None,
+            cache_control: None,
+            cors_origins: CorsOrigins::default(),
+            allowed_types: AllowedTypes::default(),
+            file_bytes_max: None,
+            quota: Quota::default(),
+            serve_html: ServeHtml::default(),
+            thumbnails: new.kind == BucketKind::Phone,
+            created_ms: now_ms,
+            updated_ms: now_ms,
+        };
+        self.check_placeholder(&bucket, &new.settings)?;
+        new.settings.apply(&mut bucket);
+        self.add_record(bucket.fact()?, &bucket.stored())?;
+        Ok(self.show_bucket(bucket))
+    }
+
+    /// Changes a bucket.
+    pub fn edit_bucket(
+        &self,
+        name: &BucketName,
+        change: BucketChange,
+    ) -> Result<Arc<Bucket>, CatalogError> {
+        let _changing = self.change();
+        let mut bucket = Bucket::clone(&*self.require_bucket(name)?);
+        self.check_placeholder(&bucket, &change)?;
+        change.apply(&mut bucket);
+        bucket.updated_ms = self.0.clock.unix_ms();
+        self.put_record(bucket.fact()?, &bucket.stored())?;
+        Ok(self.show_bucket(bucket))
+    }
+
+    fn show_bucket(&self, bucket: Bucket) -> Arc<Bucket> {
+        let bucket = Arc::new(bucket);
+        self.show(|tables| tables.insert_bucket(bucket.clone()));
+        bucket
+    }
+
+    /// A placeholder lies in the bucket, or in another one of the same account. It need not be there yet.
+    fn check_placeholder(
+        &self,
+        bucket: &Bucket,
+        change: &BucketChange,
+    ) -> Result<(), CatalogError> {
+        let Some(Some(placeholder)) = &change.placeholder else { return Ok(()) };
+        if placeholder.bucket == bucket.name {
+            return Ok(());
+        }
+        match self.bucket(&placeholder.bucket) {
+            Some(other) if other.owner == bucket.owner => Ok(()),
+            _ => Err(CatalogError::BadSetting {
+                setting: "placeholder",
+                rule: format!("the account has no bucket {}", placeholder.bucket),
+            }),
+        }
+    }
+}
+
+impl BucketChange {
+    fn apply(self, bucket: &mut Bucket) {
+        bucket.access = self.access.unwrap_or(bucket.access);
+        bucket.serve_html = self.serve_html.unwrap_or(bucket.serve_html);
+        bucket.thumbnails = self.thumbnails.unwrap_or(bucket.thumbnails);
+        bucket.file_bytes_max = self.file_bytes_max.unwrap_or(bucket.file_bytes_max);
+        self.quota.apply(&mut bucket.quota);
+        if let Some(placeholder) = self.placeholder {
+            bucket.placeholder = placeholder;
+        }
+        if let Some(cache_control) = self.cache_control {
+            bucket.cache_control = cache_control;
+        }
+        if let Some(cors_origins) = self.cors_origins {
+            bucket.cors_origins = cors_origins;
+        }
+        if let Some(allowed_types) = self.allowed_types {
+            bucket.allowed_types = allowed_types;
+        }
+    }
+}

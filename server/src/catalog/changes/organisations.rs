@@ -1,0 +1,128 @@
+//! Organisations: made, changed, deleted, and who belongs to them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::Batch;
+
+use super::super::{
+    AccountId, Bucket, Catalog, CatalogError, MemberRole, Organisation, OrganisationId,
+    OrganisationName,
+};
+use super::{check_count, check_total};
+use crate::limits::{MEMBERS_PER_ORGANISATION_MAX, ORGANISATIONS_PER_ACCOUNT_MAX};
+
+impl Catalog {
+    /// Makes an organisation. The account that owns it is its first member.
+    pub fn create_organisation(
+        &self,
+        name: OrganisationName,
+        owner: &AccountId,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        let _changing = self.change();
+        self.require_account(owner)?;
+        check_total(self.tables().organisations.len(), "organisations")?;
+        let owned = self.tables().organisations.values().filter(|it| it.owner == *owner).count();
+        check_count(owned, ORGANISATIONS_PER_ACCOUNT_MAX, "organisations of the account")?;
+        let organisation = Organisation {
+            id: OrganisationId::issue(&*self.0.entropy),
+            name,
+            owner: owner.clone(),
+            members: BTreeMap::from([(owner.clone(), MemberRole::Owner)]),
+            created_ms: self.0.clock.unix_ms(),
+        };
+        self.add_record(organisation.id.fact()?, &organisation.stored())?;
+        Ok(self.show_organisation(organisation))
+    }
+
+    /// Gives an organisation another name.
+    pub fn rename_organisation(
+        &self,
+        id: &OrganisationId,
+        name: OrganisationName,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        self.edit_organisation(id, |organisation| {
+            organisation.name = name;
+            Ok(())
+        })
+    }
+
+    /// Makes an account a member in a role, or gives a member another role.
+    pub fn set_member(
+        &self,
+        id: &OrganisationId,
+        account: &AccountId,
+        role: MemberRole,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        self.require_account(account)?;
+        self.edit_organisation(id, |organisation| {
+            if organisation.owner == *account && role != MemberRole::Owner {
+                return Err(CatalogError::OwnsOrganisation);
+            }
+            if !organisation.members.contains_key(account) {
+                let members = organisation.members.len();
+                check_count(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
+            }
+            organisation.members.insert(account.clone(), role);
+            Ok(())
+        })
+    }
+
+    /// Takes a member out: from then on the account reaches no bucket of the organisation.
+    pub fn remove_member(
+        &self,
+        id: &OrganisationId,
+        account: &AccountId,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        self.edit_organisation(id, |organisation| {
+            if organisation.owner == *account {
+                return Err(CatalogError::OwnsOrganisation);
+            }
+            match organisation.members.remove(account) {
+                Some(_) => Ok(()),
+                None => Err(CatalogError::Missing(format!("the member {account}"))),
+            }
+        })
+    }
+
+    /// Deletes an organisation that has no buckets.
+    pub fn delete_organisation(&self, id: &OrganisationId) -> Result<(), CatalogError> {
+        let _changing = self.change();
+        self.require_organisation(id)?;
+        let of_it = |bucket: &&Arc<Bucket>| bucket.organisation.as_ref() == Some(id);
+        let buckets = self.tables().buckets.values().filter(of_it).count();
+        if buckets > 0 {
+            return Err(CatalogError::HasBuckets(id.clone(), buckets));
+        }
+        self.0.store.commit(Batch::new().delete_fact(id.fact()?))?;
+        self.show(|tables| tables.organisations.remove(id));
+        Ok(())
+    }
+
+    fn edit_organisation(
+        &self,
+        id: &OrganisationId,
+        edit: impl FnOnce(&mut Organisation) -> Result<(), CatalogError>,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        let _changing = self.change();
+        let mut organisation = Organisation::clone(&*self.require_organisation(id)?);
+        edit(&mut organisation)?;
+        self.put_record(id.fact()?, &organisation.stored())?;
+        Ok(self.show_organisation(organisation))
+    }
+
+    fn show_organisation(&self, organisation: Organisation) -> Arc<Organisation> {
+        let organisation = Arc::new(organisation);
+        let id = organisation.id.clone();
+        self.show(|tables| tables.organisations.insert(id, organisation.clone()));
+        organisation
+    }
+
+    pub(super) fn require_organisation(
+        &self,
+        id: &OrganisationId,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        let missing = || CatalogError::Missing(format!("the organisation {id}"));
+        self.organisation(id).ok_or_else(missing)
+    }
+}

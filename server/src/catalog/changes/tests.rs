@@ -1,0 +1,281 @@
+//! Changes and what is seen of them.
+
+use super::super::*;
+use super::world::World;
+use super::*;
+
+fn account(catalog: &Catalog, name: &str, plan: Plan) -> Result<Arc<Account>, CatalogError> {
+    let name = AccountName::parse(name).unwrap();
+    let settings = AccountChange { plan: Some(plan), ..AccountChange::default() };
+    catalog.create_account(NewAccount { name, settings })
+}
+
+fn new_bucket(owner: &Account, name: &str) -> NewBucket {
+    NewBucket {
+        name: new_bucket_name(name).unwrap(),
+        owner: NewBucketOwner::Account(owner.id.clone()),
+        kind: BucketKind::Standard,
+        settings: BucketChange::default(),
+    }
+}
+
+#[test]
+fn what_was_made_is_there_after_opening_again() {
+    let world = World::new();
+    let catalog = world.catalog();
+    assert!(!catalog.has_accounts());
+    let account = account(&catalog, "Ann", Plan::Pro).unwrap();
+    let mut new = new_bucket(&account, "photos");
+    new.settings.placeholder = Some(Some(placeholder_of(&new.name, "none.png").unwrap()));
+    let bucket = catalog.create_bucket(new).unwrap();
+    let issued = catalog
+        .issue_api_key(NewApiKey {
+            account: account.id.clone(),
+            name: "phone".into(),
+            scopes: vec![Scope::Upload],
+            limits: KeyLimits { bucket: Some(bucket.name.clone()), ..KeyLimits::default() },
+        })
+        .unwrap();
+
+    let again = world.catalog();
+    assert!(again.has_accounts());
+    assert_eq!(again.account_called("Ann"), Some(account.clone()));
+    assert_eq!(again.account_called(account.id.as_str()), Some(account));
+    assert_eq!(again.bucket(&bucket.name), Some(bucket));
+    let presented = PresentedKey::parse(&issued.text).unwrap();
+    assert_eq!(*again.recognise(&presented).unwrap(), issued.record);
+
+    again.revoke_api_key(&issued.record.id).unwrap();
+    assert!(again.recognise(&presented).is_none());
+    assert!(world.catalog().recognise(&presented).is_none());
+}
+
+#[test]
+fn names_are_taken_once() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let twice = account(&catalog, "Ann", Plan::Free);
+    assert!(matches!(twice, Err(CatalogError::Exists(_))));
+    catalog.create_bucket(new_bucket(&ann, "photos")).unwrap();
+    let twice = catalog.create_bucket(new_bucket(&ann, "photos"));
+    assert!(matches!(twice, Err(CatalogError::Exists(_))));
+}
+
+#[test]
+fn an_edit_changes_what_it_names_and_nothing_else() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let account = account(&catalog, "Ann", Plan::Free).unwrap();
+    let bucket = catalog.create_bucket(new_bucket(&account, "photos")).unwrap();
+    world.clock.advance(5_000);
+    let change = BucketChange { access: Some(Access::Private), ..BucketChange::default() };
+    let edited = catalog.edit_bucket(&bucket.name, change).unwrap();
+    let expected = Bucket {
+        access: Access::Private,
+        updated_ms: bucket.created_ms + 5_000,
+        ..Bucket::clone(&bucket)
+    };
+    assert_eq!(*edited, expected);
+    let change = AccountChange { plan: Some(Plan::Pro), ..AccountChange::default() };
+    let edited = catalog.edit_account(&account.id, change).unwrap();
+    assert_eq!(*edited, Account { plan: Plan::Pro, ..Account::clone(&account) });
+}
+
+#[test]
+fn a_bucket_goes_with_its_objects_only_when_told_to() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let account = account(&catalog, "Ann", Plan::Free).unwrap();
+    let bucket = catalog.create_bucket(new_bucket(&account, "photos")).unwrap();
+    for at in 0..1_500 {
+        world.put("photos", &format!("{at}.txt"));
+    }
+    let refused = catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone);
+    assert!(matches!(refused, Err(CatalogError::NotEmpty(_, 1_500))));
+    assert!(catalog.bucket(&bucket.name).is_some());
+    let removed = catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo).unwrap();
+    assert!(catalog.bucket(&bucket.name).is_none());
+    let taken = catalog.create_bucket(new_bucket(&account, "photos"));
+    assert!(matches!(taken, Err(CatalogError::Exists(_))));
+    assert_eq!(removed.finish().unwrap(), 1_500);
+    assert!(catalog.bucket(&bucket.name).is_none());
+    assert_eq!(world.store.bucket_usage(&bucket.name).unwrap().objects, 0);
+    catalog.create_bucket(new_bucket(&account, "photos")).unwrap();
+}
+
+#[test]
+fn a_removal_that_was_cut_short_is_finished_by_the_next_opening() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let account = account(&catalog, "Ann", Plan::Free).unwrap();
+    world.put("photos", "left over.txt");
+    let bucket = catalog.create_bucket(new_bucket(&account, "photos")).unwrap();
+    drop(catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo).unwrap());
+
+    let again = world.catalog();
+    assert!(again.bucket(&bucket.name).is_none());
+    assert_eq!(again.finish_removals().unwrap(), 1);
+    assert_eq!(world.store.bucket_usage(&bucket.name).unwrap().objects, 0);
+    let removal = bucket::removal_fact(&bucket.name).unwrap();
+    assert!(world.store.fact(&removal).unwrap().is_none());
+    again.create_bucket(new_bucket(&account, "photos")).unwrap();
+}
+
+#[test]
+fn a_key_for_a_bucket_of_somebody_else_is_not_issued() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let bob = account(&catalog, "Bob", Plan::Free).unwrap();
+    let bucket = catalog.create_bucket(new_bucket(&ann, "photos")).unwrap();
+    let issued = catalog.issue_api_key(NewApiKey {
+        account: bob.id.clone(),
+        name: String::new(),
+        scopes: vec![Scope::Upload],
+        limits: KeyLimits { bucket: Some(bucket.name.clone()), ..KeyLimits::default() },
+    });
+    assert!(matches!(issued, Err(CatalogError::Missing(_))));
+}
+
+#[test]
+fn a_removal_is_somebodys_until_it_is_dropped() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let bucket = catalog.create_bucket(new_bucket(&ann, "photos")).unwrap();
+    world.put("photos", "a.txt");
+    let removal = catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo).unwrap();
+    assert_eq!(catalog.finish_removals().unwrap(), 0);
+    drop(removal);
+    assert_eq!(catalog.finish_removals().unwrap(), 1);
+}
+
+#[test]
+fn a_bucket_that_was_to_be_empty_comes_back_with_what_came_in_meanwhile() {
+    for restarts in [false, true] {
+        let world = World::new();
+        let mut catalog = world.catalog();
+        let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+        let bucket = catalog.create_bucket(new_bucket(&ann, "photos")).unwrap();
+        let removal = catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone).unwrap();
+        // Stands for an upload that was stored after the look and before the end of the bucket.
+        world.put("photos", "a.txt");
+        if restarts {
+            drop(removal);
+            catalog = world.catalog();
+            assert_eq!(catalog.finish_removals().unwrap(), 0);
+        } else {
+            assert!(matches!(removal.finish(), Err(CatalogError::NotEmpty(_, 1))));
+        }
+        for catalog in [catalog, world.catalog()] {
+            assert_eq!(catalog.bucket(&bucket.name), Some(bucket.clone()));
+            assert_eq!(catalog.bucket_names_of(&ann.id), std::slice::from_ref(&bucket.name));
+        }
+        assert_eq!(world.store.bucket_usage(&bucket.name).unwrap().objects, 1);
+    }
+}
+
+#[test]
+fn a_last_use_is_written_in_the_hour_and_survives() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let issued: Vec<IssuedKey> = (0..501)
+        .map(|_| {
+            let limits = KeyLimits::default();
+            let (name, scopes) = (String::new(), vec![Scope::Read]);
+            let account = ann.id.clone();
+            catalog.issue_api_key(NewApiKey { account, name, scopes, limits }).unwrap()
+        })
+        .collect();
+    let id = issued[0].record.id.clone();
+    assert_eq!(catalog.last_use_ms(&id), None);
+    for issued in &issued {
+        catalog.recognise(&PresentedKey::parse(&issued.text).unwrap()).unwrap();
+    }
+    let used = catalog.last_use_ms(&id).unwrap();
+    let age = world.clock.unix_ms() - used;
+    assert!(age < 60 * 60 * 1_000 && used.is_multiple_of(60 * 60 * 1_000), "{used}");
+    assert_eq!(world.catalog().last_use_ms(&id), None);
+    catalog.write_last_uses().unwrap();
+    let again = world.catalog();
+    assert!(issued.iter().all(|issued| again.last_use_ms(&issued.record.id) == Some(used)));
+    catalog.revoke_api_key(&id).unwrap();
+    assert_eq!(catalog.last_use_ms(&id), Some(used));
+}
+
+#[test]
+fn an_account_that_has_too_many_keys_loses_the_oldest_dead_one() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let issue = || {
+        world.clock.advance(1);
+        let (name, scopes) = (String::new(), vec![Scope::Read]);
+        let (account, limits) = (ann.id.clone(), KeyLimits::default());
+        catalog.issue_api_key(NewApiKey { account, name, scopes, limits })
+    };
+    let issued: Vec<IssuedKey> =
+        (0..crate::limits::API_KEYS_PER_ACCOUNT_MAX).map(|_| issue().unwrap()).collect();
+    assert!(matches!(issue(), Err(CatalogError::Refused(_))));
+    let [first, second] = [&issued[3], &issued[7]].map(|it| it.record.id.clone());
+    catalog.revoke_api_key(&second).unwrap();
+    catalog.revoke_api_key(&first).unwrap();
+    issue().unwrap();
+    assert!(catalog.api_key(&first).is_none() && catalog.api_key(&second).is_some());
+    assert_eq!(world.catalog().api_keys().len(), issued.len());
+}
+
+#[test]
+fn room_is_granted_once() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let mut new = new_bucket(&ann, "photos");
+    new.settings.quota.objects_max = Some(Some(2));
+    let bucket = catalog.create_bucket(new).unwrap();
+    let ask = |objects| catalog.reserve(&bucket, Amount { objects, bytes: 1 }).unwrap();
+    let Room::Granted(first) = ask(2) else { panic!("two fit") };
+    assert!(matches!(ask(1), Room::Depends));
+    assert!(matches!(ask(3), Room::Exceeded(Exceeded { limit: 2, used: 0, .. })));
+    drop(first);
+    let Room::Granted(_held) = ask(1) else { panic!("one fits") };
+    world.put("photos", "a.txt");
+    world.put("photos", "b.txt");
+    assert!(matches!(ask(1), Room::Exceeded(Exceeded { used: 2, .. })));
+    assert!(matches!(ask(0), Room::Granted(_)));
+}
+
+#[test]
+fn members_come_and_go_and_the_owner_stays() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let bob = account(&catalog, "Bob", Plan::Free).unwrap();
+    let name = OrganisationName::parse("Crew").unwrap();
+    let crew = catalog.create_organisation(name, &ann.id).unwrap();
+    let owner = NewBucketOwner::Organisation(crew.id.clone());
+    let bucket = catalog.create_bucket(NewBucket { owner, ..new_bucket(&ann, "shared") }).unwrap();
+    assert_eq!(bucket.owner, ann.id);
+    let role = |catalog: &Catalog| catalog.role_in(&bob.id, &bucket);
+    assert_eq!(role(&catalog), None);
+    catalog.set_member(&crew.id, &bob.id, MemberRole::Viewer).unwrap();
+    catalog.set_member(&crew.id, &bob.id, MemberRole::Admin).unwrap();
+    assert_eq!(
+        (role(&catalog), role(&world.catalog())),
+        (Some(MemberRole::Admin), Some(MemberRole::Admin))
+    );
+    for refused in [
+        catalog.remove_member(&crew.id, &ann.id),
+        catalog.set_member(&crew.id, &ann.id, MemberRole::Viewer),
+    ] {
+        assert!(matches!(refused, Err(CatalogError::OwnsOrganisation)));
+    }
+    assert!(matches!(catalog.delete_organisation(&crew.id), Err(CatalogError::HasBuckets(_, 1))));
+    catalog.remove_member(&crew.id, &bob.id).unwrap();
+    assert_eq!(role(&catalog), None);
+    catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone).unwrap().finish().unwrap();
+    catalog.delete_organisation(&crew.id).unwrap();
+    assert!(world.catalog().organisation(&crew.id).is_none());
+}

@@ -1,0 +1,121 @@
+//! When a key was last used, to the hour.
+//!
+//! A request sets a number in memory, and once an hour puts the key on a list; the list is written now and then, many
+//! keys in one batch. Promises: no request waits for it; what was written is there after a restart. A crash loses what
+//! was not written yet, at most some minutes.
+//! Never here: what a key opens.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use engine::{Batch, FactName, NameError};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Stored, encode};
+use super::{ApiKeyId, Catalog, CatalogError};
+
+/// The fact names of last uses start with this; the id of the key follows.
+pub(super) const PREFIX: &str = "apikey-use/";
+/// Last uses that are written in one batch.
+const BATCH_FACTS: usize = 500;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+
+/// The hour of the last use; zero for a key that was never used.
+#[derive(Debug, Default)]
+pub(super) struct LastUse(AtomicU64);
+
+/// Keys whose last use is not written yet.
+#[derive(Default)]
+pub(super) struct Unwritten(Mutex<BTreeSet<ApiKeyId>>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredLastUse {
+    /// Hours since 1970.
+    hour: u64,
+}
+
+impl Stored for StoredLastUse {
+    const VERSION: u32 = 1;
+}
+
+impl LastUse {
+    pub(super) fn from_stored(stored: &StoredLastUse) -> Self {
+        Self(AtomicU64::new(stored.hour))
+    }
+
+    /// Notes a use; whether it is one of another hour.
+    fn note(&self, now_ms: u64) -> bool {
+        let hour = now_ms / HOUR_MS;
+        // Read first: a write would take the cache line from all others with each request.
+        self.0.load(Ordering::Relaxed) != hour && self.0.swap(hour, Ordering::Relaxed) != hour
+    }
+
+    pub(super) fn ms(&self) -> Option<u64> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            hour => Some(hour.saturating_mul(HOUR_MS)),
+        }
+    }
+}
+
+impl Unwritten {
+    /// Notes that a key was used.
+    pub(super) fn note(&self, id: &ApiKeyId, last_use: &LastUse, now_ms: u64) {
+        if last_use.note(now_ms) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        }
+    }
+
+    fn take(&self) -> BTreeSet<ApiKeyId> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put_back(&self, ids: BTreeSet<ApiKeyId>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+    }
+}
+
+impl Catalog {
+    /// When a key was last used: the beginning of that hour.
+    pub fn last_use_ms(&self, id: &ApiKeyId) -> Option<u64> {
+        self.tables().api_keys.get(id)?.last_use.ms()
+    }
+
+    /// Writes what was noted. What cannot be written now is written the next time.
+    pub fn write_last_uses(&self) -> Result<(), CatalogError> {
+        // A key that goes while its last use is written would leave it behind.
+        let _changing = self.change();
+        let mut waiting = self.0.unwritten.take();
+        while !waiting.is_empty() {
+            let later = waiting.iter().nth(BATCH_FACTS).cloned();
+            let rest = later.map(|first| waiting.split_off(&first)).unwrap_or_default();
+            if let Err(error) = self.write_batch(&waiting) {
+                waiting.extend(rest);
+                self.0.unwritten.put_back(waiting);
+                return Err(error);
+            }
+            waiting = rest;
+        }
+        Ok(())
+    }
+
+    fn write_batch(&self, ids: &BTreeSet<ApiKeyId>) -> Result<(), CatalogError> {
+        let mut batch = Batch::new();
+        for id in ids {
+            let Some(ms) = self.last_use_ms(id) else { continue };
+            let fact = fact(id)?;
+            let stored = encode(&fact, &StoredLastUse { hour: ms / HOUR_MS })?;
+            batch = batch.put_fact(fact, stored);
+        }
+        if !batch.is_empty() {
+            self.0.store.commit(batch)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn fact(id: &ApiKeyId) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PREFIX}{id}"))
+}

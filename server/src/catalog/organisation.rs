@@ -1,0 +1,136 @@
+//! The organisation: several accounts that work on the same buckets, each in a role.
+//!
+//! Promises: the account that owns it is always among its members, as an owner. Never here: who is asking.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::CatalogError;
+use super::api_key::Scope;
+use super::id::{AccountId, OrganisationId};
+use super::record::Stored;
+use crate::limits::CATALOG_TEXT_BYTES_MAX;
+
+/// Accounts that share buckets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organisation {
+    pub id: OrganisationId,
+    /// What people call it; several may share a name.
+    pub name: OrganisationName,
+    /// The account that owns its buckets: they count to its plan and its quota.
+    pub owner: AccountId,
+    pub members: BTreeMap<AccountId, MemberRole>,
+    pub created_ms: u64,
+}
+
+/// 1 to [`CATALOG_TEXT_BYTES_MAX`] bytes without control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganisationName(String);
+
+/// What a member may do with the buckets of an organisation; each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberRole {
+    /// Reads and lists.
+    Viewer,
+    /// Uploads, deletes, presigns.
+    Member,
+    /// Makes, changes and deletes buckets.
+    Admin,
+    /// Decides who belongs to it, and deletes it.
+    Owner,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredOrganisation {
+    name: String,
+    owner: String,
+    members: BTreeMap<String, MemberRole>,
+    created_ms: u64,
+}
+
+impl Stored for StoredOrganisation {
+    const VERSION: u32 = 1;
+}
+
+impl MemberRole {
+    /// Whether the role is enough for what a scope names.
+    pub fn allows(self, scope: Scope) -> bool {
+        self >= match scope {
+            Scope::Read | Scope::List => Self::Viewer,
+            Scope::Upload | Scope::Delete | Scope::Presign => Self::Member,
+            Scope::Manage => Self::Admin,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Member => "member",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
+}
+
+impl OrganisationName {
+    /// Checks a name for an organisation.
+    pub fn parse(name: &str) -> Result<Self, CatalogError> {
+        let name = name.trim();
+        if name.is_empty() || name.len() > CATALOG_TEXT_BYTES_MAX || name.contains(char::is_control)
+        {
+            return Err(CatalogError::Refused(format!(
+                "an organisation's name has 1 to {CATALOG_TEXT_BYTES_MAX} bytes and no control characters"
+            )));
+        }
+        Ok(Self(name.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Organisation {
+    pub(super) fn stored(&self) -> StoredOrganisation {
+        let members = self.members.iter().map(|(id, role)| (id.to_string(), *role)).collect();
+        StoredOrganisation {
+            name: self.name.as_str().to_owned(),
+            owner: self.owner.to_string(),
+            members,
+            created_ms: self.created_ms,
+        }
+    }
+
+    pub(super) fn from_stored(id: &str, stored: StoredOrganisation) -> Result<Self, String> {
+        let account = |id: &str| AccountId::parse(id).ok_or("it names what is not an account id");
+        let members = stored.members.iter().map(|(id, role)| Ok((account(id)?, *role)));
+        Ok(Self {
+            id: OrganisationId::parse(id).ok_or("its id is not the id of an organisation")?,
+            name: OrganisationName::parse(&stored.name).map_err(|error| error.to_string())?,
+            owner: account(&stored.owner)?,
+            members: members.collect::<Result<_, &str>>()?,
+            created_ms: stored.created_ms,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_may_what_the_one_before_it_may_and_more() {
+        let allowed = |role: MemberRole| Scope::ALL.iter().filter(|it| role.allows(**it)).count();
+        assert_eq!(allowed(MemberRole::Viewer), 2);
+        assert_eq!(allowed(MemberRole::Member), 5);
+        assert_eq!(allowed(MemberRole::Admin), 6);
+        assert_eq!(allowed(MemberRole::Owner), 6);
+        assert!(
+            MemberRole::Viewer.allows(Scope::Read) && !MemberRole::Viewer.allows(Scope::Upload)
+        );
+        assert!(!MemberRole::Member.allows(Scope::Manage));
+    }
+}

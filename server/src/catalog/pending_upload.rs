@@ -1,0 +1,142 @@
+//! A resumable upload between its requests: whose it is, where it goes, and how much of it has come.
+//!
+//! Promises: a record is written only after the bytes that it counts are durable; one that is done says so until it
+//! expires, so that a client that did not hear it does not begin again.
+//! Never here: the protocol, and the bytes.
+
+use bytes::Bytes;
+use engine::{BucketName, FactName, NameError, ObjectKey, Received, Store};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::id::AccountId;
+use super::record::{Stored, decode, encode};
+use super::{CatalogError, hex};
+
+const PREFIX: &str = "upload/";
+
+/// A resumable upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingUpload {
+    pub id: Uuid,
+    pub account: AccountId,
+    pub bucket: BucketName,
+    /// The folder, with a final `/` or empty, or the file.
+    pub path: String,
+    pub overwrite: bool,
+    pub randomize_name: bool,
+    /// How long the whole is.
+    pub length: u64,
+    /// What the client said about it, word for word.
+    pub metadata: String,
+    pub received: Received,
+    pub expires_ms: u64,
+    /// Whether the file is stored.
+    pub is_stored: bool,
+    /// Its key, when it was stored and that could be noted.
+    pub key: Option<ObjectKey>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredUpload {
+    bucket: String,
+    path: String,
+    overwrite: bool,
+    randomize_name: bool,
+    length: u64,
+    metadata: String,
+    received_bytes: u64,
+    /// BLAKE3 of what was received, hexadecimal.
+    received_hash: String,
+    expires_ms: u64,
+    is_stored: bool,
+    key: Option<String>,
+}
+
+impl Stored for StoredUpload {
+    const VERSION: u32 = 1;
+}
+
+impl PendingUpload {
+    /// The upload of an account.
+    pub fn find(
+        store: &Store,
+        account: &AccountId,
+        id: Uuid,
+    ) -> Result<Option<Self>, CatalogError> {
+        let fact = fact(account, id)?;
+        store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
+    }
+
+    /// How many uploads of an account there are, up to a bound.
+    pub fn count(store: &Store, account: &AccountId, bound: usize) -> Result<usize, CatalogError> {
+        Ok(store.facts(&format!("{PREFIX}{account}/"), None, bound)?.len())
+    }
+
+    /// A page of all uploads, after a name; and the name of the last.
+    pub fn page(
+        store: &Store,
+        after: Option<&FactName>,
+    ) -> Result<(Vec<Self>, Option<FactName>), CatalogError> {
+        let facts = store.facts(PREFIX, after, engine::limits::LIST_PAGE_MAX)?;
+        let last = facts.last().map(|(name, _)| name.clone());
+        let uploads = facts.iter().map(|(name, bytes)| Self::read(name, bytes));
+        Ok((uploads.collect::<Result<_, _>>()?, last))
+    }
+
+    /// The fact that keeps it, and its value.
+    pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
+        let fact = fact(&self.account, self.id)?;
+        let stored = StoredUpload {
+            bucket: self.bucket.to_string(),
+            path: self.path.clone(),
+            overwrite: self.overwrite,
+            randomize_name: self.randomize_name,
+            length: self.length,
+            metadata: self.metadata.clone(),
+            received_bytes: self.received.bytes,
+            received_hash: hex::encode(&self.received.hash),
+            expires_ms: self.expires_ms,
+            is_stored: self.is_stored,
+            key: self.key.as_ref().map(ToString::to_string),
+        };
+        let bytes = encode(&fact, &stored)?;
+        Ok((fact, bytes))
+    }
+
+    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
+        let stored: StoredUpload = decode(fact, bytes)?;
+        let unreadable = |why: &str| super::record::unreadable(fact, &why);
+        let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
+        let (account, id) = name.ok_or_else(|| unreadable("it has no account"))?;
+        Ok(Self {
+            id: Uuid::parse_str(id).map_err(|_| unreadable("its id is no UUID"))?,
+            account: AccountId::parse(account).ok_or_else(|| unreadable("its account is none"))?,
+            bucket: BucketName::parse(&stored.bucket)
+                .map_err(|why| unreadable(&why.to_string()))?,
+            path: stored.path,
+            overwrite: stored.overwrite,
+            randomize_name: stored.randomize_name,
+            length: stored.length,
+            metadata: stored.metadata,
+            received: Received {
+                bytes: stored.received_bytes,
+                hash: hex::decode(&stored.received_hash)
+                    .ok_or_else(|| unreadable("its hash is no hash"))?,
+            },
+            expires_ms: stored.expires_ms,
+            is_stored: stored.is_stored,
+            key: match stored.key {
+                Some(key) => {
+                    Some(ObjectKey::parse(&key).map_err(|why| unreadable(&why.to_string()))?)
+                }
+                None => None,
+            },
+        })
+    }
+}
+
+fn fact(account: &AccountId, id: Uuid) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PREFIX}{account}/{id}"))
+}

@@ -1,0 +1,380 @@
+//! A grant to upload, and the signed text that carries it: the token of a presigned upload.
+//!
+//! The text holds all there is to know, so issuing one writes nothing. It is, in base32, with numbers little-endian:
+//!
+//! | bytes | field       | meaning                                                              |
+//! | ----- | ----------- | -------------------------------------------------------------------- |
+//! | 1     | format      | 1                                                                    |
+//! | 4     | signing key | which key made the signature                                         |
+//! | each 2 + n | fields | length and bytes of: id, purpose, bucket, lock, wishes, issuer, expiry |
+//! | 32    | signature   | HMAC-SHA256 of all that stands before                                |
+//!
+//! Promises: no text but one that was signed here becomes a grant, to the last bit; a grant says where it ends and
+//! nothing that is secret. Never here: keys to sign with, the clock, what is used up.
+
+use std::fmt;
+
+use engine::{BucketName, Entropy, FactName, FolderKey, NameError, ObjectKey};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::base32;
+use super::id::ApiKeyId;
+use crate::object_name::{NameRule, Naming};
+
+/// The fact names of tokens that are used up start with this.
+pub(super) const USED_PREFIX: &str = "token/";
+
+pub(super) const SECRET_BYTES: usize = 32;
+const FORMAT: u8 = 1;
+const SIGNATURE_BYTES: usize = 32;
+const ID_BYTES: usize = 16;
+/// Longer than any text of ours: what is longer is not even decoded.
+const TEXT_CHARS_MAX: usize = 2_048;
+
+/// What whoever holds the token may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub id: TokenId,
+    pub purpose: Purpose,
+    pub bucket: BucketName,
+    pub lock: Lock,
+    pub wishes: Wishes,
+    /// The key that the grant was made with. It is worth what this key is worth when it is used.
+    pub issuer: ApiKeyId,
+    /// From then on it is worth nothing.
+    pub expires_ms: u64,
+}
+
+/// Names a token: 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenId([u8; ID_BYTES]);
+
+/// How a grant is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Once, with a form: the current presigned token.
+    Form,
+    /// With raw bodies for one file: the earlier presigned address.
+    Raw,
+}
+
+/// What uploads are held to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lock {
+    Folder(FolderKey),
+    File(ObjectKey),
+}
+
+/// What an upload asks for beside its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    pub naming: Naming,
+    pub rule: NameRule,
+    pub thumbnail: Thumbnail,
+}
+
+/// Whether a thumbnail is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thumbnail {
+    No,
+    Wanted,
+}
+
+impl Grant {
+    /// Whether its time is over.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        now_ms >= self.expires_ms
+    }
+
+    /// The fact that says that the token is used up. Its name begins with the expiry, so that the oldest come first.
+    pub(super) fn used_fact(&self) -> Result<FactName, NameError> {
+        let id = base32::encode(&self.id.0);
+        FactName::parse(&format!("{USED_PREFIX}{:015}/{id}", self.expires_ms))
+    }
+
+    /// The signed text.
+    pub(super) fn signed(&self, key_number: u32, secret: &[u8; SECRET_BYTES]) -> String {
+        let mut bytes = vec![FORMAT];
+        bytes.extend(key_number.to_le_bytes());
+        for field in [
+            &self.id.0[..],
+            &[self.purpose.byte()],
+            self.bucket.as_str().as_bytes(),
+            self.lock.as_str().as_bytes(),
+            &[self.wishes.byte()],
+            self.issuer.as_str().as_bytes(),
+            &self.expires_ms.to_le_bytes(),
+        ] {
+            // The longest field is a key, of 1,024 bytes.
+            bytes.extend((field.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(field);
+        }
+        let signature = signing(secret, &bytes).finalize().into_bytes();
+        bytes.extend_from_slice(&signature);
+        base32::encode(&bytes)
+    }
+
+    /// The grant that a text carries; `None` for every text that was not signed with the key that it names.
+    pub(super) fn verified(
+        text: &str,
+        secret_of: impl FnOnce(u32) -> Option<[u8; SECRET_BYTES]>,
+    ) -> Option<Self> {
+        if text.len() > TEXT_CHARS_MAX {
+            return None;
+        }
+        let bytes = base32::decode(text)?;
+        let (signed, signature) = bytes.split_last_chunk::<SIGNATURE_BYTES>()?;
+        let (&[format], rest) = signed.split_first_chunk()?;
+        let (key_number, fields) = rest.split_first_chunk()?;
+        let secret = secret_of(u32::from_le_bytes(*key_number))?;
+        // In constant time.
+        signing(&secret, signed).verify_slice(signature).ok()?;
+        if format == FORMAT { Self::of_fields(fields) } else { None }
+    }
+
+    fn of_fields(mut fields: &[u8]) -> Option<Self> {
+        let mut next = || {
+            let (length, rest) = fields.split_first_chunk()?;
+            let (field, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+            fields = rest;
+            Some(field)
+        };
+        let (id, purpose, bucket, lock) = (next()?, next()?, next()?, next()?);
+        let (wishes, issuer, expires_ms) = (next()?, next()?, next()?);
+        if !fields.is_empty() {
+            return None;
+        }
+        Some(Self {
+            id: TokenId(id.try_into().ok()?),
+            purpose: Purpose::of_byte(purpose)?,
+            bucket: BucketName::parse(text(bucket)?).ok()?,
+            lock: Lock::parse(text(lock)?).ok()?,
+            wishes: Wishes::of_byte(wishes)?,
+            issuer: ApiKeyId::parse(text(issuer)?)?,
+            expires_ms: u64::from_le_bytes(expires_ms.try_into().ok()?),
+        })
+    }
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+fn signing(secret: &[u8; SECRET_BYTES], bytes: &[u8]) -> Hmac<Sha256> {
+    // A key shorter than a block of the hash is filled up with zeros, as HMAC wants it.
+    let mut block = [0; 64];
+    block[..SECRET_BYTES].copy_from_slice(secret);
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    mac.update(bytes);
+    mac
+}
+
+impl TokenId {
+    /// A new one.
+    pub fn issue(entropy: &dyn Entropy) -> Self {
+        let mut id = [0; ID_BYTES];
+        entropy.fill(&mut id);
+        Self(id)
+    }
+}
+
+impl fmt::Debug for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base32::encode(&self.0))
+    }
+}
+
+impl Lock {
+    /// Reads a path in a bucket: a folder when it ends in `/` or is empty, else a file.
+    pub fn parse(path: &str) -> Result<Self, NameError> {
+        if path.is_empty() || path.ends_with('/') {
+            return FolderKey::parse(path).map(Self::Folder);
+        }
+        ObjectKey::parse(path).map(Self::File)
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Folder(folder) => folder.as_str(),
+            Self::File(key) => key.as_str(),
+        }
+    }
+}
+
+impl Purpose {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Form => 1,
+            Self::Raw => 2,
+        }
+    }
+
+    fn of_byte(byte: &[u8]) -> Option<Self> {
+        match byte {
+            [1] => Some(Self::Form),
+            [2] => Some(Self::Raw),
+            _ => None,
+        }
+    }
+}
+
+const RANDOMISED: u8 = 1;
+const OVERWRITE: u8 = 2;
+const THUMBNAIL: u8 = 4;
+
+impl Wishes {
+    fn byte(self) -> u8 {
+        let naming = if self.naming == Naming::Randomised { RANDOMISED } else { 0 };
+        let rule = if self.rule == NameRule::Overwrite { OVERWRITE } else { 0 };
+        let thumbnail = if self.thumbnail == Thumbnail::Wanted { THUMBNAIL } else { 0 };
+        naming | rule | thumbnail
+    }
+
+    fn of_byte(byte: &[u8]) -> Option<Self> {
+        let &[byte] = byte else { return None };
+        let has = |bit: u8| byte & bit != 0;
+        let wishes = Self {
+            naming: if has(RANDOMISED) { Naming::Randomised } else { Naming::Kept },
+            rule: if has(OVERWRITE) { NameRule::Overwrite } else { NameRule::Suffix },
+            thumbnail: if has(THUMBNAIL) { Thumbnail::Wanted } else { Thumbnail::No },
+        };
+        (wishes.byte() == byte).then_some(wishes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SeededEntropy;
+
+    use super::*;
+
+    const SECRET: [u8; SECRET_BYTES] = [7; SECRET_BYTES];
+
+    fn grant(lock: &str) -> Grant {
+        Grant {
+            id: TokenId::issue(&SeededEntropy::new(1)),
+            purpose: Purpose::Form,
+            bucket: BucketName::parse("photos").unwrap(),
+            lock: Lock::parse(lock).unwrap(),
+            wishes: Wishes {
+                naming: Naming::Kept,
+                rule: NameRule::Suffix,
+                thumbnail: Thumbnail::No,
+            },
+            issuer: ApiKeyId::parse("aaaaaaaaaaaaaaaa").unwrap(),
+            expires_ms: 1_769_860_800_000,
+        }
+    }
+
+    fn verified(text: &str) -> Option<Grant> {
+        Grant::verified(text, |number| (number == 3).then_some(SECRET))
+    }
+
+    /// Bytes in hexadecimal, for a vector of another implementation.
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn a_signature_is_hmac_sha256() {
+        // RFC 4231, test case 2, has a key of four bytes: zeros behind it change nothing.
+        let mut secret = [0; SECRET_BYTES];
+        secret[..4].copy_from_slice(b"Jefe");
+        let signature = signing(&secret, b"what do ya want for nothing?").finalize().into_bytes();
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(hex(&signature), expected);
+    }
+
+    #[test]
+    fn what_was_signed_comes_back() {
+        for lock in ["", "img/", "img/cat é.png", &"k".repeat(1_024)] {
+            for byte in 0..8 {
+                for purpose in [Purpose::Form, Purpose::Raw] {
+                    let wishes = Wishes::of_byte(&[byte]).unwrap();
+                    let grant = Grant { wishes, purpose, ..grant(lock) };
+                    let text = grant.signed(3, &SECRET);
+                    assert!(text.len() <= TEXT_CHARS_MAX, "{}", text.len());
+                    assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+                    assert_eq!(verified(&text), Some(grant));
+                }
+            }
+        }
+        assert_eq!(Wishes::of_byte(&[8]), None);
+    }
+
+    #[test]
+    fn nothing_but_what_was_signed_is_a_grant() {
+        let text = grant("img/").signed(3, &SECRET);
+        assert!(verified(&text).is_some());
+        assert_eq!(Grant::verified(&text, |_| Some([8; SECRET_BYTES])), None, "another secret");
+        assert_eq!(Grant::verified(&text, |_| None), None, "a key that is gone");
+        for at in 0..text.len() {
+            for other in b"abcdefghijklmnopqrstuvwxyz234567ABZ=-_%/ 0189" {
+                let mut bytes = text.clone().into_bytes();
+                if bytes[at] != *other {
+                    bytes[at] = *other;
+                    assert_eq!(verified(std::str::from_utf8(&bytes).unwrap()), None, "at {at}");
+                }
+            }
+            assert_eq!(verified(&text[..at]), None, "cut at {at}");
+            let (start, end) = text.split_at(at);
+            assert_eq!(verified(&format!("{start}a{end}")), None, "one more at {at}");
+        }
+        assert_eq!(verified(&format!("{text}a")), None);
+        assert_eq!(verified(&"a".repeat(1_000_000)), None);
+    }
+
+    #[test]
+    fn every_bit_counts() {
+        let bytes = base32::decode(&grant("img/").signed(3, &SECRET)).unwrap();
+        for at in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at / 8] ^= 1 << (at % 8);
+            assert_eq!(Grant::verified(&base32::encode(&flipped), |_| Some(SECRET)), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn fields_do_not_run_into_one_another() {
+        // The same letters in a row, cut elsewhere: bucket and lock, lock and issuer.
+        let bucket = |name: &str| BucketName::parse(name).unwrap();
+        let one = Grant { bucket: bucket("photos"), ..grant("a/b/") };
+        let other = Grant { bucket: bucket("photosa"), ..grant("b/") };
+        let body = |grant: &Grant| {
+            let bytes = base32::decode(&grant.signed(3, &SECRET)).unwrap();
+            bytes[..bytes.len() - SIGNATURE_BYTES].to_vec()
+        };
+        let signature = |grant: &Grant| {
+            let bytes = base32::decode(&grant.signed(3, &SECRET)).unwrap();
+            bytes[bytes.len() - SIGNATURE_BYTES..].to_vec()
+        };
+        assert_ne!(body(&one), body(&other));
+        let swapped = [body(&other), signature(&one)].concat();
+        assert_eq!(verified(&base32::encode(&swapped)), None);
+    }
+
+    #[test]
+    fn what_is_signed_and_makes_no_sense_is_no_grant() {
+        let signed = |bytes: &[u8]| {
+            let signature = signing(&SECRET, bytes).finalize().into_bytes();
+            base32::encode(&[bytes, &signature].concat())
+        };
+        let bytes = base32::decode(&grant("img/").signed(3, &SECRET)).unwrap();
+        let body = &bytes[..bytes.len() - SIGNATURE_BYTES];
+        assert!(verified(&signed(body)).is_some());
+        assert_eq!(verified(&signed(&[&[2], &body[1..]].concat())), None, "another format");
+        assert_eq!(verified(&signed(&[body, &[0]].concat())), None, "more than its fields");
+        for end in 0..body.len() {
+            assert_eq!(verified(&signed(&body[..end])), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn the_last_moment_is_the_one_before_the_expiry() {
+        let grant = grant("img/");
+        assert!(!grant.is_expired(grant.expires_ms - 1));
+        assert!(grant.is_expired(grant.expires_ms));
+        assert!(grant.used_fact().unwrap().as_str().starts_with("token/001769860800000/"));
+    }
+}

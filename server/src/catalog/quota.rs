@@ -1,0 +1,256 @@
+//! Quotas: how much an account and a bucket may hold, and who is about to fill it.
+//!
+//! What is stored is counted by the store, exactly. Between the decision that an upload fits and the moment when the
+//! store counts it, the upload stands in a ledger in memory.
+//! Promises: what was granted fits, however many uploads come at once; an upload is refused only when it would not fit
+//! beside what is stored, and waits while the difference is made by others that may yet fail.
+//! Never here: names, and which uploads replace what.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use engine::BucketName;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::id::AccountId;
+use super::{Bucket, Catalog, CatalogError};
+
+/// The most that may be held; without a number as much as there is room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quota {
+    pub bytes_max: Option<u64>,
+    pub objects_max: Option<u64>,
+}
+
+/// Objects and their bytes. Derived ones do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+/// What came of a wish for room.
+pub enum Room {
+    /// It is there as long as this is held.
+    Granted(Reservation),
+    /// There is not enough, whatever becomes of others.
+    Exceeded(Exceeded),
+    /// It depends on uploads that are not stored yet: ask again when one of them has ended.
+    Depends,
+}
+
+/// Which quota there is not enough room in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    pub whose: QuotaOwner,
+    pub what: QuotaMeasure,
+    pub limit: u64,
+    pub used: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaOwner {
+    Account,
+    Bucket,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaMeasure {
+    Bytes,
+    Objects,
+}
+
+/// Room that is kept until what it was kept for is stored, or failed.
+pub struct Reservation {
+    catalog: Catalog,
+    account: AccountId,
+    bucket: BucketName,
+    amount: Amount,
+}
+
+/// What is granted and not stored yet. Nobody is in it with nothing.
+#[derive(Default)]
+pub(super) struct Ledger {
+    reserved: Mutex<Reserved>,
+    released: Notify,
+}
+
+#[derive(Default)]
+struct Reserved {
+    accounts: HashMap<AccountId, Amount>,
+    buckets: HashMap<BucketName, Amount>,
+}
+
+impl Quota {
+    pub fn is_unlimited(&self) -> bool {
+        self.bytes_max.is_none() && self.objects_max.is_none()
+    }
+
+    /// Looks whether there is room for more beside what is stored, and what others have been granted.
+    fn judge(&self, whose: QuotaOwner, used: Amount, granted: Amount, more: Amount) -> Verdict {
+        let mut verdict = Verdict::Fits;
+        for (what, limit, used, granted, more) in [
+            (QuotaMeasure::Bytes, self.bytes_max, used.bytes, granted.bytes, more.bytes),
+            (QuotaMeasure::Objects, self.objects_max, used.objects, granted.objects, more.objects),
+        ] {
+            // What does not grow is let in over the limit, too: it may have been lowered.
+            let Some(limit) = limit.filter(|_| more > 0) else { continue };
+            if used.saturating_add(more) > limit {
+                return Verdict::Exceeded(Exceeded { whose, what, limit, used });
+            }
+            if used.saturating_add(granted).saturating_add(more) > limit {
+                verdict = Verdict::Depends;
+            }
+        }
+        verdict
+    }
+}
+
+enum Verdict {
+    Fits,
+    Depends,
+    Exceeded(Exceeded),
+}
+
+impl Amount {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_add(other.objects),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_sub(other.objects),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+}
+
+impl Catalog {
+    /// Whether anything limits what the bucket holds.
+    pub fn is_limited(&self, bucket: &Bucket) -> bool {
+        let account_is_limited =
+            self.account(&bucket.owner).is_some_and(|account| !account.quota.is_unlimited());
+        account_is_limited || !bucket.quota.is_unlimited()
+    }
+
+    /// Asks for room in a bucket and in the account that owns it. Waits for the index.
+    pub fn reserve(&self, bucket: &Bucket, amount: Amount) -> Result<Room, CatalogError> {
+        // As they are now: an upload may have begun long before they were changed.
+        let bucket = self.require_bucket(&bucket.name)?;
+        let account = self.require_account(&bucket.owner)?;
+        // Held while the store is asked: what is taken out of the ledger was counted by the store before.
+        let mut reserved = self.0.ledger.reserved();
+        let granted = |amount: Option<&Amount>| amount.copied().unwrap_or_default();
+        let mut depends = false;
+        for (whose, quota, granted) in [
+            (QuotaOwner::Bucket, bucket.quota, granted(reserved.buckets.get(&bucket.name))),
+            (QuotaOwner::Account, account.quota, granted(reserved.accounts.get(&account.id))),
+        ] {
+            if quota.is_unlimited() {
+                continue;
+            }
+            let used = match whose {
+                QuotaOwner::Bucket => self.bucket_amount(&bucket.name)?,
+                QuotaOwner::Account => self.account_amount(&account.id)?,
+            };
+            match quota.judge(whose, used, granted, amount) {
+                Verdict::Fits => {}
+                Verdict::Depends => depends = true,
+                Verdict::Exceeded(exceeded) => return Ok(Room::Exceeded(exceeded)),
+            }
+        }
+        if depends {
+            return Ok(Room::Depends);
+        }
+        grow(&mut reserved.accounts, account.id.clone(), amount);
+        grow(&mut reserved.buckets, bucket.name.clone(), amount);
+        let (catalog, account, bucket) = (self.clone(), account.id.clone(), bucket.name.clone());
+        Ok(Room::Granted(Reservation { catalog, account, bucket, amount }))
+    }
+
+    /// Ends when a reservation ends. To be made before room is asked for, so that none is missed.
+    pub fn room_changes(&self) -> Notified<'_> {
+        self.0.ledger.released.notified()
+    }
+
+    /// What a bucket holds.
+    pub fn bucket_amount(&self, bucket: &BucketName) -> Result<Amount, CatalogError> {
+        let usage = self.0.store.bucket_usage(bucket)?;
+        Ok(Amount { objects: usage.objects, bytes: usage.bytes })
+    }
+
+    /// What all buckets of an account hold.
+    pub fn account_amount(&self, account: &AccountId) -> Result<Amount, CatalogError> {
+        let mut sum = Amount::default();
+        for bucket in self.bucket_names_of(account) {
+            sum = sum.plus(self.bucket_amount(&bucket)?);
+        }
+        Ok(sum)
+    }
+}
+
+impl Ledger {
+    fn reserved(&self) -> MutexGuard<'_, Reserved> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let ledger = &self.catalog.0.ledger;
+        {
+            let mut reserved = ledger.reserved();
+            shrink(&mut reserved.accounts, &self.account, self.amount);
+            shrink(&mut reserved.buckets, &self.bucket, self.amount);
+        }
+        ledger.released.notify_waiters();
+    }
+}
+
+fn grow<K: Hash + Eq>(amounts: &mut HashMap<K, Amount>, key: K, more: Amount) {
+    let amount = amounts.entry(key).or_default();
+    *amount = amount.plus(more);
+}
+
+fn shrink<K: Hash + Eq>(amounts: &mut HashMap<K, Amount>, key: &K, less: Amount) {
+    if let Some(amount) = amounts.get_mut(key) {
+        *amount = amount.minus(less);
+        if *amount == Amount::default() {
+            amounts.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(used: u64, granted: u64, more: u64) -> &'static str {
+        let quota = Quota { bytes_max: Some(100), objects_max: None };
+        let amount = |bytes| Amount { objects: 1, bytes };
+        match quota.judge(QuotaOwner::Bucket, amount(used), amount(granted), amount(more)) {
+            Verdict::Fits => "fits",
+            Verdict::Depends => "depends",
+            Verdict::Exceeded(_) => "exceeded",
+        }
+    }
+
+    #[test]
+    fn only_what_is_stored_refuses_for_good() {
+        assert_eq!(judge(0, 0, 100), "fits");
+        assert_eq!(judge(0, 0, 101), "exceeded");
+        assert_eq!(judge(50, 25, 25), "fits");
+        assert_eq!(judge(50, 26, 25), "depends");
+        assert_eq!(judge(76, 0, 25), "exceeded");
+        assert_eq!(judge(200, 0, 0), "fits");
+        assert_eq!(judge(0, u64::MAX, 1), "depends");
+        assert_eq!(judge(u64::MAX, 1, u64::MAX), "exceeded");
+    }
+}

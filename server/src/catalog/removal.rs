@@ -1,0 +1,171 @@
+//! Buckets on their way out: the bucket goes at once, its objects later.
+//!
+//! First a fact takes the bucket's place that keeps its name: from then on no upload into it commits. Then its objects
+//! go, then that fact. An upload may be stored between the look that found a bucket empty and the bucket's end; it was
+//! acknowledged, so the bucket that was to be empty comes back instead.
+//! Promises: a stop at any point is finished by somebody later; one at a time removes the objects of a bucket, so that
+//! nobody empties a bucket that was made again.
+//! Never here: whether anybody may delete it.
+
+use std::sync::Arc;
+
+use engine::{Batch, BucketName, Store, limits};
+use serde::{Deserialize, Serialize};
+
+use super::bucket::{self, StoredBucket};
+use super::record::{Stored, encode};
+use super::{Bucket, Catalog, CatalogError};
+
+/// Whether a bucket may be deleted with what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketContents {
+    MustBeGone,
+    DeleteToo,
+}
+
+/// A bucket that is deleted, and whose objects this one may remove. Dropped before, it leaves them to somebody else.
+pub struct Removal {
+    catalog: Catalog,
+    name: BucketName,
+    must_be_empty: Option<Arc<Bucket>>,
+    is_done: bool,
+}
+
+/// A removal that is not done.
+pub(super) struct Unfinished {
+    /// The bucket, where it was to be empty.
+    pub(super) must_be_empty: Option<Arc<Bucket>>,
+    /// Whether a [`Removal`] of it is about.
+    pub(super) is_claimed: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredRemoval {
+    pub(super) must_be_empty: Option<StoredBucket>,
+}
+
+impl Stored for StoredRemoval {
+    const VERSION: u32 = 1;
+}
+
+impl Unfinished {
+    pub(super) fn from_stored(name: &str, stored: StoredRemoval) -> Result<Self, String> {
+        let bucket = stored.must_be_empty.map(|stored| Bucket::from_stored(name, stored));
+        Ok(Self { must_be_empty: bucket.transpose()?.map(Arc::new), is_claimed: false })
+    }
+}
+
+impl Catalog {
+    /// Deletes a bucket. Its name is free, and its space comes back, when the removal is finished.
+    pub fn delete_bucket(
+        &self,
+        name: &BucketName,
+        contents: BucketContents,
+    ) -> Result<Removal, CatalogError> {
+        let _changing = self.change();
+        let bucket = self.require_bucket(name)?;
+        let must_be_empty = match contents {
+            BucketContents::DeleteToo => None,
+            BucketContents::MustBeGone => {
+                require_emptiness(&self.0.store, name)?;
+                Some(bucket.clone())
+            }
+        };
+        let fact = bucket::removal_fact(name)?;
+        let stored = StoredRemoval { must_be_empty: must_be_empty.as_ref().map(|it| it.stored()) };
+        let stored = encode(&fact, &stored)?;
+        self.0.store.commit(Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored))?;
+        self.show(|tables| {
+            tables.remove_bucket(name);
+            let unfinished = Unfinished { must_be_empty: must_be_empty.clone(), is_claimed: true };
+            tables.removals.insert(name.clone(), unfinished);
+        });
+        Ok(Removal { catalog: self.clone(), name: name.clone(), must_be_empty, is_done: false })
+    }
+
+    /// Finishes what nobody is at: after a start, and after failures. Answers how many objects were removed.
+    pub fn finish_removals(&self) -> Result<u64, CatalogError> {
+        let mut removed = 0;
+        while let Some(removal) = self.claim_removal() {
+            match removal.finish() {
+                Ok(objects) => removed += objects,
+                Err(CatalogError::NotEmpty(..)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    fn claim_removal(&self) -> Option<Removal> {
+        self.show(|tables| {
+            let (name, found) = tables.removals.iter_mut().find(|(_, it)| !it.is_claimed)?;
+            found.is_claimed = true;
+            let (name, must_be_empty) = (name.clone(), found.must_be_empty.clone());
+            Some(Removal { catalog: self.clone(), name, must_be_empty, is_done: false })
+        })
+    }
+}
+
+impl Removal {
+    /// Removes the objects, then frees the name; answers how many objects went. Waits for the disk, for long where
+    /// there are many objects. A bucket that was to be empty and is not comes back: [`CatalogError::NotEmpty`].
+    pub fn finish(mut self) -> Result<u64, CatalogError> {
+        let (store, fact) = (&self.catalog.0.store, bucket::removal_fact(&self.name)?);
+        if let Some(bucket) = &self.must_be_empty
+            && let Err(occupied) = require_emptiness(store, &self.name)
+        {
+            let bucket_fact = bucket.fact()?;
+            let stored = encode(&bucket_fact, &bucket.stored())?;
+            store.commit(Batch::new().put_fact(bucket_fact, stored).delete_fact(fact))?;
+            self.catalog.show(|tables| {
+                tables.removals.remove(&self.name);
+                tables.insert_bucket(bucket.clone());
+            });
+            self.is_done = true;
+            return Err(occupied);
+        }
+        let removed = remove_objects(store, &self.name)?;
+        store.commit(Batch::new().delete_fact(fact))?;
+        self.catalog.show(|tables| tables.removals.remove(&self.name));
+        self.is_done = true;
+        Ok(removed)
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        // What is done may have been made and deleted again since.
+        if self.is_done {
+            return;
+        }
+        self.catalog.show(|tables| {
+            if let Some(unfinished) = tables.removals.get_mut(&self.name) {
+                unfinished.is_claimed = false;
+            }
+        });
+    }
+}
+
+fn require_emptiness(store: &Store, name: &BucketName) -> Result<(), CatalogError> {
+    let usage = store.bucket_usage(name)?;
+    match usage.objects + usage.derived_objects {
+        0 => Ok(()),
+        objects => Err(CatalogError::NotEmpty(name.clone(), objects)),
+    }
+}
+
+fn remove_objects(store: &Store, bucket: &BucketName) -> Result<u64, CatalogError> {
+    let mut removed = 0;
+    loop {
+        let page = store.list_keys(bucket, "", None, limits::LIST_PAGE_MAX)?;
+        if page.objects.is_empty() {
+            return Ok(removed);
+        }
+        let batch = page
+            .objects
+            .iter()
+            .fold(Batch::new(), |batch, object| batch.delete(object.name().clone()));
+        removed += store.commit(batch)?.deleted_count as u64;
+    }
+}

@@ -1,0 +1,102 @@
+//! What of known damage is written to the log, and when.
+//!
+//! Promises: a place is told once while the server runs; what was known before the start is one line.
+//! Never here: how damage is found.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+
+use engine::{Damage, DamageList, SegmentId, Store};
+use tokio::sync::oneshot;
+
+use crate::bridge::blocking;
+use crate::limits;
+
+/// Logs each place of damage when it is found, and in one line how many were found before the start. Looks once more
+/// at the end.
+pub(crate) async fn tell_damage(store: Store, end: oneshot::Receiver<()>) {
+    let mut told = ToldDamage::default();
+    let mut end = pin!(end);
+    let mut is_last = false;
+    loop {
+        let asked = store.clone();
+        match blocking(move || asked.damage()).await {
+            Ok(known) => {
+                let News { earlier, found } = told.news(known, store.opened_ms());
+                if earlier > 0 {
+                    tracing::error!("DAMAGE: {earlier} places are known from before");
+                }
+                for damage in found {
+                    tracing::error!(found_ms = damage.found_ms, "DAMAGE: {damage}");
+                }
+            }
+            Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
+        }
+        if is_last {
+            return;
+        }
+        is_last = tokio::time::timeout(limits::DAMAGE_LOOK_WAIT, &mut end).await.is_ok();
+    }
+}
+
+/// What was logged of the damage that is known.
+#[derive(Default)]
+struct ToldDamage(Option<BTreeSet<(SegmentId, u64)>>);
+
+/// What is to be logged.
+struct News {
+    /// How many places were found before the store was opened; told the first time only.
+    earlier: u64,
+    /// Places that were found since, and not told.
+    found: Vec<Damage>,
+}
+
+impl ToldDamage {
+    fn news(&mut self, known: DamageList, opened_ms: u64) -> News {
+        let total = known.count();
+        let is_first = self.0.is_none();
+        let told = self.0.take().unwrap_or_default();
+        self.0 = Some(known.places.iter().map(|damage| (damage.segment, damage.offset)).collect());
+        let mut found = known.places;
+        found.retain(|damage| match is_first {
+            true => damage.found_ms >= opened_ms,
+            false => !told.contains(&(damage.segment, damage.offset)),
+        });
+        let earlier = if is_first { total - found.len() as u64 } else { 0 };
+        News { earlier, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_logged_when_it_is_found_and_counted_at_the_next_start() {
+        let damage = |offset, found_ms| Damage {
+            segment: SegmentId::new(1).unwrap(),
+            class: engine::SegmentClass::Log,
+            offset,
+            lsn: None,
+            reason: engine::Malformed::Checksum,
+            name: None,
+            found_ms,
+        };
+        let list = |places: &[Damage]| DamageList { places: places.to_vec(), unlisted: 2 };
+        let told = |news: News| {
+            let offsets: Vec<_> = news.found.iter().map(|damage| damage.offset).collect();
+            (news.earlier, offsets)
+        };
+        let (old, at_opening, new) = (damage(10, 99), damage(20, 100), damage(30, 150));
+        let mut log = ToldDamage::default();
+        let known = [old.clone(), at_opening.clone()];
+        assert_eq!(told(log.news(list(&known), 100)), (3, vec![20]));
+        assert_eq!(told(log.news(list(&known), 100)), (0, vec![]));
+        let known = [old, at_opening, new];
+        assert_eq!(told(log.news(list(&known), 100)), (0, vec![30]));
+        assert_eq!(told(log.news(list(&[]), 100)), (0, vec![]));
+        // Mended, and damaged again.
+        assert_eq!(told(log.news(list(&known[2..]), 100)), (0, vec![30]));
+        assert_eq!(told(ToldDamage::default().news(list(&known), 200)), (5, vec![]));
+    }
+}

@@ -1,0 +1,111 @@
+//! `/api/keys`: API keys issued, listed and revoked.
+//!
+//! Promises: no key makes one that can do more than itself, or sees or revokes one that reaches where it does not; the
+//! key itself is told once.
+
+use axum::extract::State;
+use http::Uri;
+use serde::Serialize;
+
+use crate::auth::Caller;
+use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
+use crate::error::ApiError;
+use crate::handlers::with_catalog;
+use crate::json_body::JsonBody;
+use crate::management::{ApiKeySettings, ApiKeyView, api_key_view, new_api_key};
+use crate::paging::Page;
+use crate::query::Query;
+use crate::replies::Json;
+use crate::state::AppState;
+use crate::target::last_component;
+
+/// A new key: the only answer that holds one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKeyIssuedReply {
+    success: bool,
+    key: String,
+    api_key: ApiKeyView,
+}
+
+/// What a key opens.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKeyReply {
+    success: bool,
+    api_key: ApiKeyView,
+}
+
+/// A page of keys.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKeysReply {
+    success: bool,
+    api_keys: Vec<ApiKeyView>,
+    next_cursor: Option<String>,
+}
+
+/// `GET /api/keys`: the account's, by id, revoked ones too.
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<ApiKeysReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    let page = Page::of(&query)?;
+    let visible = app.catalog.api_keys().into_iter().filter(|api_key| sees(&caller, api_key));
+    let (page, next_cursor) = page.cut(visible, |api_key| api_key.id.as_str());
+    let api_keys = page.iter().map(|api_key| api_key_view(&app.catalog, api_key)).collect();
+    Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))
+}
+
+/// `POST /api/keys`: issues a key of the account.
+pub async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    body: JsonBody,
+) -> Result<Json<ApiKeyIssuedReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    let settings = body.settings::<ApiKeySettings>()?;
+    let new = new_api_key(caller.account().id.clone(), settings)?;
+    if new.scopes.is_empty() {
+        return Err(ApiError::bad_parameter("scopes", "must name at least one scope"));
+    }
+    check_no_wider(&caller, &new)?;
+    let issued = with_catalog(&app, move |catalog| catalog.issue_api_key(new)).await?;
+    let api_key = api_key_view(&app.catalog, &issued.record);
+    Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key }))
+}
+
+/// `DELETE /api/keys/{id}`: revokes a key. It opens nothing from the next request on.
+pub async fn revoke(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<ApiKeyReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    let id = ApiKeyId::parse(&last_component(uri.path())?);
+    let found = id.and_then(|id| app.catalog.api_key(&id));
+    let found = found.filter(|api_key| sees(&caller, api_key));
+    let id = found.ok_or_else(ApiError::api_key_not_found)?.id.clone();
+    let revoked = with_catalog(&app, move |catalog| catalog.revoke_api_key(&id)).await?;
+    Ok(Json(ApiKeyReply { success: true, api_key: api_key_view(&app.catalog, &revoked) }))
+}
+
+fn sees(caller: &Caller, api_key: &ApiKey) -> bool {
+    api_key.account == caller.account().id && caller.api_key().limits.cover_places(&api_key.limits)
+}
+
+fn check_no_wider(caller: &Caller, new: &NewApiKey) -> Result<(), ApiError> {
+    let own = caller.api_key();
+    if let Some(scope) = new.scopes.iter().find(|scope| !own.allows(**scope)) {
+        let message = format!("The API key cannot give the scope \"{}\"", scope.as_str());
+        return Err(ApiError::forbidden(message));
+    }
+    if !own.limits.cover(&new.limits) {
+        let message =
+            "The API key cannot make one that reaches further, or lasts longer, than itself";
+        return Err(ApiError::forbidden(message));
+    }
+    Ok(())
+}

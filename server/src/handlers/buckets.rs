@@ -1,0 +1,201 @@
+//! `/api/buckets`: buckets made, looked at, changed and deleted.
+//!
+//! Promises: a bucket that the caller has no part in is answered like one that does not exist; a deletion answers
+//! before the files are gone.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use engine::BucketName;
+use http::Uri;
+use serde::Serialize;
+
+use crate::auth::Caller;
+use crate::bridge::blocking;
+use crate::catalog::{
+    Bucket, BucketChange, BucketContents, BucketKind, Catalog, CatalogError, MemberRole, NewBucket,
+    NewBucketOwner, Removal, Scope, Standing, new_bucket_name,
+};
+use crate::error::ApiError;
+use crate::handlers::with_catalog;
+use crate::json_body::JsonBody;
+use crate::management::{
+    BucketDeletedView, BucketSettings, BucketView, bucket_change, bucket_view,
+};
+use crate::paging::Page;
+use crate::query::Query;
+use crate::replies::Json;
+use crate::state::AppState;
+use crate::target::last_component;
+
+/// One bucket.
+#[derive(Serialize)]
+pub struct BucketReply {
+    success: bool,
+    bucket: BucketView,
+}
+
+/// A page of buckets.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BucketsReply {
+    success: bool,
+    buckets: Vec<BucketView>,
+    next_cursor: Option<String>,
+}
+
+/// A bucket that is gone.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BucketDeletedReply {
+    success: bool,
+    message: String,
+    #[serde(flatten)]
+    deleted: BucketDeletedView,
+}
+
+/// `GET /api/buckets`: those that the account reaches, by name.
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<BucketsReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    let page = Page::of(&query)?;
+    let buckets = app.catalog.buckets();
+    let visible = buckets.into_iter().filter(|bucket| {
+        caller.api_key().limits.reach_bucket(&bucket.name)
+            && app.catalog.role_in(&caller.account().id, bucket).is_some()
+    });
+    let (buckets, next_cursor) = page.cut(visible, |bucket| bucket.name.as_str());
+    let store = app.store.clone();
+    let views = move |_: &Catalog| {
+        buckets.iter().map(|bucket| bucket_view(&store, bucket)).collect::<Result<_, _>>()
+    };
+    let buckets = with_catalog(&app, views).await?;
+    Ok(Json(BucketsReply { success: true, buckets, next_cursor }))
+}
+
+/// `POST /api/buckets`: makes a bucket, of the account or of an organisation.
+pub async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    mut body: JsonBody,
+) -> Result<Json<BucketReply>, ApiError> {
+    caller.check_whole_reach()?;
+    let name: String = body.require("bucketName")?;
+    let name = new_bucket_name(&name).map_err(|error| bad_name(&error))?;
+    let kind: BucketKind = body.take("type")?.unwrap_or_default();
+    let owner = match body.take::<String>("organisation")? {
+        None => NewBucketOwner::Account(caller.account().id.clone()),
+        Some(id) => {
+            let organisation = caller.organisation(&app.catalog, &id, MemberRole::Admin)?;
+            let owner = app.catalog.account(&organisation.owner);
+            if owner.is_none_or(|owner| owner.standing == Standing::Suspended) {
+                return Err(ApiError::account_suspended());
+            }
+            NewBucketOwner::Organisation(organisation.id.clone())
+        }
+    };
+    let settings = bucket_change(&name, body.settings::<BucketSettings>()?)?;
+    check_placeholder(&app, &caller, &name, &settings)?;
+    let new = NewBucket { name, owner, kind, settings };
+    reply(&app, move |catalog| catalog.create_bucket(new)).await
+}
+
+/// `GET /api/buckets/{bucketName}`.
+pub async fn show(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<BucketReply>, ApiError> {
+    let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
+    reply(&app, move |_| Ok(bucket)).await
+}
+
+/// `PATCH /api/buckets/{bucketName}`: changes what is named.
+pub async fn edit(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<BucketReply>, ApiError> {
+    let name = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?.name.clone();
+    // The settings are those of the whole bucket.
+    caller.check_folder(&engine::FolderKey::root())?;
+    let change = bucket_change(&name, body.settings::<BucketSettings>()?)?;
+    check_placeholder(&app, &caller, &name, &change)?;
+    reply(&app, move |catalog| catalog.edit_bucket(&name, change)).await
+}
+
+/// `DELETE /api/buckets/{bucketName}`: with `force`, whatever is in it.
+pub async fn delete(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    query: Query,
+) -> Result<Json<BucketDeletedReply>, ApiError> {
+    let name = name_in(&uri)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
+    caller.check_whole_reach()?;
+    let force = query.flag(&["force"])?.unwrap_or(false);
+    let deleted_count = if force {
+        let delete = move |catalog: &Catalog| {
+            let objects = catalog.bucket_amount(&bucket.name)?.objects;
+            Ok((objects, catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo)?))
+        };
+        let (objects, removal) = with_catalog(&app, delete).await?;
+        tokio::spawn(finish(removal));
+        objects
+    } else {
+        let delete = move |catalog: &Catalog| {
+            catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone)?.finish()
+        };
+        with_catalog(&app, delete).await?
+    };
+    let message = format!("Deleted {name}");
+    let deleted = BucketDeletedView { bucket_name: name.to_string(), deleted_count };
+    Ok(Json(BucketDeletedReply { success: true, message, deleted }))
+}
+
+/// Removes what a deleted bucket held, behind the answer. What fails is tried again by the upkeep of the catalog.
+async fn finish(removal: Removal) {
+    if let Err(error) = blocking(move || removal.finish()).await {
+        tracing::error!(%error, "the files of a deleted bucket are not removed yet");
+    }
+}
+
+async fn reply(
+    app: &AppState,
+    work: impl FnOnce(&Catalog) -> Result<Arc<Bucket>, CatalogError> + Send + 'static,
+) -> Result<Json<BucketReply>, ApiError> {
+    let store = app.store.clone();
+    let bucket = with_catalog(app, move |catalog| bucket_view(&store, &*work(catalog)?)).await?;
+    Ok(Json(BucketReply { success: true, bucket }))
+}
+
+/// A file of another bucket becomes readable where it is a placeholder, so the caller must be able to read it.
+fn check_placeholder(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &BucketName,
+    change: &BucketChange,
+) -> Result<(), ApiError> {
+    let Some(Some(placeholder)) = &change.placeholder else { return Ok(()) };
+    if placeholder.bucket == *bucket {
+        return Ok(());
+    }
+    let may_read = caller
+        .bucket(&app.catalog, &placeholder.bucket, Scope::Read)
+        .and_then(|_| caller.check_file(&placeholder.key));
+    let must = "must lie in a bucket of the account that the API key may read";
+    may_read.map_err(|_| ApiError::bad_parameter("placeholder", must))
+}
+
+fn name_in(uri: &Uri) -> Result<BucketName, ApiError> {
+    BucketName::parse(&last_component(uri.path())?).map_err(|_| ApiError::bucket_not_found())
+}
+
+fn bad_name(error: &CatalogError) -> ApiError {
+    ApiError::bad_parameter("bucketName", &format!("is refused: {error}"))
+}

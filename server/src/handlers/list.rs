@@ -1,0 +1,217 @@
+//! `GET /api/list-objects`: keys of a bucket, as S3's ListObjectsV2 answers in JSON.
+//!
+//! Promises: a key that is there throughout is on exactly one page: the cursor between two pages is the last item of
+//! the first, whatever is written meanwhile. Never here: search.
+
+use axum::extract::State;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use engine::{BucketName, FolderCursor, FolderKey, GroupPage, Grouping, ObjectKey, Store};
+use sha2::{Digest, Sha256};
+
+use crate::auth::Caller;
+use crate::bridge::blocking;
+use crate::catalog::Scope;
+use crate::error::ApiError;
+use crate::limits::LIST_KEYS_MAX;
+use crate::query::Query;
+use crate::replies::{ListReply, ListedObject, iso_time};
+use crate::state::AppState;
+use crate::target::{bucket_of, normalize};
+
+const BUCKET_NAME: &[&str] = &["bucketName", "bucket"];
+const CURSOR: &[&str] = &["continuationToken"];
+const FORMAT: u8 = 1;
+const CHECK_BYTES: usize = 8;
+
+/// Which keys, and how they are put together. A cursor belongs to exactly one of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listing {
+    bucket: BucketName,
+    prefix: String,
+    delimiter: String,
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// UTF-8 bytes of the whole key.
+    Keys,
+    /// Folders by name, then files by name.
+    Folders,
+}
+
+/// Lists a page.
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<ListReply, ApiError> {
+    let listing = Listing::of(&query)?;
+    caller.bucket(&app.catalog, &listing.bucket, Scope::List)?;
+    caller.check_prefix(&listing.prefix)?;
+    let start_after = query.text(&["startAfter"])?.map(|text| normalize(&text).into_owned());
+    if start_after.is_some() && listing.order == Order::Folders {
+        return Err(ApiError::bad_parameter("startAfter", "does not go with order=folders"));
+    }
+    let keys_max = query.number(&["maxKeys"])?.unwrap_or(LIST_KEYS_MAX as u64);
+    let keys_max = usize::try_from(keys_max).unwrap_or(LIST_KEYS_MAX).min(LIST_KEYS_MAX);
+    let cursor = query.text(CURSOR)?;
+    let after = match &cursor {
+        Some(cursor) => Some(listing.open_cursor(cursor)?),
+        None => start_after.clone(),
+    };
+    let page = match keys_max {
+        // There is nothing that a next page could begin after.
+        0 => GroupPage::default(),
+        _ => {
+            let (store, listing) = (app.store.clone(), listing.clone());
+            blocking(move || listing.page(&store, after.as_deref(), keys_max)).await?
+        }
+    };
+    let contents = page.objects.iter().map(|object| ListedObject {
+        key: object.name().key.to_string(),
+        last_modified: iso_time(object.modified_ms()),
+        etag: format!("\"{}\"", object.etag()),
+        size: object.bytes(),
+    });
+    let next_cursor = page.next.map(|last| listing.cursor(&last));
+    Ok(ListReply::new(contents.collect(), page.groups, next_cursor)
+        .of(listing.bucket.as_str(), listing.prefix, listing.delimiter)
+        .asked(keys_max, cursor, start_after))
+}
+
+impl Listing {
+    fn of(query: &Query) -> Result<Self, ApiError> {
+        let text = |name: &str| {
+            let text = query.text(&[name])?.unwrap_or_default();
+            Ok::<_, ApiError>(normalize(&text).into_owned())
+        };
+        let bucket = query.text(BUCKET_NAME)?;
+        let bucket = bucket.ok_or_else(|| ApiError::bad_parameter("bucketName", "is required"))?;
+        let (prefix, delimiter) = (text("prefix")?, text("delimiter")?);
+        let order = match query.text(&["order"])?.as_deref() {
+            None | Some("keys") => Order::Keys,
+            Some("folders") => Order::Folders,
+            Some(_) => return Err(ApiError::bad_parameter("order", "must be keys or folders")),
+        };
+        if order == Order::Folders {
+            if delimiter != "/" {
+                return Err(ApiError::bad_parameter("order", "folders goes with delimiter=/"));
+            }
+            if let Err(rule) = FolderKey::parse(&prefix) {
+                let must = format!("must be a folder for order=folders: {rule}");
+                return Err(ApiError::bad_parameter("prefix", &must));
+            }
+        }
+        Ok(Self { bucket: bucket_of(&bucket)?, prefix, delimiter, order })
+    }
+
+    fn page(
+        &self,
+        store: &Store,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<GroupPage, ApiError> {
+        if self.order == Order::Keys {
+            let grouping = Grouping { prefix: &self.prefix, delimiter: &self.delimiter };
+            return Ok(store.list_groups(&self.bucket, grouping, after, limit)?);
+        }
+        let folder = FolderKey::parse(&self.prefix).map_err(ApiError::bad_path)?;
+        // What a cursor names decides by its last letter what it is.
+        let after = after.map(|item| match FolderKey::parse(item) {
+            Ok(folder) => Ok(FolderCursor::AfterFolder(folder)),
+            Err(_) => ObjectKey::parse(item).map(FolderCursor::AfterFile),
+        });
+        let after = after.transpose().map_err(|_| bad_cursor())?;
+        let page = store.list_folder(&self.bucket, &folder, after.as_ref(), limit)?;
+        let next = page.next.map(|next| match next {
+            FolderCursor::AfterFolder(folder) => folder.to_string(),
+            FolderCursor::AfterFile(key) => key.to_string(),
+        });
+        let groups = page.folders.iter().map(ToString::to_string).collect();
+        Ok(GroupPage { groups, objects: page.files, next })
+    }
+
+    /// A cursor after an item of this listing. It opens nothing that the caller could not ask for, so it is not secret:
+    /// the check only finds what was mixed up or cut off.
+    fn cursor(&self, last: &str) -> String {
+        let mut bytes = vec![FORMAT];
+        bytes.extend_from_slice(&self.check(last));
+        bytes.extend_from_slice(last.as_bytes());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn open_cursor(&self, cursor: &str) -> Result<String, ApiError> {
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| bad_cursor())?;
+        let body = bytes.strip_prefix(&[FORMAT]).ok_or_else(bad_cursor)?;
+        let (check, last) = body.split_at_checked(CHECK_BYTES).ok_or_else(bad_cursor)?;
+        let last = std::str::from_utf8(last).map_err(|_| bad_cursor())?;
+        if check != self.check(last) {
+            return Err(bad_cursor());
+        }
+        Ok(last.to_owned())
+    }
+
+    fn check(&self, last: &str) -> [u8; CHECK_BYTES] {
+        let order = match self.order {
+            Order::Keys => "keys",
+            Order::Folders => "folders",
+        };
+        let mut hash = Sha256::new();
+        for part in [self.bucket.as_str(), &self.prefix, &self.delimiter, order, last] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let hash = hash.finalize();
+        std::array::from_fn(|at| hash.get(at).copied().unwrap_or_default())
+    }
+}
+
+fn bad_cursor() -> ApiError {
+    ApiError::bad_parameter("continuationToken", "is not one of this listing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(query: &str) -> Listing {
+        Listing::of(&Query::of(&format!("/api/list-objects?{query}").parse().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_cursor_opens_in_its_own_listing_and_nowhere_else() {
+        let ours = listing("bucketName=photos&prefix=a%2F&delimiter=%2F");
+        let cursor = ours.cursor("a/日本.png");
+        let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        assert!(cursor.chars().all(is_safe), "{cursor}");
+        assert_eq!(ours.open_cursor(&cursor).unwrap(), "a/日本.png");
+        for other in [
+            "bucketName=photo&prefix=a%2F&delimiter=%2F",
+            "bucketName=photos&prefix=a&delimiter=%2F",
+            "bucketName=photos&prefix=a%2F&delimiter=%2F&order=folders",
+            "bucketName=photos&prefix=a%2F",
+            "bucketName=photos&prefix=a%2F%2F",
+            "bucketName=photosa&prefix=%2F&delimiter=%2F",
+        ] {
+            assert_eq!(listing(other).open_cursor(&cursor).unwrap_err().status(), 400, "{other}");
+        }
+    }
+
+    #[test]
+    fn no_letter_of_a_cursor_can_be_changed_or_left_out() {
+        let ours = listing("bucketName=photos");
+        let cursor = ours.cursor("a/b.png");
+        for at in 0..cursor.len() {
+            assert!(ours.open_cursor(&cursor[..at]).is_err(), "cut at {at}");
+            let mut changed = cursor.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(ours.open_cursor(&changed).is_err(), "changed at {at}");
+        }
+        for wrong in ["", "a", "!!!!", "AQ", "AQ==", &format!("{cursor}A"), &format!("{cursor}=")] {
+            assert!(ours.open_cursor(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Presigned uploads: `GET /api/presigned-url` issues a token, `POST /api/presigned-url/{token}` uses it up; the
+//! earlier `GET /{bucket}/presigned/{*path}` issues an address that `presigned_put` takes.
+//!
+//! Promises: issuing writes nothing; one upload succeeds with a token, and one that fails leaves it as it was; no file
+//! gets a key outside the lock. Never here: how a token is written and signed.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use engine::ObjectName;
+use http::Request;
+use http::request::Parts;
+
+use crate::admission::{enter, take, telling};
+use crate::auth::Caller;
+use crate::catalog::{Catalog, Grant, Lock, Purpose, Scope, Thumbnail, TokenId, Wishes};
+use crate::error::ApiError;
+use crate::handlers::upload::{store_form, wishes};
+use crate::intake::Destination;
+use crate::limits;
+use crate::object_name::{NameRule, Naming};
+use crate::query::Query;
+use crate::rate_limit::LimitedAction;
+use crate::replies::{AddressReply, TokenReply};
+use crate::reserved::{self, TOKEN_PATH};
+use crate::state::AppState;
+use crate::target::{Place, Target, check_place_writable, public_url};
+
+const PATH: &[&str] = &["path"];
+const BUCKET: &[&str] = &["bucketName", "bucket"];
+const EXPIRY: &[&str] = &["expiresAt", "expiresIn", "ttl"];
+
+/// Issues a token for one upload.
+pub async fn presign_token(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<TokenReply, ApiError> {
+    let target = asked_target(&caller, &query)?;
+    let wishes = wishes(&query)?;
+    let issued = issue(&app, &caller, &query, target, Purpose::Form, wishes)?;
+    let url = format!("{}{TOKEN_PATH}{}", app.public_url.as_str(), issued.text);
+    Ok(TokenReply::new(url, issued.text, issued.expires_in, issued.grant.expires_ms))
+}
+
+/// Issues an address to which one file can be put. GET with a credential; `dispatch` finds it.
+pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
+    let query = Query::of(&head.uri);
+    let action = LimitedAction::Management;
+    let (caller, taken) = enter(app, action, &head.headers, &query, &head.extensions)?;
+    Ok(telling(&taken, issue_address(app, &caller, &query, head)))
+}
+
+fn issue_address(
+    app: &AppState,
+    caller: &Caller,
+    query: &Query,
+    head: &Parts,
+) -> Result<AddressReply, ApiError> {
+    // The bucket, and what comes behind `presigned/`, each as it was sent.
+    let path = head.uri.path();
+    let between = format!("/{}/", reserved::PRESIGNED);
+    let (bucket, rest) = path.split_once(&*between).unwrap_or((path, ""));
+    let target = Target::from_path(&format!("{bucket}/{rest}"))?;
+    let Some(name) = target.object() else {
+        return Err(ApiError::bad_path("a presigned address is for a file, not for a folder"));
+    };
+    let wishes =
+        Wishes { naming: Naming::Kept, rule: NameRule::Overwrite, thumbnail: Thumbnail::No };
+    let issued = issue(app, caller, query, target, Purpose::Raw, wishes)?;
+    let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
+    let ObjectName { bucket, key } = name;
+    let expires_ms = issued.grant.expires_ms;
+    Ok(AddressReply::new(url, bucket.as_str(), key.as_str(), issued.expires_in, expires_ms))
+}
+
+/// Stores the files of a form under the lock of a token, which is used up with it.
+pub async fn upload_with_token(
+    State(app): State<AppState>,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    let text = request.uri().path().strip_prefix(TOKEN_PATH).unwrap_or_default();
+    let grant = unexpired_grant(&app, text, Purpose::Form)?;
+    // Held until this request ends, however it ends.
+    let _in_use = app.tokens_in_use.claim(grant.id).ok_or_else(ApiError::token_in_use)?;
+    if app.catalog.is_used(&grant).map_err(internal)? {
+        return Err(ApiError::token_used());
+    }
+    let (issuer, destination) = issuer_and_destination(&app, &grant)?;
+    // From here on it is known whose account answers for this upload.
+    let taken = take(&app, LimitedAction::Upload, &issuer)?;
+    let along = Catalog::using_up(&grant).map_err(internal)?;
+    let stored = store_form(&app, &issuer, &destination, grant.wishes, along, request).await;
+    Ok(telling(&taken, stored))
+}
+
+/// What a text grants, when it was signed here for this purpose and its time is not over.
+pub fn unexpired_grant(app: &AppState, text: &str, purpose: Purpose) -> Result<Grant, ApiError> {
+    let grant = app.catalog.grant(text).filter(|grant| grant.purpose == purpose);
+    let grant = grant.ok_or_else(ApiError::token_not_found)?;
+    if grant.is_expired(app.clock.unix_ms()) {
+        return Err(ApiError::token_expired());
+    }
+    Ok(grant)
+}
+
+/// Whoever issued the grant, and where its files go. A grant is worth what its issuer may do now.
+pub fn issuer_and_destination(
+    app: &AppState,
+    grant: &Grant,
+) -> Result<(Caller, Destination), ApiError> {
+    let issuer = Caller::of_issuer(&app.catalog, &grant.issuer);
+    let issuer = issuer.ok_or_else(ApiError::token_revoked)?;
+    let place = Place::from(grant.lock.clone());
+    let reach = issuer.bucket(&app.catalog, &grant.bucket, Scope::Presign);
+    let reach = reach.and_then(|bucket| issuer.check_place(&place).map(|()| bucket));
+    let bucket = reach.map_err(|why| ApiError::token_revoked().with_log(why.to_string()))?;
+    issuer.check_plan(app.endpoint())?;
+    Ok((issuer, Destination::locked(bucket, place)))
+}
+
+struct Issued {
+    grant: Grant,
+    text: String,
+    expires_in: u64,
+}
+
+fn issue(
+    app: &AppState,
+    caller: &Caller,
+    query: &Query,
+    target: Target,
+    purpose: Purpose,
+    wishes: Wishes,
+) -> Result<Issued, ApiError> {
+    caller.bucket(&app.catalog, &target.bucket, Scope::Presign)?;
+    caller.check_place(&target.place)?;
+    check_place_writable(&target.place)?;
+    let now_ms = app.clock.unix_ms();
+    let expires_in = asked_seconds(query, now_ms)?;
+    let grant = Grant {
+        id: TokenId::issue(&*app.entropy),
+        purpose,
+        bucket: target.bucket,
+        lock: Lock::from(target.place),
+        wishes,
+        issuer: caller.api_key().id.clone(),
+        expires_ms: now_ms.saturating_add(1_000 * expires_in),
+    };
+    // Only a store that took no write since it was made has no key to sign with.
+    let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
+    Ok(Issued { grant, text, expires_in })
+}
+
+/// The place that a token is asked for: `path` is `<bucket>/<rest>`, or, where the bucket is known otherwise, `<rest>`.
+fn asked_target(caller: &Caller, query: &Query) -> Result<Target, ApiError> {
+    let limits = &caller.api_key().limits;
+    let path = query.text_or_empty(PATH)?;
+    let path = path.as_deref().map(|path| path.strip_prefix('/').unwrap_or(path));
+    // Without a path: everything that the key reaches.
+    let all = limits.prefix.as_str();
+    if let Some(bucket) = query.text(BUCKET)? {
+        return Target::of_names(&bucket, path.unwrap_or(all));
+    }
+    match (&limits.bucket, path) {
+        (Some(bucket), None) => Target::of_names(bucket.as_str(), all),
+        (Some(bucket), Some(path)) => {
+            let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+            let rest = if first == bucket.as_str() { rest } else { path };
+            Target::of_names(bucket.as_str(), rest)
+        }
+        (None, Some(path)) if !path.is_empty() => {
+            let (bucket, rest) = path.split_once('/').unwrap_or((path, ""));
+            Target::of_names(bucket, rest)
+        }
+        (None, _) => {
+            Err(ApiError::bad_parameter("path", "must be <bucket>/<folder>/ or <bucket>/<file>"))
+        }
+    }
+}
+
+/// How long the grant shall live: seconds, or a moment in seconds or milliseconds since 1970.
+fn asked_seconds(query: &Query, now_ms: u64) -> Result<u64, ApiError> {
+    let Some(text) = query.text(EXPIRY)? else { return Ok(limits::PRESIGN_SECONDS_DEFAULT) };
+    let number: f64 = text.trim().parse().unwrap_or(f64::NAN);
+    if !number.is_finite() {
+        return Err(ApiError::bad_parameter("expiresAt", "must be a number"));
+    }
+    let seconds = if number <= limits::PRESIGN_RELATIVE_SECONDS_MAX {
+        number
+    } else if number < limits::PRESIGN_UNIX_MS_MIN {
+        number - now_ms as f64 / 1_000.0
+    } else {
+        (number - now_ms as f64) / 1_000.0
+    };
+    Ok(seconds.clamp(1.0, limits::PRESIGN_SECONDS_MAX as f64) as u64)
+}
+
+fn internal(error: crate::catalog::CatalogError) -> ApiError {
+    match error {
+        crate::catalog::CatalogError::Store(error) => error.into(),
+        other => ApiError::internal(other.to_string()),
+    }
+}

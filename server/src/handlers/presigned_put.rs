@@ -1,0 +1,69 @@
+//! `PUT /{bucket}/{*path}?token=`: one file as a raw body, to the address that was issued for it.
+//!
+//! Promises: the file goes to the key that the address was issued for, and replaces what is there; nothing else can be
+//! put. Never here: issuing addresses.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use engine::{Batch, ObjectKey, ObjectName};
+use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
+use http::{Request, Response};
+
+use crate::admission::{take, telling};
+use crate::catalog::{Lock, Purpose};
+use crate::error::ApiError;
+use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
+use crate::handlers::upload::reply;
+use crate::intake::{Destination, keep, receive_raw};
+use crate::object_name::NameRule;
+use crate::query::Query;
+use crate::rate_limit::LimitedAction;
+use crate::request_body::{BodyLimits, RequestBody};
+use crate::state::AppState;
+use crate::target::Target;
+
+/// Methods of a place in a bucket; GET and HEAD never get here. PUT is one only where an address was issued for it.
+pub const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+
+const TOKEN: &[&str] = &["token"];
+
+/// Stores the body.
+pub async fn put_presigned(
+    State(app): State<AppState>,
+    query: Query,
+    request: Request<Body>,
+) -> Result<Response<Body>, ApiError> {
+    let no_token = || ApiError::method_not_allowed(PLACE_METHODS);
+    let text = query.text(TOKEN)?.ok_or_else(no_token)?;
+    let grant = unexpired_grant(&app, &text, Purpose::Raw)?;
+    let name = Target::from_path(request.uri().path())?.object();
+    let ObjectName { bucket, key } = name.ok_or_else(ApiError::token_not_found)?;
+    if bucket != grant.bucket || Lock::File(key.clone()) != grant.lock {
+        return Err(ApiError::token_not_found());
+    }
+    let (issuer, destination) = issuer_and_destination(&app, &grant)?;
+    let taken = take(&app, LimitedAction::Upload, &issuer)?;
+    let stored = store_body(&app, &destination, grant.wishes.rule, key, request).await;
+    Ok(telling(&taken, stored))
+}
+
+async fn store_body(
+    app: &AppState,
+    destination: &Destination,
+    rule: NameRule,
+    key: ObjectKey,
+    request: Request<Body>,
+) -> Result<Response<Body>, ApiError> {
+    let (head, body) = request.into_parts();
+    let declared_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
+    let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
+    let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
+    let kept = keep(app, &destination.bucket, rule, Batch::new(), vec![file], &[key]).await?;
+    let reply = reply(app, destination, kept);
+    let etag = HeaderValue::try_from(reply.etag());
+    let mut response = reply.into_response();
+    response.headers_mut().extend(etag.map(|etag| (ETAG, etag)));
+    Ok(response)
+}

@@ -1,0 +1,210 @@
+//! `GET /api/search/{bucketName}`: files and folders by likeness to a query, or the contents of a folder.
+//!
+//! Promises: so many searches at once and no more; one whose request is dropped ends soon.
+//! Never here: what matches, and how well.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::State;
+use engine::{Clock, FolderKey, Found, Hit, Hits, Object, ObjectName, SearchQuery, Store};
+use http::Uri;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use crate::auth::Caller;
+use crate::bridge::blocking;
+use crate::catalog::Scope;
+use crate::error::ApiError;
+use crate::limits::{
+    SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT,
+    SEARCH_WORDS_MAX,
+};
+use crate::object_name::{THUMBNAIL_ENDING, thumbnail_name};
+use crate::query::Query;
+use crate::replies::{FoundFile, SearchHit, SearchPage, SearchReply, iso_time};
+use crate::state::AppState;
+use crate::target::{Place, Target, normalize, public_url};
+
+/// What of [`THUMBNAIL_ENDING`] a query has to hold for thumbnails to be hits.
+const THUMBNAIL_MARK: &str = "_thumb";
+
+/// Searches or browses.
+pub async fn search(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+    uri: Uri,
+) -> Result<SearchReply, ApiError> {
+    let path = uri.path().strip_prefix("/api/search").unwrap_or("");
+    let Target { bucket, place } = Target::from_path(path)?;
+    if place != Place::Folder(FolderKey::root()) {
+        return Err(ApiError::not_found());
+    }
+    caller.bucket(&app.catalog, &bucket, Scope::List)?;
+    let folder = parent(&query)?;
+    caller.check_folder(&folder)?;
+    let page = page(&query)?;
+    let text = text(&query)?;
+    let hidden_ending = match text.to_lowercase().contains(THUMBNAIL_MARK) {
+        true => String::new(),
+        false => THUMBNAIL_ENDING.to_owned(),
+    };
+    let asked =
+        SearchQuery { bucket, folder, text, hidden_ending, offset: page.offset, limit: page.limit };
+    let turn = turn(&app).await?;
+    let start = app.clock.monotonic_ms();
+    let request_is_gone = Arc::new(AtomicBool::new(false));
+    let _request = SetWhenDropped(Arc::clone(&request_is_gone));
+    let patience = Patience::from_now(Arc::clone(&app.clock), request_is_gone);
+    let work = {
+        let (app, asked) = (app.clone(), asked.clone());
+        move || {
+            // Held by the work itself: it goes on for a moment when the request is gone.
+            let _turn = turn;
+            let hits = app.store.search(&asked, || patience.is_over())?;
+            answer(&app, hits)
+        }
+    };
+    let found = blocking(work).await?;
+    let took_ms = app.clock.monotonic_ms().saturating_sub(start);
+    let SearchQuery { bucket, folder, text, .. } = asked;
+    Ok(SearchReply::new(text, bucket.as_str(), folder.as_str(), page)
+        .found(found.hits, found.total, found.total_is_exact)
+        .took(took_ms))
+}
+
+/// How long a search may go on.
+struct Patience {
+    clock: Arc<dyn Clock>,
+    until_ms: u64,
+    request_is_gone: Arc<AtomicBool>,
+}
+
+impl Patience {
+    fn from_now(clock: Arc<dyn Clock>, request_is_gone: Arc<AtomicBool>) -> Self {
+        let until_ms = clock.monotonic_ms().saturating_add(SEARCH_TIME_MS_MAX);
+        Self { clock, until_ms, request_is_gone }
+    }
+
+    fn is_over(&self) -> bool {
+        self.request_is_gone.load(Ordering::Relaxed) || self.clock.monotonic_ms() > self.until_ms
+    }
+}
+
+/// Tells the work when the request's future is dropped.
+struct SetWhenDropped(Arc<AtomicBool>);
+
+impl Drop for SetWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn turn(app: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
+    match timeout(SEARCH_WAIT, Arc::clone(&app.searches).acquire_owned()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => Err(ApiError::overloaded(SEARCH_WAIT.as_secs())),
+    }
+}
+
+/// The folder that is searched, with or without its slashes.
+fn parent(query: &Query) -> Result<FolderKey, ApiError> {
+    let text = query.text(&["parent"])?.unwrap_or_default();
+    let text = normalize(text.trim_matches('/'));
+    let folder = if text.is_empty() { String::new() } else { format!("{text}/") };
+    let must = |rule| format!("must be a folder: {rule}");
+    FolderKey::parse(&folder).map_err(|rule| ApiError::bad_parameter("parent", &must(rule)))
+}
+
+fn page(query: &Query) -> Result<SearchPage, ApiError> {
+    let limit = query.number(&["limit"])?.unwrap_or(SEARCH_HITS_DEFAULT as u64);
+    let limit = usize::try_from(limit).unwrap_or(SEARCH_HITS_MAX).clamp(1, SEARCH_HITS_MAX);
+    let offset = query.number(&["offset"])?.unwrap_or(0);
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    let window = engine::limits::SEARCH_WINDOW_MAX;
+    if offset.saturating_add(limit) > window {
+        let must = format!("and limit together must be at most {window}: search more closely");
+        return Err(ApiError::bad_parameter("offset", &must));
+    }
+    Ok(SearchPage { limit, offset })
+}
+
+fn text(query: &Query) -> Result<String, ApiError> {
+    let text = query.text(&["q"])?.unwrap_or_default();
+    let text = normalize(text.trim()).into_owned();
+    if text.chars().count() > SEARCH_TEXT_CHARS_MAX {
+        let must = format!("must have at most {SEARCH_TEXT_CHARS_MAX} characters");
+        return Err(ApiError::bad_parameter("q", &must));
+    }
+    if text.split_whitespace().count() > SEARCH_WORDS_MAX {
+        let must = format!("must have at most {SEARCH_WORDS_MAX} words");
+        return Err(ApiError::bad_parameter("q", &must));
+    }
+    Ok(text)
+}
+
+struct Answer {
+    hits: Vec<SearchHit>,
+    total: usize,
+    total_is_exact: bool,
+}
+
+fn answer(app: &AppState, hits: Hits) -> Result<Answer, ApiError> {
+    let Hits { hits, total, total_is_exact } = hits;
+    let hits = hits.into_iter().map(|hit| search_hit(app, hit)).collect::<Result<_, ApiError>>()?;
+    Ok(Answer { hits, total, total_is_exact })
+}
+
+fn search_hit(app: &AppState, hit: Hit) -> Result<SearchHit, ApiError> {
+    let Hit { found, points, matches } = hit;
+    let (key, file) = match found {
+        Found::Folder(folder) => (folder.to_string(), None),
+        Found::File(object) => (object.name().key.to_string(), Some(found_file(app, &object)?)),
+    };
+    Ok(SearchHit::new(key, points, &matches, file))
+}
+
+fn found_file(app: &AppState, object: &Object) -> Result<FoundFile, ApiError> {
+    let thumbnail = thumbnail_of(&app.store, object.name())?;
+    let url = |name: &ObjectName| public_url(app.public_url.as_str(), name);
+    Ok(FoundFile {
+        size: object.bytes(),
+        last_modified: iso_time(object.modified_ms()),
+        etag: format!("\"{}\"", object.etag()),
+        content_type: object.content_type().to_owned(),
+        url: url(object.name()),
+        thumbnail_url: thumbnail.as_ref().map(url),
+    })
+}
+
+/// The thumbnail beside a file, when it is there.
+fn thumbnail_of(store: &Store, name: &ObjectName) -> Result<Option<ObjectName>, ApiError> {
+    let Some(file_name) = thumbnail_name(name.key.file_name()) else { return Ok(None) };
+    // A name of the greatest length has no room for a thumbnail's.
+    let Ok(key) = name.key.folder().key(&file_name) else { return Ok(None) };
+    let thumbnail = ObjectName::new(name.bucket.clone(), key);
+    Ok(store.get(&thumbnail)?.map(|_| thumbnail))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SimClock;
+
+    use super::*;
+
+    #[test]
+    fn a_search_ends_when_its_request_is_gone_or_its_time_is_over() {
+        let clock = Arc::new(SimClock::at(0));
+        let gone = Arc::new(AtomicBool::new(false));
+        let request = SetWhenDropped(Arc::clone(&gone));
+        let first = Patience::from_now(clock.clone(), Arc::clone(&gone));
+        clock.advance(SEARCH_TIME_MS_MAX);
+        let second = Patience::from_now(clock.clone(), gone);
+        assert!(!first.is_over() && !second.is_over());
+        clock.advance(1);
+        assert!(first.is_over() && !second.is_over());
+        drop(request);
+        assert!(second.is_over());
+    }
+}

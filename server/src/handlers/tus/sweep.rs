@@ -1,0 +1,58 @@
+//! Resumable uploads that nobody goes on with: removed when their time is over.
+//!
+//! Promises: bytes without a record go, and records go with their bytes; what somebody works on stays.
+//! Never here: how long an upload is kept, which its record says.
+
+use std::collections::BTreeSet;
+
+use engine::Batch;
+
+use crate::bridge::blocking;
+use crate::catalog::{CatalogError, PendingUpload};
+use crate::limits;
+use crate::state::AppState;
+
+/// Sweeps at once, and then every so often.
+pub async fn sweep_now_and_then(app: AppState) {
+    loop {
+        let swept = app.clone();
+        match blocking(move || sweep(&swept)).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "resumable uploads expired"),
+            Err(error) => tracing::warn!("cannot remove resumable uploads: {error}"),
+        }
+        tokio::time::sleep(limits::TUS_SWEEP_WAIT).await;
+    }
+}
+
+/// Removes what has expired; tells how many uploads that were. Waits for the disk.
+pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
+    // The files first: one that is begun meanwhile is not looked at.
+    let files = app.store.resumable_uploads()?;
+    let now_ms = app.clock.unix_ms();
+    let (mut kept, mut expired) = (BTreeSet::new(), 0);
+    let mut after = None;
+    loop {
+        let (page, last) = PendingUpload::page(&app.store, after.as_ref())?;
+        if last.is_none() {
+            break;
+        }
+        after = last;
+        for upload in page {
+            if upload.expires_ms > now_ms || app.open_uploads.is_taken(upload.id) {
+                kept.insert(upload.id);
+                continue;
+            }
+            app.store.commit(Batch::new().delete_fact(upload.fact()?.0))?;
+            app.store.remove_upload(upload.id)?;
+            app.open_uploads.close(upload.id);
+            expired += 1;
+        }
+    }
+    for id in files {
+        if !kept.contains(&id) && !app.open_uploads.is_taken(id) {
+            app.store.remove_upload(id)?;
+        }
+    }
+    Ok(expired)
+}

@@ -1,0 +1,62 @@
+//! What a client wants of a new resumable upload: from `Upload-Metadata`, else from the query.
+//!
+//! Never here: whether it may have that.
+
+use http::header::HeaderMap;
+
+use crate::error::ApiError;
+use crate::query::{Query, parse_flag};
+use crate::tus::{Metadata, number};
+
+/// What is wanted.
+pub(super) struct Wish {
+    pub(super) bucket: String,
+    pub(super) path: String,
+    pub(super) overwrite: bool,
+    pub(super) randomize_name: bool,
+    pub(super) length: u64,
+    /// Word for word, for whoever asks how far the upload has come.
+    pub(super) metadata: String,
+}
+
+impl Wish {
+    pub(super) fn of(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+        if headers.contains_key("upload-defer-length") {
+            return Err(ApiError::bad_header("Upload-Defer-Length", "is not supported"));
+        }
+        let length = number(headers, "upload-length")?
+            .ok_or_else(|| ApiError::bad_header("Upload-Length", "is missing"))?;
+        if length > engine::limits::OBJECT_BYTES_MAX {
+            return Err(ApiError::file_too_large(engine::limits::OBJECT_BYTES_MAX));
+        }
+        let text = match headers.get("upload-metadata").map(|value| value.to_str()) {
+            Some(Ok(text)) => text.to_owned(),
+            Some(Err(_)) => {
+                return Err(ApiError::bad_header("Upload-Metadata", "must be ASCII"));
+            }
+            None => String::new(),
+        };
+        let metadata = Metadata::parse(&text)?;
+        let wanted = |names: &[&str]| match metadata.text(names) {
+            Some(value) => Ok(Some(value.to_owned())),
+            None => query.text(names),
+        };
+        let flag = |names: &[&str]| match metadata.text(names) {
+            Some(value) => match parse_flag(value) {
+                Some(flag) => Ok(flag),
+                None => Err(ApiError::bad_parameter(names[0], "must be true or false")),
+            },
+            None => Ok(query.flag(names)?.unwrap_or(false)),
+        };
+        Ok(Self {
+            bucket: wanted(&["bucketName", "bucket"])?.ok_or_else(|| {
+                ApiError::bad_parameter("bucketName", "is missing: put it into Upload-Metadata")
+            })?,
+            path: wanted(&["path"])?.unwrap_or_default(),
+            overwrite: flag(&["overwrite", "upsert", "replace"])?,
+            randomize_name: flag(&["randomizeName"])?,
+            length,
+            metadata: text,
+        })
+    }
+}

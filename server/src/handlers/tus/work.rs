@@ -1,0 +1,270 @@
+//! One request's work on a resumable upload.
+//!
+//! Promises: what is counted is durable before it is told, also when the connection broke; a piece with a checksum
+//! counts whole or not at all.
+//! Never here: headers of answers.
+
+use axum::body::Body;
+use engine::{Batch, ObjectKey, ObjectName, ResumableUpload};
+use http::header::HeaderMap;
+use uuid::Uuid;
+
+use super::wish::Wish;
+use crate::auth::Caller;
+use crate::bridge::{blocking, commit};
+use crate::catalog::{PendingUpload, Scope};
+use crate::error::ApiError;
+use crate::handlers::upload::check_destination;
+use crate::intake::{Destination, Received, keep, wanted_keys};
+use crate::limits;
+use crate::object_name::{NameRule, Naming};
+use crate::open_uploads::Turn;
+use crate::request_body::{BodyLimits, RequestBody};
+use crate::state::AppState;
+use crate::target::{Place, bucket_of, public_url};
+use crate::tus::{ChunkChecksum, Metadata};
+
+/// The upload that a request has the turn at.
+pub(super) struct Work<'r> {
+    app: &'r AppState,
+    caller: &'r Caller,
+    pub(super) upload: PendingUpload,
+    turn: Turn,
+}
+
+/// How the body of a request ended.
+enum End {
+    Whole,
+    Broken(ApiError),
+    /// Somebody else came for the upload.
+    AskedFor,
+}
+
+impl<'r> Work<'r> {
+    /// Makes the upload that is wanted.
+    pub(super) async fn begin(
+        app: &'r AppState,
+        caller: &'r Caller,
+        wish: Wish,
+    ) -> Result<Self, ApiError> {
+        let bucket = bucket_of(&wish.bucket)?;
+        let upload = PendingUpload {
+            id: app.entropy.uuid(),
+            account: caller.api_key().account.clone(),
+            bucket,
+            path: wish.path,
+            overwrite: wish.overwrite,
+            randomize_name: wish.randomize_name,
+            length: wish.length,
+            metadata: wish.metadata,
+            received: engine::Received::default(),
+            expires_ms: 0,
+            is_stored: false,
+            key: None,
+        };
+        let turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
+        let mut work = Self { app, caller, upload, turn };
+        work.destination()?;
+        let (store, account, id) = (app.store.clone(), work.upload.account.clone(), work.upload.id);
+        let (open, received) = blocking(move || {
+            let bound = limits::TUS_PENDING_MAX;
+            if PendingUpload::count(&store, &account, bound)? >= bound {
+                return Err(ApiError::too_many_uploads(bound));
+            }
+            let mut open = store.begin_upload(id)?;
+            let received = open.sync()?;
+            Ok((open, received))
+        })
+        .await?;
+        work.save(received).await?;
+        work.turn.leave_open(open, app.clock.unix_ms());
+        Ok(work)
+    }
+
+    /// Waits for the turn at an upload of the caller.
+    pub(super) async fn find(
+        app: &'r AppState,
+        caller: &'r Caller,
+        id: &str,
+    ) -> Result<Self, ApiError> {
+        let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
+        let look = || {
+            let (store, account) = (app.store.clone(), caller.api_key().account.clone());
+            blocking(move || PendingUpload::find(&store, &account, id))
+        };
+        look().await?.ok_or_else(ApiError::upload_not_found)?;
+        let turn = app.open_uploads.turn(id).await.ok_or_else(ApiError::upload_locked)?;
+        // Whoever had the turn may have come further.
+        let upload = look().await?.ok_or_else(ApiError::upload_not_found)?;
+        if upload.expires_ms <= app.clock.unix_ms() {
+            return Err(ApiError::upload_expired());
+        }
+        let work = Self { app, caller, upload, turn };
+        work.destination()?;
+        Ok(work)
+    }
+
+    /// Where the file goes, if the caller may put it there.
+    fn destination(&self) -> Result<Destination, ApiError> {
+        let PendingUpload { bucket, path, .. } = &self.upload;
+        let bucket = self.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
+        let destination = Destination::of_address(bucket, Place::parse(path)?);
+        check_destination(self.caller, &destination)?;
+        Ok(destination)
+    }
+
+    /// Takes the next bytes; the last ones make the file.
+    pub(super) async fn receive(
+        &mut self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<(), ApiError> {
+        let mut checksum = ChunkChecksum::of(headers)?;
+        let missing = self.upload.length - self.upload.received.bytes;
+        let mut body = RequestBody::new(headers, body, BodyLimits::new(missing))?;
+        let mut open = self.open().await?;
+        let end = loop {
+            let chunk = tokio::select! {
+                biased;
+                () = self.turn.is_asked_for() => break End::AskedFor,
+                chunk = body.chunk() => chunk,
+            };
+            let chunk = match chunk {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break End::Whole,
+                Err(failure) => break End::Broken(failure),
+            };
+            if let Some(checksum) = &mut checksum {
+                checksum.update(&chunk);
+            }
+            if !open.push_in_memory(&chunk) {
+                open = blocking(move || open.push(&chunk).map(|()| open)).await?;
+            }
+            let unsaved = open.bytes() - self.upload.received.bytes;
+            if checksum.is_none() && unsaved >= limits::TUS_SAVE_BYTES {
+                open = self.sync(open).await?;
+            }
+        };
+        if let Some(checksum) = checksum {
+            // What came is forgotten with `open`: the next request takes up what was counted before.
+            match end {
+                End::Whole if checksum.holds() => {}
+                End::Whole => return Err(ApiError::checksum_mismatch()),
+                End::Broken(failure) => return Err(failure),
+                End::AskedFor => return Err(ApiError::upload_locked()),
+            }
+        }
+        let open = self.sync(open).await?;
+        match end {
+            End::Broken(failure) => {
+                self.turn.leave_open(open, self.app.clock.unix_ms());
+                Err(failure)
+            }
+            End::AskedFor => {
+                self.turn.leave_open(open, self.app.clock.unix_ms());
+                Err(ApiError::upload_locked())
+            }
+            End::Whole if self.upload.received.bytes == self.upload.length => {
+                self.store(open).await
+            }
+            End::Whole => {
+                self.turn.leave_open(open, self.app.clock.unix_ms());
+                Ok(())
+            }
+        }
+    }
+
+    /// The upload, open at what was counted.
+    async fn open(&self) -> Result<ResumableUpload, ApiError> {
+        if let Some(open) = self.turn.take() {
+            return Ok(open);
+        }
+        let (store, id, received) = (self.app.store.clone(), self.upload.id, self.upload.received);
+        match blocking(move || store.resume_upload(id, received)).await {
+            Err(error @ engine::Error::Corrupt(_)) => {
+                self.forget().await?;
+                Err(ApiError::upload_expired().with_log(error.to_string()))
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn sync(&mut self, mut open: ResumableUpload) -> Result<ResumableUpload, ApiError> {
+        let (open, received) = blocking(move || {
+            let received = open.sync()?;
+            Ok::<_, engine::Error>((open, received))
+        })
+        .await?;
+        self.save(received).await?;
+        Ok(open)
+    }
+
+    /// Counts what is durable.
+    async fn save(&mut self, received: engine::Received) -> Result<(), ApiError> {
+        let expires_ms = self.app.clock.unix_ms() + limits::TUS_KEPT_MS;
+        let upload = PendingUpload { received, expires_ms, ..self.upload.clone() };
+        let (fact, value) = upload.fact()?;
+        commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
+        self.upload = upload;
+        Ok(())
+    }
+
+    /// Makes the file, and notes in the same batch that it is made.
+    async fn store(&mut self, open: ResumableUpload) -> Result<(), ApiError> {
+        match self.try_store(open).await {
+            Ok(key) => {
+                self.upload.is_stored = true;
+                self.upload.key = Some(key);
+                // Not needed for anything but the address in the answers to come.
+                let (fact, value) = self.upload.fact()?;
+                commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
+                self.remove_bytes().await
+            }
+            Err(error) => {
+                self.forget().await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn try_store(&self, open: ResumableUpload) -> Result<ObjectKey, ApiError> {
+        let destination = self.destination()?;
+        let staged = blocking(move || open.finish()).await?;
+        let metadata = Metadata::parse(&self.upload.metadata)?;
+        let text = |names: &[&str]| metadata.text(names).map(str::to_owned);
+        let name = text(&["filename", "name"]);
+        let file = Received::new(name, text(&["filetype", "type"]), staged);
+        let files = vec![file];
+        let naming = if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
+        let rule = if self.upload.overwrite { NameRule::Overwrite } else { NameRule::Suffix };
+        let keys = wanted_keys(self.app, &destination, naming, &files)?;
+        keys.iter().try_for_each(|key| self.caller.check_file(key))?;
+        let done = PendingUpload { is_stored: true, ..self.upload.clone() };
+        let (fact, value) = done.fact()?;
+        let along = Batch::new().put_fact(fact, value);
+        let kept = keep(self.app, &destination.bucket, rule, along, files, &keys).await?;
+        let object = kept.into_iter().next().map(|file| file.object);
+        let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
+        Ok(object.name().key.clone())
+    }
+
+    /// Where the file is.
+    pub(super) fn object_url(&self) -> Option<String> {
+        let key = self.upload.key.clone()?;
+        let name = ObjectName::new(self.upload.bucket.clone(), key);
+        Some(public_url(self.app.public_url.as_str(), &name))
+    }
+
+    /// Forgets the upload with its bytes.
+    pub(super) async fn forget(&self) -> Result<(), ApiError> {
+        let (fact, _) = self.upload.fact()?;
+        commit(&self.app.store, Batch::new().delete_fact(fact)).await?;
+        drop(self.turn.take());
+        self.remove_bytes().await
+    }
+
+    async fn remove_bytes(&self) -> Result<(), ApiError> {
+        let (store, id) = (self.app.store.clone(), self.upload.id);
+        Ok(blocking(move || store.remove_upload(id)).await?)
+    }
+}

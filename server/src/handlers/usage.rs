@@ -1,0 +1,89 @@
+//! `GET /api/usage`: what the account stores, in each of its buckets and in all.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::Serialize;
+
+use crate::auth::Caller;
+use crate::catalog::{Amount, Bucket, Catalog, CatalogError, Scope};
+use crate::error::ApiError;
+use crate::handlers::with_catalog;
+use crate::paging::Page;
+use crate::query::Query;
+use crate::replies::Json;
+use crate::state::AppState;
+
+/// What is stored.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageReply {
+    success: bool,
+    /// A page of the account's buckets, by name.
+    buckets: Vec<BucketUsageView>,
+    next_cursor: Option<String>,
+    /// All buckets of the account together; absent for a key that is for one bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<TotalView>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BucketUsageView {
+    bucket_name: String,
+    object_count: u64,
+    total_bytes: u64,
+    quota_objects: Option<u64>,
+    quota_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TotalView {
+    object_count: u64,
+    total_bytes: u64,
+    object_count_max: Option<u64>,
+    storage_bytes_max: Option<u64>,
+}
+
+/// Counts what counts to the account.
+pub async fn usage(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<UsageReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    let page = Page::of(&query)?;
+    let (account, limits) = (caller.account().clone(), &caller.api_key().limits);
+    let is_whole = limits.bucket.is_none();
+    let names = app.catalog.bucket_names_of(&account.id);
+    let reached = names.into_iter().filter(|name| limits.reach_bucket(name));
+    let (names, next_cursor) = page.cut(reached, |name| name.as_str());
+    let count = move |catalog: &Catalog| {
+        // What was deleted meanwhile holds nothing.
+        let buckets = names.iter().filter_map(|name| catalog.bucket(name));
+        let buckets = buckets.map(|bucket| bucket_usage(catalog, &bucket));
+        let buckets = buckets.collect::<Result<Vec<_>, _>>()?;
+        let total = is_whole.then(|| catalog.account_amount(&account.id)).transpose()?;
+        let total = total.map(|Amount { objects, bytes }| TotalView {
+            object_count: objects,
+            total_bytes: bytes,
+            object_count_max: account.quota.objects_max,
+            storage_bytes_max: account.quota.bytes_max,
+        });
+        Ok((buckets, total))
+    };
+    let (buckets, total) = with_catalog(&app, count).await?;
+    Ok(Json(UsageReply { success: true, buckets, next_cursor, total }))
+}
+
+fn bucket_usage(catalog: &Catalog, bucket: &Arc<Bucket>) -> Result<BucketUsageView, CatalogError> {
+    let Amount { objects, bytes } = catalog.bucket_amount(&bucket.name)?;
+    Ok(BucketUsageView {
+        bucket_name: bucket.name.to_string(),
+        object_count: objects,
+        total_bytes: bytes,
+        quota_objects: bucket.quota.objects_max,
+        quota_bytes: bucket.quota.bytes_max,
+    })
+}

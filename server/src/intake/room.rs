@@ -1,0 +1,96 @@
+//! Room in the quotas for what is about to be stored.
+//!
+//! Promises: room that was found is kept until the batch is stored or refused, also when the client goes away
+//! meanwhile; nobody waits longer than [`limits::QUOTA_WAIT`]. Never here: what a quota is.
+
+use engine::{Batch, Committed, Object};
+use tokio::time::{Instant, timeout_at};
+
+use crate::bridge::{blocking, commit};
+use crate::catalog::{Amount, Bucket, Reservation, Room};
+use crate::error::ApiError;
+use crate::limits;
+use crate::state::AppState;
+
+/// By how much a batch makes a bucket grow; what it replaces counts against it.
+#[derive(Default)]
+pub(super) struct Growth {
+    objects: i128,
+    bytes: i128,
+}
+
+impl Growth {
+    /// Counts a file of so many bytes, and the object in whose place it is put.
+    pub(super) fn count(&mut self, bytes: u64, replaces: Option<&Object>) {
+        self.objects += 1;
+        self.bytes += i128::from(bytes);
+        if let Some(old) = replaces.filter(|old| !old.is_derived()) {
+            self.objects -= 1;
+            self.bytes -= i128::from(old.bytes());
+        }
+    }
+
+    /// What room is needed for; none for what shrinks.
+    pub(super) fn amount(&self) -> Amount {
+        let at_least_nothing = |number: i128| u64::try_from(number.max(0)).unwrap_or(u64::MAX);
+        Amount { objects: at_least_nothing(self.objects), bytes: at_least_nothing(self.bytes) }
+    }
+}
+
+/// Finds room for so much. Where it depends on uploads that are not stored yet, waits for them.
+pub(super) async fn make_room(
+    app: &AppState,
+    bucket: &Bucket,
+    amount: Amount,
+) -> Result<Reservation, ApiError> {
+    let deadline = Instant::now() + limits::QUOTA_WAIT;
+    loop {
+        let mut changes = std::pin::pin!(app.catalog.room_changes());
+        // From here on a change is noticed, also one while the question is asked.
+        changes.as_mut().enable();
+        let asked = {
+            let (app, bucket) = (app.clone(), bucket.clone());
+            blocking(move || app.catalog.reserve(&bucket, amount)).await
+        };
+        match asked? {
+            Room::Granted(reservation) => return Ok(reservation),
+            Room::Exceeded(exceeded) => return Err(ApiError::quota_exceeded(exceeded)),
+            Room::Depends => {
+                let too_late = |_| ApiError::overloaded(1);
+                timeout_at(deadline, changes).await.map_err(too_late)?;
+            }
+        }
+    }
+}
+
+/// Commits a batch in room that was found for it.
+pub(super) async fn commit_in(
+    app: &AppState,
+    batch: Batch,
+    room: Reservation,
+) -> engine::Result<Committed> {
+    let store = app.store.clone();
+    // A task of its own goes on when the client goes away: the batch is stored all the same.
+    let committing = tokio::spawn(async move {
+        let committed = commit(&store, batch).await;
+        drop(room);
+        committed
+    });
+    committing.await.unwrap_or(Err(engine::Error::Closed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shrinks_needs_no_room() {
+        let mut growth = Growth::default();
+        growth.count(7, None);
+        assert_eq!(growth.amount(), Amount { objects: 1, bytes: 7 });
+        growth.bytes -= 10;
+        assert_eq!(growth.amount(), Amount { objects: 1, bytes: 0 });
+        growth.count(5, None);
+        assert_eq!(growth.amount(), Amount { objects: 2, bytes: 2 });
+    }
+}

@@ -1,0 +1,129 @@
+//! Who is working on a resumable upload: one request at a time, and the newest wins.
+//!
+//! A client whose connection broke asks again at once, while the server still waits for the old connection. So who
+//! comes later asks the one before to let go, and gets its turn when what had come by then is kept.
+//! Promises: one request at a time has an upload; between requests at most a few uploads are held open.
+//! Never here: what is done with an upload.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::ResumableUpload;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::limits;
+
+/// The uploads that somebody works on, or that wait open for the next request.
+#[derive(Clone, Default)]
+pub struct OpenUploads(Arc<Mutex<HashMap<Uuid, Seat>>>);
+
+/// The place at an upload.
+#[derive(Default)]
+struct Seat {
+    is_taken: bool,
+    /// What is held open for the next request, and when it was put back.
+    waiting: Option<(ResumableUpload, u64)>,
+    /// The one who has it is asked to let go.
+    asked: Arc<Notify>,
+    /// Whoever waits is told that it is free.
+    freed: Arc<Notify>,
+}
+
+/// The right to work on an upload. Dropped, it goes to whoever waits.
+pub struct Turn {
+    uploads: OpenUploads,
+    id: Uuid,
+    asked: Arc<Notify>,
+}
+
+impl OpenUploads {
+    /// Waits for the turn at an upload; `None` when whoever has it does not let go in time.
+    pub async fn turn(&self, id: Uuid) -> Option<Turn> {
+        let waiting = async {
+            loop {
+                let freed = {
+                    let mut seats = self.seats();
+                    let seat = seats.entry(id).or_default();
+                    if !seat.is_taken {
+                        seat.is_taken = true;
+                        return Turn { uploads: self.clone(), id, asked: seat.asked.clone() };
+                    }
+                    seat.asked.notify_one();
+                    seat.freed.clone()
+                };
+                // One who frees the seat between the look and this leaves a permit behind.
+                freed.notified().await;
+            }
+        };
+        timeout(limits::TUS_TURN_WAIT, waiting).await.ok()
+    }
+
+    /// Whether somebody works on an upload.
+    pub fn is_taken(&self, id: Uuid) -> bool {
+        self.seats().get(&id).is_some_and(|seat| seat.is_taken)
+    }
+
+    /// Closes what waits open for the next request.
+    pub fn close(&self, id: Uuid) {
+        close(&mut self.seats(), id);
+    }
+
+    fn seats(&self) -> MutexGuard<'_, HashMap<Uuid, Seat>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// Ends when somebody else waits for the upload.
+    pub async fn is_asked_for(&self) {
+        self.asked.notified().await;
+    }
+
+    /// What the request before left open.
+    pub fn take(&self) -> Option<ResumableUpload> {
+        self.uploads.seats().get_mut(&self.id)?.waiting.take().map(|(upload, _)| upload)
+    }
+
+    /// Leaves the upload open for the next request. What waits longest makes room.
+    pub fn leave_open(&self, upload: ResumableUpload, now_ms: u64) {
+        let mut seats = self.uploads.seats();
+        let open = seats.values().filter(|seat| seat.waiting.is_some()).count();
+        if open >= limits::TUS_OPEN_MAX {
+            let oldest =
+                seats.iter().filter_map(|(id, seat)| Some((seat.waiting.as_ref()?.1, *id))).min();
+            if let Some((_, id)) = oldest {
+                close(&mut seats, id);
+            }
+        }
+        if let Some(seat) = seats.get_mut(&self.id) {
+            seat.waiting = Some((upload, now_ms));
+        }
+    }
+}
+
+/// Closes what waits, and forgets the seat if nobody has it.
+fn close(seats: &mut HashMap<Uuid, Seat>, id: Uuid) {
+    if let Some(seat) = seats.get_mut(&id) {
+        seat.waiting = None;
+        if !seat.is_taken {
+            seats.remove(&id);
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut seats = self.uploads.seats();
+        let Some(seat) = seats.get_mut(&self.id) else { return };
+        seat.is_taken = false;
+        // A wish that came too late is not for the next one.
+        seat.asked = Arc::default();
+        seat.freed.notify_one();
+        let is_waited_for = Arc::strong_count(&seat.freed) > 1;
+        if seat.waiting.is_none() && !is_waited_for {
+            seats.remove(&self.id);
+        }
+    }
+}

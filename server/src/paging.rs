@@ -1,0 +1,81 @@
+//! Pages of lists that are in memory: `limit` and `cursor`.
+//!
+//! A cursor is the name of the last record of a page. Promises: a record that is there throughout is on exactly one
+//! page. Never here: listings of files.
+
+use crate::error::ApiError;
+use crate::limits;
+use crate::query::Query;
+
+/// Which page is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    limit: usize,
+    after: Option<String>,
+}
+
+impl Page {
+    pub fn of(query: &Query) -> Result<Self, ApiError> {
+        let max = limits::MANAGEMENT_PAGE_MAX;
+        let refuse =
+            || ApiError::bad_parameter("limit", &format!("must be a number from 1 to {max}"));
+        let limit = match query.text(&["limit"])? {
+            None => limits::MANAGEMENT_PAGE_DEFAULT,
+            Some(text) => match text.parse() {
+                Ok(limit) if (1..=max).contains(&limit) => limit,
+                _ => return Err(refuse()),
+            },
+        };
+        Ok(Self { limit, after: query.text(&["cursor"])? })
+    }
+
+    /// The page of records in the order of their names, and the cursor of the next one.
+    pub fn cut<T>(
+        &self,
+        records: impl IntoIterator<Item = T>,
+        name: impl Fn(&T) -> &str,
+    ) -> (Vec<T>, Option<String>) {
+        let after = self.after.as_deref();
+        let mut rest =
+            records.into_iter().filter(|record| after.is_none_or(|after| name(record) > after));
+        let page: Vec<T> = rest.by_ref().take(self.limit).collect();
+        let cursor = rest.next().and_then(|_| page.last()).map(|last| name(last).to_owned());
+        (page, cursor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(query: &str) -> Result<Page, ApiError> {
+        Page::of(&Query::of(&format!("/api/x?{query}").parse().unwrap()))
+    }
+
+    #[test]
+    fn every_record_is_on_one_page() {
+        let records = ["a", "b", "c", "d", "e"];
+        for limit in 1..=6 {
+            let (mut seen, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let page = page(&format!("limit={limit}&cursor={cursor}")).unwrap();
+                let (found, next) = page.cut(records, |record| record);
+                assert!(found.len() <= limit);
+                seen.extend(found);
+                match next {
+                    Some(next) => cursor = next,
+                    None => break,
+                }
+            }
+            assert_eq!(seen, records, "{limit}");
+        }
+    }
+
+    #[test]
+    fn a_limit_has_limits() {
+        for bad in ["limit=0", "limit=1001", "limit=-1", "limit=x"] {
+            assert_eq!(page(bad).unwrap_err().code(), "bad_parameter", "{bad}");
+        }
+        assert_eq!(page("").unwrap().limit, limits::MANAGEMENT_PAGE_DEFAULT);
+    }
+}

@@ -1,0 +1,148 @@
+//! The answer to a listing: S3's ListObjectsV2 as its libraries turn it into JSON.
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::Response;
+use serde::Serialize;
+
+use super::Json;
+
+/// One key of a listing.
+#[derive(Clone, Debug)]
+pub struct ListedObject {
+    /// The whole key.
+    pub key: String,
+    /// When this version was stored.
+    pub last_modified: String,
+    /// The entity tag with its quotes.
+    pub etag: String,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The answer to a listing. Both arrays are always there: clients have broken where S3's library left out an empty one.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListReply {
+    #[serde(rename = "success")]
+    success: bool,
+    name: String,
+    prefix: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    delimiter: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_after: Option<String>,
+    max_keys: usize,
+    key_count: usize,
+    is_truncated: bool,
+    #[serde(rename = "ContinuationToken", skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+    #[serde(rename = "NextContinuationToken", skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    contents: Vec<Content>,
+    common_prefixes: Vec<CommonPrefix>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Content {
+    key: String,
+    last_modified: String,
+    #[serde(rename = "ETag")]
+    etag: String,
+    size: u64,
+    storage_class: &'static str,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct CommonPrefix {
+    prefix: String,
+}
+
+impl ListReply {
+    /// A page: objects, common prefixes, and how the next page is asked for when there is one.
+    pub fn new(
+        objects: Vec<ListedObject>,
+        common_prefixes: Vec<String>,
+        next_cursor: Option<String>,
+    ) -> Self {
+        let contents = objects.into_iter().map(|object| Content {
+            key: object.key,
+            last_modified: object.last_modified,
+            etag: object.etag,
+            size: object.size,
+            storage_class: "STANDARD",
+        });
+        let contents: Vec<Content> = contents.collect();
+        Self {
+            success: true,
+            key_count: contents.len() + common_prefixes.len(),
+            is_truncated: next_cursor.is_some(),
+            next_cursor,
+            contents,
+            common_prefixes: common_prefixes
+                .into_iter()
+                .map(|prefix| CommonPrefix { prefix })
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The same, saying what was listed.
+    pub fn of(self, bucket_name: &str, prefix: String, delimiter: String) -> Self {
+        Self { name: bucket_name.to_owned(), prefix, delimiter, ..self }
+    }
+
+    /// The same, repeating what was asked for.
+    pub fn asked(
+        self,
+        max_keys: usize,
+        cursor: Option<String>,
+        start_after: Option<String>,
+    ) -> Self {
+        Self { max_keys, cursor, start_after, ..self }
+    }
+}
+
+impl IntoResponse for ListReply {
+    fn into_response(self) -> Response<Body> {
+        Json(self).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_listing_is_written_as_s3_writes_it() {
+        let object = ListedObject {
+            key: "img/a.webp".into(),
+            last_modified: "2026-01-31T12:00:00.000Z".into(),
+            etag: "\"9b2c\"".into(),
+            size: 51_234,
+        };
+        let page = ListReply::new(vec![object], vec!["img/b/".into()], Some("n".into()))
+            .of("phone", "img/".into(), "/".into())
+            .asked(2, Some("c".into()), Some("img/".into()));
+        let expected = json!({
+            "success": true, "Name": "phone", "Prefix": "img/", "Delimiter": "/", "StartAfter": "img/", "MaxKeys": 2,
+            "KeyCount": 2, "IsTruncated": true, "ContinuationToken": "c", "NextContinuationToken": "n",
+            "Contents": [{"Key": "img/a.webp", "LastModified": "2026-01-31T12:00:00.000Z", "ETag": "\"9b2c\"",
+                "Size": 51_234, "StorageClass": "STANDARD"}],
+            "CommonPrefixes": [{"Prefix": "img/b/"}],
+        });
+        assert_eq!(to_value(page).unwrap(), expected);
+        let empty = ListReply::new(Vec::new(), Vec::new(), None)
+            .of("phone", String::new(), String::new())
+            .asked(1_000, None, None);
+        let expected = json!({
+            "success": true, "Name": "phone", "Prefix": "", "MaxKeys": 1_000, "KeyCount": 0, "IsTruncated": false,
+            "Contents": [], "CommonPrefixes": [],
+        });
+        assert_eq!(to_value(empty).unwrap(), expected);
+    }
+}

@@ -1,0 +1,116 @@
+//! The answers to whoever asks for a presigned upload.
+//!
+//! Fields of the contract stand in one struct, the names that other services use for them in another.
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::Response;
+use serde::Serialize;
+
+use super::{Json, iso_time};
+
+/// A token was issued.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenReply {
+    success: bool,
+    url: String,
+    expires_in: u64,
+    expires_at: String,
+    token: String,
+    #[serde(flatten)]
+    aliases: TokenAliases,
+}
+
+/// What templates for Fivemanage and Qbox read. Not part of the contract.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenAliases {
+    presigned_url: String,
+    data: TokenAliasData,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenAliasData {
+    presigned_url: String,
+}
+
+impl TokenReply {
+    /// The answer for a token and the address that it is posted to.
+    pub fn new(url: String, token: String, expires_in: u64, expires_ms: u64) -> Self {
+        let presigned_url = url.clone();
+        let data = TokenAliasData { presigned_url: url.clone() };
+        Self {
+            success: true,
+            url,
+            expires_in,
+            expires_at: iso_time(expires_ms),
+            token,
+            aliases: TokenAliases { presigned_url, data, status: "ok" },
+        }
+    }
+}
+
+/// An address to put to was issued.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressReply {
+    success: bool,
+    presigned_url: String,
+    bucket_name: String,
+    key: String,
+    expires_in: u64,
+    expires_at: String,
+    #[serde(flatten)]
+    aliases: AddressAliases,
+}
+
+/// Other names for bucket and key, and how the address is used. Not part of the contract.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AddressAliases {
+    bucket: String,
+    file_key: String,
+    file_path: String,
+    method: &'static str,
+}
+
+impl AddressReply {
+    /// The answer for an address of a file.
+    pub fn new(
+        presigned_url: String,
+        bucket: &str,
+        key: &str,
+        expires_in: u64,
+        expires_ms: u64,
+    ) -> Self {
+        Self {
+            success: true,
+            presigned_url,
+            bucket_name: bucket.to_owned(),
+            key: key.to_owned(),
+            expires_in,
+            expires_at: iso_time(expires_ms),
+            aliases: AddressAliases {
+                bucket: bucket.to_owned(),
+                file_key: key.to_owned(),
+                file_path: key.to_owned(),
+                method: "PUT",
+            },
+        }
+    }
+}
+
+impl IntoResponse for TokenReply {
+    fn into_response(self) -> Response<Body> {
+        Json(self).into_response()
+    }
+}
+
+impl IntoResponse for AddressReply {
+    fn into_response(self) -> Response<Body> {
+        Json(self).into_response()
+    }
+}

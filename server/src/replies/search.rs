@@ -1,0 +1,190 @@
+//! The answer to a search.
+
+use std::ops::Range;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::Response;
+use serde::Serialize;
+
+use super::Json;
+
+/// Which hits are wanted.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SearchPage {
+    /// How many at most.
+    pub limit: usize,
+    /// How many are skipped.
+    pub offset: usize,
+}
+
+/// What a file has and a folder has not.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundFile {
+    /// Bytes.
+    pub size: u64,
+    /// When this version was stored.
+    pub last_modified: String,
+    /// The entity tag with its quotes.
+    pub etag: String,
+    /// The stored type.
+    pub content_type: String,
+    /// The public address.
+    pub url: String,
+    /// The public address of the thumbnail, when there is one.
+    pub thumbnail_url: Option<String>,
+}
+
+/// One hit.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchHit {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: String,
+    key: String,
+    path: String,
+    parent: String,
+    score: u16,
+    matches: Vec<[usize; 2]>,
+    size: Option<u64>,
+    last_modified: Option<String>,
+    etag: Option<String>,
+    content_type: Option<String>,
+    url: Option<String>,
+    thumbnail_url: Option<String>,
+}
+
+/// The answer to a search.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchReply {
+    success: bool,
+    query: String,
+    bucket_name: String,
+    parent: String,
+    #[serde(flatten)]
+    page: SearchPage,
+    estimated_total_hits: usize,
+    total: usize,
+    total_is_exact: bool,
+    processing_time_ms: u64,
+    hits: Vec<SearchHit>,
+}
+
+impl SearchHit {
+    /// A hit, and the parts of its key that match, in bytes. Without a file it is a folder.
+    pub fn new(key: String, score: u16, matches: &[Range<usize>], file: Option<FoundFile>) -> Self {
+        let trimmed = key.strip_suffix('/').unwrap_or(&key);
+        let begin = trimmed.rfind('/').map_or(0, |slash| slash + 1);
+        let (parent, name) = trimmed.split_at_checked(begin).unwrap_or_default();
+        // Most of those who mark a match do it in JavaScript, where text is UTF-16.
+        let units = |at: usize| key.get(..at).map_or(0, |before| before.encode_utf16().count());
+        let is_file = file.is_some();
+        let (size, file) = (file.as_ref().map(|file| file.size), file.unwrap_or_default());
+        let some = |text: String| is_file.then_some(text);
+        Self {
+            kind: if is_file { "file" } else { "folder" },
+            name: name.to_owned(),
+            parent: parent.to_owned(),
+            path: key.clone(),
+            score,
+            matches: matches.iter().map(|it| [units(it.start), units(it.end)]).collect(),
+            size,
+            last_modified: some(file.last_modified),
+            etag: some(file.etag),
+            content_type: some(file.content_type),
+            url: some(file.url),
+            thumbnail_url: file.thumbnail_url,
+            key,
+        }
+    }
+}
+
+impl SearchReply {
+    /// An answer without hits.
+    pub fn new(query: String, bucket_name: &str, parent: &str, page: SearchPage) -> Self {
+        Self {
+            success: true,
+            query,
+            bucket_name: bucket_name.to_owned(),
+            parent: parent.to_owned(),
+            page,
+            estimated_total_hits: 0,
+            total: 0,
+            total_is_exact: true,
+            processing_time_ms: 0,
+            hits: Vec::new(),
+        }
+    }
+
+    /// The same with the hits of its page, and how many there are on all.
+    pub fn found(self, hits: Vec<SearchHit>, total: usize, total_is_exact: bool) -> Self {
+        Self { hits, total, estimated_total_hits: total, total_is_exact, ..self }
+    }
+
+    /// The same, saying how long it took.
+    pub fn took(self, processing_time_ms: u64) -> Self {
+        Self { processing_time_ms, ..self }
+    }
+}
+
+impl IntoResponse for SearchReply {
+    fn into_response(self) -> Response<Body> {
+        Json(self).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_search_is_answered_as_meilisearch_would() {
+        let page = SearchPage { limit: 20, offset: 40 };
+        let file = FoundFile {
+            size: 3,
+            url: "https://cdn.example.org/phone/img/a.webp".into(),
+            ..FoundFile::default()
+        };
+        let hits = vec![
+            SearchHit::new("img/".into(), 900, &[0..1, 2..3], None),
+            SearchHit::new("img/\u{1f600}é/a.webp".into(), 800, &[4..8, 11..12], Some(file)),
+        ];
+        let reply = SearchReply::new("a".into(), "phone", "", page).found(hits, 42, true).took(7);
+        let reply = to_value(reply).unwrap();
+        for (pointer, want) in [
+            ("/success", json!(true)),
+            ("/query", json!("a")),
+            ("/bucketName", json!("phone")),
+            ("/parent", json!("")),
+            ("/limit", json!(20)),
+            ("/offset", json!(40)),
+            ("/total", json!(42)),
+            ("/estimatedTotalHits", json!(42)),
+            ("/totalIsExact", json!(true)),
+            ("/processingTimeMs", json!(7)),
+            ("/hits/0/type", json!("folder")),
+            ("/hits/0/name", json!("img")),
+            ("/hits/0/key", json!("img/")),
+            ("/hits/0/path", json!("img/")),
+            ("/hits/0/parent", json!("")),
+            ("/hits/0/size", Value::Null),
+            ("/hits/0/url", Value::Null),
+            ("/hits/0/matches", json!([[0, 1], [2, 3]])),
+            ("/hits/1/type", json!("file")),
+            ("/hits/1/name", json!("a.webp")),
+            ("/hits/1/parent", json!("img/\u{1f600}é/")),
+            ("/hits/1/size", json!(3)),
+            ("/hits/1/score", json!(800)),
+            ("/hits/1/url", json!("https://cdn.example.org/phone/img/a.webp")),
+            ("/hits/1/thumbnailUrl", Value::Null),
+            ("/hits/1/matches", json!([[4, 6], [8, 9]])),
+        ] {
+            assert_eq!(reply.pointer(pointer), Some(&want), "{pointer}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Resumable uploads, tus 1.0 (<https://tus.io/protocols/resumable-upload>): its headers, read and written.
+//!
+//! Extensions: creation, creation-with-upload, expiration, checksum, termination.
+//! Promises: what is malformed is refused with what it must be; nothing is guessed. Never here: what an upload is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::error::ApiError;
+use crate::limits;
+
+/// The version of the protocol that is spoken.
+pub const TUS_RESUMABLE: HeaderName = HeaderName::from_static("tus-resumable");
+const VERSION: &str = "1.0.0";
+const EXTENSIONS: &str = "creation,creation-with-upload,expiration,checksum,termination";
+const ALGORITHMS: &str = "sha1,sha256";
+
+/// What a client says about its file: pairs of a name and a value, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata(Vec<(String, String)>);
+
+impl Metadata {
+    /// Reads `Upload-Metadata`: pairs with a comma between them, each a name and its value in base64.
+    pub fn parse(text: &str) -> Result<Self, ApiError> {
+        let refuse = || {
+            ApiError::bad_header("Upload-Metadata", "must be pairs of a name and a value in base64")
+        };
+        if text.len() > limits::TUS_METADATA_BYTES_MAX {
+            return Err(refuse());
+        }
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once(' ').unwrap_or((pair, ""));
+            let bytes = STANDARD.decode(value.trim()).map_err(|_| refuse())?;
+            let value = String::from_utf8(bytes).map_err(|_| refuse())?;
+            if name.is_empty() || pairs.iter().any(|(other, _)| other == name) {
+                return Err(refuse());
+            }
+            pairs.push((name.to_owned(), value));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of the first of these names that is there and is not empty.
+    pub fn text(&self, names: &[&str]) -> Option<&str> {
+        let of = |name: &&str| self.0.iter().find(|(other, _)| other == name);
+        names.iter().filter_map(of).map(|(_, value)| value.as_str()).find(|value| !value.is_empty())
+    }
+}
+
+/// What a piece must hash to, and what came of it so far.
+pub struct ChunkChecksum {
+    expected: Vec<u8>,
+    running: Running,
+}
+
+enum Running {
+    Sha1(Sha1),
+    Sha256(Sha256),
+}
+
+impl ChunkChecksum {
+    /// Reads `Upload-Checksum`: the name of an algorithm, and a hash in base64.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        let Some(value) = headers.get("upload-checksum") else { return Ok(None) };
+        let refuse = || {
+            ApiError::bad_header(
+                "Upload-Checksum",
+                "must be sha1 or sha256, and the hash in base64",
+            )
+        };
+        let text = value.to_str().map_err(|_| refuse())?;
+        let (algorithm, hash) = text.trim().split_once(' ').ok_or_else(refuse)?;
+        let expected = STANDARD.decode(hash.trim()).map_err(|_| refuse())?;
+        let (running, bytes) = match algorithm {
+            "sha1" => (Running::Sha1(Sha1::new()), 20),
+            "sha256" => (Running::Sha256(Sha256::new()), 32),
+            _ => return Err(refuse()),
+        };
+        if expected.len() != bytes {
+            return Err(refuse());
+        }
+        Ok(Some(Self { expected, running }))
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.running {
+            Running::Sha1(hasher) => hasher.update(bytes),
+            Running::Sha256(hasher) => hasher.update(bytes),
+        }
+    }
+
+    /// Whether the bytes were those that the client meant.
+    pub fn holds(self) -> bool {
+        match self.running {
+            Running::Sha1(hasher) => hasher.finalize().as_slice() == self.expected,
+            Running::Sha256(hasher) => hasher.finalize().as_slice() == self.expected,
+        }
+    }
+}
+
+/// A whole number in a header; `None` when the header is absent.
+pub(crate) fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u64>, ApiError> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = text.parse().ok().filter(|_| is_plain);
+    parsed.map(Some).ok_or_else(|| ApiError::bad_header(name, "must be a whole number"))
+}
+
+/// Refuses a version of the protocol that is not spoken.
+pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers.get(TUS_RESUMABLE) {
+        Some(version) if version == VERSION => Ok(()),
+        _ => Err(ApiError::tus_version(VERSION)),
+    }
+}
+
+/// Says which version is spoken.
+pub(crate) fn state_version(headers: &mut HeaderMap) {
+    headers.insert(TUS_RESUMABLE, HeaderValue::from_static(VERSION));
+}
+
+/// What the answer to OPTIONS tells of the protocol.
+pub fn option_headers(headers: &mut HeaderMap) {
+    state_version(headers);
+    headers.insert("tus-version", HeaderValue::from_static(VERSION));
+    headers.insert("tus-extension", HeaderValue::from_static(EXTENSIONS));
+    headers.insert("tus-checksum-algorithm", HeaderValue::from_static(ALGORITHMS));
+    headers.insert("tus-max-size", HeaderValue::from(engine::limits::OBJECT_BYTES_MAX));
+}

@@ -1,0 +1,93 @@
+//! What the server does by itself, now and then, beside requests.
+//!
+//! Promises: what fails is logged and tried again; nothing here is needed for an answer to be right.
+//! Never here: what the store does by itself.
+
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::bridge::blocking;
+use crate::catalog::Catalog;
+use crate::damage_log::tell_damage;
+use crate::fair_use::sweep;
+use crate::handlers::tus;
+use crate::limits;
+use crate::state::AppState;
+
+/// All of it, going on.
+pub(crate) struct Upkeep {
+    tasks: JoinSet<()>,
+    damage_log: JoinHandle<()>,
+    /// Dropped, it ends the log of damage after one more look.
+    damage_log_end: oneshot::Sender<()>,
+    catalog: Catalog,
+}
+
+impl Upkeep {
+    /// Begins.
+    pub(crate) fn start(state: &AppState) -> Self {
+        let catalog = state.catalog.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(keep_catalog(catalog.clone()));
+        tasks.spawn(keep_presigned(catalog.clone()));
+        tasks.spawn(tus::sweep_now_and_then(state.clone()));
+        if state.config.fair_use_sweep {
+            tasks.spawn(keep_fair_use(state.clone()));
+        }
+        let (damage_log_end, end) = oneshot::channel();
+        let damage_log = tokio::spawn(tell_damage(state.store.clone(), end));
+        Self { tasks, damage_log, damage_log_end, catalog }
+    }
+
+    /// Ends, and writes what was not written yet.
+    pub(crate) async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        drop(self.damage_log_end);
+        // A task that panicked has said so.
+        let _ = self.damage_log.await;
+        let catalog = self.catalog;
+        if let Err(error) = blocking(move || catalog.write_last_uses()).await {
+            tracing::warn!(%error, "when keys were last used is not written");
+        }
+    }
+}
+
+/// Forgets used tokens that have expired, and lets another key sign.
+async fn keep_presigned(catalog: Catalog) {
+    loop {
+        let catalog = catalog.clone();
+        let swept = blocking(move || {
+            catalog.renew_signing_keys()?;
+            catalog.sweep_used_tokens()
+        });
+        match swept.await {
+            Ok(limits::USED_TOKENS_SWEPT_MAX) => continue,
+            Ok(_) => {}
+            Err(error) => tracing::warn!("cannot sweep used tokens: {error}"),
+        }
+        tokio::time::sleep(limits::PRESIGN_SWEEP_WAIT).await;
+    }
+}
+
+/// Moves on accounts that break fair use. Each step is logged where it is taken.
+async fn keep_fair_use(app: AppState) {
+    loop {
+        let (store, catalog) = (app.store.clone(), app.catalog.clone());
+        if let Err(error) = blocking(move || sweep(&store, &catalog)).await {
+            tracing::warn!(%error, "cannot look at fair use");
+        }
+        tokio::time::sleep(limits::FAIR_USE_SWEEP_WAIT).await;
+    }
+}
+
+/// Finishes deletions of buckets that a stop or a failure cut short, and writes when keys were last used.
+async fn keep_catalog(catalog: Catalog) {
+    loop {
+        let work = catalog.clone();
+        let done = blocking(move || work.write_last_uses().and_then(|()| work.finish_removals()));
+        if let Err(error) = done.await {
+            tracing::warn!(%error, "the upkeep of the catalog failed, and is tried again");
+        }
+        tokio::time::sleep(limits::CATALOG_UPKEEP_WAIT).await;
+    }
+}

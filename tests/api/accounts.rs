@@ -1,0 +1,131 @@
+//! Accounts: one's own, and all of them for the operator. Clients 13.11 and 13.13.
+
+use serde_json::json;
+use server::catalog::{Role, Scope};
+use server::management::{AccountSettings, ApiKeySettings};
+use tests::{Client, World};
+
+fn operator(world: &World) -> Client {
+    world.account("root");
+    let role = Some(Role::Operator);
+    world.edit_account("root", AccountSettings { role, ..Default::default() });
+    world.client_of("root", ApiKeySettings::default())
+}
+
+#[tokio::test]
+async fn one_looks_at_and_renames_oneself_and_nothing_else() {
+    let (_world, client) = World::with_bucket(1);
+    let before = client.get("/api/account").await.check_done()["account"].take();
+    for (field, value) in [
+        ("name", json!("ann")),
+        ("role", json!("user")),
+        ("plan", json!("Free")),
+        ("standing", json!("good")),
+        ("storageBytesMax", json!(null)),
+        ("objectCountMax", json!(null)),
+    ] {
+        assert_eq!(before[field], value, "{field}");
+    }
+    for (field, value) in [
+        ("plan", json!("Business")),
+        ("role", json!("operator")),
+        ("standing", json!("good")),
+        ("storageBytesMax", json!(null)),
+        ("objectCountMax", json!(1)),
+        ("id", json!("abcdefghijklmnop")),
+    ] {
+        let body = json!({"name": "mallory", field: value});
+        client.patch_json("/api/account", body).await.check_parameter(field);
+    }
+    assert_eq!(client.get("/api/account").await.check_done()["account"], before);
+    let after = client.patch_json("/api/account", json!({"name": "Ann B."})).await.check_done();
+    assert_eq!(after["account"]["name"], "Ann B.");
+    client.patch_json("/api/account", json!({"name": ""})).await.check_parameter("name");
+}
+
+#[tokio::test]
+async fn the_operator_makes_and_changes_accounts() {
+    let (world, ann) = World::with_bucket(1);
+    let operator = operator(&world);
+    let body = json!({"name": "carl", "plan": "Pro", "storageBytesMax": 1000});
+    let carl = operator.post_json("/api/accounts", body).await.check_done()["account"].take();
+    assert_eq!((&carl["plan"], &carl["role"]), (&json!("Pro"), &json!("user")));
+    let path = format!("/api/accounts/{}", carl["id"].as_str().unwrap());
+    let change = json!({"standing": "throttled", "objectCountMax": 5, "storageBytesMax": null});
+    let changed = operator.patch_json(&path, change).await.check_done();
+    let shown = operator.get(&path).await.check_done();
+    assert_eq!(shown, changed);
+    assert_eq!(shown["account"]["standing"], "throttled");
+    assert!(shown["account"]["storageBytesMax"].is_null());
+    let page = operator.get("/api/accounts?limit=2").await.check_done();
+    let cursor = page["nextCursor"].as_str().unwrap();
+    let rest = operator.get(&format!("/api/accounts?cursor={cursor}")).await.check_done();
+    assert_eq!(rest["accounts"].as_array().unwrap().len(), 1);
+
+    let again = json!({"name": "carl"});
+    operator.post_json("/api/accounts", again).await.check_error(409, "already_exists");
+    operator.post_json("/api/accounts", json!({"plan": "Pro"})).await.check_parameter("name");
+    operator.patch_json(&path, json!({"plan": "Gold"})).await.check_parameter("plan");
+    operator.patch_json(&path, json!({"plan": null})).await.check_parameter("plan");
+    let nowhere = "/api/accounts/abcdefghijklmnop";
+    operator.get(nowhere).await.check_error(404, "account_not_found");
+    operator.patch_json(nowhere, json!({})).await.check_error(404, "account_not_found");
+    let ann_id = ann.get("/api/account").await.check_done()["account"]["id"].take();
+    let path = format!("/api/accounts/{}", ann_id.as_str().unwrap());
+    operator.patch_json(&path, json!({"standing": "suspended"})).await.check_done();
+    ann.get("/api/account").await.check_error(403, "account_suspended");
+}
+
+#[tokio::test]
+async fn only_the_operator_with_a_whole_key_manages_accounts() {
+    let (world, ann) = World::with_bucket(1);
+    let whole = operator(&world);
+    let id = whole.get("/api/account").await.check_done()["account"]["id"].take();
+    let path = format!("/api/accounts/{}", id.as_str().unwrap());
+    let prefix = Some("img".to_owned());
+    let limited = world.client_of("root", ApiKeySettings { prefix, ..Default::default() });
+    let scopes = vec![Scope::Upload, Scope::Read];
+    let uploader = world.client_of("root", ApiKeySettings { scopes, ..Default::default() });
+    for client in [&ann, &limited, &uploader] {
+        client.get("/api/accounts").await.check_error(403, "forbidden");
+        let body = json!({"name": "x", "role": "operator"});
+        client.post_json("/api/accounts", body).await.check_error(403, "forbidden");
+        client.get(&path).await.check_error(403, "forbidden");
+        client.get("/api/accounts/abcdefghijklmnop").await.check_error(403, "forbidden");
+        client.patch_json(&path, json!({"plan": "Pro"})).await.check_error(403, "forbidden");
+    }
+    // The role ends with the next request.
+    let role = Some(Role::User);
+    world.edit_account("root", AccountSettings { role, ..Default::default() });
+    whole.get("/api/accounts").await.check_error(403, "forbidden");
+}
+
+#[tokio::test]
+async fn usage_counts_what_counts_to_the_account() {
+    let (world, client) = World::with_bucket(1);
+    world.bucket("ann", "second", Default::default());
+    world.account("bob");
+    world.bucket("bob", "theirs", Default::default());
+    client.put("/photos/", "a.txt", b"12345").await;
+    client.put("/second/", "a.txt", b"123").await;
+    client.patch_json("/api/buckets/second", json!({"quotaObjects": 9})).await.check_done();
+    let storage_bytes_max = Some(Some(100));
+    world.edit_account("ann", AccountSettings { storage_bytes_max, ..Default::default() });
+    let usage = client.get("/api/usage").await.check_done();
+    assert_eq!(
+        usage["buckets"],
+        json!([
+            {"bucketName": "photos", "objectCount": 1, "totalBytes": 5, "quotaObjects": null, "quotaBytes": null},
+            {"bucketName": "second", "objectCount": 1, "totalBytes": 3, "quotaObjects": 9, "quotaBytes": null},
+        ])
+    );
+    assert_eq!(
+        usage["total"],
+        json!({"objectCount": 2, "totalBytes": 8, "objectCountMax": null, "storageBytesMax": 100})
+    );
+    let bucket = Some("second".to_owned());
+    let limited = world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    let usage = limited.get("/api/usage").await.check_done();
+    assert_eq!(usage["buckets"].as_array().unwrap().len(), 1);
+    assert!(usage.get("total").is_none());
+}

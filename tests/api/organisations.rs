@@ -1,0 +1,171 @@
+//! Organisations, their members and what these may do: specification 1 and 4.8, clients 13.11.
+
+use serde_json::{Value, json};
+use server::management::ApiKeySettings;
+use tests::{Client, Form, Reply, World};
+
+/// Ann, who owns the organisation, and Bob; the ids of the organisation and of Bob.
+struct Crew {
+    world: World,
+    ann: Client,
+    bob: Client,
+    id: String,
+    bob_id: String,
+}
+
+impl Crew {
+    async fn new() -> Self {
+        let (world, ann) = World::with_bucket(1);
+        let bob_id = world.account("bob");
+        let bob = world.client_of("bob", ApiKeySettings::default());
+        let made = ann.post_json("/api/organisations", json!({"name": "Crew"})).await.check_done();
+        let id = made["organisation"]["id"].as_str().unwrap().to_owned();
+        let body = json!({"bucketName": "shared", "organisation": id, "access": "private"});
+        ann.post_json("/api/buckets", body).await.check_done();
+        ann.put("/shared/", "a.txt", b"1").await;
+        Self { world, ann, bob, id, bob_id }
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/api/organisations/{}{rest}", self.id)
+    }
+
+    async fn set_bob(&self, role: &str) -> Reply {
+        let body = json!({"account": self.bob_id, "role": role});
+        self.ann.post_json(&self.path("/members"), body).await
+    }
+
+    async fn upload(&self, client: &Client) -> Reply {
+        client.upload("/shared/", Form::new().file("f", "b.txt", None, b"1")).await
+    }
+}
+
+#[tokio::test]
+async fn an_organisation_is_made_renamed_and_deleted() {
+    let crew = Crew::new().await;
+    let listed = crew.ann.get("/api/organisations").await.check_done();
+    let organisation = &listed["organisations"][0];
+    assert_eq!((&organisation["id"], &organisation["name"]), (&json!(crew.id), &json!("Crew")));
+    assert_eq!(organisation["members"][0]["role"], "owner");
+    assert_eq!(organisation["members"][0]["name"], "ann");
+    crew.ann.patch_json(&crew.path(""), json!({"name": "Team"})).await.check_done();
+    let shown = crew.ann.get(&crew.path("")).await.check_done();
+    assert_eq!(shown["organisation"]["name"], "Team");
+    for body in [json!({"owner": crew.bob_id}), json!({"name": "x", "members": {}})] {
+        let field = if body.get("owner").is_some() { "name" } else { "members" };
+        crew.ann.patch_json(&crew.path(""), body).await.check_parameter(field);
+    }
+    crew.ann.post_json("/api/organisations", json!({"name": " "})).await.check_parameter("name");
+
+    crew.ann.delete(&crew.path("")).await.check_error(409, "organisation_not_empty");
+    crew.ann.delete("/shared/a.txt").await.check_done();
+    crew.ann.delete("/api/buckets/shared").await.check_done();
+    crew.ann.delete(&crew.path("")).await.check_done();
+    crew.ann.get(&crew.path("")).await.check_error(404, "organisation_not_found");
+}
+
+#[tokio::test]
+async fn each_role_reaches_as_far_as_it_says() {
+    let crew = Crew::new().await;
+    let bob = &crew.bob;
+    let patch = || bob.patch_json("/api/buckets/shared", json!({"thumbnails": true}));
+    let make = |name: &str| json!({"bucketName": name, "organisation": crew.id});
+    bob.get("/shared/a.txt").await.check_error(403, "forbidden");
+    crew.upload(bob).await.check_error(404, "bucket_not_found");
+    bob.get("/api/buckets/shared").await.check_error(404, "bucket_not_found");
+    bob.post_json("/api/buckets", make("mine")).await.check_error(404, "organisation_not_found");
+
+    crew.set_bob("viewer").await.check_done();
+    assert_eq!(bob.get("/shared/a.txt").await.status, 200);
+    bob.get("/api/buckets/shared").await.check_done();
+    crew.upload(bob).await.check_error(403, "forbidden");
+    bob.delete("/shared/a.txt").await.check_error(403, "forbidden");
+    patch().await.check_error(403, "forbidden");
+
+    crew.set_bob("member").await.check_done();
+    crew.upload(bob).await.check_done();
+    bob.delete("/shared/b.txt").await.check_done();
+    patch().await.check_error(403, "forbidden");
+    bob.post_json("/api/buckets", make("mine")).await.check_error(403, "forbidden");
+    bob.delete("/api/buckets/shared?force=true").await.check_error(403, "forbidden");
+
+    crew.set_bob("admin").await.check_done();
+    patch().await.check_done();
+    let made = bob.post_json("/api/buckets", make("mine")).await.check_done();
+    let ann = crew.ann.get("/api/account").await.check_done()["account"]["id"].take();
+    assert_eq!(made["bucket"]["account"], ann);
+    bob.delete("/api/buckets/mine").await.check_done();
+    let body = json!({"account": crew.bob_id, "role": "owner"});
+    bob.post_json(&crew.path("/members"), body).await.check_error(403, "forbidden");
+    bob.delete(&crew.path("")).await.check_error(403, "forbidden");
+    bob.patch_json(&crew.path(""), json!({"name": "Bobs"})).await.check_error(403, "forbidden");
+    // The organisation's owner's own buckets are none of Bob's.
+    bob.get("/api/buckets/photos").await.check_error(404, "bucket_not_found");
+
+    crew.set_bob("owner").await.check_done();
+    bob.patch_json(&crew.path(""), json!({"name": "Bobs"})).await.check_done();
+    crew.ann.get("/api/buckets/shared").await.check_done();
+}
+
+#[tokio::test]
+async fn somebody_who_is_removed_loses_reach_at_once() {
+    let crew = Crew::new().await;
+    crew.set_bob("admin").await.check_done();
+    // Also with a key that was made for the bucket meanwhile.
+    let body = json!({"scopes": ["upload", "read"], "bucketName": "shared"});
+    let issued: Value = crew.bob.post_json("/api/keys", body).await.check_done();
+    let phone = Client::new(crew.world.app(), Some(issued["key"].as_str().unwrap().to_owned()));
+    crew.upload(&phone).await.check_done();
+    let path = crew.path(&format!("/members?account={}", crew.bob_id));
+    let left = crew.ann.delete(&path).await.check_done();
+    assert_eq!(left["members"].as_array().unwrap().len(), 1);
+    for client in [&crew.bob, &phone] {
+        crew.upload(client).await.check_error(404, "bucket_not_found");
+        client.get("/shared/a.txt").await.check_error(403, "forbidden");
+    }
+    crew.bob.get(&crew.path("")).await.check_error(404, "organisation_not_found");
+    crew.ann.delete(&path).await.check_error(404, "account_not_found");
+}
+
+#[tokio::test]
+async fn a_member_leaves_and_the_last_owner_cannot() {
+    let crew = Crew::new().await;
+    crew.set_bob("viewer").await.check_done();
+    let leave = crew.path(&format!("/members?account={}", crew.bob_id));
+    crew.bob.delete(&leave).await.check_done();
+    crew.bob.delete(&leave).await.check_error(404, "organisation_not_found");
+    let ann = crew.ann.get("/api/account").await.check_done()["account"]["id"].take();
+    let ann = ann.as_str().unwrap();
+    let leave = crew.path(&format!("/members?account={ann}"));
+    crew.ann.delete(&leave).await.check_error(409, "last_owner");
+    let less = json!({"account": ann, "role": "viewer"});
+    crew.ann.post_json(&crew.path("/members"), less).await.check_error(409, "last_owner");
+    crew.set_bob("owner").await.check_done();
+    crew.bob.delete(&leave).await.check_error(409, "last_owner");
+}
+
+#[tokio::test]
+async fn members_are_named_by_id_alone() {
+    let crew = Crew::new().await;
+    for account in ["bob", "abcdefghijklmnop", ""] {
+        let body = json!({"account": account, "role": "viewer"});
+        let reply = crew.ann.post_json(&crew.path("/members"), body).await;
+        reply.check_error(404, "account_not_found");
+    }
+    let body = json!({"account": crew.bob_id, "role": "king"});
+    crew.ann.post_json(&crew.path("/members"), body).await.check_parameter("role");
+    crew.ann.delete(&crew.path("/members")).await.check_parameter("account");
+}
+
+#[tokio::test]
+async fn what_a_suspended_owner_may_not_its_members_may_not() {
+    let crew = Crew::new().await;
+    crew.set_bob("admin").await.check_done();
+    let standing = Some(server::catalog::Standing::Suspended);
+    let settings = server::management::AccountSettings { standing, ..Default::default() };
+    crew.world.edit_account("ann", settings);
+    crew.upload(&crew.bob).await.check_error(403, "account_suspended");
+    crew.bob.get("/shared/a.txt").await.check_error(403, "account_suspended");
+    let body = json!({"bucketName": "more", "organisation": crew.id});
+    crew.bob.post_json("/api/buckets", body).await.check_error(403, "account_suspended");
+}

@@ -1,0 +1,113 @@
+//! The premium endpoint: specification 4.2, 4.3 (earlier forms) and 8, clients 13.3 and 13.14.
+
+use axum::body::Body;
+use http::Method;
+use serde_json::json;
+use server::Config;
+use server::catalog::{Access, Plan};
+use server::management::{ApiKeySettings, BucketSettings};
+use tests::world::PUBLIC_URL;
+use tests::{Client, Form, World};
+
+fn form(bytes: usize) -> Form {
+    Form::new().file("file", "a.bin", None, &vec![7; bytes])
+}
+
+/// A service with small limits, a client at its basic and one at its premium endpoint.
+fn both_ends() -> (World, Client, Client) {
+    let limits =
+        Config { body_bytes_max: 1_000, upload_body_bytes_max: 5_000, ..Config::default() };
+    let world = World::with(1, limits);
+    world.account("ann");
+    world.bucket("ann", "photos", BucketSettings::default());
+    let basic = world.client_of("ann", ApiKeySettings::default());
+    let premium = world.at_premium(&basic);
+    (world, basic, premium)
+}
+
+#[tokio::test]
+async fn plans_below_pro_are_refused_and_may_still_read() {
+    let (world, basic, premium) = both_ends();
+    basic.put("/photos/", "a.txt", b"hello").await;
+    for plan in [Plan::Free, Plan::Starter] {
+        world.set_plan("ann", plan);
+        premium.upload("/photos/", form(10)).await.check_error(403, "plan_required");
+        premium.delete("/photos/a.txt").await.check_error(403, "plan_required");
+        let presign = premium.get("/api/presigned-url?path=photos/").await;
+        presign.check_error(403, "plan_required");
+        let presign = premium.get("/photos/presigned/a.txt").await;
+        presign.check_error(403, "plan_required");
+        assert_eq!(premium.get("/photos/a.txt").await.text(), "hello");
+    }
+    for plan in [Plan::Pro, Plan::Business] {
+        world.set_plan("ann", plan);
+        assert_eq!(premium.upload("/photos/", form(10)).await.status, 200);
+        assert_eq!(premium.get("/api/presigned-url?path=photos/").await.status, 200);
+    }
+    let stranger = premium.without_key();
+    stranger.upload("/photos/", form(10)).await.check_error(401, "missing_api_key");
+    assert_eq!(stranger.get("/-/ready").await.status, 200);
+    world.set_plan("ann", Plan::Free);
+    let private = BucketSettings { access: Some(Access::Private), ..BucketSettings::default() };
+    world.edit_bucket("photos", private);
+    stranger.get("/photos/a.txt").await.check_error(401, "missing_api_key");
+    assert_eq!(premium.get("/photos/a.txt").await.text(), "hello");
+}
+
+#[tokio::test]
+async fn bodies_have_a_limit_of_their_own() {
+    let (world, basic, premium) = both_ends();
+    world.set_plan("ann", Plan::Pro);
+    let refused = basic.upload("/photos/", form(2_000)).await;
+    refused.check_error(413, "file_too_large");
+    assert_eq!(refused.json()["limit"], 1_000);
+    let reply = premium.upload("/photos/", form(2_000)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.json()["url"], format!("{PUBLIC_URL}/photos/a.bin"));
+    let refused = premium.upload("/photos/", form(6_000)).await;
+    refused.check_error(413, "file_too_large");
+    assert_eq!(refused.json()["limit"], 5_000);
+    assert_eq!(Config::default().upload_body_bytes_max, 5 << 30);
+    assert_eq!(basic.get("/photos/a.bin").await.body.len(), 2_000);
+}
+
+#[tokio::test]
+async fn presigned_uploads_are_held_to_the_plan_of_their_issuer() {
+    let (world, basic, premium) = both_ends();
+    let url = basic.get("/api/presigned-url?path=photos/&overwrite").await.json()["url"].clone();
+    let posted = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
+    let url = basic.get("/photos/presigned/b.bin").await.json()["presignedUrl"].clone();
+    let put = url.as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
+    let stranger = premium.without_key();
+    let raw = || stranger.send(Method::PUT, put, &[], Body::from(vec![7; 2_000]));
+    stranger.upload(posted, form(2_000)).await.check_error(403, "plan_required");
+    raw().await.check_error(403, "plan_required");
+    world.set_plan("ann", Plan::Pro);
+    let at_basic = basic.without_key().upload(posted, form(2_000)).await;
+    at_basic.check_error(413, "file_too_large");
+    assert_eq!(stranger.upload(posted, form(2_000)).await.status, 200);
+    assert_eq!(raw().await.status, 200);
+    assert_eq!(world.object_count("photos"), 2);
+}
+
+#[tokio::test]
+async fn the_earlier_forms_of_upload_and_delete_are_taken() {
+    let (world, _, premium) = both_ends();
+    world.set_plan("ann", Plan::Pro);
+    let reply = premium.put("/photos/dir/x.txt?overwrite=1&thumbnail=1", "y.txt", b"1").await;
+    assert_eq!(
+        (&reply["success"], &reply["key"], &reply["path"]),
+        (&json!(true), &json!("dir/x.txt"), &json!("dir/x.txt"))
+    );
+    for at in 0..6 {
+        let files = (0..20).fold(Form::new(), |form, file| {
+            form.file("files", &format!("{at}-{file}.txt"), None, b"1")
+        });
+        assert_eq!(premium.upload("/photos/dir/", files).await.status, 200);
+    }
+    let first = premium.delete("/photos/dir/").await.json();
+    assert_eq!((&first["deletedCount"], &first["isTruncated"]), (&json!(100), &json!(true)));
+    let second = premium.delete("/photos/dir/").await.json();
+    assert_eq!((&second["deletedCount"], &second["isTruncated"]), (&json!(21), &json!(false)));
+    premium.delete("/photos/dir/").await.check_error(404, "file_not_found");
+}

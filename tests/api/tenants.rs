@@ -1,0 +1,223 @@
+//! One tenant and another: product 5.4, authentication and tenant isolation.
+
+use axum::body::Body;
+use http::Method;
+use serde_json::json;
+use server::catalog::Scope;
+use server::management::{ApiKeySettings, Request};
+use tests::{Client, Form, Reply, World};
+
+/// Ann with a private bucket that holds a file, and Bob with a bucket of his own.
+struct Town {
+    world: World,
+    ann: Client,
+    bob: Client,
+    organisation: String,
+    ann_key_id: String,
+}
+
+impl Town {
+    async fn new() -> Self {
+        let (world, ann) = World::with_bucket(1);
+        ann.patch_json("/api/buckets/photos", json!({"access": "private"})).await.check_done();
+        ann.put("/photos/img/", "a.txt", b"1").await;
+        let made = ann.post_json("/api/organisations", json!({"name": "Crew"})).await.check_done();
+        let organisation = made["organisation"]["id"].as_str().unwrap().to_owned();
+        world.account("bob");
+        world.bucket("bob", "theirs", Default::default());
+        let bob = world.client_of("bob", ApiKeySettings::default());
+        let ann_key_id = ann.key().split('_').nth(1).unwrap().to_owned();
+        Self { world, ann, bob, organisation, ann_key_id }
+    }
+
+    /// Every request that names something of Ann's, and the same for what does not exist.
+    fn requests(&self) -> Vec<(Method, String, String)> {
+        let organisation = format!("/api/organisations/{}", self.organisation);
+        let nobody = "/api/organisations/abcdefghijklmnop".to_owned();
+        let (members, no_members) =
+            (format!("{organisation}/members"), format!("{nobody}/members"));
+        let member = |path: &str| format!("{path}?account=abcdefghijklmnop");
+        let mut requests = vec![
+            (Method::DELETE, "/photos/img/a.txt".into(), "/nowhere/img/a.txt".into()),
+            (Method::DELETE, "/photos/img/".into(), "/nowhere/img/".into()),
+            (Method::GET, "/api/buckets/photos".into(), "/api/buckets/nowhere".into()),
+            (Method::PATCH, "/api/buckets/photos".into(), "/api/buckets/nowhere".into()),
+            (Method::DELETE, "/api/buckets/photos".into(), "/api/buckets/nowhere".into()),
+            (
+                Method::DELETE,
+                "/api/buckets/photos?force".into(),
+                "/api/buckets/nowhere?force".into(),
+            ),
+            (
+                Method::DELETE,
+                format!("/api/keys/{}", self.ann_key_id),
+                "/api/keys/abcdefghijklmnop".into(),
+            ),
+            (Method::DELETE, member(&members), member(&no_members)),
+        ];
+        for method in [Method::GET, Method::PATCH, Method::DELETE] {
+            requests.push((method, organisation.clone(), nobody.clone()));
+        }
+        for method in [Method::GET, Method::POST] {
+            requests.push((method, members.clone(), no_members.clone()));
+        }
+        requests
+    }
+}
+
+/// Asks with a body that would do, were it allowed.
+async fn ask(client: &Client, method: &Method, path: &str, headers: &[(&str, &str)]) -> Reply {
+    let body = match (method, path) {
+        (&Method::POST, _) => json!({"account": "abcdefghijklmnop", "role": "viewer"}).to_string(),
+        (&Method::PATCH, path) if path.contains("/organisations/") => {
+            json!({"name": "x"}).to_string()
+        }
+        (&Method::PATCH, _) => json!({"access": "public"}).to_string(),
+        _ => String::new(),
+    };
+    let headers = [&[("content-type", "application/json")], headers].concat();
+    client.send(method.clone(), path, &headers, Body::from(body)).await
+}
+
+#[tokio::test]
+async fn what_is_somebody_elses_is_as_what_does_not_exist() {
+    let town = Town::new().await;
+    for (method, there, nowhere) in town.requests() {
+        let there = ask(&town.bob, &method, &there, &[]).await;
+        let nowhere = ask(&town.bob, &method, &nowhere, &[]).await;
+        assert_eq!(there.status, 404, "{method} {}", there.text());
+        for field in ["error", "code", "status"] {
+            assert_eq!(there.json()[field], nowhere.json()[field], "{method}");
+        }
+    }
+    let form = || Form::new().file("f", "b.txt", None, b"1");
+    town.bob.upload("/photos/", form()).await.check_error(404, "bucket_not_found");
+    let key = json!({"scopes": ["read"], "bucketName": "photos"});
+    let there = town.bob.post_json("/api/keys", key).await;
+    there.check_error(404, "not_found");
+    assert!(!town.bob.get("/api/buckets").await.text().contains("photos"));
+    assert!(!town.bob.get("/api/usage").await.text().contains("photos"));
+    assert!(!town.bob.get("/api/keys").await.text().contains(&town.ann_key_id));
+    assert!(!town.bob.get("/api/organisations").await.text().contains(&town.organisation));
+    // Nothing of it was done.
+    assert_eq!(town.world.object_count("photos"), 1);
+    assert_eq!(
+        town.ann.get("/api/buckets/photos").await.check_done()["bucket"]["access"],
+        "private"
+    );
+    town.ann.get(&format!("/api/organisations/{}", town.organisation)).await.check_done();
+}
+
+#[tokio::test]
+async fn every_form_of_credential_is_held_to_the_same() {
+    let town = Town::new().await;
+    let (ann, bob) = (town.ann.key().to_owned(), town.bob.key().to_owned());
+    let stranger = town.bob.without_key();
+    for (method, path, _) in town.requests() {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        ask(&stranger, &method, &path, &[]).await.check_error(401, "missing_api_key");
+        for value in [format!("Bearer {bob}"), format!("Key {bob}"), bob.clone()] {
+            let reply = ask(&stranger, &method, &path, &[("authorization", &value)]).await;
+            assert_eq!(reply.status, 404, "{method} {path}");
+        }
+        let reply = ask(&stranger, &method, &path, &[("x-api-key", &bob)]).await;
+        assert_eq!(reply.status, 404, "{method} {path}");
+        for name in ["apiKey", "api_key"] {
+            let with_key = format!("{path}{separator}{name}={bob}");
+            assert_eq!(
+                ask(&stranger, &method, &with_key, &[]).await.status,
+                404,
+                "{method} {path}"
+            );
+        }
+        // Of two credentials the first decides, whichever is the stronger.
+        let both = [("authorization", &*bob), ("x-api-key", &*ann)];
+        assert_eq!(ask(&stranger, &method, &path, &both).await.status, 404, "{method} {path}");
+        let with_ann = format!("{path}{separator}apiKey={ann}");
+        let reply = ask(&stranger, &method, &with_ann, &[("x-api-key", &bob)]).await;
+        assert_eq!(reply.status, 404, "{method} {path}");
+    }
+    assert_eq!(town.world.object_count("photos"), 1);
+    // The other way round the owner's decides.
+    let both = [("authorization", &*ann), ("x-api-key", &*bob)];
+    ask(&stranger, &Method::GET, "/api/buckets/photos", &both).await.check_done();
+}
+
+#[tokio::test]
+async fn a_key_without_the_scope_manages_nothing() {
+    let town = Town::new().await;
+    let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Manage).collect();
+    let client = town.world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
+    let requests = town.requests().into_iter().filter(|(_, path, _)| path.starts_with("/api/"));
+    for (method, path, _) in requests {
+        ask(&client, &method, &path, &[]).await.check_error(403, "forbidden");
+    }
+    for path in [
+        "/api/buckets",
+        "/api/keys",
+        "/api/organisations",
+        "/api/account",
+        "/api/usage",
+        "/api/accounts",
+    ] {
+        client.get(path).await.check_error(403, "forbidden");
+    }
+    client
+        .post_json("/api/buckets", json!({"bucketName": "mine"}))
+        .await
+        .check_error(403, "forbidden");
+    let key = json!({"scopes": ["manage"]});
+    client.post_json("/api/keys", key).await.check_error(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_key_for_a_bucket_manages_that_bucket_alone() {
+    let town = Town::new().await;
+    town.world.bucket("ann", "second", Default::default());
+    let bucket = Some("second".to_owned());
+    let client = town.world.client_of("ann", ApiKeySettings { bucket, ..Default::default() });
+    client.get("/api/buckets/second").await.check_done();
+    client.patch_json("/api/buckets/second", json!({"thumbnails": true})).await.check_done();
+    let listed = client.get("/api/buckets").await.check_done();
+    assert_eq!(listed["buckets"].as_array().unwrap().len(), 1);
+    for path in ["/api/buckets/photos", "/api/buckets/nowhere"] {
+        client.get(path).await.check_error(403, "forbidden");
+        client.patch_json(path, json!({"access": "public"})).await.check_error(403, "forbidden");
+    }
+    client.delete("/api/buckets/second").await.check_error(403, "forbidden");
+    client
+        .post_json("/api/buckets", json!({"bucketName": "mine"}))
+        .await
+        .check_error(403, "forbidden");
+    for path in ["/api/organisations", "/api/account", "/api/accounts"] {
+        client.get(path).await.check_error(403, "forbidden");
+    }
+    client.patch_json("/api/account", json!({"name": "x"})).await.check_error(403, "forbidden");
+    // A key for a folder sees the bucket's settings, which are not its own to change.
+    for prefix in ["img", "img/"] {
+        let prefix = Some(prefix.to_owned());
+        let client = town.world.client_of("ann", ApiKeySettings { prefix, ..Default::default() });
+        client.get("/api/buckets/photos").await.check_done();
+        let body = json!({"access": "public"});
+        client.patch_json("/api/buckets/photos", body).await.check_error(403, "forbidden");
+        client.delete("/api/buckets/second").await.check_error(403, "forbidden");
+        assert_eq!(client.get("/photos/img/a.txt").await.status, 200);
+        client.get("/photos/img2/a.txt").await.check_error(403, "forbidden");
+        client.get("/photos/im").await.check_error(403, "forbidden");
+        client.get("/photos/img").await.check_error(403, "forbidden");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_manages_nothing_from_the_next_request_on() {
+    let town = Town::new().await;
+    let issued = town.world.api_key("ann", ApiKeySettings::default());
+    let client = Client::new(town.world.app(), Some(issued.key));
+    client.get("/api/account").await.check_done();
+    town.world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    for (method, path, _) in town.requests() {
+        ask(&client, &method, &path, &[]).await.check_error(401, "invalid_api_key");
+    }
+    client.get("/photos/img/a.txt").await.check_error(401, "invalid_api_key");
+    client.get("/api/account").await.check_error(401, "invalid_api_key");
+}

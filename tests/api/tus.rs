@@ -1,0 +1,277 @@
+//! Resumable uploads, tus 1.0: `API.md`, Resumable uploads.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Method;
+use hyper::body::Frame;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use tests::store::body;
+use tests::{Client, Reply, World};
+
+const CHUNK: (&str, &str) = ("content-type", "application/offset+octet-stream");
+const VERSION: (&str, &str) = ("tus-resumable", "1.0.0");
+
+fn metadata(pairs: &[(&str, &str)]) -> String {
+    let pair = |(name, value): &(&str, &str)| format!("{name} {}", STANDARD.encode(value));
+    pairs.iter().map(pair).collect::<Vec<_>>().join(",")
+}
+
+async fn create(client: &Client, length: usize, pairs: &[(&str, &str)]) -> Reply {
+    let (length, metadata) = (length.to_string(), metadata(pairs));
+    let headers = [VERSION, ("upload-length", &*length), ("upload-metadata", &*metadata)];
+    client.send(Method::POST, "/api/tus/", &headers, Body::empty()).await
+}
+
+/// A body that brings some bytes and breaks off.
+struct Broken(Option<Bytes>);
+
+impl HttpBody for Broken {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        let frame = self.0.take().map(Frame::data);
+        Poll::Ready(Some(frame.ok_or_else(|| std::io::Error::other("gone"))))
+    }
+}
+
+/// Begins an upload that must be taken, and tells its address.
+async fn begun(client: &Client, length: usize, pairs: &[(&str, &str)]) -> String {
+    let reply = create(client, length, pairs).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    format!("/api/tus/{}", reply.header("location"))
+}
+
+async fn append(client: &Client, path: &str, offset: usize, bytes: &[u8]) -> Reply {
+    let offset = offset.to_string();
+    let headers = [VERSION, CHUNK, ("upload-offset", &*offset)];
+    client.send(Method::PATCH, path, &headers, Body::from(bytes.to_vec())).await
+}
+
+async fn head(client: &Client, path: &str) -> Reply {
+    client.head_with(path, &[VERSION]).await
+}
+
+#[tokio::test]
+async fn a_file_comes_in_pieces_and_is_stored_with_the_last() {
+    let (world, client) = World::with_bucket(1);
+    let whole = body(1, 2_500_000);
+    let said = [("bucketName", "photos"), ("path", "clips/"), ("filename", "Tom & I.webm")];
+    let path = begun(&client, whole.len(), &said).await;
+    let mut offset = 0;
+    for piece in whole.chunks(1_000_000) {
+        let before = head(&client, &path).await;
+        assert_eq!(
+            (before.status.as_u16(), before.header("upload-offset")),
+            (200, &*offset.to_string())
+        );
+        assert_eq!(before.header("upload-length"), "2500000");
+        assert_eq!(before.header("cache-control"), "no-store");
+        assert_eq!(before.header("upload-metadata"), metadata(&said));
+        assert!(before.header("upload-expires").ends_with("GMT"), "{before:?}");
+        assert_eq!(world.object_count("photos"), 0);
+        let reply = append(&client, &path, offset, piece).await;
+        offset += piece.len();
+        assert_eq!(reply.status, 204, "{}", reply.text());
+        assert_eq!(reply.header("upload-offset"), offset.to_string());
+        assert_eq!(reply.header("tus-resumable"), "1.0.0");
+        assert_eq!(reply.header("access-control-allow-origin"), "*");
+    }
+    let stored = client.get("/photos/clips/Tom%20%26%20I.webm").await;
+    assert_eq!(stored.body, whole);
+    assert_eq!(stored.header("content-type"), "video/webm");
+    // A client that did not hear the end asks again, and is told where its file is.
+    let after = head(&client, &path).await;
+    assert_eq!(after.header("upload-offset"), "2500000");
+    assert_eq!(
+        after.header("x-object-url"),
+        "https://cdn.example.com/photos/clips/Tom%20%26%20I.webm"
+    );
+    assert_eq!(append(&client, &path, offset, b"").await.status, 204);
+    assert_eq!(world.object_count("photos"), 1);
+}
+
+#[tokio::test]
+async fn small_files_and_empty_ones_may_come_with_their_creation() {
+    let (world, client) = World::with_bucket(1);
+    for (name, bytes) in [("small.txt", &b"hello"[..]), ("empty.txt", b"")] {
+        let (length, said) =
+            (bytes.len().to_string(), metadata(&[("bucketName", "photos"), ("name", name)]));
+        let headers = [VERSION, CHUNK, ("upload-length", &*length), ("upload-metadata", &*said)];
+        let reply = client.send(Method::POST, "/api/tus/", &headers, Body::from(bytes)).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        assert_eq!(reply.header("upload-offset"), length);
+        assert_eq!(reply.header("x-object-url"), format!("https://cdn.example.com/photos/{name}"));
+        assert_eq!(client.get(&format!("/photos/{name}")).await.body, bytes);
+    }
+    assert!(world.store.resumable_uploads().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn options_tells_what_is_spoken() {
+    let (_world, client) = World::with_bucket(1);
+    let reply = client.without_key().send(Method::OPTIONS, "/api/tus/", &[], Body::empty()).await;
+    assert_eq!(reply.status, 204);
+    assert_eq!(reply.header("tus-version"), "1.0.0");
+    assert_eq!(
+        reply.header("tus-extension"),
+        "creation,creation-with-upload,expiration,checksum,termination"
+    );
+    assert_eq!(reply.header("tus-checksum-algorithm"), "sha1,sha256");
+    assert_eq!(reply.header("tus-max-size"), (64_u64 << 30).to_string());
+}
+
+#[tokio::test]
+async fn a_piece_that_does_not_fit_is_refused_and_changes_nothing() {
+    let (_world, client) = World::with_bucket(1);
+    let path = begun(&client, 10, &[("bucketName", "photos")]).await;
+    assert_eq!(append(&client, &path, 0, b"1234").await.status, 204);
+    append(&client, &path, 3, b"x").await.check_error(409, "wrong_offset");
+    append(&client, &path, 4, b"56789ab").await.check_error(413, "file_too_large");
+    let plain = [VERSION, ("content-type", "text/plain"), ("upload-offset", "4")];
+    let reply = client.send(Method::PATCH, &path, &plain, Body::from("5")).await;
+    reply.check_error(415, "unsupported_media_type");
+    let silent = [CHUNK, ("upload-offset", "4")];
+    let reply = client.send(Method::PATCH, &path, &silent, Body::from("5")).await;
+    reply.check_error(412, "tus_version");
+    for offset in ["", "-1", "+4", "4.0", "x", "99999999999999999999"] {
+        let headers = [VERSION, CHUNK, ("upload-offset", offset)];
+        let reply = client.send(Method::PATCH, &path, &headers, Body::from("5")).await;
+        reply.check_error(400, "bad_header");
+    }
+    assert_eq!(head(&client, &path).await.header("upload-offset"), "4");
+}
+
+#[tokio::test]
+async fn what_came_before_the_connection_broke_counts() {
+    let (_world, client) = World::with_bucket(1);
+    let whole = body(1, 300_000);
+    let path = begun(&client, whole.len(), &[("bucketName", "photos"), ("path", "a.bin")]).await;
+    let first = Bytes::copy_from_slice(&whole[..200_000]);
+    let broken = Broken(Some(first));
+    let headers = [VERSION, CHUNK, ("upload-offset", "0")];
+    let reply = client.send(Method::PATCH, &path, &headers, Body::new(broken)).await;
+    reply.check_error(400, "incomplete_body");
+    assert_eq!(head(&client, &path).await.header("upload-offset"), "200000");
+    assert_eq!(append(&client, &path, 200_000, &whole[200_000..]).await.status, 204);
+    assert_eq!(client.get("/photos/a.bin").await.body, whole);
+}
+
+#[tokio::test]
+async fn a_piece_with_a_checksum_counts_whole_or_not_at_all() {
+    let (_world, client) = World::with_bucket(1);
+    let whole = body(1, 100_000);
+    let path = begun(&client, whole.len(), &[("bucketName", "photos"), ("path", "a.bin")]).await;
+    let (first, rest) = whole.split_at(60_000);
+    let send = async |offset: &str, checksum: &str, bytes: &[u8]| {
+        let headers = [VERSION, CHUNK, ("upload-offset", offset), ("upload-checksum", checksum)];
+        client.send(Method::PATCH, &path, &headers, Body::from(bytes.to_vec())).await
+    };
+    let wrong = format!("sha1 {}", STANDARD.encode([0; 20]));
+    send("0", &wrong, first).await.check_error(460, "checksum_mismatch");
+    for malformed in ["sha1", "md5 AAAA", "sha1 !!!", "sha256 AAAA"] {
+        send("0", malformed, first).await.check_error(400, "bad_header");
+    }
+    assert_eq!(head(&client, &path).await.header("upload-offset"), "0");
+    let sha1 = format!("sha1 {}", STANDARD.encode(Sha1::digest(first)));
+    assert_eq!(send("0", &sha1, first).await.status, 204);
+    let sha256 = format!("sha256 {}", STANDARD.encode(Sha256::digest(rest)));
+    assert_eq!(send("60000", &sha256, rest).await.status, 204);
+    assert_eq!(client.get("/photos/a.bin").await.body, whole);
+}
+
+#[tokio::test]
+async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
+    let (world, client) = World::with_bucket(1);
+    let given_up = begun(&client, 10, &[("bucketName", "photos")]).await;
+    assert_eq!(append(&client, &given_up, 0, b"1234").await.status, 204);
+    let reply = client.send(Method::DELETE, &given_up, &[VERSION], Body::empty()).await;
+    assert_eq!(reply.status, 204);
+    append(&client, &given_up, 4, b"5").await.check_error(404, "upload_not_found");
+
+    let forgotten = begun(&client, 10, &[("bucketName", "photos")]).await;
+    assert_eq!(append(&client, &forgotten, 0, b"1234").await.status, 204);
+    world.clock.advance(23 * 60 * 60 * 1_000);
+    assert_eq!(
+        append(&client, &forgotten, 4, b"5").await.status,
+        204,
+        "each piece gives it another day"
+    );
+    world.clock.advance(24 * 60 * 60 * 1_000);
+    append(&client, &forgotten, 5, b"6").await.check_error(410, "upload_expired");
+    assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 1);
+    append(&client, &forgotten, 5, b"6").await.check_error(404, "upload_not_found");
+    assert!(world.store.resumable_uploads().unwrap().is_empty());
+    assert!(world.store.facts("upload/", None, 10).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_upload_is_its_accounts_own_and_ends_with_the_reach_of_the_key() {
+    let (world, client) = World::with_bucket(1);
+    world.account("bob");
+    world.bucket("bob", "bobs", Default::default());
+    let bob = world.client_of("bob", Default::default());
+    let path = begun(&client, 10, &[("bucketName", "photos")]).await;
+    for reply in [
+        head(&bob, &path).await,
+        append(&bob, &path, 0, b"1").await,
+        bob.send(Method::DELETE, &path, &[VERSION], Body::empty()).await,
+    ] {
+        assert_eq!(reply.status, 404);
+    }
+    let stranger = client.without_key();
+    append(&stranger, &path, 0, b"1").await.check_error(401, "missing_api_key");
+    create(&client, 1, &[("bucketName", "bobs")]).await.check_error(404, "bucket_not_found");
+    create(&client, 1, &[("bucketName", "none")]).await.check_error(404, "bucket_not_found");
+    create(&client, 1, &[]).await.check_error(400, "bad_parameter");
+    create(&client, 1, &[("bucketName", "photos"), ("path", "../x")])
+        .await
+        .check_error(400, "bad_path");
+    let overlong =
+        [VERSION, ("upload-length", "99999999999999"), ("upload-metadata", "bucketName cGhvdG9z")];
+    let reply = client.send(Method::POST, "/api/tus/", &overlong, Body::empty()).await;
+    reply.check_error(413, "file_too_large");
+    for malformed in ["bucketName", "bucketName !", "a YQ==,a Yg==", "a /w=="] {
+        let headers = [VERSION, ("upload-length", "1"), ("upload-metadata", malformed)];
+        let reply = client.send(Method::POST, "/api/tus/", &headers, Body::empty()).await;
+        assert_eq!(reply.status, 400, "{malformed}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_taken_get_a_number_unless_they_are_to_be_replaced() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"first").await;
+    let said = [("bucketName", "photos"), ("filename", "a.txt")];
+    let path = begun(&client, 6, &said).await;
+    let reply = append(&client, &path, 0, b"second").await;
+    assert_eq!(reply.header("x-object-url"), "https://cdn.example.com/photos/a%20(1).txt");
+    let said = [("bucketName", "photos"), ("filename", "a.txt"), ("overwrite", "true")];
+    let path = begun(&client, 5, &said).await;
+    let reply = append(&client, &path, 0, b"third").await;
+    assert_eq!(reply.header("x-object-url"), "https://cdn.example.com/photos/a.txt");
+    assert_eq!(client.get("/photos/a.txt").await.body, "third");
+}
+
+#[tokio::test]
+async fn a_method_may_stand_in_a_header() {
+    let (_world, client) = World::with_bucket(1);
+    let path = begun(&client, 3, &[("bucketName", "photos"), ("path", "a.txt")]).await;
+    let headers = [VERSION, CHUNK, ("upload-offset", "0"), ("x-http-method-override", "PATCH")];
+    let reply = client.send(Method::POST, &path, &headers, Body::from("abc")).await;
+    assert_eq!(reply.status, 204, "{}", reply.text());
+    assert_eq!(client.get("/photos/a.txt").await.body, "abc");
+    client
+        .send(Method::POST, &path, &[VERSION], Body::empty())
+        .await
+        .check_error(405, "method_not_allowed");
+}

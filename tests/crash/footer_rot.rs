@@ -1,0 +1,136 @@
+//! The entries of a footer rot, or cannot be read, under a trailer that is whole: whoever reads the segment walks its
+//! groups instead, nothing is missing, and it is told.
+
+use engine::disk::Disk;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::{Error, Malformed, Store};
+use tests::store::{
+    Change, Contents, Model, World, batch, body, commit, compact, fact, idle, name, roll_over,
+};
+
+/// Where the entries of a footer begin, as its trailer says.
+fn entries_at(world: &World, path: &str) -> u64 {
+    let bytes = world.disk.bytes(path);
+    let trailer = &bytes[bytes.len() - 64..];
+    u64::from_le_bytes(trailer[8..16].try_into().unwrap())
+}
+
+/// Log segments with footers, and a compacted one where that is asked for; closed.
+fn sealed(has_compacted: bool) -> (World, Model) {
+    let world = World::new(31);
+    let store = world.open();
+    let mut model = Model::default();
+    let mut apply = |changes: &[Change]| {
+        commit(&store, batch(&store, changes).unwrap()).unwrap();
+        model.apply(changes);
+    };
+    for at in 0..40 {
+        apply(&[Change::Put(name(&format!("{at}")), body(at, 3_000).into())]);
+    }
+    apply(&[Change::PutFact(fact("token"), body(100, 30).into())]);
+    for at in 0..12 {
+        apply(&[Change::Delete(name(&format!("{at}")))]);
+    }
+    idle(&store);
+    roll_over(&store).unwrap();
+    store.checkpoint().unwrap();
+    if has_compacted {
+        assert!(compact(&store).unwrap().copied_bytes > 0);
+    }
+    store.close().unwrap();
+    drop(store);
+    (world, model)
+}
+
+fn must_tell(store: &Store, path: &str, at: u64, reason: Malformed) {
+    let known = store.damage().unwrap().places;
+    let found: Vec<_> = known.iter().map(|it| (it.file(), it.offset, it.reason)).collect();
+    assert_eq!(found, [(path.to_owned(), at, reason)]);
+}
+
+fn footers() -> Vec<(World, Model, String)> {
+    let mut all = Vec::new();
+    for has_compacted in [false, true] {
+        let (world, model) = sealed(has_compacted);
+        let folder = if has_compacted { "compacted/" } else { "log/" };
+        for path in world.files_in(folder) {
+            all.push((World::on(world.disk.fork(), 32), model.clone(), path));
+        }
+    }
+    assert!(all.len() > 2, "{} footers", all.len());
+    all
+}
+
+#[test]
+fn an_index_is_made_from_the_groups_where_a_footer_has_rotted_and_that_is_told() {
+    for (world, model, path) in footers() {
+        let at = entries_at(&world, &path);
+        let bytes = world.disk.bytes(&path).len() as u64;
+        for offset in [at, at + 30, bytes - 65] {
+            let world = World::on(world.disk.fork(), 33);
+            world.disk.flip(&path, offset, 1);
+            world.disk.remove("index.redb").unwrap();
+            let (store, report) = world.open_and_tell();
+            assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
+            Contents::of(&store).unwrap().must_be(&model).unwrap();
+            must_tell(&store, &path, at, Malformed::Checksum);
+            store.close().unwrap();
+            drop(store);
+            // fsck says the same, and makes it whole; then it is forgotten by the next scrub.
+            let (repaired, said) = world.repair().unwrap();
+            assert!(said.iter().any(|what| what.starts_with(&path)), "{said:?}");
+            assert_eq!(repaired.after.findings, []);
+            let store = world.open();
+            store.scrub(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+            assert_eq!(store.damage().unwrap().count(), 0);
+            Contents::of(&store).unwrap().must_be(&model).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_compaction_copies_from_the_groups_where_a_footer_has_rotted_and_that_is_told() {
+    let (world, model) = sealed(false);
+    let path = world.files_in("log/").remove(0);
+    let at = entries_at(&world, &path);
+    world.disk.flip(&path, at + 30, 1);
+    let store = world.open();
+    assert_eq!(store.damage().unwrap().count(), 0, "nobody has read it");
+    // Held by a reader, it stays where it is, and what was told of it too.
+    compact(&store).unwrap();
+    let told = store.damage().unwrap().places;
+    let is_it = |it: &engine::Damage| (it.file(), it.offset) == (path.clone(), at);
+    let is_gone = !world.disk.paths().contains(&path);
+    assert!(is_gone || told.iter().any(is_it), "{told:?}");
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
+    drop(store);
+    world.disk.remove("index.redb").unwrap();
+    Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+}
+
+#[test]
+fn a_footer_that_cannot_be_read_is_done_without() {
+    for (world, model, path) in footers() {
+        let at = entries_at(&world, &path);
+        world.disk.remove("index.redb").unwrap();
+        // The header page and the trailer are read first, in one order or another; then entries or groups.
+        let mut told = 0;
+        for skipped in 0..8 {
+            let world = World::on(world.disk.fork(), 34);
+            let rule = Rule::once(Operation::Read, Where::Prefix(path.clone()), Fault::Error);
+            world.disk.inject(rule.after(skipped));
+            match world.try_open() {
+                Ok((store, _)) => {
+                    world.disk.clear_faults();
+                    Contents::of(&store).unwrap().must_be(&model).unwrap();
+                    let known = store.damage().unwrap().places;
+                    let is_it = |it: &&engine::Damage| it.offset == at && it.file() == path;
+                    told += known.iter().filter(is_it).count();
+                }
+                Err(Error::Io { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(told > 0, "{path}");
+    }
+}

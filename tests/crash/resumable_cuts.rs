@@ -1,0 +1,104 @@
+//! Power loss at every operation of a body that comes in over several openings: what was told is there, and a commit
+//! that was acknowledged is whole.
+
+use bytes::Bytes;
+use engine::disk::sim::{LossPolicy, SimDisk};
+use engine::{Batch, PutOptions, Received, Store};
+use tests::store::{Model, World, body, commit, name, read};
+use uuid::Uuid;
+
+use crate::survivor::check;
+
+const ID: Uuid = Uuid::from_u128(7);
+const PIECE: usize = 100_000;
+
+/// What a step leaves behind when it was told that it is done.
+#[derive(Clone, Copy)]
+enum Told {
+    Nothing,
+    Received(Received),
+    Committed,
+}
+
+fn whole() -> Vec<u8> {
+    body(9, 3 * PIECE)
+}
+
+fn finish(store: &Store, received: Received) {
+    let mut upload = store.resume_upload(ID, received).unwrap();
+    upload.push(&whole()[received.bytes as usize..]).unwrap();
+    let staged = upload.finish().unwrap();
+    commit(store, Batch::new().put(name("it"), staged, PutOptions::default())).unwrap();
+    store.remove_upload(ID).unwrap();
+}
+
+fn step(store: &Store, told: Told) -> Told {
+    let mut upload = match told {
+        Told::Nothing => store.begin_upload(ID).unwrap(),
+        Told::Received(received) if received.bytes as usize == 3 * PIECE => {
+            finish(store, received);
+            return Told::Committed;
+        }
+        Told::Received(received) => store.resume_upload(ID, received).unwrap(),
+        Told::Committed => unreachable!("there is no step after the last"),
+    };
+    let from = upload.received().bytes as usize;
+    if !matches!(told, Told::Nothing) {
+        upload.push(&whole()[from..from + PIECE]).unwrap();
+    }
+    Told::Received(upload.sync().unwrap())
+}
+
+/// After a crash in the step behind what was told.
+fn must_go_on(disk: &SimDisk, told: Told) {
+    let store = World::on(disk.clone(), 11).open();
+    if let Some(found) = read(&store, &name("it")).unwrap() {
+        assert!(found == whole());
+        return;
+    }
+    match told {
+        Told::Nothing => {}
+        // In the last step the body may have moved on and be gone with the commit that did not come.
+        Told::Received(received) => match store.resume_upload(ID, received) {
+            Ok(_) => {
+                finish(&store, received);
+                assert!(read(&store, &name("it")).unwrap().unwrap() == whole());
+            }
+            Err(_) => assert_eq!(received.bytes as usize, 3 * PIECE),
+        },
+        Told::Committed => panic!("an acknowledged commit is gone"),
+    }
+}
+
+#[test]
+fn power_loss_at_every_operation_of_a_resumable_upload_keeps_what_was_told() {
+    let world = World::new(7);
+    let mut told = Told::Nothing;
+    let (before, mut after) = (Model::default(), Model::default());
+    after.objects.insert(name("it"), (Bytes::from(whole()), false));
+    let mut crashes = 0;
+    while !matches!(told, Told::Committed) {
+        let store = world.open();
+        world.disk.record_cuts();
+        let next = step(&store, told);
+        for (at, cut) in world.disk.take_cuts().into_iter().enumerate() {
+            for policy in LossPolicy::ALL {
+                let disk = cut.fork();
+                disk.power_on(policy, at as u64);
+                must_go_on(&disk.fork(), told);
+                check(&disk, &[&before, &after])
+                    .unwrap_or_else(|what| panic!("cut {at}, {policy:?}: {what}"));
+                crashes += 1;
+            }
+        }
+        for policy in LossPolicy::ALL {
+            let disk = world.disk.fork();
+            disk.cut_power();
+            disk.power_on(policy, 0);
+            must_go_on(&disk, next);
+            crashes += 1;
+        }
+        told = next;
+    }
+    assert!(crashes > 150, "{crashes} crashes");
+}

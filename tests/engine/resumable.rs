@@ -1,0 +1,141 @@
+//! Bodies that come in over days: taken up again after the process ended, whole in the end, and never from bytes that
+//! are not those that came.
+
+use engine::disk::Disk;
+use engine::{Batch, Error, PutOptions, Received, ResumableUpload, Store, fsck::Severity};
+use tests::store::{World, body, commit, name, read, stage};
+use uuid::Uuid;
+
+const ID: Uuid = Uuid::from_u128(7);
+
+fn path() -> String {
+    format!("uploads/{ID}")
+}
+
+fn keep(store: &Store, key: &str, upload: ResumableUpload) {
+    let staged = upload.finish().unwrap();
+    commit(store, Batch::new().put(name(key), staged, PutOptions::default())).unwrap();
+}
+
+#[test]
+fn a_body_comes_in_over_several_openings_and_is_what_it_would_be_at_once() {
+    for bytes in [0, 1, 3_000, 65_536, 65_537, 200_000, 1 << 20, (3 << 20) + 5] {
+        let world = World::new(1);
+        let whole = body(bytes as u64, bytes);
+        let store = world.open();
+        let expected = {
+            let staged = stage(&store, &whole).unwrap();
+            (staged.bytes(), *staged.hash(), staged.head().to_vec())
+        };
+        let mut upload = store.begin_upload(ID).unwrap();
+        let mut received = upload.sync().unwrap();
+        assert_eq!(received.bytes, 0);
+        drop((upload, store));
+        for piece in whole.chunks(bytes / 3 + 1) {
+            let store = world.open();
+            let mut upload = store.resume_upload(ID, received).unwrap();
+            for bytes in piece.chunks(40_000) {
+                upload.push(bytes).unwrap();
+            }
+            received = upload.sync().unwrap();
+            // What is not synced is not counted, and done again.
+            upload.push(b"more than anybody was told of").unwrap();
+        }
+        let store = world.open();
+        let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
+        assert!((staged.bytes(), *staged.hash(), staged.head().to_vec()) == expected);
+        commit(&store, Batch::new().put(name("it"), staged, PutOptions::default())).unwrap();
+        store.remove_upload(ID).unwrap();
+        assert!(read(&store, &name("it")).unwrap().unwrap() == whole, "{bytes} bytes");
+        assert!(store.resumable_uploads().unwrap().is_empty());
+        store.close().unwrap();
+        drop(store);
+        assert_eq!(world.fsck(true).unwrap().findings, []);
+        assert!(read(&world.open(), &name("it")).unwrap().unwrap() == whole, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn no_byte_of_a_large_body_is_written_twice() {
+    let world = World::new(1);
+    let store = world.open();
+    let whole = body(3, 2 << 20);
+    let mut upload = store.begin_upload(ID).unwrap();
+    for piece in whole.chunks(300_000) {
+        upload.push(piece).unwrap();
+        upload.sync().unwrap();
+    }
+    let before = world.disk.bytes(&path());
+    assert_eq!(before.len(), 4_096 + whole.len());
+    keep(&store, "it", upload);
+    assert_eq!(world.files_in("uploads/"), [""; 0]);
+    let big = world.files_in("big/");
+    assert_eq!(big.len(), 1);
+    let after = world.disk.bytes(&big[0]);
+    assert!(after[4_096..before.len()] == before[4_096..], "the body lies where it lay");
+}
+
+#[test]
+fn bytes_that_changed_or_are_missing_are_not_taken_up() {
+    let world = World::new(1);
+    let store = world.open();
+    let mut upload = store.begin_upload(ID).unwrap();
+    upload.push(&body(1, 100_000)).unwrap();
+    let received = upload.sync().unwrap();
+    drop(upload);
+    let file = world.disk.open(&path()).unwrap();
+    let mut byte = [0];
+    file.read_at(70_000, &mut byte).unwrap();
+    file.write_at(70_000, &[&[byte[0] ^ 1]]).unwrap();
+    let refused = store.resume_upload(ID, received).map(|_| ());
+    assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
+    file.write_at(70_000, &[&byte]).unwrap();
+    store.resume_upload(ID, received).unwrap();
+    let more = Received { bytes: received.bytes + 1, ..received };
+    let refused = store.resume_upload(ID, more).map(|_| ());
+    assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
+    let unknown = store.resume_upload(Uuid::from_u128(8), received).map(|_| ());
+    assert!(matches!(unknown, Err(Error::Io { .. })), "{unknown:?}");
+    assert!(store.begin_upload(ID).is_err(), "there is one of this id");
+}
+
+#[test]
+fn bodies_on_their_way_are_no_part_of_the_store() {
+    let world = World::new(1);
+    let store = world.open();
+    let mut upload = store.begin_upload(ID).unwrap();
+    upload.push(&body(1, 100_000)).unwrap();
+    upload.sync().unwrap();
+    assert_eq!(store.stats().unwrap().big.segments, 0);
+    store.close().unwrap();
+    drop((upload, store));
+    let report = world.fsck(true).unwrap();
+    assert!(report.findings.iter().all(|it| it.severity == Severity::Note), "{report}");
+    let store = world.open();
+    assert_eq!(store.resumable_uploads().unwrap(), [ID]);
+    store.remove_upload(ID).unwrap();
+    store.remove_upload(ID).unwrap();
+    assert_eq!(world.files_in("uploads/"), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_refuses_what_it_cannot_hold_and_the_body_goes_on_when_there_is_room() {
+    let mut world = World::new(1);
+    world.options.reserve_bytes = Some(1 << 20);
+    let store = world.open();
+    let whole = body(5, 3 << 20);
+    let mut upload = store.begin_upload(ID).unwrap();
+    upload.push(&whole[..1_000_000]).unwrap();
+    let received = upload.sync().unwrap();
+    world.disk.set_free_bytes(500_000);
+    world.clock.advance(2_000);
+    let refused = upload.push(&whole[1_000_000..]).and_then(|()| upload.sync().map(|_| ()));
+    assert!(matches!(refused, Err(Error::NoSpace)), "{refused:?}");
+    drop(upload);
+    world.disk.set_free_bytes(100 << 20);
+    world.clock.advance(2_000);
+    let mut upload = store.resume_upload(ID, received).unwrap();
+    upload.push(&whole[1_000_000..]).unwrap();
+    keep(&store, "it", upload);
+    assert!(read(&store, &name("it")).unwrap().unwrap() == whole);
+}

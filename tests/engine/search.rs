@@ -1,0 +1,247 @@
+//! Search against a model: what is found, in which order, page by page, wherever the entries are kept.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use engine::{
+    Batch, Entropy, Error, FolderKey, Found, Hit, Hits, PutOptions, SearchQuery, SeededEntropy,
+    Store, limits,
+};
+use tests::store::{World, bucket, bucket_named, commit, delete, name, name_in, stage};
+
+fn put(store: &Store, keys: &[&str]) {
+    let staged = stage(store, b"x").unwrap();
+    let batch = keys.iter().fold(Batch::new(), |batch, key| {
+        batch.put(name(key), staged.clone(), PutOptions::default())
+    });
+    commit(store, batch).unwrap();
+}
+
+fn query(folder: &str, text: &str) -> SearchQuery {
+    SearchQuery {
+        bucket: bucket(),
+        folder: FolderKey::parse(folder).unwrap(),
+        text: text.to_owned(),
+        hidden_ending: String::new(),
+        offset: 0,
+        limit: 1_000,
+    }
+}
+
+fn search(store: &Store, query: &SearchQuery) -> Hits {
+    store.search(query, || false).unwrap()
+}
+
+fn key(hit: &Hit) -> String {
+    match &hit.found {
+        Found::Folder(folder) => folder.to_string(),
+        Found::File(file) => file.name().key.to_string(),
+    }
+}
+
+fn keys(store: &Store, folder: &str, text: &str) -> Vec<String> {
+    let hits = search(store, &query(folder, text));
+    assert!(hits.total_is_exact && hits.total == hits.hits.len());
+    hits.hits.iter().map(key).collect()
+}
+
+#[test]
+fn folders_come_first_and_then_the_better_match() {
+    let store = World::new(1).open();
+    put(
+        &store,
+        &[
+            "cat/x.png",
+            "old/my cats/1.png",
+            "concat/",
+            "cat.png",
+            "b/cat.png",
+            "cats.png",
+            "my cat.png",
+            "concat.png",
+            "c_a_t.png",
+            "dog.png",
+        ],
+    );
+    let expected = [
+        "cat/",
+        "old/my cats/",
+        "concat/",
+        "b/cat.png",
+        "cat.png",
+        "cats.png",
+        "my cat.png",
+        "concat.png",
+        "old/my cats/1.png",
+        "cat/x.png",
+        "c_a_t.png",
+    ];
+    assert_eq!(keys(&store, "", "Cat"), expected);
+}
+
+#[test]
+fn a_search_below_a_folder_stays_there() {
+    let store = World::new(1).open();
+    put(&store, &["a/cat.png", "a/b/cat.png", "a/b/", "ab/cat.png", "cat.png", "a-/cat.png"]);
+    assert_eq!(keys(&store, "a/", "cat"), ["a/b/cat.png", "a/cat.png"]);
+    assert_eq!(keys(&store, "a/b/", "cat"), ["a/b/cat.png"]);
+    assert!(keys(&store, "never/", "cat").is_empty());
+    // The folder of the search is not one of its hits, nor a reason for one.
+    assert_eq!(keys(&store, "a/", "b"), ["a/b/", "a/b/cat.png"]);
+}
+
+#[test]
+fn without_a_query_a_folder_shows_what_lies_in_it() {
+    let store = World::new(1).open();
+    put(&store, &["a/", "a/z", "a/b/c", "a/b/", "a/a/x", "a/a.png", "b", "a0/x"]);
+    assert_eq!(keys(&store, "a/", " "), ["a/a/", "a/b/", "a/a.png", "a/z"]);
+    assert_eq!(keys(&store, "", ""), ["a/", "a0/", "b"]);
+    let page = search(&store, &SearchQuery { offset: 1, limit: 2, ..query("a/", "") });
+    assert_eq!(page.hits.iter().map(key).collect::<Vec<_>>(), ["a/b/", "a/a.png"]);
+    assert_eq!((page.total, page.total_is_exact), (4, true));
+}
+
+#[test]
+fn files_with_the_hidden_ending_are_passed_over() {
+    let store = World::new(1).open();
+    put(&store, &["cat.png", "cat_thumb.webp", "x/dog_thumb.webp"]);
+    for text in ["cat", ""] {
+        let hidden = SearchQuery { hidden_ending: "_thumb.webp".into(), ..query("", text) };
+        let hits = search(&store, &hidden);
+        let files: Vec<_> = hits.hits.iter().map(key).filter(|key| !key.ends_with('/')).collect();
+        assert_eq!(files, ["cat.png"]);
+    }
+    assert_eq!(keys(&store, "", "cat"), ["cat.png", "cat_thumb.webp"]);
+}
+
+#[test]
+fn another_bucket_is_not_searched() {
+    let store = World::new(1).open();
+    put(&store, &["a/cat"]);
+    for other in ["photo", "photos-", "photos.a"] {
+        let stranger = name_in(&bucket_named(other), "a/cat");
+        let staged = stage(&store, b"x").unwrap();
+        commit(&store, Batch::new().put(stranger, staged, PutOptions::default())).unwrap();
+        let theirs = SearchQuery { bucket: bucket_named(other), ..query("", "cat") };
+        assert_eq!(search(&store, &theirs).total, 1);
+    }
+    assert_eq!(keys(&store, "", "cat"), ["a/cat"]);
+}
+
+#[test]
+fn a_search_that_nobody_waits_for_ends_soon() {
+    let store = World::wide(1).open();
+    let many: Vec<String> = (0..1_000).map(|at| format!("cat {at}")).collect();
+    put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let asked = Cell::new(0);
+    let stopped = store.search(&query("", "cat"), || {
+        asked.set(asked.get() + 1);
+        asked.get() == 2
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert_eq!(asked.get(), 2);
+    assert_eq!(search(&store, &query("", "cat")).total, 1_000);
+}
+
+#[test]
+fn the_window_has_a_bound() {
+    let store = World::new(1).open();
+    let beyond = SearchQuery { offset: limits::SEARCH_WINDOW_MAX, limit: 1, ..query("", "a") };
+    assert!(matches!(store.search(&beyond, || false), Err(Error::TooLarge(_))));
+    let overflow = SearchQuery { offset: usize::MAX, ..query("", "a") };
+    assert!(matches!(store.search(&overflow, || false), Err(Error::TooLarge(_))));
+}
+
+/// Every name below the folder: keys, and folders, implied or marked.
+fn names_below(keys: &BTreeSet<String>, folder: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for key in keys.iter().filter(|key| key.starts_with(folder)) {
+        let folders = key.match_indices('/').map(|(at, _)| key[..=at].to_owned());
+        names.extend(folders.filter(|path| path.len() > folder.len()));
+        names.extend((!key.ends_with('/')).then(|| key.clone()));
+    }
+    names
+}
+
+/// Whether the letters of every word are there, in order. The names of this test have one kind of accent.
+fn holds(name: &str, text: &str) -> bool {
+    let plain = |text: &str| text.to_lowercase().replace('é', "e");
+    let name = plain(name);
+    plain(text).split_whitespace().all(|word| {
+        let mut letters = name.chars();
+        word.chars().all(|wanted| letters.any(|letter| letter == wanted))
+    })
+}
+
+#[test]
+fn random_trees_are_searched_as_the_model_searches_them() {
+    for seed in 0..8 {
+        let world = World::new(seed);
+        let chance = SeededEntropy::new(seed);
+        let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
+        let mut store = world.open();
+        let mut keys = BTreeSet::new();
+        let parts = ["cat", "Cat-2", "été", "Tree", "a", "e.png", "ca t", "ÉTÉ_1"];
+        for step in 0..40 {
+            let mut key: Vec<&str> = (0..=below(3)).map(|_| parts[below(8)]).collect();
+            if below(6) == 0 {
+                key.push("");
+            }
+            let key = key.join("/");
+            if below(4) == 0 {
+                delete(&store, &name(&key)).unwrap();
+                keys.remove(&key);
+            } else {
+                put(&store, &[&key]);
+                keys.insert(key);
+            }
+            if step == 20 {
+                store.checkpoint().unwrap();
+            }
+        }
+        for reopened in [false, true] {
+            if reopened {
+                drop(store);
+                store = world.open();
+            }
+            for folder in ["", "cat/", "été/", "cat/cat/", "none/"] {
+                let names = names_below(&keys, folder);
+                for text in ["cat", "c", "ete", "É", "tr", "cat 2", "png cat", "tce", "treee", "q"]
+                {
+                    let what = format!("seed {seed}: {text:?} below {folder:?}");
+                    let all = search(&store, &query(folder, text));
+                    let found: Vec<String> = all.hits.iter().map(key).collect();
+                    let unique: BTreeSet<String> = found.iter().cloned().collect();
+                    assert_eq!(unique.len(), found.len(), "{what}: each once");
+                    assert!(unique.is_subset(&names), "{what}: {found:?}");
+                    for name in &names {
+                        let wanted = holds(&name[folder.len()..], text);
+                        assert!(!wanted || unique.contains(name), "{what}: {name} is missing");
+                    }
+                    let is_near = |hit: &&Hit| (498..500).contains(&hit.points);
+                    for hit in all.hits.iter().filter(|hit| !is_near(hit)) {
+                        assert!(holds(&key(hit)[folder.len()..], text), "{what}: {hit:?}");
+                    }
+                    let ranks = all
+                        .hits
+                        .iter()
+                        .map(|hit| (matches!(hit.found, Found::File(_)), u16::MAX - hit.points));
+                    assert!(ranks.is_sorted(), "{what}: {found:?}");
+                    assert_eq!((all.total, all.total_is_exact), (found.len(), true), "{what}");
+                    for limit in [1, 3] {
+                        let mut paged = Vec::new();
+                        for offset in (0..=found.len()).step_by(limit) {
+                            let page = search(
+                                &store,
+                                &SearchQuery { offset, limit, ..query(folder, text) },
+                            );
+                            assert_eq!(page.total, found.len(), "{what}");
+                            paged.extend(page.hits.iter().map(key));
+                        }
+                        assert_eq!(paged, found, "{what} in pages of {limit}");
+                    }
+                }
+            }
+        }
+    }
+}

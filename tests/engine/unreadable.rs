@@ -1,0 +1,66 @@
+//! Segments whose headers the disk cannot read: fsck names each and goes on with the others, quick and deep.
+
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::fsck::{Finding, Severity};
+use tests::store::{World, body, commit, compact, delete, fact, idle, name, put, roll_over};
+
+/// Three log segments and more, a big one, and a compacted one where that is asked for; closed.
+fn world(has_compacted: bool) -> World {
+    let world = World::new(21);
+    let store = world.open();
+    for at in 0..50 {
+        put(&store, &name(&format!("{at}")), &body(at, 3_500)).unwrap();
+        if at % 12 == 0 {
+            roll_over(&store).unwrap();
+        }
+    }
+    put(&store, &name("big"), &body(100, 9_000)).unwrap();
+    let set = engine::Batch::new().put_fact(fact("token"), body(101, 40).into());
+    commit(&store, set).unwrap();
+    if has_compacted {
+        for at in 0..20 {
+            delete(&store, &name(&format!("{at}"))).unwrap();
+        }
+        idle(&store);
+        roll_over(&store).unwrap();
+        store.checkpoint().unwrap();
+        assert!(compact(&store).unwrap().copied_bytes > 0);
+    }
+    store.close().unwrap();
+    drop(store);
+    world
+}
+
+#[test]
+fn a_segment_whose_header_cannot_be_read_is_a_finding_and_the_others_are_checked() {
+    for has_compacted in [false, true] {
+        let whole = world(has_compacted);
+        assert_eq!(whole.fsck(true).unwrap().findings, []);
+        let segments = [whole.files_in("log/"), whole.files_in("compacted/")].concat();
+        assert_eq!(segments.iter().any(|path| path.starts_with("compacted/")), has_compacted);
+        assert!(segments.len() > 2, "{segments:?}");
+        for (path, operation, deep) in cases(&segments) {
+            let world = World::on(whole.disk.fork(), 22);
+            world.disk.inject(Rule::always(operation, Where::Prefix(path.clone()), Fault::Error));
+            let report = world.fsck(deep).unwrap();
+            let case = format!("{operation:?} of {path}, deep: {deep}:\n{report}");
+            assert!(report.findings.iter().any(|finding| finding.file == *path), "{case}");
+            // Of the others no more is said than that something is missing between them.
+            let is_loss = |finding: &&Finding| finding.severity == Severity::Loss;
+            let losses: Vec<_> = report.findings.iter().filter(is_loss).collect();
+            assert!(losses.iter().any(|finding| finding.file == *path), "{case}");
+            assert!(losses.iter().filter(|it| it.file != *path).count() <= 1, "{case}");
+            assert!(report.segments >= segments.len() as u64 - 1, "{case}");
+            world.disk.clear_faults();
+            assert_eq!(world.fsck(deep).unwrap().findings, [], "nothing was changed");
+        }
+    }
+}
+
+fn cases(segments: &[String]) -> impl Iterator<Item = (&String, Operation, bool)> {
+    let operations = [Operation::Open, Operation::Read];
+    segments.iter().flat_map(move |path| {
+        let all = operations.into_iter().flat_map(|it| [(it, false), (it, true)]);
+        all.map(move |(operation, deep)| (path, operation, deep))
+    })
+}
