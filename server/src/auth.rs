@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use engine::{BucketName, FolderKey, ObjectKey};
+use http::Extensions;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
@@ -17,7 +18,8 @@ use crate::catalog::{
     Access, Account, ApiKey, ApiKeyId, Bucket, Catalog, MemberRole, Organisation, OrganisationId,
     Plan, PresentedKey, Role, Scope, Standing,
 };
-use crate::error::ApiError;
+use crate::client_address::client_address;
+use crate::error::{ApiError, INVALID_API_KEY};
 use crate::query::Query;
 use crate::state::{AppState, Endpoint};
 use crate::target::{Place, Target};
@@ -33,8 +35,27 @@ const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY_PARAMETERS: &[&str] = &["apiKey", "api_key"];
 
 impl Caller {
-    /// Recognises the credential of a request.
-    pub fn of(catalog: &Catalog, headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+    /// Recognises the credential of a request. An address that presented too many wrong ones is refused before anything
+    /// is looked up; a request without any is not counted.
+    pub fn recognise(
+        app: &AppState,
+        headers: &HeaderMap,
+        query: &Query,
+        extensions: &Extensions,
+    ) -> Result<Self, ApiError> {
+        let Some(address) = client_address(extensions) else {
+            return Self::of(&app.catalog, headers, query);
+        };
+        let allowances = &app.allowances;
+        allowances.check_failures(address).map_err(|refused| ApiError::rate_limited(&refused))?;
+        Self::of(&app.catalog, headers, query).inspect_err(|error| {
+            if error.code() == INVALID_API_KEY {
+                allowances.note_failure(address);
+            }
+        })
+    }
+
+    fn of(catalog: &Catalog, headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         let text = credential(headers, query)?.ok_or_else(ApiError::missing_api_key)?;
         let presented = PresentedKey::parse(&text).ok_or_else(ApiError::invalid_api_key)?;
         let api_key = catalog.recognise(&presented).ok_or_else(ApiError::invalid_api_key)?;
@@ -43,17 +64,6 @@ impl Caller {
             return Err(ApiError::account_suspended());
         }
         Ok(Self { account, api_key })
-    }
-
-    /// Recognises the credential of a request to one of the endpoints, whose plan the account must be on.
-    pub fn of_request(
-        app: &AppState,
-        headers: &HeaderMap,
-        query: &Query,
-    ) -> Result<Self, ApiError> {
-        let caller = Self::of(&app.catalog, headers, query)?;
-        caller.check_plan(app.endpoint())?;
-        Ok(caller)
     }
 
     /// Whoever issued a presigned upload, as far as their key still opens anything.
@@ -220,26 +230,29 @@ impl Caller {
     }
 }
 
+/// The caller whom `admission` recognised.
 impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        Self::of_request(app, &parts.headers, &Query::of(&parts.uri))
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
+        let unguarded = "a route that needs a caller stands without admission";
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| ApiError::internal(unguarded))
     }
 }
 
 /// Whether a file may be delivered: to anybody from a public bucket, else to a key that may read there.
 pub fn check_delivery(
-    catalog: &Catalog,
+    app: &AppState,
     bucket: &Bucket,
     target: &Target,
-    headers: &HeaderMap,
+    request: &Parts,
     query: &Query,
 ) -> Result<(), ApiError> {
     if bucket.access == Access::Public {
         return Ok(());
     }
-    let caller = Caller::of(catalog, headers, query)?;
+    let caller = Caller::recognise(app, &request.headers, query, &request.extensions)?;
+    let catalog = &app.catalog;
     // Whoever looks at the address sees that the bucket is there, so a stranger's key is told what it is.
     if catalog.role_in(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden("The API key does not open this bucket"));

@@ -12,6 +12,7 @@ use std::time::Duration;
 use engine::{CompactionOptions, ScrubOptions};
 use serde::Deserialize;
 
+use crate::address::Network;
 use crate::limits;
 
 /// The start of every environment variable that is ours.
@@ -44,6 +45,20 @@ pub struct Config {
     pub scrub: Option<ScrubOptions>,
     /// How the store gives back the space of what is dead. None: only when it is asked to.
     pub compaction: Option<CompactionOptions>,
+    /// Whether accounts are held to the rates of their plans.
+    pub plan_rates: bool,
+    /// Uploads of an account of the plan Business in a minute.
+    pub business_uploads_per_minute: u32,
+    /// Wrong API keys that one address may present in a minute. 0: any number.
+    pub failed_authentications_per_minute: u32,
+    /// Requests of one address in a second. 0: any number.
+    pub address_requests_per_second: u32,
+    /// Requests of one address at once, after a pause. 0: any number.
+    pub address_requests_burst: u32,
+    /// To addresses in these, as to the machine itself, no bound for addresses applies.
+    pub trusted_networks: Vec<Network>,
+    /// Whether the server looks once a day which accounts break fair use.
+    pub fair_use_sweep: bool,
 }
 
 /// What one source says. Every field is optional.
@@ -62,6 +77,21 @@ pub struct Layer {
     pub scrub_days: Option<u64>,
     pub scrub_bytes_per_second_max: Option<u64>,
     pub compaction_bytes_per_second_max: Option<u64>,
+    pub plan_rates: Option<bool>,
+    pub business_uploads_per_minute: Option<u32>,
+    pub failed_authentications_per_minute: Option<u32>,
+    pub address_requests_per_second: Option<u32>,
+    pub address_requests_burst: Option<u32>,
+    pub trusted_networks: Option<Networks>,
+    pub fair_use_sweep: Option<bool>,
+}
+
+/// Networks as a source writes them: a list, or one text with commas, as the environment has only texts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Networks {
+    List(Vec<String>),
+    Text(String),
 }
 
 /// The public address of the service: `http` or `https`, without a final slash.
@@ -87,7 +117,8 @@ impl Layer {
             let is_ours = !VARIABLES_ELSEWHERE.contains(&name.as_str());
             if let Some(field) = name.strip_prefix(VARIABLE_PREFIX).filter(|_| is_ours) {
                 let number = value.parse().map(toml::Value::Integer);
-                let value = number.unwrap_or(toml::Value::String(value));
+                let word = value.parse().map(toml::Value::Boolean);
+                let value = number.or(word).unwrap_or(toml::Value::String(value));
                 table.insert(field.to_ascii_lowercase(), value);
             }
         }
@@ -121,6 +152,19 @@ impl Layer {
             compaction_bytes_per_second_max: self
                 .compaction_bytes_per_second_max
                 .or(lower.compaction_bytes_per_second_max),
+            plan_rates: self.plan_rates.or(lower.plan_rates),
+            business_uploads_per_minute: self
+                .business_uploads_per_minute
+                .or(lower.business_uploads_per_minute),
+            failed_authentications_per_minute: self
+                .failed_authentications_per_minute
+                .or(lower.failed_authentications_per_minute),
+            address_requests_per_second: self
+                .address_requests_per_second
+                .or(lower.address_requests_per_second),
+            address_requests_burst: self.address_requests_burst.or(lower.address_requests_burst),
+            trusted_networks: self.trusted_networks.or(lower.trusted_networks),
+            fair_use_sweep: self.fair_use_sweep.or(lower.fair_use_sweep),
         }
     }
 }
@@ -174,6 +218,30 @@ impl Config {
             compaction: layer
                 .compaction_bytes_per_second_max
                 .map_or(default.compaction, compaction),
+            plan_rates: layer.plan_rates.unwrap_or(default.plan_rates),
+            business_uploads_per_minute: within(
+                "business_uploads_per_minute",
+                layer.business_uploads_per_minute,
+                default.business_uploads_per_minute,
+                limits::CONFIGURED_RATE_MAX,
+            )?,
+            failed_authentications_per_minute: rate(
+                "failed_authentications_per_minute",
+                layer.failed_authentications_per_minute,
+                default.failed_authentications_per_minute,
+            )?,
+            address_requests_per_second: rate(
+                "address_requests_per_second",
+                layer.address_requests_per_second,
+                default.address_requests_per_second,
+            )?,
+            address_requests_burst: rate(
+                "address_requests_burst",
+                layer.address_requests_burst,
+                default.address_requests_burst,
+            )?,
+            trusted_networks: layer.trusted_networks.map_or(Ok(Vec::new()), networks)?,
+            fair_use_sweep: layer.fair_use_sweep.unwrap_or(default.fair_use_sweep),
         })
     }
 }
@@ -192,6 +260,13 @@ impl Default for Config {
             reserve_bytes: None,
             scrub: Some(ScrubOptions::default()),
             compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
+            plan_rates: true,
+            business_uploads_per_minute: limits::UPLOADS_PER_MINUTE_BUSINESS,
+            failed_authentications_per_minute: limits::FAILED_AUTHENTICATIONS_PER_MINUTE,
+            address_requests_per_second: limits::ADDRESS_REQUESTS_PER_SECOND,
+            address_requests_burst: limits::ADDRESS_REQUESTS_BURST,
+            trusted_networks: Vec::new(),
+            fair_use_sweep: false,
         }
     }
 }
@@ -232,13 +307,13 @@ fn address(name: &str, text: &str) -> Result<SocketAddr, ConfigError> {
         .map_err(|_| ConfigError(format!("{name}: {text:?} is not an address like 127.0.0.1:8080")))
 }
 
-/// Zero days: nothing is scrubbed.
 /// 0 is none.
 fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
     let look_ms = engine::limits::COMPACTION_LOOK_MS;
     (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
 }
 
+/// Zero days: nothing is scrubbed.
 fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
     let default = ScrubOptions::default();
     let name = "scrub_bytes_per_second_max";
@@ -248,6 +323,22 @@ fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, C
         given => Duration::from_secs(within("scrub_days", given, 1, 3_650)? * 24 * 60 * 60),
     };
     Ok((days != Some(0)).then_some(ScrubOptions { period, bytes_per_second_max }))
+}
+
+/// 0 is none.
+fn rate(name: &str, given: Option<u32>, default: u32) -> Result<u32, ConfigError> {
+    if given == Some(0) { Ok(0) } else { within(name, given, default, limits::CONFIGURED_RATE_MAX) }
+}
+
+fn networks(networks: Networks) -> Result<Vec<Network>, ConfigError> {
+    let texts = match networks {
+        Networks::List(texts) => texts,
+        Networks::Text(text) => text.split(',').map(str::to_owned).collect(),
+    };
+    let texts = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+    let refuse =
+        |text| ConfigError(format!("trusted_networks: {text:?} is not a network like 10.0.0.0/8"));
+    texts.map(|text| Network::parse(text).ok_or_else(|| refuse(text))).collect()
 }
 
 fn within<N>(name: &str, given: Option<N>, default: N, max: N) -> Result<N, ConfigError>
@@ -335,6 +426,23 @@ mod tests {
         assert_eq!(scrub(&[("TRUG_SCRUB_DAYS", "0")]).unwrap(), None);
         assert!(scrub(&[("TRUG_SCRUB_DAYS", "4000")]).is_err());
         assert!(scrub(&[("TRUG_SCRUB_BYTES_PER_SECOND_MAX", "0")]).is_err());
+    }
+
+    #[test]
+    fn rates_may_be_none_and_networks_are_a_list_or_a_text() {
+        let config = |pairs| variables(pairs).and_then(Config::new);
+        let none = config(&[("TRUG_ADDRESS_REQUESTS_PER_SECOND", "0")]).unwrap();
+        assert_eq!(none.address_requests_per_second, 0);
+        assert!(config(&[("TRUG_ADDRESS_REQUESTS_BURST", "1000001")]).is_err());
+        assert!(config(&[("TRUG_BUSINESS_UPLOADS_PER_MINUTE", "0")]).is_err());
+        assert!(config(&[("TRUG_FAIR_USE_SWEEP", "true")]).unwrap().fair_use_sweep);
+        assert!(config(&[("TRUG_FAIR_USE_SWEEP", "maybe")]).is_err());
+        let text = config(&[("TRUG_TRUSTED_NETWORKS", "10.0.0.0/8, ::1")]).unwrap();
+        let list = "trusted_networks = [\"10.0.0.0/8\", \"::1\"]";
+        let list = Config::new(Layer::from_toml(list, "file").unwrap()).unwrap();
+        assert_eq!((text.trusted_networks.len(), &text), (2, &list));
+        let error = config(&[("TRUG_TRUSTED_NETWORKS", "10.0.0.0/33")]).unwrap_err().to_string();
+        assert!(error.contains("10.0.0.0/33"), "{error}");
     }
 
     #[test]

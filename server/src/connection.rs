@@ -3,7 +3,8 @@
 //! `axum::serve` waits for ever for the head of a request; this does not. Promises: silent, half-sent and trickling
 //! connections end within their time-outs; there are never more connections than allowed, in all and from one address;
 //! a request with no `Host`, two, or one that its address contradicts never reaches the service; what cannot be read as
-//! HTTP is answered in JSON as well; stopping lets requests in flight end, for a while. Never here: what is served.
+//! HTTP is answered in JSON as well; every request carries its [`Peer`] as an extension; stopping lets requests in
+//! flight end, for a while. Never here: what is served.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,6 +31,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::address::AddressKey;
 use crate::error::{ApiError, Asked};
 use crate::limits;
 use crate::paced_io::{Exchange, PacedIo, Waits};
@@ -109,7 +111,7 @@ pub enum Peer {
 
 impl Peer {
     /// The IP address; an IPv4 address that came in as IPv6 is an IPv4 address.
-    fn ip(self) -> Option<IpAddr> {
+    pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Address(address) => Some(address.ip().to_canonical()),
             Self::Local => None,
@@ -263,8 +265,9 @@ async fn serve<I, S, B>(
     let exchange = Arc::new(Exchange::new());
     let io = TokioIo::new(PacedIo::new(io, exchange.clone(), waits, refuse));
     let (shared, stop_seen) = (exchange.clone(), stop.clone());
-    let answer = move |request: Request<Incoming>| {
+    let answer = move |mut request: Request<Incoming>| {
         shared.begin();
+        request.extensions_mut().insert(peer);
         let answer = match check_host(&request) {
             Ok(()) => Ok(service.call(request)),
             Err(refusal) => Err(refusal.response(&Asked::of(request.headers(), ""))),
@@ -376,13 +379,6 @@ fn is_same_host(one: &Authority, other: &Authority) -> bool {
 #[derive(Default)]
 struct Addresses(Mutex<HashMap<AddressKey, usize>>);
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum AddressKey {
-    V4([u8; 4]),
-    /// The first 64 bits: one customer has all the rest.
-    V6([u8; 8]),
-}
-
 /// A connection's place among those of its address, given back when it is dropped.
 struct AddressPlace(Option<(Arc<Addresses>, AddressKey)>);
 
@@ -392,13 +388,7 @@ impl Addresses {
         let Some(ip) = peer.ip().filter(|ip| !(options.exempt)(*ip)) else {
             return Some(AddressPlace(None));
         };
-        let key = match ip {
-            IpAddr::V4(ip) => AddressKey::V4(ip.octets()),
-            IpAddr::V6(ip) => {
-                let [a, b, c, d, e, f, g, h, ..] = ip.octets();
-                AddressKey::V6([a, b, c, d, e, f, g, h])
-            }
-        };
+        let key = AddressKey::of(ip);
         let mut counts = this.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(key).or_insert(0);
         if *count >= options.per_address_max {

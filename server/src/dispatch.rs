@@ -1,7 +1,8 @@
 //! The fork: a GET or HEAD of a file is delivered at once, everything else goes to the router.
 //!
 //! Delivery is most of what the server does and has one shape of address, so it does not pay for the router and its
-//! extractors. Promises: what begins with a component of our own is never taken for a bucket; every method OPTIONS is
+//! extractors. Promises: an address that asks for more than its share is told so before anything is looked up; what
+//! begins with a component of our own is never taken for a bucket; every method OPTIONS is
 //! answered as a preflight. Never here: what delivery and the endpoints do.
 
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use tower::ServiceExt;
 
 use crate::auth::has_credential;
 use crate::catalog::{Bucket, CorsOrigins};
+use crate::client_address::client_address;
 use crate::delivery_headers::{preflight, restrict_origins};
+use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
@@ -70,6 +73,11 @@ impl App {
                 option_headers(response.headers_mut());
             }
             return response;
+        }
+        if let Some(address) = client_address(request.extensions())
+            && let Err(refused) = self.state.allowances.take_request(address)
+        {
+            return ApiError::rate_limited(&refused).into_response();
         }
         if is_delivery(&request) {
             let (head, _) = request.into_parts();

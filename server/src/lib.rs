@@ -11,11 +11,14 @@
 //!
 //! Never here: the command line, signals, and opening the store.
 
+pub mod address;
+pub mod admission;
 pub mod archive;
 pub mod auth;
 pub mod bridge;
 pub mod catalog;
 pub mod claims;
+pub mod client_address;
 pub mod conditional;
 pub mod config;
 pub mod connection;
@@ -25,6 +28,7 @@ mod damage_log;
 pub mod delivery_headers;
 pub mod dispatch;
 pub mod error;
+pub mod fair_use;
 pub mod form_part;
 pub mod handlers;
 pub mod intake;
@@ -40,6 +44,7 @@ pub mod paced_io;
 pub mod paging;
 pub mod query;
 pub mod range;
+pub mod rate_limit;
 pub mod replies;
 pub mod request_body;
 pub mod reserved;

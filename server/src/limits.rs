@@ -165,6 +165,50 @@ pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// Requests in flight get this long when the server stops. Product 3.2.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
 
+/// Uploads in a minute on the plan Free, and at once after a pause. Spec 8.
+pub const UPLOADS_PER_MINUTE_FREE: u32 = 100;
+/// The same on the plan Starter. Spec 8.
+pub const UPLOADS_PER_MINUTE_STARTER: u32 = 300;
+/// The same on the plan Pro. Spec 8.
+pub const UPLOADS_PER_MINUTE_PRO: u32 = 1_000;
+/// Default for the same on the plan Business, which spec 8 leaves to the operator.
+pub const UPLOADS_PER_MINUTE_BUSINESS: u32 = 10_000;
+/// Requests in a minute that an account makes beside uploads and delivery. Spec 8 ("per user").
+pub const MANAGEMENT_PER_MINUTE: u32 = 1_000;
+/// The part of its rates that a throttled account keeps: one tenth. Clients 13.13.
+pub const THROTTLED_DIVISOR: u32 = 10;
+/// Default for the wrong API keys that one address may present in a minute. Clients 8.2.
+pub const FAILED_AUTHENTICATIONS_PER_MINUTE: u32 = 60;
+/// Default for the requests of one address in a second. Product 0.
+pub const ADDRESS_REQUESTS_PER_SECOND: u32 = 2_000;
+/// Default for its requests at once after a pause. Product 0.
+pub const ADDRESS_REQUESTS_BURST: u32 = 10_000;
+/// Addresses of which each table of allowances knows something: 1.1 MiB. Of more, those that asked for least are
+/// forgotten.
+pub const ADDRESSES_KNOWN_MAX: usize = 65_536;
+/// Highest rate that an operator may set.
+pub const CONFIGURED_RATE_MAX: u32 = 1_000_000;
+/// How often accounts that did nothing lately are dropped from the tables of allowances.
+pub const ALLOWANCES_KEEP: Duration = Duration::from_secs(60);
+
+/// Refused requests in one day beyond which a rate is far over plan: each is a request too many, so an account at twice
+/// the rate of the plan Free gets there in 100 minutes. Spec 8, fair use.
+pub const FAIR_USE_REFUSED_PER_DAY: u64 = 10_000;
+/// Requests in one day below which nothing is a spike. Spec 8, fair use.
+pub const FAIR_USE_SPIKE_REQUESTS_MIN: u64 = 100_000;
+/// How many times the usual a day must have to be a spike.
+pub const FAIR_USE_SPIKE_FACTOR: u64 = 10;
+/// Days that must be known before it is known what is usual.
+pub const FAIR_USE_USUAL_DAYS_MIN: usize = 3;
+/// Days that are taken for what is usual.
+pub const FAIR_USE_USUAL_DAYS_MAX: usize = 7;
+/// An account stays this long in a standing before the sweep moves it on.
+pub const FAIR_USE_STEP_WAIT: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+/// How often a server sweeps that is told to.
+pub const FAIR_USE_SWEEP_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Changes of its standing that are remembered of an account; the oldest go first.
+pub const STANDING_CHANGES_MAX: usize = 100;
+
 /// How long a browser keeps the answer to a preflight, in seconds. Clients 7.
 pub const PREFLIGHT_SECONDS: u32 = 7_200;
 /// Longest file name that `?download=` may ask for, in bytes.
@@ -209,4 +253,7 @@ const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MA
 const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(SEARCH_HITS_MAX <= engine::limits::SEARCH_WINDOW_MAX);
 const _: () = assert!(DELETE_FILES_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
+const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
+const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);
 const _: () = assert!(HEAD_WAIT.as_secs() <= 10 && BODY_WINDOW.as_secs() <= 10);

@@ -6,6 +6,7 @@
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
+use crate::admission::{managing, uploading};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
 use crate::handlers::health::{health, ready};
@@ -31,91 +32,75 @@ const REVOKE_METHODS: &str = "DELETE, OPTIONS";
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
     Router::new()
-        .merge(places())
-        .merge(api())
-        .merge(management())
+        .merge(places(&app))
+        .merge(api(&app))
+        .merge(management(&app))
         .merge(own())
         .fallback(not_found)
         .with_state(app)
 }
 
 /// Places in buckets: 4.2 upload, 4.3 delete, 4.5 use of a presigned address.
-fn places() -> Router<AppState> {
+fn places(app: &AppState) -> Router<AppState> {
     Router::new()
-        .route("/{bucket}", place())
-        .route("/{bucket}/", place())
-        .route("/{bucket}/{*path}", place())
+        .route("/{bucket}", place(app))
+        .route("/{bucket}/", place(app))
+        .route("/{bucket}/{*path}", place(app))
 }
 
 /// What the specification puts under `/api`. No bucket can have that name.
-fn api() -> Router<AppState> {
+fn api(app: &AppState) -> Router<AppState> {
     Router::new()
         .route("/api", nothing())
         .route("/api/", nothing())
         .route("/api/{*path}", nothing())
         // 4.4 presigned tokens.
-        .route("/api/presigned-url", reading(get(presign_token)))
+        .route("/api/presigned-url", reading(managing(app, get(presign_token))))
         .route(
             "/api/presigned-url/{token}",
             post(upload_with_token).fallback(|| refuse_method(POST_METHODS)),
         )
         // 4.6 list, 4.7 search.
-        .route("/api/list-objects", reading(get(list)))
-        .route("/api/search/{bucket}", reading(get(search)))
-        .merge(resumable_uploads())
+        .route("/api/list-objects", reading(managing(app, get(list))))
+        .route("/api/search/{bucket}", reading(managing(app, get(search))))
+        .merge(resumable_uploads(app))
 }
 
-fn resumable_uploads() -> Router<AppState> {
-    let all = || post(tus::create).fallback(|| refuse_method("POST, OPTIONS"));
+/// An upload counts when it begins, however many pieces it comes in.
+fn resumable_uploads(app: &AppState) -> Router<AppState> {
+    let all = || uploading(app, post(tus::create)).fallback(|| refuse_method(POST_METHODS));
     let one = axum::routing::head(tus::state)
         .patch(tus::append)
         .delete(tus::terminate)
-        .post(tus::overridden)
-        .fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
+        .post(tus::overridden);
+    let one = managing(app, one).fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
     Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
 }
 
 /// 4.8 management. Clients 13.11.
-fn management() -> Router<AppState> {
-    let refuse = |allow| move || refuse_method(allow);
-    let (read, list, record) = (refuse(READ_METHODS), refuse(LIST_METHODS), refuse(RECORD_METHODS));
+fn management(app: &AppState) -> Router<AppState> {
+    let route = |methods, allow| managing(app, methods).fallback(move || refuse_method(allow));
+    let bucket = get(buckets::show).patch(buckets::edit).delete(buckets::delete);
+    let organisation =
+        get(organisations::show).patch(organisations::edit).delete(organisations::delete);
     let members = get(organisations::members)
         .post(organisations::set_member)
-        .delete(organisations::remove_member)
-        .fallback(refuse(MEMBERS_METHODS));
+        .delete(organisations::remove_member);
+    let organisations = get(organisations::list).post(organisations::create);
+    let account = get(accounts::show).patch(accounts::edit);
     Router::new()
-        .route("/api/buckets", get(buckets::list).post(buckets::create).fallback(list))
-        .route(
-            "/api/buckets/{bucketName}",
-            get(buckets::show).patch(buckets::edit).delete(buckets::delete).fallback(record),
-        )
-        .route("/api/keys", get(api_keys::list).post(api_keys::create).fallback(list))
-        .route(
-            "/api/keys/{id}",
-            axum::routing::delete(api_keys::revoke).fallback(refuse(REVOKE_METHODS)),
-        )
-        .route(
-            "/api/organisations",
-            get(organisations::list).post(organisations::create).fallback(list),
-        )
-        .route(
-            "/api/organisations/{id}",
-            get(organisations::show)
-                .patch(organisations::edit)
-                .delete(organisations::delete)
-                .fallback(record),
-        )
-        .route("/api/organisations/{id}/members", members)
-        .route(
-            "/api/account",
-            get(account::show).patch(account::edit).fallback(refuse(ACCOUNT_METHODS)),
-        )
-        .route("/api/usage", get(usage::usage).fallback(read))
-        .route("/api/accounts", get(accounts::list).post(accounts::create).fallback(list))
-        .route(
-            "/api/accounts/{id}",
-            get(accounts::show).patch(accounts::edit).fallback(refuse(ACCOUNT_METHODS)),
-        )
+        .route("/api/buckets", route(get(buckets::list).post(buckets::create), LIST_METHODS))
+        .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
+        .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
+        .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))
+        .route("/api/organisations", route(organisations, LIST_METHODS))
+        .route("/api/organisations/{id}", route(organisation, RECORD_METHODS))
+        .route("/api/organisations/{id}/members", route(members, MEMBERS_METHODS))
+        .route("/api/account", route(get(account::show).patch(account::edit), ACCOUNT_METHODS))
+        .route("/api/usage", route(get(usage::usage), READ_METHODS))
+        .route("/api/accounts", route(get(accounts::list).post(accounts::create), LIST_METHODS))
+        .route("/api/accounts/sweep", route(post(accounts::sweep), POST_METHODS))
+        .route("/api/accounts/{id}", route(account, ACCOUNT_METHODS))
 }
 
 /// What is ours alone. No bucket can have that name.
@@ -131,8 +116,10 @@ fn own() -> Router<AppState> {
         .route("/-/integrations/curl", reading(get(curl)))
 }
 
-fn place() -> MethodRouter<AppState> {
-    post(upload).delete(delete).put(put_presigned).fallback(|| refuse_method(PLACE_METHODS))
+fn place(app: &AppState) -> MethodRouter<AppState> {
+    let methods = uploading(app, post(upload)).merge(managing(app, axum::routing::delete(delete)));
+    // A presigned address brings its right along.
+    methods.put(put_presigned).fallback(|| refuse_method(PLACE_METHODS))
 }
 
 fn reading(handler: MethodRouter<AppState>) -> MethodRouter<AppState> {

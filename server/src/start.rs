@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::address::is_exempt;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
@@ -83,7 +84,9 @@ async fn serve_open(
     };
     let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
     let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
+    let trusted = config.trusted_networks.clone();
     let options = ConnectionOptions {
+        exempt: Arc::new(move |address| is_exempt(address, &trusted)),
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
         drain: config.drain,

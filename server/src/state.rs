@@ -13,6 +13,7 @@ use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
 use crate::limits::SEARCHES_MAX;
 use crate::open_uploads::OpenUploads;
+use crate::rate_limit::Allowances;
 
 /// The running service, as one of its endpoints sees it. Cheap to clone.
 #[derive(Clone)]
@@ -38,6 +39,7 @@ pub struct Inner {
     pub entropy: Arc<dyn Entropy>,
     /// Names that uploads have chosen and not stored yet.
     pub claims: Claims<ObjectName>,
+    pub allowances: Allowances,
     /// Who is working on which resumable upload.
     pub open_uploads: OpenUploads,
     /// Tokens with which something is being uploaded.
@@ -64,6 +66,8 @@ impl AppState {
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, CatalogError> {
         let catalog = Catalog::open(store.clone(), clock.clone(), entropy.clone())?;
+        let conduct = catalog.conduct().clone();
+        let allowances = Allowances::new(&config, clock.clone(), &*entropy, conduct);
         match catalog.renew_signing_keys() {
             // On a disk without any room files are delivered all the same; it is tried again.
             Err(CatalogError::Store(error)) => {
@@ -81,6 +85,7 @@ impl AppState {
             clock,
             entropy,
             claims: Claims::default(),
+            allowances,
             open_uploads: OpenUploads::default(),
             tokens_in_use: Claims::default(),
             searches: Arc::new(Semaphore::new(SEARCHES_MAX)),

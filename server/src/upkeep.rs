@@ -9,6 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::bridge::blocking;
 use crate::catalog::Catalog;
 use crate::damage_log::tell_damage;
+use crate::fair_use::sweep;
 use crate::handlers::tus;
 use crate::limits;
 use crate::state::AppState;
@@ -30,6 +31,9 @@ impl Upkeep {
         tasks.spawn(keep_catalog(catalog.clone()));
         tasks.spawn(keep_presigned(catalog.clone()));
         tasks.spawn(tus::sweep_now_and_then(state.clone()));
+        if state.config.fair_use_sweep {
+            tasks.spawn(keep_fair_use(state.clone()));
+        }
         let (damage_log_end, end) = oneshot::channel();
         let damage_log = tokio::spawn(tell_damage(state.store.clone(), end));
         Self { tasks, damage_log, damage_log_end, catalog }
@@ -62,6 +66,17 @@ async fn keep_presigned(catalog: Catalog) {
             Err(error) => tracing::warn!("cannot sweep used tokens: {error}"),
         }
         tokio::time::sleep(limits::PRESIGN_SWEEP_WAIT).await;
+    }
+}
+
+/// Moves on accounts that break fair use. Each step is logged where it is taken.
+async fn keep_fair_use(app: AppState) {
+    loop {
+        let (store, catalog) = (app.store.clone(), app.catalog.clone());
+        if let Err(error) = blocking(move || sweep(&store, &catalog)).await {
+            tracing::warn!(%error, "cannot look at fair use");
+        }
+        tokio::time::sleep(limits::FAIR_USE_SWEEP_WAIT).await;
     }
 }
 

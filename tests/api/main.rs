@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod abuse;
 mod accounts;
 mod auth;
 mod buckets;
@@ -26,7 +27,9 @@ mod presign_once;
 mod presigned_urls;
 mod quotas;
 mod ranges;
+mod rates;
 mod search;
+mod standing;
 mod tenants;
 mod thumbnail_flag;
 mod tus;

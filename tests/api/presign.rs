@@ -353,8 +353,8 @@ async fn a_token_in_use_is_refused_until_its_upload_ends() {
 async fn a_token_is_worth_what_its_issuer_may_do() {
     let (world, client) = World::with_bucket(1);
     let standing = |standing| {
-        let settings = AccountSettings { standing: Some(standing), ..AccountSettings::default() };
-        world.edit_account("ann", settings);
+        let standing = Some(standing);
+        world.edit_account("ann", AccountSettings { standing, ..AccountSettings::default() });
     };
     let issued = world.api_key("ann", ApiKeySettings::default());
     let holder = Client::new(world.app(), Some(issued.key));

@@ -68,6 +68,27 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
 }
 
 #[test]
+fn a_sweep_says_what_it_looked_at_and_a_standing_why_it_changed() {
+    with_and_without_a_server(|folder| {
+        let swept = folder.json(&["account", "sweep"]);
+        assert_eq!((&swept["accountCount"], &swept["violationCount"]), (&1.into(), &0.into()));
+        assert_eq!(swept["steps"].as_array().map(Vec::len), Some(0));
+        let text = folder.done(&["account", "sweep"]).stdout;
+        assert_eq!(text, "1 accounts, 0 break fair use\n");
+
+        let edit = ["account", "edit", "--account", "ann", "--standing", "throttled"];
+        let change = folder.json(&edit)["standingChanges"][0].clone();
+        assert_eq!((&change["from"], &change["to"]), (&"good".into(), &"throttled".into()));
+        assert_eq!(
+            (&change["by"], &change["reason"]),
+            (&"operator".into(), &"set by the operator".into())
+        );
+        let list = folder.done(&["account", "list"]).stdout;
+        assert!(list.contains("REASON") && list.contains("set by the operator"), "{list}");
+    });
+}
+
+#[test]
 fn names_that_would_steer_the_terminal_are_written_out() {
     with_and_without_a_server(|folder| {
         folder.done(&["account", "create", "--name", "a\u{202e}b"]);

@@ -1,10 +1,13 @@
 //! A client that speaks to the service without a socket.
 
+use std::net::SocketAddr;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
+use server::connection::Peer;
 use server::dispatch::App;
 
 use crate::Form;
@@ -15,6 +18,8 @@ pub struct Client {
     app: App,
     /// Sent as `Authorization: Bearer`.
     pub key: Option<String>,
+    /// Where it asks from; without it, from nowhere that is counted.
+    peer: Option<Peer>,
 }
 
 /// What comes back.
@@ -27,12 +32,18 @@ pub struct Reply {
 
 impl Client {
     pub fn new(app: App, key: Option<String>) -> Self {
-        Self { app, key }
+        Self { app, key, peer: None }
     }
 
     /// The same client, without its key.
     pub fn without_key(&self) -> Self {
-        Self { app: self.app.clone(), key: None }
+        Self { key: None, ..self.clone() }
+    }
+
+    /// The same client at an address.
+    pub fn at(&self, address: &str) -> Self {
+        let address = address.parse().expect("the address is one");
+        Self { peer: Some(Peer::Address(SocketAddr::new(address, 40_000))), ..self.clone() }
     }
 
     /// The key, where there is one.
@@ -118,6 +129,9 @@ impl Client {
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
+        }
+        if let Some(peer) = self.peer {
+            request = request.extension(peer);
         }
         self.app.call(request.body(body).expect("the request is well-formed")).await
     }

@@ -138,9 +138,10 @@ impl DataFolder {
         self.serve_with(&["--listen", "127.0.0.1:0"])
     }
 
-    /// Starts a server on this folder with these arguments.
+    /// Starts a server on this folder with these arguments. It holds nobody to a rate: tests upload as fast as it goes.
     pub fn serve_with(&self, words: &[&str]) -> ServerProcess {
         let mut command = self.command(&["serve"]);
+        command.env("TRUG_PLAN_RATES", "false");
         command.args(words);
         ServerProcess::start(&mut command)
     }

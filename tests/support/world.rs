@@ -34,9 +34,9 @@ pub struct World {
 }
 
 impl World {
-    /// An empty service.
+    /// An empty service that holds nobody to a rate.
     pub fn new(seed: u64) -> Self {
-        Self::with(seed, Config::default())
+        Self::with(seed, Config { plan_rates: false, ..Config::default() })
     }
 
     /// An empty service with its own configuration.
@@ -69,7 +69,16 @@ impl World {
 
     /// A service with the account `ann`, her public bucket `photos`, and a client that holds a key to all of it.
     pub fn with_bucket(seed: u64) -> (Self, Client) {
-        let world = Self::new(seed);
+        Self::new(seed).and_bucket()
+    }
+
+    /// The same with its own configuration.
+    pub fn with_bucket_and(seed: u64, config: Config) -> (Self, Client) {
+        Self::with(seed, config).and_bucket()
+    }
+
+    fn and_bucket(self) -> (Self, Client) {
+        let world = self;
         world.account("ann");
         world.bucket("ann", "photos", BucketSettings::default());
         let client = world.client_of("ann", ApiKeySettings::default());
@@ -89,7 +98,7 @@ impl World {
     /// Puts an account on a plan.
     pub fn set_plan(&self, account: &str, plan: Plan) {
         let settings = AccountSettings { plan: Some(plan), ..AccountSettings::default() };
-        self.manage(Request::EditAccount { account: account.into(), settings });
+        self.edit_account(account, settings);
     }
 
     /// Somebody without a key.

@@ -28,14 +28,17 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge"],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address"],
     &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log"],
     &["content_type", "catalog"],
+    &["rate_limit"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body", "tus"],
-    &["auth", "multipart", "connection", "archive", "layers", "json_body", "paging"],
-    &["intake", "management"],
+    &["multipart", "connection", "archive", "layers", "json_body", "paging", "fair_use"],
+    &["client_address"],
+    &["auth"],
+    &["intake", "management", "admission"],
     &["handlers", "control"],
     &["router", "upkeep"],
     &["dispatch"],

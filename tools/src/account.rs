@@ -29,6 +29,10 @@ pub(crate) enum Command {
         )
     )]
     Edit(Edit),
+    /// Move accounts of the plan Free that break fair use one step on: notified, upgrade_requested, throttled,
+    /// suspended. What accounts asked for is known to a running server alone; without one only what they store counts.
+    #[command(after_help = exit::help("trug account sweep --data data"))]
+    Sweep(Sweep),
 }
 
 #[derive(Args)]
@@ -47,6 +51,12 @@ pub(crate) struct Create {
 
 #[derive(Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct Sweep {
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -104,6 +114,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             perform_creating(&store, Request::CreateAccount { name, settings })
         }
         Command::List(List { store }) => perform(&store, Request::ListAccounts),
+        Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
         Command::Edit(Edit { store, account, name, plan, standing, reach }) => {
             let settings = AccountSettings { name, plan, standing, ..reach.settings() };
             perform(&store, Request::EditAccount { account, settings })

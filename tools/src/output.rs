@@ -12,8 +12,10 @@ use std::io::{self, ErrorKind, Write as _};
 
 use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, Named, NamedList};
+use server::catalog::Standing;
 use server::management::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, MemberView, OrganisationView, Reply,
+    StandingStepView, SweptView,
 };
 
 use self::versions::{history_note, history_text, undeleted_text};
@@ -75,6 +77,7 @@ fn text_of(reply: &Reply) -> String {
         Reply::Accounts(accounts) => {
             table(ACCOUNT, &accounts.iter().map(account_row).collect::<Vec<_>>())
         }
+        Reply::Swept(swept) => swept_text(swept),
         Reply::Bucket(bucket) => table(BUCKET, &[bucket_row(bucket)]),
         Reply::Buckets(buckets) => {
             table(BUCKET, &buckets.iter().map(bucket_row).collect::<Vec<_>>())
@@ -107,7 +110,7 @@ fn text_of(reply: &Reply) -> String {
 }
 
 const ACCOUNT: &[&str] =
-    &["ID", "NAME", "ROLE", "PLAN", "STANDING", "BYTES MAX", "FILES MAX", "CREATED"];
+    &["ID", "NAME", "ROLE", "PLAN", "STANDING", "BYTES MAX", "FILES MAX", "CREATED", "REASON"];
 
 fn account_row(account: &AccountView) -> Vec<String> {
     vec![
@@ -119,7 +122,24 @@ fn account_row(account: &AccountView) -> Vec<String> {
         number(account.storage_bytes_max),
         number(account.object_count_max),
         account.created_at.clone(),
+        account.standing_changes.last().map(|change| change.reason.clone()).unwrap_or_default(),
     ]
+}
+
+const STEP: &[&str] = &["ID", "NAME", "FROM", "TO", "REASON"];
+
+fn swept_text(swept: &SweptView) -> String {
+    let SweptView { account_count, violation_count, steps } = swept;
+    let mut text = format!("{account_count} accounts, {violation_count} break fair use\n");
+    if !steps.is_empty() {
+        let word = |it: &Standing| choice::word(choice::STANDING, it).to_owned();
+        let row = |step: &StandingStepView| {
+            let StandingStepView { account, name, from, to, reason } = step;
+            vec![account.clone(), name.clone(), word(from), word(to), reason.clone()]
+        };
+        text.push_str(&table(STEP, &steps.iter().map(row).collect::<Vec<_>>()));
+    }
+    text
 }
 
 const BUCKET: &[&str] = &[
@@ -279,6 +299,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
     match reply {
         Reply::Account(it) => document(it),
         Reply::Accounts(it) => document(it),
+        Reply::Swept(it) => document(it),
         Reply::Bucket(it) => document(it),
         Reply::Buckets(it) => document(it),
         Reply::BucketDeleted(it) => document(it),
@@ -345,7 +366,7 @@ fn steers(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use server::catalog::{Plan, Role, Standing};
+    use server::catalog::{Plan, Role};
     use server::management::{
         BackedUpView, CompactedView, ContentView, DamageView, HistoryView, PlaceView,
         RefusedSegmentView, RefusedVersionView, RestoredView, ScrubbedView, StateView, StatsView,
@@ -361,6 +382,7 @@ mod tests {
             role: Role::User,
             plan: Plan::Pro,
             standing: Standing::Good,
+            standing_changes: Vec::new(),
             storage_bytes_max: None,
             object_count_max: None,
             created_at: "2026-01-31T12:00:00.000Z".into(),

@@ -14,6 +14,7 @@ mod base32;
 mod bucket;
 mod bucket_rules;
 mod changes;
+mod conduct;
 mod hex;
 mod id;
 mod last_use;
@@ -24,6 +25,7 @@ mod quota;
 mod record;
 mod removal;
 mod signing;
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,12 +47,14 @@ pub use self::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 pub use self::changes::{
     AccountChange, BucketChange, NewAccount, NewApiKey, NewBucket, NewBucketOwner, QuotaChange,
 };
+pub use self::conduct::{Conduct, Day};
 pub use self::id::{AccountId, ApiKeyId, OrganisationId};
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::pending_upload::PendingUpload;
 pub use self::presign::{Grant, Lock, Purpose, Thumbnail, TokenId, Wishes};
 pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
 pub use self::removal::{BucketContents, Removal};
+pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
 
 /// The server's facts.
 #[derive(Clone)]
@@ -60,6 +64,8 @@ struct Inner {
     store: Store,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    /// No fact, but of the same life: what accounts did lately.
+    conduct: Arc<Conduct>,
     /// Held from reading what is there until the change is seen, so that two changes of one record do not cross. Taken
     /// before `tables`, never inside it.
     changing: Mutex<()>,
@@ -80,6 +86,7 @@ struct Tables {
     api_keys: BTreeMap<ApiKeyId, KnownKey>,
     /// By number; the last one signs.
     signing_keys: BTreeMap<u32, SigningKey>,
+    standings: BTreeMap<AccountId, Arc<StandingHistory>>,
 }
 
 struct KnownKey {
@@ -163,7 +170,15 @@ impl Catalog {
             }
             Ok(())
         })?;
+        each_fact(&store, standing::PREFIX, |fact, id, bytes| {
+            let history = StandingHistory::from_stored(record::decode(fact, bytes)?);
+            let id = AccountId::parse(id)
+                .ok_or_else(|| record::unreadable(fact, &"its id is not an account id"))?;
+            tables.standings.insert(id, Arc::new(history));
+            Ok(())
+        })?;
         Ok(Self(Arc::new(Inner {
+            conduct: Arc::new(Conduct::new(clock.clone())),
             store,
             clock,
             entropy,
@@ -260,6 +275,16 @@ impl Catalog {
     /// Every key, revoked ones too, by id.
     pub fn api_keys(&self) -> Vec<Arc<ApiKey>> {
         self.tables().api_keys.values().map(|known| known.api_key.clone()).collect()
+    }
+
+    /// The time that changes get.
+    pub fn now_ms(&self) -> u64 {
+        self.0.clock.unix_ms()
+    }
+
+    /// What accounts did lately.
+    pub fn conduct(&self) -> &Arc<Conduct> {
+        &self.0.conduct
     }
 
     /// Whether anybody was here yet: before the first account there is nobody who could upload.

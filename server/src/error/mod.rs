@@ -19,6 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::delivery_headers::allow_every_origin;
 
+pub use self::refusals::INVALID_API_KEY;
+
 /// A refusal or a failure on its way to the client.
 #[derive(Clone)]
 pub struct ApiError(Box<Inner>);
@@ -29,6 +31,8 @@ struct Inner {
     code: &'static str,
     message: Cow<'static, str>,
     extra: Vec<(&'static str, Value)>,
+    /// What only `application/problem+json` has, over what every such body has.
+    problem: Vec<(&'static str, Value)>,
     headers: Vec<(HeaderName, HeaderValue)>,
     log: Option<String>,
 }
@@ -63,13 +67,19 @@ impl ApiError {
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
         let message = message.into();
-        let (extra, headers) = (Vec::new(), Vec::new());
-        Self(Box::new(Inner { status, code, message, extra, headers, log: None }))
+        let (extra, problem, headers) = (Vec::new(), Vec::new(), Vec::new());
+        Self(Box::new(Inner { status, code, message, extra, problem, headers, log: None }))
     }
 
     /// The same with one more field in the body.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.extra.push((name, value.into()));
+        self
+    }
+
+    /// The same with one more field in the body where that is `application/problem+json`.
+    pub fn with_problem(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.problem.push((name, value.into()));
         self
     }
 
@@ -192,6 +202,9 @@ impl ApiError {
             put("type", json!("about:blank"));
             put("title", json!(self.0.status.canonical_reason().unwrap_or("Error")));
             put("detail", json!(self.0.message));
+            for (name, value) in &self.0.problem {
+                put(name, value.clone());
+            }
         }
         for (name, value) in &self.0.extra {
             put(name, value.clone());

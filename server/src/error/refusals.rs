@@ -10,6 +10,12 @@ use http::header::{self, HeaderName};
 
 use super::ApiError;
 use crate::catalog::{Exceeded, QuotaMeasure, QuotaOwner};
+use crate::rate_limit::Refused;
+
+/// The code of a credential that does not hold.
+pub const INVALID_API_KEY: &str = "invalid_api_key";
+
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 impl ApiError {
     /// 400 with a sentence.
@@ -42,7 +48,7 @@ impl ApiError {
 
     /// 401: a credential that is unknown, revoked or expired. Which of them is not said.
     pub fn invalid_api_key() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", "The API key is not valid")
+        Self::new(StatusCode::UNAUTHORIZED, INVALID_API_KEY, "The API key is not valid")
             .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
     }
 
@@ -199,6 +205,18 @@ impl ApiError {
         Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
             .with("size", total)
             .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
+    }
+
+    /// 429: an allowance is used up.
+    pub fn rate_limited(refused: &Refused) -> Self {
+        let seconds = refused.retry_after_seconds();
+        let message = format!("Too many requests: try again in {seconds} s");
+        let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            .with("retryAfter", seconds)
+            .with_problem("type", QUOTA_EXCEEDED)
+            .with_problem("violated-policies", vec![refused.policy().name])
+            .with_header(header::RETRY_AFTER, seconds.to_string());
+        refused.fields().fold(refusal, |refusal, (name, value)| refusal.with_header(name, value))
     }
 
     /// 503: too much is going on, to be tried again after so many seconds (at least 1).

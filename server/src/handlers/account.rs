@@ -29,7 +29,7 @@ pub async fn show(
     caller.check_whole_reach()?;
     // As it is now; the caller's is as it was when the request came.
     let account = app.catalog.account(&caller.account().id);
-    let account = account_view(&*account.ok_or_else(ApiError::account_not_found)?);
+    let account = account_view(&app.catalog, &*account.ok_or_else(ApiError::account_not_found)?);
     Ok(Json(AccountReply { success: true, account }))
 }
 
@@ -47,5 +47,5 @@ pub async fn edit(
     let (id, change) =
         (caller.account().id.clone(), AccountChange { name, ..AccountChange::default() });
     let account = with_catalog(&app, move |catalog| catalog.edit_account(&id, change)).await?;
-    Ok(Json(AccountReply { success: true, account: account_view(&account) }))
+    Ok(Json(AccountReply { success: true, account: account_view(&app.catalog, &account) }))
 }

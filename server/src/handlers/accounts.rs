@@ -1,7 +1,5 @@
 //! `/api/accounts`: what the operator does with accounts.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use http::Uri;
 use serde::Serialize;
@@ -10,9 +8,12 @@ use super::account::AccountReply;
 use crate::auth::Caller;
 use crate::catalog::{Account, AccountId, NewAccount};
 use crate::error::ApiError;
+use crate::fair_use;
 use crate::handlers::with_catalog;
 use crate::json_body::JsonBody;
-use crate::management::{AccountSettings, AccountView, account_change, account_view};
+use crate::management::{
+    AccountSettings, AccountView, SweptView, account_change, account_view, swept_view,
+};
 use crate::paging::Page;
 use crate::query::Query;
 use crate::replies::Json;
@@ -28,6 +29,14 @@ pub struct AccountsReply {
     next_cursor: Option<String>,
 }
 
+/// What a sweep did.
+#[derive(Serialize)]
+pub struct SweptReply {
+    success: bool,
+    #[serde(flatten)]
+    swept: SweptView,
+}
+
 /// `GET /api/accounts`: all, by id.
 pub async fn list(
     State(app): State<AppState>,
@@ -37,7 +46,7 @@ pub async fn list(
     caller.check_operator()?;
     let page = Page::of(&query)?;
     let (page, next_cursor) = page.cut(app.catalog.accounts(), |account| account.id.as_str());
-    let accounts = page.iter().map(|account| account_view(account)).collect();
+    let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
     Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
 }
 
@@ -52,7 +61,7 @@ pub async fn create(
     let name = settings.name.take();
     let name = name.ok_or_else(|| ApiError::bad_parameter("name", "is required"))?;
     let new = NewAccount { name, settings };
-    reply(with_catalog(&app, move |catalog| catalog.create_account(new)).await?)
+    reply(&app, &*with_catalog(&app, move |catalog| catalog.create_account(new)).await?)
 }
 
 /// `GET /api/accounts/{id}`.
@@ -63,7 +72,7 @@ pub async fn show(
 ) -> Result<Json<AccountReply>, ApiError> {
     caller.check_operator()?;
     let account = app.catalog.account(&id_in(&uri)?);
-    reply(account.ok_or_else(ApiError::account_not_found)?)
+    reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
 
 /// `PATCH /api/accounts/{id}`: changes what is named.
@@ -77,11 +86,22 @@ pub async fn edit(
     let id = id_in(&uri)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.settings::<AccountSettings>()?)?;
-    reply(with_catalog(&app, move |catalog| catalog.edit_account(&id, change)).await?)
+    reply(&app, &*with_catalog(&app, move |catalog| catalog.edit_account(&id, change)).await?)
 }
 
-fn reply(account: Arc<Account>) -> Result<Json<AccountReply>, ApiError> {
-    Ok(Json(AccountReply { success: true, account: account_view(&account) }))
+/// `POST /api/accounts/sweep`: moves accounts that break fair use one step on.
+pub async fn sweep(
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Json<SweptReply>, ApiError> {
+    caller.check_operator()?;
+    let store = app.store.clone();
+    let swept = with_catalog(&app, move |catalog| fair_use::sweep(&store, catalog)).await?;
+    Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))
+}
+
+fn reply(app: &AppState, account: &Account) -> Result<Json<AccountReply>, ApiError> {
+    Ok(Json(AccountReply { success: true, account: account_view(&app.catalog, account) }))
 }
 
 fn id_in(uri: &Uri) -> Result<AccountId, ApiError> {

@@ -32,7 +32,8 @@ pub async fn deliver(app: &AppState, request: &Parts) -> Result<Response, ApiErr
     let target = Target::from_path(request.uri.path())?;
     let query = Query::of(&request.uri);
     let bucket = app.catalog.bucket(&target.bucket).ok_or_else(ApiError::bucket_not_found)?;
-    check_delivery(&app.catalog, &bucket, &target, &request.headers, &query)?;
+    check_delivery(app, &bucket, &target, request, &query)?;
+    app.catalog.conduct().note_request(&bucket.owner);
     let name = target.object().ok_or_else(ApiError::file_not_found)?;
     for _ in 0..LOOKUPS_MAX {
         let delivered = match app.store.get(&name)? {

@@ -6,10 +6,12 @@
 
 use axum::body::Body;
 use axum::extract::State;
+use axum::response::Response;
 use engine::ObjectName;
 use http::Request;
 use http::request::Parts;
 
+use crate::admission::{enter, take, telling};
 use crate::auth::Caller;
 use crate::catalog::{Catalog, Grant, Lock, Purpose, Scope, Thumbnail, TokenId, Wishes};
 use crate::error::ApiError;
@@ -18,7 +20,8 @@ use crate::intake::Destination;
 use crate::limits;
 use crate::object_name::{NameRule, Naming};
 use crate::query::Query;
-use crate::replies::{AddressReply, TokenReply, UploadReply};
+use crate::rate_limit::LimitedAction;
+use crate::replies::{AddressReply, TokenReply};
 use crate::reserved::{self, TOKEN_PATH};
 use crate::state::AppState;
 use crate::target::{Place, Target, check_place_writable, public_url};
@@ -41,9 +44,19 @@ pub async fn presign_token(
 }
 
 /// Issues an address to which one file can be put. GET with a credential; `dispatch` finds it.
-pub fn presign_address(app: &AppState, head: &Parts) -> Result<AddressReply, ApiError> {
+pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
     let query = Query::of(&head.uri);
-    let caller = Caller::of_request(app, &head.headers, &query)?;
+    let action = LimitedAction::Management;
+    let (caller, taken) = enter(app, action, &head.headers, &query, &head.extensions)?;
+    Ok(telling(&taken, issue_address(app, &caller, &query, head)))
+}
+
+fn issue_address(
+    app: &AppState,
+    caller: &Caller,
+    query: &Query,
+    head: &Parts,
+) -> Result<AddressReply, ApiError> {
     // The bucket, and what comes behind `presigned/`, each as it was sent.
     let path = head.uri.path();
     let between = format!("/{}/", reserved::PRESIGNED);
@@ -54,7 +67,7 @@ pub fn presign_address(app: &AppState, head: &Parts) -> Result<AddressReply, Api
     };
     let wishes =
         Wishes { naming: Naming::Kept, rule: NameRule::Overwrite, thumbnail: Thumbnail::No };
-    let issued = issue(app, &caller, &query, target, Purpose::Raw, wishes)?;
+    let issued = issue(app, caller, query, target, Purpose::Raw, wishes)?;
     let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
     let ObjectName { bucket, key } = name;
     let expires_ms = issued.grant.expires_ms;
@@ -65,7 +78,7 @@ pub fn presign_address(app: &AppState, head: &Parts) -> Result<AddressReply, Api
 pub async fn upload_with_token(
     State(app): State<AppState>,
     request: Request<Body>,
-) -> Result<UploadReply, ApiError> {
+) -> Result<Response, ApiError> {
     let text = request.uri().path().strip_prefix(TOKEN_PATH).unwrap_or_default();
     let grant = unexpired_grant(&app, text, Purpose::Form)?;
     // Held until this request ends, however it ends.
@@ -75,8 +88,10 @@ pub async fn upload_with_token(
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     // From here on it is known whose account answers for this upload.
+    let taken = take(&app, LimitedAction::Upload, &issuer)?;
     let along = Catalog::using_up(&grant).map_err(internal)?;
-    store_form(&app, &issuer, &destination, grant.wishes, along, request).await
+    let stored = store_form(&app, &issuer, &destination, grant.wishes, along, request).await;
+    Ok(telling(&taken, stored))
 }
 
 /// What a text grants, when it was signed here for this purpose and its time is not over.

@@ -6,16 +6,19 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use engine::{Batch, ObjectName};
+use engine::{Batch, ObjectKey, ObjectName};
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 
+use crate::admission::{take, telling};
 use crate::catalog::{Lock, Purpose};
 use crate::error::ApiError;
 use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
 use crate::handlers::upload::reply;
-use crate::intake::{keep, receive_raw};
+use crate::intake::{Destination, keep, receive_raw};
+use crate::object_name::NameRule;
 use crate::query::Query;
+use crate::rate_limit::LimitedAction;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::Target;
@@ -39,15 +42,26 @@ pub async fn put_presigned(
     if bucket != grant.bucket || Lock::File(key.clone()) != grant.lock {
         return Err(ApiError::token_not_found());
     }
-    let (_issuer, destination) = issuer_and_destination(&app, &grant)?;
+    let (issuer, destination) = issuer_and_destination(&app, &grant)?;
+    let taken = take(&app, LimitedAction::Upload, &issuer)?;
+    let stored = store_body(&app, &destination, grant.wishes.rule, key, request).await;
+    Ok(telling(&taken, stored))
+}
+
+async fn store_body(
+    app: &AppState,
+    destination: &Destination,
+    rule: NameRule,
+    key: ObjectKey,
+    request: Request<Body>,
+) -> Result<Response<Body>, ApiError> {
     let (head, body) = request.into_parts();
     let declared_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
-    let file = receive_raw(&app, &destination.bucket, declared_type, body).await?;
-    let rule = grant.wishes.rule;
-    let kept = keep(&app, &destination.bucket, rule, Batch::new(), vec![file], &[key]).await?;
-    let reply = reply(&app, &destination, kept);
+    let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
+    let kept = keep(app, &destination.bucket, rule, Batch::new(), vec![file], &[key]).await?;
+    let reply = reply(app, destination, kept);
     let etag = HeaderValue::try_from(reply.etag());
     let mut response = reply.into_response();
     response.headers_mut().extend(etag.map(|etag| (ETAG, etag)));

@@ -9,6 +9,7 @@ mod backup;
 mod compaction;
 mod reply;
 mod settings;
+mod standing;
 mod stats;
 mod versions;
 
@@ -26,6 +27,7 @@ use crate::catalog::{
     OrganisationName, Scope, new_bucket_name, prefix_folder,
 };
 use crate::error::ApiError;
+use crate::fair_use;
 
 pub use self::backup::BackedUpView;
 pub use self::compaction::{
@@ -38,6 +40,9 @@ pub use self::reply::{
 };
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, account_change, bucket_change, new_api_key,
+};
+pub use self::standing::{
+    StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,
 };
 pub use self::stats::{
     ClassView, DamageView, FullView, HealthView, PlaceView, ScrubbedView, SegmentView,
@@ -89,6 +94,8 @@ pub enum Request {
         organisation: String,
         account: String,
     },
+    /// Moves accounts that break fair use one step on.
+    SweepAccounts,
     CreateBucket {
         name: String,
         owner: BucketOwner,
@@ -199,16 +206,17 @@ pub fn execute(
             let name = AccountName::parse(&name)?;
             let settings = account_change(AccountSettings { name: None, ..settings })?;
             let account = catalog.create_account(NewAccount { name, settings })?;
-            Ok(Reply::Account(account_view(&account)))
+            Ok(Reply::Account(account_view(catalog, &account)))
         }
         Request::ListAccounts => {
             let accounts = catalog.accounts();
-            Ok(Reply::Accounts(accounts.iter().map(|account| account_view(account)).collect()))
+            let views = accounts.iter().map(|account| account_view(catalog, account));
+            Ok(Reply::Accounts(views.collect()))
         }
         Request::EditAccount { account, settings } => {
             let id = account_id(catalog, &account)?;
             let account = catalog.edit_account(&id, account_change(settings)?)?;
-            Ok(Reply::Account(account_view(&account)))
+            Ok(Reply::Account(account_view(catalog, &account)))
         }
         Request::CreateOrganisation { name, account } => {
             let (name, owner) = (OrganisationName::parse(&name)?, account_id(catalog, &account)?);
@@ -243,6 +251,7 @@ pub fn execute(
             let edited = catalog.remove_member(&id, &account_id(catalog, &account)?)?;
             Ok(Reply::Organisation(organisation_view(catalog, &edited)))
         }
+        Request::SweepAccounts => Ok(Reply::Swept(swept_view(fair_use::sweep(store, catalog)?))),
         Request::CreateBucket { name, owner, kind, settings } => {
             let name = new_bucket_name(&name)?;
             let owner = match owner {

@@ -6,7 +6,8 @@ use engine::{Store, WorkProgress};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StatsView, UndeletedView,
+    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StandingChangeView,
+    StatsView, SweptView, UndeletedView, standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
@@ -45,6 +46,7 @@ impl From<ProgressView> for WorkProgress {
 pub enum Reply {
     Account(AccountView),
     Accounts(Vec<AccountView>),
+    Swept(SweptView),
     Bucket(BucketView),
     Buckets(Vec<BucketView>),
     BucketDeleted(BucketDeletedView),
@@ -74,6 +76,8 @@ pub struct AccountView {
     pub role: Role,
     pub plan: Plan,
     pub standing: Standing,
+    /// How it came to its standing, the oldest change first; empty when it was good from the start.
+    pub standing_changes: Vec<StandingChangeView>,
     pub storage_bytes_max: Option<u64>,
     pub object_count_max: Option<u64>,
     pub created_at: String,
@@ -160,13 +164,14 @@ pub struct ApiKeyIssuedView {
 }
 
 /// An account, as it is told to its owner and to the operator.
-pub fn account_view(account: &Account) -> AccountView {
+pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
     AccountView {
         id: account.id.to_string(),
         name: account.name.as_str().to_owned(),
         role: account.role,
         plan: account.plan,
         standing: account.standing,
+        standing_changes: standing_changes(catalog, &account.id),
         storage_bytes_max: account.quota.bytes_max,
         object_count_max: account.quota.objects_max,
         created_at: iso_time(account.created_ms),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::{
-    Account, AccountId, AccountName, Catalog, CatalogError, Plan, Quota, Role, Standing,
+    Account, AccountId, AccountName, Catalog, CatalogError, ChangedBy, Plan, Quota, Role, Standing,
 };
 use super::{QuotaChange, check_total};
 
@@ -40,7 +40,9 @@ impl Catalog {
         };
         new.settings.apply(&mut account);
         self.add_record(account.id.fact()?, &account.stored())?;
-        Ok(self.show_account(account))
+        let account = Arc::new(account);
+        self.show(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
+        Ok(account)
     }
 
     /// Changes an account.
@@ -54,15 +56,9 @@ impl Catalog {
         if let Some(name) = &change.name {
             self.require_free_name(name, Some(id))?;
         }
+        let standing = account.standing;
         change.apply(&mut account);
-        self.put_record(id.fact()?, &account.stored())?;
-        Ok(self.show_account(account))
-    }
-
-    fn show_account(&self, account: Account) -> Arc<Account> {
-        let account = Arc::new(account);
-        self.show(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
-        account
+        self.put_account(account, standing, ChangedBy::Operator, "set by the operator")
     }
 
     fn require_free_name(

@@ -1,0 +1,109 @@
+//! Addresses of clients, as bounds count them, and networks, as an operator writes them.
+//!
+//! Never here: which address a request comes from, and what is counted.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// Whom a bound for one address applies to: one IPv4 address, or one /64 of IPv6, since one customer has all of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AddressKey(u64);
+
+/// A network: an address and how many of its first bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl AddressKey {
+    /// The key of an address. An IPv4 address that came in as IPv6 is an IPv4 address.
+    pub fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            // Beside all networks of IPv6 that are ever given out: those do not begin with a zero byte.
+            IpAddr::V4(address) => Self(0xffff << 32 | u64::from(address.to_bits())),
+            IpAddr::V6(address) => Self((address.to_bits() >> 64) as u64),
+        }
+    }
+
+    /// The same as a number, for tables.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8`, `2001:db8::/32`, or one address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse().ok()?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(bits_max);
+        (bits <= bits_max).then_some(Self { address, bits })
+    }
+
+    /// Whether an address lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(asked)) => {
+                let differing = ours.to_bits() ^ asked.to_bits();
+                differing.checked_shr(32 - self.bits).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(ours), IpAddr::V6(asked)) => {
+                let differing = ours.to_bits() ^ asked.to_bits();
+                differing.checked_shr(128 - self.bits).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether an address is the machine's own, or lies in one of the networks: no bound for addresses applies to it.
+pub fn is_exempt(address: IpAddr, networks: &[Network]) -> bool {
+    let is_own = address.to_canonical().is_loopback();
+    is_own || networks.iter().any(|network| network.contains(address))
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(address: &str) -> AddressKey {
+        AddressKey::of(address.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_counts_alone_and_a_64_together() {
+        assert_eq!(key("192.0.2.7"), key("::ffff:192.0.2.7"));
+        assert_ne!(key("192.0.2.7"), key("192.0.2.8"));
+        assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::9"));
+        assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
+        assert_ne!(key("0.0.0.0"), key("::"));
+    }
+
+    #[test]
+    fn networks_hold_what_begins_like_them() {
+        let holds = |network: &str, address: &str| {
+            Network::parse(network).unwrap().contains(address.parse().unwrap())
+        };
+        assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.4"));
+        assert!(holds("0.0.0.0/0", "203.0.113.9") && !holds("0.0.0.0/0", "2001:db8::1"));
+        assert!(holds("10.0.0.0/8", "::ffff:10.0.0.9"));
+        assert!(holds("2001:db8::/32", "2001:db8:ffff::1"));
+        assert!(!holds("2001:db8::/32", "2001:db9::1") && holds("::/0", "2001:db8::1"));
+        for bad in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/-1", "a/8"] {
+            assert_eq!(Network::parse(bad), None, "{bad}");
+        }
+        assert_eq!(Network::parse("10.0.0.0/8").unwrap().to_string(), "10.0.0.0/8");
+    }
+}

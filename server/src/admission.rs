@@ -1,0 +1,73 @@
+//! What stands before every endpoint that needs an API key: who is asking, and whether that is one request too many.
+//!
+//! 1. The caller is recognised, once; where an address presented too many wrong keys, nothing is looked up any more.
+//! 2. One is taken of the allowance that the route names.
+//! 3. The handler runs, and finds the [`Caller`] among the request's extensions.
+//! 4. The answer, whatever it is, tells what is left.
+//!
+//! Promises: a request that is refused here has not been read beyond its head. Never here: what an allowance is.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
+use http::{Extensions, HeaderMap, Request};
+
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::query::Query;
+use crate::rate_limit::{LimitedAction, Taken};
+use crate::state::AppState;
+
+/// Puts admission before methods that store files.
+pub fn uploading(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Upload), admit))
+}
+
+/// Puts admission before methods that do anything else.
+pub fn managing(app: &AppState, methods: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    methods.route_layer(from_fn_with_state((app.clone(), LimitedAction::Management), admit))
+}
+
+/// Recognises the caller of a request to this endpoint, and takes one of the account's allowance.
+pub fn enter(
+    app: &AppState,
+    action: LimitedAction,
+    headers: &HeaderMap,
+    query: &Query,
+    extensions: &Extensions,
+) -> Result<(Caller, Taken), ApiError> {
+    let caller = Caller::recognise(app, headers, query, extensions)?;
+    caller.check_plan(app.endpoint())?;
+    let taken = take(app, action, &caller)?;
+    Ok((caller, taken))
+}
+
+/// Takes one for somebody who is known already.
+pub fn take(app: &AppState, action: LimitedAction, caller: &Caller) -> Result<Taken, ApiError> {
+    let taken = app.allowances.take(action, caller.account());
+    taken.map_err(|refused| ApiError::rate_limited(&refused))
+}
+
+/// An answer that tells what is left.
+pub fn telling(taken: &Taken, answer: impl IntoResponse) -> Response {
+    let mut response = answer.into_response();
+    taken.write(response.headers_mut());
+    response
+}
+
+async fn admit(
+    State((app, action)): State<(AppState, LimitedAction)>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response {
+    let query = Query::of(request.uri());
+    match enter(&app, action, request.headers(), &query, request.extensions()) {
+        Ok((caller, taken)) => {
+            request.extensions_mut().insert(caller);
+            telling(&taken, next.run(request).await)
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}

@@ -1,0 +1,157 @@
+//! What accounts did lately: requests, and refusals for asking too much, by day.
+//!
+//! In memory only: it is evidence for fair use, and a restart errs on the side of the account. Promises: noting takes
+//! one lock of many, and allocates only the first time that an account does anything.
+//! Never here: what is too much.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::Clock;
+
+use super::AccountId;
+use crate::limits::{FAIR_USE_USUAL_DAYS_MAX, FAIR_USE_USUAL_DAYS_MIN};
+
+/// What all accounts did.
+pub struct Conduct {
+    clock: Arc<dyn Clock>,
+    hasher: RandomState,
+    shards: [Mutex<HashMap<AccountId, Days>>; SHARDS],
+}
+
+/// One day of an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Day {
+    /// Requests with a key of the account, and for files in its buckets.
+    pub requests: u64,
+    /// Those that were one too many.
+    pub refused: u64,
+    /// The mean of the requests of the days before, once enough of them are known.
+    pub usual_requests: Option<u64>,
+}
+
+const SHARDS: usize = 16;
+/// Today, yesterday, and what was usual before that.
+const DAYS: usize = 2 + FAIR_USE_USUAL_DAYS_MAX;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// The last days, newest first.
+#[derive(Clone, Copy, Default)]
+struct Days {
+    newest: u64,
+    known_count: usize,
+    requests: [u64; DAYS],
+    refused: [u64; DAYS],
+}
+
+impl Conduct {
+    /// Nothing is known yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, hasher: RandomState::new(), shards: Default::default() }
+    }
+
+    /// The account asked for something, or somebody asked for a file of it.
+    pub fn note_request(&self, account: &AccountId) {
+        self.note(account, |days| days.requests.first_mut());
+    }
+
+    /// It was one too many.
+    pub fn note_refusal(&self, account: &AccountId) {
+        self.note(account, |days| days.refused.first_mut());
+    }
+
+    /// Today and yesterday of an account.
+    pub fn lately(&self, account: &AccountId) -> [Day; 2] {
+        let Some(mut days) = self.shard(account).get(account).copied() else {
+            return Default::default();
+        };
+        days.turn_to(self.today());
+        [days.day(0), days.day(1)]
+    }
+
+    fn note(&self, account: &AccountId, count: impl FnOnce(&mut Days) -> Option<&mut u64>) {
+        let today = self.today();
+        let mut shard = self.shard(account);
+        let days = match shard.get_mut(account) {
+            Some(days) => days,
+            None => shard.entry(account.clone()).or_insert(Days::beginning(today)),
+        };
+        days.turn_to(today);
+        if let Some(count) = count(days) {
+            *count += 1;
+        }
+    }
+
+    fn today(&self) -> u64 {
+        self.clock.unix_ms() / DAY_MS
+    }
+
+    fn shard(&self, account: &AccountId) -> MutexGuard<'_, HashMap<AccountId, Days>> {
+        let at = self.hasher.hash_one(account) as usize % SHARDS;
+        self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Days {
+    fn beginning(today: u64) -> Self {
+        Self { newest: today, known_count: 1, ..Self::default() }
+    }
+
+    /// Makes room for the days since; a clock that is set back changes nothing.
+    fn turn_to(&mut self, today: u64) {
+        let passed = today.saturating_sub(self.newest).min(DAYS as u64) as usize;
+        if passed == 0 {
+            return;
+        }
+        for counts in [&mut self.requests, &mut self.refused] {
+            counts.rotate_right(passed % DAYS);
+            counts.iter_mut().take(passed).for_each(|count| *count = 0);
+        }
+        self.known_count = (self.known_count + passed).min(DAYS);
+        self.newest = today;
+    }
+
+    fn day(&self, ago: usize) -> Day {
+        let at = |counts: &[u64; DAYS]| counts.get(ago).copied().unwrap_or(0);
+        let before = self.requests.iter().take(self.known_count).skip(ago + 1);
+        let before: Vec<u64> = before.take(FAIR_USE_USUAL_DAYS_MAX).copied().collect();
+        let is_known = before.len() >= FAIR_USE_USUAL_DAYS_MIN;
+        let usual_requests = is_known.then(|| before.iter().sum::<u64>() / before.len() as u64);
+        Day { requests: at(&self.requests), refused: at(&self.refused), usual_requests }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{SeededEntropy, SimClock};
+
+    use super::*;
+
+    #[test]
+    fn days_are_counted_apart_and_what_is_usual_needs_some_of_them() {
+        let clock = Arc::new(SimClock::at(20_000 * DAY_MS));
+        let conduct = Conduct::new(clock.clone());
+        let account = AccountId::issue(&SeededEntropy::new(1));
+        let other = AccountId::issue(&SeededEntropy::new(2));
+        assert_eq!(conduct.lately(&account), [Day::default(); 2]);
+        for requests in [10, 20, 30] {
+            (0..requests).for_each(|_| conduct.note_request(&account));
+            clock.advance(DAY_MS);
+        }
+        conduct.note_request(&account);
+        conduct.note_refusal(&account);
+        let [today, yesterday] = conduct.lately(&account);
+        assert_eq!(today, Day { requests: 1, refused: 1, usual_requests: Some(20) });
+        assert_eq!(yesterday, Day { requests: 30, refused: 0, usual_requests: None });
+        assert_eq!(conduct.lately(&other), [Day::default(); 2]);
+        // A day on which nothing happened is a day.
+        clock.advance(2 * DAY_MS);
+        let [today, yesterday] = conduct.lately(&account);
+        assert_eq!(today.usual_requests, Some((10 + 20 + 30 + 1) / 5));
+        assert_eq!((yesterday.requests, yesterday.usual_requests), (0, Some(61 / 4)));
+        clock.advance(100 * DAY_MS);
+        let [today, _] = conduct.lately(&account);
+        assert_eq!(today, Day { usual_requests: Some(0), ..Day::default() });
+    }
+}

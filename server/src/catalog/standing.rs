@@ -1,0 +1,168 @@
+//! How an account came to its standing: each change of it with its time, its reason, and who made it.
+//!
+//! The standing itself is in the account's record; this one lies beside it and is written in the same batch.
+//! Promises: a standing never changes without a change here that says why.
+//! Never here: what is a reason to change it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::{Batch, FactName, NameError};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Stored, encode};
+use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing};
+use crate::limits::STANDING_CHANGES_MAX;
+
+/// The fact names of these records start with this.
+pub(super) const PREFIX: &str = "standing/";
+
+/// The changes of one account's standing, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandingHistory {
+    pub changes: Vec<StandingChange>,
+}
+
+/// One change of a standing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StandingChange {
+    pub at_ms: u64,
+    pub from: Standing,
+    pub to: Standing,
+    /// A sentence for the account's owner.
+    pub reason: String,
+    pub by: ChangedBy,
+}
+
+/// Who changes a standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangedBy {
+    Sweep,
+    Operator,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredStanding {
+    changes: Vec<StandingChange>,
+}
+
+impl Stored for StoredStanding {
+    const VERSION: u32 = 1;
+}
+
+impl StandingHistory {
+    /// The change that led to the standing of now.
+    pub fn latest(&self) -> Option<&StandingChange> {
+        self.changes.last()
+    }
+
+    pub(super) fn from_stored(stored: StoredStanding) -> Self {
+        Self { changes: stored.changes }
+    }
+
+    /// The history with one more change.
+    fn with(&self, change: StandingChange) -> Self {
+        let kept = self.changes.len().saturating_sub(STANDING_CHANGES_MAX - 1);
+        let changes = self.changes.iter().skip(kept).cloned().chain([change]).collect();
+        Self { changes }
+    }
+}
+
+impl Catalog {
+    /// How an account came to its standing; `None` when it was good from the start.
+    pub fn standing_history(&self, id: &AccountId) -> Option<Arc<StandingHistory>> {
+        self.tables().standings.get(id).cloned()
+    }
+
+    /// Moves an account of the plan Free on from a standing. `None` when meanwhile it has another one, or another plan.
+    pub fn step_standing(
+        &self,
+        id: &AccountId,
+        from: Standing,
+        to: Standing,
+        reason: &str,
+    ) -> Result<Option<Arc<Account>>, CatalogError> {
+        let _changing = self.change();
+        let mut account = Account::clone(&*self.require_account(id)?);
+        if account.standing != from || account.plan != Plan::Free {
+            return Ok(None);
+        }
+        account.standing = to;
+        self.put_account(account, from, ChangedBy::Sweep, reason).map(Some)
+    }
+
+    /// Stores a changed account, and why its standing is another one now, if it is.
+    pub(super) fn put_account(
+        &self,
+        account: Account,
+        before: Standing,
+        by: ChangedBy,
+        reason: &str,
+    ) -> Result<Arc<Account>, CatalogError> {
+        let (id, to) = (account.id.clone(), account.standing);
+        let fact = id.fact()?;
+        let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &account.stored())?);
+        let mut history = None;
+        if to != before {
+            let at_ms = self.0.clock.unix_ms();
+            let change = StandingChange { at_ms, from: before, to, reason: reason.to_owned(), by };
+            let known = self.standing_history(&id).unwrap_or_default().with(change);
+            let (fact, bytes) = stored(&id, &known)?;
+            batch = batch.put_fact(fact, bytes);
+            history = Some(Arc::new(known));
+        }
+        self.0.store.commit(batch)?;
+        let account = Arc::new(account);
+        self.show(|tables| {
+            tables.accounts.insert(id.clone(), account.clone());
+            if let Some(history) = history {
+                tables.standings.insert(id, history);
+            }
+        });
+        if to != before {
+            tracing::warn!(
+                account = %account.id,
+                from = before.as_str(),
+                to = to.as_str(),
+                by = by.as_str(),
+                "the standing of an account changed: {reason}"
+            );
+        }
+        Ok(account)
+    }
+}
+
+impl ChangedBy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sweep => "sweep",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+impl Standing {
+    /// The word for it, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Notified => "notified",
+            Self::UpgradeRequested => "upgrade_requested",
+            Self::Throttled => "throttled",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+fn stored(id: &AccountId, history: &StandingHistory) -> Result<(FactName, Bytes), CatalogError> {
+    let fact = fact(id)?;
+    let bytes = encode(&fact, &StoredStanding { changes: history.changes.clone() })?;
+    Ok((fact, bytes))
+}
+
+fn fact(id: &AccountId) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PREFIX}{id}"))
+}

@@ -1,0 +1,165 @@
+//! Fair use of the plan Free: what is a violation, and the sweep that moves accounts on, one step at a time.
+//!
+//! `good -> notified -> upgrade_requested -> throttled -> suspended`, specification 8. Promises: only accounts of the
+//! plan Free are moved, only while there is a reason, at most one step in a sweep, and never sooner than
+//! [`FAIR_USE_STEP_WAIT`] after the last change, also where the operator made it; nothing is moved back, which is the
+//! operator's to do.
+//! Never here: what follows from a standing.
+
+use std::collections::BTreeMap;
+
+use engine::Store;
+
+use crate::catalog::{Account, AccountId, Catalog, CatalogError, Day, Plan, Standing};
+use crate::limits::{
+    FAIR_USE_REFUSED_PER_DAY, FAIR_USE_SPIKE_FACTOR, FAIR_USE_SPIKE_REQUESTS_MIN,
+    FAIR_USE_STEP_WAIT,
+};
+
+/// A step that a sweep took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub account: AccountId,
+    pub name: String,
+    pub from: Standing,
+    pub to: Standing,
+    pub reason: String,
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Accounts that were looked at.
+    pub account_count: u64,
+    /// Accounts with a violation, whether or not it was time for a step.
+    pub violation_count: u64,
+    pub steps: Vec<Step>,
+}
+
+/// What is held against an account, and for it.
+struct Evidence {
+    stored_bytes: u64,
+    quota_bytes: Option<u64>,
+    days: [Day; 2],
+}
+
+/// Looks at all accounts, and moves on those that it is time for. Waits for the disk.
+pub fn sweep(store: &Store, catalog: &Catalog) -> Result<Swept, CatalogError> {
+    let stored = stored_bytes(store, catalog)?;
+    let mut swept = Swept::default();
+    for account in catalog.accounts() {
+        if account.plan != Plan::Free {
+            continue;
+        }
+        swept.account_count += 1;
+        let evidence = Evidence {
+            stored_bytes: stored.get(&account.id).copied().unwrap_or(0),
+            quota_bytes: account.quota.bytes_max,
+            days: catalog.conduct().lately(&account.id),
+        };
+        let Some(reason) = evidence.violation() else { continue };
+        swept.violation_count += 1;
+        let Some(to) = next(account.standing).filter(|_| is_due(catalog, &account)) else {
+            continue;
+        };
+        if catalog.step_standing(&account.id, account.standing, to, &reason)?.is_some() {
+            let name = account.name.as_str().to_owned();
+            let (account, from) = (account.id.clone(), account.standing);
+            swept.steps.push(Step { account, name, from, to, reason });
+        }
+    }
+    Ok(swept)
+}
+
+impl Evidence {
+    /// The worst that there is, as a sentence for the account's owner.
+    fn violation(&self) -> Option<String> {
+        if let Some(quota) = self.quota_bytes.filter(|quota| self.stored_bytes > *quota) {
+            let stored = self.stored_bytes;
+            return Some(format!("{stored} bytes are stored, and the quota is {quota}"));
+        }
+        self.days.iter().find_map(|day| {
+            let Day { requests, refused, usual_requests } = *day;
+            if refused >= FAIR_USE_REFUSED_PER_DAY {
+                return Some(format!(
+                    "{refused} requests of one day were beyond the rate of the plan"
+                ));
+            }
+            let usual = usual_requests?;
+            let is_spike = requests >= FAIR_USE_SPIKE_REQUESTS_MIN
+                && requests >= usual.saturating_mul(FAIR_USE_SPIKE_FACTOR);
+            is_spike.then(|| format!("{requests} requests in one day, where {usual} are usual"))
+        })
+    }
+}
+
+fn next(standing: Standing) -> Option<Standing> {
+    match standing {
+        Standing::Good => Some(Standing::Notified),
+        Standing::Notified => Some(Standing::UpgradeRequested),
+        Standing::UpgradeRequested => Some(Standing::Throttled),
+        Standing::Throttled => Some(Standing::Suspended),
+        Standing::Suspended => None,
+    }
+}
+
+/// Whether the last change is long enough ago.
+fn is_due(catalog: &Catalog, account: &Account) -> bool {
+    let history = catalog.standing_history(&account.id);
+    let changed_ms = history.and_then(|history| history.latest().map(|change| change.at_ms));
+    let wait_ms = FAIR_USE_STEP_WAIT.as_millis() as u64;
+    changed_ms.is_none_or(|changed_ms| catalog.now_ms().saturating_sub(changed_ms) >= wait_ms)
+}
+
+fn stored_bytes(
+    store: &Store,
+    catalog: &Catalog,
+) -> Result<BTreeMap<AccountId, u64>, CatalogError> {
+    let mut stored = BTreeMap::new();
+    for bucket in catalog.buckets() {
+        *stored.entry(bucket.owner.clone()).or_insert(0) += store.bucket_usage(&bucket.name)?.bytes;
+    }
+    Ok(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(day: Day) -> Evidence {
+        Evidence { stored_bytes: 0, quota_bytes: None, days: [Day::default(), day] }
+    }
+
+    #[test]
+    fn each_signal_counts_from_its_bound_on() {
+        let refused = |refused| evidence(Day { refused, ..Day::default() }).violation();
+        assert_eq!(refused(FAIR_USE_REFUSED_PER_DAY - 1), None);
+        assert!(refused(FAIR_USE_REFUSED_PER_DAY).unwrap().starts_with("10000 requests"));
+
+        let spike = |requests, usual_requests| {
+            evidence(Day { requests, refused: 0, usual_requests }).violation()
+        };
+        assert_eq!(spike(u64::MAX, None), None);
+        assert_eq!(spike(FAIR_USE_SPIKE_REQUESTS_MIN - 1, Some(0)), None);
+        assert!(spike(FAIR_USE_SPIKE_REQUESTS_MIN, Some(0)).is_some());
+        assert_eq!(spike(999_999, Some(100_000)), None);
+        assert!(spike(1_000_000, Some(100_000)).unwrap().contains("100000 are usual"));
+
+        let stored = |stored_bytes, quota_bytes| {
+            Evidence { stored_bytes, quota_bytes, days: Default::default() }.violation()
+        };
+        assert_eq!(stored(u64::MAX, None), None);
+        assert_eq!(stored(10, Some(10)), None);
+        assert!(stored(11, Some(10)).unwrap().contains("quota is 10"));
+    }
+
+    #[test]
+    fn the_ladder_has_an_end() {
+        let mut standing = Standing::Good;
+        let mut steps = 0;
+        while let Some(following) = next(standing) {
+            (standing, steps) = (following, steps + 1);
+        }
+        assert_eq!((standing, steps), (Standing::Suspended, 4));
+    }
+}

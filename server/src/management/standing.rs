@@ -1,0 +1,68 @@
+//! Standings and the sweep, as they are told.
+//!
+//! Never here: when a standing changes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{AccountId, Catalog, ChangedBy, Standing, StandingChange};
+use crate::fair_use::{Step, Swept};
+use crate::replies::iso_time;
+
+/// A change of a standing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandingChangeView {
+    pub at: String,
+    pub from: Standing,
+    pub to: Standing,
+    pub reason: String,
+    pub by: ChangedBy,
+}
+
+/// What a sweep did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SweptView {
+    /// Accounts of the plan Free.
+    pub account_count: u64,
+    /// Those that break fair use, whether or not it was time for a step.
+    pub violation_count: u64,
+    pub steps: Vec<StandingStepView>,
+}
+
+/// A step that it took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandingStepView {
+    pub account: String,
+    pub name: String,
+    pub from: Standing,
+    pub to: Standing,
+    pub reason: String,
+}
+
+/// How an account came to its standing.
+pub fn standing_changes(catalog: &Catalog, account: &AccountId) -> Vec<StandingChangeView> {
+    let history = catalog.standing_history(account).unwrap_or_default();
+    let view = |change: &StandingChange| StandingChangeView {
+        at: iso_time(change.at_ms),
+        from: change.from,
+        to: change.to,
+        reason: change.reason.clone(),
+        by: change.by,
+    };
+    history.changes.iter().map(view).collect()
+}
+
+/// What a sweep did, as it is told.
+pub fn swept_view(swept: Swept) -> SweptView {
+    let view = |Step { account, name, from, to, reason }| StandingStepView {
+        account: account.to_string(),
+        name,
+        from,
+        to,
+        reason,
+    };
+    let Swept { account_count, violation_count, steps } = swept;
+    SweptView { account_count, violation_count, steps: steps.into_iter().map(view).collect() }
+}

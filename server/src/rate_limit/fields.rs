@@ -1,0 +1,61 @@
+//! What of an allowance stands in the head of an answer: draft-ietf-httpapi-ratelimit-headers-10, and the three fields
+//! that came before it.
+//!
+//! Never here: `Retry-After`, which belongs to the error.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{Policy, Refused, Remainder, Taken};
+
+const FIELDS: [HeaderName; 5] = [
+    HeaderName::from_static("ratelimit-policy"),
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("x-ratelimit-limit"),
+    HeaderName::from_static("x-ratelimit-remaining"),
+    HeaderName::from_static("x-ratelimit-reset"),
+];
+
+impl Taken {
+    /// Tells the client what is left.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        let Some(left) = &self.0 else { return };
+        for (name, value) in fields(left.policy, left.remaining, left.reset_seconds()) {
+            // Digits, quotes and names of ours: there is no value that no header can carry.
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(name, value);
+            }
+        }
+    }
+}
+
+impl Remainder {
+    /// When the allowance is whole again; when nothing is left, when there is one again.
+    fn reset_seconds(&self) -> u64 {
+        let Policy { count, window_seconds, .. } = self.policy;
+        let missing = if self.remaining == 0 { 1 } else { count - self.remaining.min(count) };
+        (u64::from(missing) * u64::from(window_seconds)).div_ceil(u64::from(count)).max(1)
+    }
+}
+
+impl Refused {
+    /// The fields that tell the client when to come again.
+    pub fn fields(&self) -> impl Iterator<Item = (HeaderName, String)> {
+        fields(self.policy, 0, self.retry_after_seconds)
+    }
+}
+
+fn fields(
+    policy: Policy,
+    remaining: u32,
+    reset_seconds: u64,
+) -> impl Iterator<Item = (HeaderName, String)> {
+    let Policy { name, count, window_seconds } = policy;
+    let values = [
+        format!("\"{name}\";q={count};w={window_seconds}"),
+        format!("\"{name}\";r={remaining};t={reset_seconds}"),
+        count.to_string(),
+        remaining.to_string(),
+        reset_seconds.to_string(),
+    ];
+    FIELDS.into_iter().zip(values)
+}

@@ -1,0 +1,338 @@
+//! Allowances: how much an account, or an address, may ask for, and what is left of it.
+//!
+//! An allowance refills evenly and holds one window's worth at most: 100 in a minute are 100 at once after a pause,
+//! then one each 0.6 seconds. `governor` does the arithmetic, on our clock.
+//! Promises: two accounts, and two plans, never share an allowance; what is refused takes nothing; memory is bounded by
+//! the accounts that asked lately and, for addresses, by a table of fixed size. Nothing of it survives a restart.
+//! Never here: who is asking, and how a refusal is sent.
+
+mod address_table;
+mod fields;
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use engine::{Clock, Entropy};
+use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
+use governor::nanos::Nanos;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+
+use self::address_table::AddressTable;
+use crate::address::{AddressKey, Network, is_exempt};
+use crate::catalog::{Account, AccountId, Conduct, Plan, Standing};
+use crate::config::Config;
+use crate::limits;
+
+/// What is counted apart for each account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedAction {
+    /// Storing files, by whatever way; the use of a token counts for the account that issued it.
+    Upload,
+    /// Everything else that needs an API key, but delivery.
+    Management,
+}
+
+/// What an allowance is, as it is told to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub name: &'static str,
+    /// How much it holds.
+    pub count: u32,
+    /// How long it takes to refill from nothing.
+    pub window_seconds: u32,
+}
+
+/// One was taken; what is left, unless there is any number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken(Option<Remainder>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Remainder {
+    policy: Policy,
+    remaining: u32,
+}
+
+/// There was nothing left to take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    policy: Policy,
+    /// At least 1.
+    retry_after_seconds: u64,
+}
+
+/// All allowances.
+pub struct Allowances {
+    time: Time,
+    plan_rates: bool,
+    free: Rates,
+    starter: Rates,
+    pro: Rates,
+    business: Rates,
+    management: Rates,
+    failures: Option<OfAddresses>,
+    requests: Option<OfAddresses>,
+    trusted: Vec<Network>,
+    conduct: Arc<Conduct>,
+    tidied_ms: AtomicU64,
+}
+
+impl Allowances {
+    pub fn new(
+        config: &Config,
+        clock: Arc<dyn Clock>,
+        entropy: &dyn Entropy,
+        conduct: Arc<Conduct>,
+    ) -> Self {
+        let time = Time(clock);
+        let rates = |name, throttled, count| Rates::new(name, throttled, count, &time);
+        let failures = config.failed_authentications_per_minute;
+        let (rate, burst) = (config.address_requests_per_second, config.address_requests_burst);
+        Self {
+            plan_rates: config.plan_rates,
+            free: rates("upload-free", "upload-free-throttled", limits::UPLOADS_PER_MINUTE_FREE),
+            starter: rates(
+                "upload-starter",
+                "upload-starter-throttled",
+                limits::UPLOADS_PER_MINUTE_STARTER,
+            ),
+            pro: rates("upload-pro", "upload-pro-throttled", limits::UPLOADS_PER_MINUTE_PRO),
+            business: rates(
+                "upload-business",
+                "upload-business-throttled",
+                config.business_uploads_per_minute,
+            ),
+            management: rates("management", "management-throttled", limits::MANAGEMENT_PER_MINUTE),
+            failures: NonZeroU32::new(failures).map(|count| {
+                OfAddresses::new("failed-auth", Quota::per_minute(count), &time, entropy)
+            }),
+            requests: NonZeroU32::new(rate).zip(NonZeroU32::new(burst)).map(|(rate, burst)| {
+                let quota = Quota::per_second(rate).allow_burst(burst);
+                OfAddresses::new("address", quota, &time, entropy)
+            }),
+            trusted: config.trusted_networks.clone(),
+            conduct,
+            tidied_ms: AtomicU64::new(time.0.monotonic_ms()),
+            time,
+        }
+    }
+
+    /// Takes one of what the account may do of this.
+    pub fn take(&self, action: LimitedAction, account: &Account) -> Result<Taken, Refused> {
+        self.conduct.note_request(&account.id);
+        if !self.plan_rates {
+            return Ok(Taken(None));
+        }
+        self.forget_idle_accounts();
+        let taken = self.rate(action, account).take(&account.id);
+        if taken.is_err() {
+            self.conduct.note_refusal(&account.id);
+        }
+        taken
+    }
+
+    /// Takes one of the requests that an address may send.
+    pub fn take_request(&self, address: IpAddr) -> Result<(), Refused> {
+        match &self.requests {
+            Some(requests) if !self.is_exempt(address) => requests.take(AddressKey::of(address)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an address may present an API key: it has not presented too many wrong ones.
+    pub fn check_failures(&self, address: IpAddr) -> Result<(), Refused> {
+        match &self.failures {
+            Some(failures) if !self.is_exempt(address) => failures.check(AddressKey::of(address)),
+            _ => Ok(()),
+        }
+    }
+
+    /// An address has presented a wrong API key.
+    pub fn note_failure(&self, address: IpAddr) {
+        if let Some(failures) = &self.failures
+            && !self.is_exempt(address)
+        {
+            // That it has none left is told when it comes again.
+            let _ = failures.take(AddressKey::of(address));
+        }
+    }
+
+    /// How many accounts and addresses something is known of.
+    pub fn known_count(&self) -> usize {
+        let accounts = self.rates().map(|rate| rate.limiter.len());
+        let addresses = [&self.failures, &self.requests].into_iter().flatten();
+        accounts.sum::<usize>() + addresses.map(|it| it.table.count()).sum::<usize>()
+    }
+
+    /// Behind these addresses are proxies and people of our own: what one of them does is no reason to refuse all.
+    fn is_exempt(&self, address: IpAddr) -> bool {
+        is_exempt(address, &self.trusted)
+    }
+
+    fn rate(&self, action: LimitedAction, account: &Account) -> &Rate {
+        let rates = match (action, account.plan) {
+            (LimitedAction::Management, _) => &self.management,
+            (LimitedAction::Upload, Plan::Free) => &self.free,
+            (LimitedAction::Upload, Plan::Starter) => &self.starter,
+            (LimitedAction::Upload, Plan::Pro) => &self.pro,
+            (LimitedAction::Upload, Plan::Business) => &self.business,
+        };
+        if account.standing == Standing::Throttled { &rates.throttled } else { &rates.full }
+    }
+
+    fn rates(&self) -> impl Iterator<Item = &Rate> {
+        let all = [&self.free, &self.starter, &self.pro, &self.business, &self.management];
+        all.into_iter().flat_map(|rates| [&rates.full, &rates.throttled])
+    }
+
+    /// Drops accounts that have everything again, once in a while.
+    fn forget_idle_accounts(&self) {
+        let now_ms = self.time.0.monotonic_ms();
+        let tidied_ms = self.tidied_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(tidied_ms) >= limits::ALLOWANCES_KEEP.as_millis() as u64;
+        let ours = |from| {
+            let (order, otherwise) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.tidied_ms.compare_exchange(from, now_ms, order, otherwise).is_ok()
+        };
+        if is_due && ours(tidied_ms) {
+            self.rates().for_each(|rate| rate.limiter.retain_recent());
+        }
+    }
+}
+
+/// The rate of accounts of one kind, full and throttled.
+struct Rates {
+    full: Rate,
+    throttled: Rate,
+}
+
+struct Rate {
+    policy: Policy,
+    limiter: RateLimiter<AccountId, HashMapStateStore<AccountId>, Time, StateInformationMiddleware>,
+}
+
+impl Rates {
+    fn new(name: &'static str, throttled: &'static str, count: u32, time: &Time) -> Self {
+        Self {
+            full: Rate::new(name, count, time),
+            throttled: Rate::new(throttled, count / limits::THROTTLED_DIVISOR, time),
+        }
+    }
+}
+
+impl Rate {
+    /// So many in a minute; at least one.
+    fn new(name: &'static str, count: u32, time: &Time) -> Self {
+        let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        let quota = Quota::per_minute(count);
+        let limiter = RateLimiter::hashmap_with_clock(quota, time.clone()).with_middleware();
+        Self { policy: Policy::of(name, quota), limiter }
+    }
+
+    fn take(&self, account: &AccountId) -> Result<Taken, Refused> {
+        let policy = self.policy;
+        match self.limiter.check_key(account) {
+            Ok(state) => {
+                let remaining = state.remaining_burst_capacity();
+                Ok(Taken(Some(Remainder { policy, remaining })))
+            }
+            Err(not_until) => {
+                let now = self.limiter.clock().passed();
+                Err(Refused::new(policy, not_until.wait_time_from(now)))
+            }
+        }
+    }
+}
+
+/// What each address may do of something.
+struct OfAddresses {
+    policy: Policy,
+    table: AddressTable,
+    limiter: RateLimiter<AddressKey, AddressTable, Time, NoOpMiddleware<Nanos>>,
+    started: Nanos,
+    /// How far ahead of the present an address may be before it is refused.
+    ahead_max: Nanos,
+}
+
+impl OfAddresses {
+    fn new(name: &'static str, quota: Quota, time: &Time, entropy: &dyn Entropy) -> Self {
+        let table = AddressTable::new(entropy);
+        let ahead_max = quota.burst_size_replenished_in() - quota.replenish_interval();
+        Self {
+            policy: Policy::of(name, quota),
+            started: time.passed(),
+            ahead_max: ahead_max.into(),
+            limiter: RateLimiter::new(quota, table.clone(), time.clone()),
+            table,
+        }
+    }
+
+    fn take(&self, address: AddressKey) -> Result<(), Refused> {
+        self.limiter.check_key(&address).map_err(|not_until| {
+            let now = self.limiter.clock().passed();
+            Refused::new(self.policy, not_until.wait_time_from(now))
+        })
+    }
+
+    /// Whether something is left, without taking it.
+    fn check(&self, address: AddressKey) -> Result<(), Refused> {
+        let Some(whole_at) = self.table.whole_at(address) else { return Ok(()) };
+        let now = self.limiter.clock().passed().saturating_sub(self.started);
+        let free_at = whole_at.saturating_sub(self.ahead_max);
+        if now >= free_at {
+            return Ok(());
+        }
+        Err(Refused::new(self.policy, free_at.saturating_sub(now).into()))
+    }
+}
+
+impl Policy {
+    fn of(name: &'static str, quota: Quota) -> Self {
+        let window = quota.burst_size_replenished_in();
+        Self { name, count: quota.burst_size().get(), window_seconds: whole_seconds(window) as u32 }
+    }
+}
+
+impl Refused {
+    fn new(policy: Policy, wait: Duration) -> Self {
+        Self { policy, retry_after_seconds: whole_seconds(wait) }
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    pub fn retry_after_seconds(&self) -> u64 {
+        self.retry_after_seconds
+    }
+}
+
+/// Rounded up, and at least one.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_millis().div_ceil(1_000).max(1) as u64
+}
+
+/// Our clock, as `governor` wants it.
+#[derive(Clone)]
+struct Time(Arc<dyn Clock>);
+
+impl Time {
+    /// Since some moment in the past.
+    fn passed(&self) -> Nanos {
+        Nanos::new(self.0.monotonic_us().saturating_mul(1_000))
+    }
+}
+
+impl governor::clock::Clock for Time {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        self.passed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use engine::{SeededEntropy, SimClock};
+use proptest::prelude::*;
+
+use super::*;
+use crate::catalog::{AccountName, Role};
+
+const MINUTE_MS: u64 = 60_000;
+
+struct World {
+    clock: Arc<SimClock>,
+    allowances: Allowances,
+    account: Account,
+}
+
+fn world(config: &Config) -> World {
+    let clock = Arc::new(SimClock::at(1_700_000_000_000));
+    let conduct = Arc::new(Conduct::new(clock.clone()));
+    let allowances = Allowances::new(config, clock.clone(), &SeededEntropy::new(5), conduct);
+    let account = Account {
+        id: AccountId::parse("annannannannanna").unwrap(),
+        name: AccountName::parse("ann").unwrap(),
+        role: Role::User,
+        plan: Plan::Free,
+        standing: Standing::Good,
+        quota: crate::catalog::Quota::default(),
+        created_ms: 0,
+    };
+    World { clock, allowances, account }
+}
+
+/// How many uploads pass in a row, at most so many.
+fn passing(world: &World, account: &Account, most: u32) -> u32 {
+    let take = || world.allowances.take(LimitedAction::Upload, account).is_ok();
+    (0..most).take_while(|_| take()).count() as u32
+}
+
+/// As many addresses as are asked for, all different.
+fn address(number: u32) -> IpAddr {
+    Ipv4Addr::from_bits(0x0b00_0000 + number).into()
+}
+
+#[test]
+fn every_plan_has_its_rate_and_a_throttled_account_a_tenth_of_it() {
+    let config = Config { business_uploads_per_minute: 2_000, ..Config::default() };
+    let world = world(&config);
+    for (plan, rate) in
+        [(Plan::Free, 100), (Plan::Starter, 300), (Plan::Pro, 1_000), (Plan::Business, 2_000)]
+    {
+        for (standing, rate) in [
+            (Standing::Good, rate),
+            (Standing::Throttled, rate / 10),
+            (Standing::Notified, 0),
+            (Standing::UpgradeRequested, 0),
+        ] {
+            let account = Account { plan, standing, ..world.account.clone() };
+            assert_eq!(passing(&world, &account, 3_000), rate, "{plan:?} {standing:?}");
+        }
+    }
+}
+
+#[test]
+fn after_the_last_one_the_next_passes_when_one_has_come_back_and_not_before() {
+    let world = world(&Config::default());
+    assert_eq!(passing(&world, &world.account, 200), 100);
+    world.clock.advance(599);
+    assert_eq!(passing(&world, &world.account, 1), 0);
+    world.clock.advance(1);
+    assert_eq!(passing(&world, &world.account, 2), 1);
+    world.clock.advance(MINUTE_MS);
+    assert_eq!(passing(&world, &world.account, 200), 100);
+    world.clock.advance(100 * MINUTE_MS);
+    assert_eq!(passing(&world, &world.account, 200), 100);
+}
+
+#[test]
+fn an_operator_may_hold_accounts_to_no_rates() {
+    let world = world(&Config { plan_rates: false, ..Config::default() });
+    assert_eq!(passing(&world, &world.account, 5_000), 5_000);
+    assert_eq!(world.allowances.take(LimitedAction::Upload, &world.account), Ok(Taken(None)));
+}
+
+#[test]
+fn uploads_and_the_rest_are_counted_apart() {
+    let world = world(&Config::default());
+    assert_eq!(passing(&world, &world.account, 200), 100);
+    let manage = || world.allowances.take(LimitedAction::Management, &world.account);
+    assert_eq!((0..1_100).filter(|_| manage().is_ok()).count(), 1_000);
+    assert_eq!(manage().unwrap_err().policy().name, "management");
+}
+
+#[test]
+fn an_address_that_presented_too_many_wrong_keys_waits_and_others_do_not() {
+    let world = world(&Config::default());
+    let allowances = &world.allowances;
+    for _ in 0..60 {
+        assert!(allowances.check_failures(address(1)).is_ok());
+        allowances.note_failure(address(1));
+    }
+    let refused = allowances.check_failures(address(1)).unwrap_err();
+    assert_eq!((refused.policy().name, refused.retry_after_seconds()), ("failed-auth", 1));
+    assert!(allowances.check_failures(address(2)).is_ok());
+    world.clock.advance(999);
+    assert!(allowances.check_failures(address(1)).is_err());
+    world.clock.advance(1);
+    assert!(allowances.check_failures(address(1)).is_ok());
+    assert!(allowances.check_failures(address(1)).is_ok(), "a look takes nothing");
+    allowances.note_failure(address(1));
+    assert!(allowances.check_failures(address(1)).is_err());
+}
+
+#[test]
+fn zero_is_no_bound_and_trusted_networks_have_none() {
+    let trusted_networks = vec![Network::parse("10.0.0.0/8").unwrap()];
+    let few = Config {
+        failed_authentications_per_minute: 1,
+        address_requests_per_second: 1,
+        address_requests_burst: 1,
+        trusted_networks,
+        ..Config::default()
+    };
+    let none = Config {
+        failed_authentications_per_minute: 0,
+        address_requests_per_second: 0,
+        ..few.clone()
+    };
+    let passes = |config: &Config, address: &str| {
+        let world = world(config);
+        let address = address.parse().unwrap();
+        world.allowances.note_failure(address);
+        world.allowances.take_request(address).unwrap();
+        let failures = world.allowances.check_failures(address).is_ok();
+        (failures, world.allowances.take_request(address).is_ok())
+    };
+    assert_eq!(passes(&few, "192.0.2.1"), (false, false));
+    assert_eq!(passes(&none, "192.0.2.1"), (true, true));
+    for trusted in ["10.1.2.3", "127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+        assert_eq!(passes(&few, trusted), (true, true), "{trusted}");
+    }
+}
+
+#[test]
+fn a_flood_of_addresses_takes_no_more_memory_than_its_table_has() {
+    let world = world(&Config::default());
+    for number in 0..1_000_000 {
+        world.allowances.take_request(address(number)).unwrap();
+    }
+    assert!(world.allowances.known_count() <= limits::ADDRESSES_KNOWN_MAX);
+}
+
+#[test]
+fn accounts_that_did_nothing_lately_are_forgotten() {
+    let world = world(&Config::default());
+    for number in 0..500_u16 {
+        let letter = |bit: u16| if (number >> bit) & 1 == 0 { 'a' } else { 'b' };
+        let id = AccountId::parse(&(0..16).map(letter).collect::<String>()).unwrap();
+        passing(&world, &Account { id, ..world.account.clone() }, 1);
+    }
+    assert_eq!(world.allowances.known_count(), 500);
+    world.clock.advance(2 * MINUTE_MS);
+    assert_eq!(passing(&world, &world.account, 200), 100);
+    assert!(world.allowances.known_count() <= 1);
+}
+
+/// An allowance as a tank: in sixty-thousandths of a request, of which `rate` flow in each millisecond.
+struct Tank {
+    rate: u64,
+    level: u64,
+    at_ms: u64,
+}
+
+impl Tank {
+    fn take(&mut self, now_ms: u64) -> Result<u32, u64> {
+        let came = (now_ms - self.at_ms) * self.rate;
+        (self.level, self.at_ms) = ((self.level + came).min(self.rate * MINUTE_MS), now_ms);
+        if self.level < MINUTE_MS {
+            return Err((MINUTE_MS - self.level).div_ceil(self.rate).div_ceil(1_000).max(1));
+        }
+        self.level -= MINUTE_MS;
+        Ok((self.level / MINUTE_MS) as u32)
+    }
+}
+
+proptest! {
+    #[test]
+    fn allowances_do_what_a_tank_does(
+        steps in prop::collection::vec((0..3_u64, 0..4_usize, 1..150_u32, 0..2_000_u64), 1..60),
+    ) {
+        let world = world(&Config::default());
+        let ids = ["aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"];
+        let kinds = [
+            (Plan::Free, Standing::Good, 100),
+            (Plan::Free, Standing::Throttled, 10),
+            (Plan::Starter, Standing::Good, 300),
+            (Plan::Pro, Standing::UpgradeRequested, 1_000),
+        ];
+        let mut tanks = HashMap::new();
+        let mut now_ms = 0;
+        for (who, kind, count, wait_ms) in steps {
+            let id = AccountId::parse(ids[who as usize]).unwrap();
+            let (plan, standing, rate) = kinds[kind];
+            let account = Account { id, plan, standing, ..world.account.clone() };
+            let tank = tanks.entry((who, kind)).or_insert(Tank { rate, level: rate * MINUTE_MS, at_ms: 0 });
+            for _ in 0..count {
+                let taken = world.allowances.take(LimitedAction::Upload, &account);
+                let told = taken.map(|it| it.0.unwrap().remaining).map_err(|it| it.retry_after_seconds);
+                prop_assert_eq!(told, tank.take(now_ms));
+            }
+            world.clock.advance(wait_ms * 7);
+            now_ms += wait_ms * 7;
+        }
+    }
+}
+
+/// `cargo test -p server -- --ignored --nocapture nanoseconds` prints what the hot path pays.
+#[test]
+#[ignore = "a measurement"]
+#[allow(clippy::disallowed_methods, reason = "it measures real time")]
+fn nanoseconds_of_a_request_by_the_address() {
+    let clock: Arc<dyn Clock> = Arc::new(engine::SystemClock::new());
+    let conduct = Arc::new(Conduct::new(clock.clone()));
+    let world = world(&Config::default());
+    let allowances =
+        Allowances::new(&Config::default(), clock, &SeededEntropy::new(1), conduct.clone());
+    let count = 2_000_000;
+    let each = |what: &str, work: &dyn Fn(u32)| {
+        let began = std::time::Instant::now();
+        (0..count).for_each(work);
+        println!("{what}: {} ns", began.elapsed().as_nanos() / u128::from(count));
+    };
+    each("one address", &|_| drop(allowances.take_request(address(1))));
+    each("a hundred addresses", &|at| drop(allowances.take_request(address(at % 100))));
+    each("a flood of addresses", &|at| drop(allowances.take_request(address(at))));
+    each("loopback", &|_| drop(allowances.take_request(Ipv4Addr::LOCALHOST.into())));
+    each("conduct of an account", &|_| conduct.note_request(&world.account.id));
+}

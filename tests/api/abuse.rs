@@ -1,0 +1,145 @@
+//! Addresses that ask for too much: product 0 and 5.4, clients 8.2.
+
+use axum::body::Body;
+use http::Method;
+use server::config::Config;
+use server::connection::ConnectionOptions;
+use server::management::BucketSettings;
+use tests::wire::Listening;
+use tests::{Client, Form, Reply, World};
+
+fn few_requests() -> Config {
+    Config { address_requests_per_second: 2, address_requests_burst: 5, ..Config::default() }
+}
+
+async fn guess(client: &Client, address: &str) -> Reply {
+    let headers = [("authorization", "Bearer trug_nonsense")];
+    client
+        .without_key()
+        .at(address)
+        .send(Method::DELETE, "/photos/a", &headers, Body::empty())
+        .await
+}
+
+#[tokio::test]
+async fn an_address_gets_its_burst_and_then_its_rate() {
+    let (world, client) = World::with_bucket_and(1, few_requests());
+    client.put("/photos/", "a.txt", b"hello").await;
+    let near = client.without_key().at("192.0.2.1");
+    for _ in 0..5 {
+        assert_eq!(near.get("/photos/a.txt").await.status, 200);
+    }
+    let refused = near.get("/photos/a.txt").await;
+    refused.check_error(429, "rate_limited");
+    assert_eq!((refused.header("retry-after"), &refused.json()["retryAfter"]), ("1", &1.into()));
+    assert_eq!(refused.header("ratelimit-policy"), "\"address\";q=5;w=3");
+    let far = client.without_key().at("192.0.2.2");
+    assert_eq!(far.get("/photos/a.txt").await.status, 200);
+
+    world.clock.advance(499);
+    near.get("/photos/a.txt").await.check_error(429, "rate_limited");
+    world.clock.advance(1);
+    assert_eq!(near.get("/photos/a.txt").await.status, 200);
+    near.get("/photos/none").await.check_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn a_64_is_one_address_and_every_kind_of_request_counts_but_preflights() {
+    let (_world, client) = World::with_bucket_and(1, few_requests());
+    let at = |host: u32| client.without_key().at(&format!("2001:db8:1:2::{host:x}"));
+    for host in 0..50 {
+        assert_eq!(
+            at(host).send(Method::OPTIONS, "/photos/a", &[], Body::empty()).await.status,
+            204
+        );
+    }
+    at(1).get("/photos/a").await.check_error(404, "file_not_found");
+    at(2).get("/nobucket/a").await.check_error(404, "bucket_not_found");
+    at(3).delete("/photos/a").await.check_error(401, "missing_api_key");
+    at(4).get("/").await.check_error(404, "not_found");
+    assert_eq!(at(5).get("/-/health").await.status, 200);
+    at(6).get("/photos/a").await.check_error(429, "rate_limited");
+    at(7).delete("/photos/a").await.check_error(429, "rate_limited");
+    let other = client.without_key().at("2001:db8:1:3::1");
+    other.get("/photos/a").await.check_error(404, "file_not_found");
+}
+
+#[tokio::test]
+async fn wrong_keys_have_an_allowance_of_their_own_and_behind_it_no_key_is_looked_up() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    for _ in 0..60 {
+        guess(&client, "192.0.2.1").await.check_error(401, "invalid_api_key");
+    }
+    let refused = guess(&client, "192.0.2.1").await;
+    refused.check_error(429, "rate_limited");
+    assert_eq!(refused.header("ratelimit-policy"), "\"failed-auth\";q=60;w=60");
+    assert_eq!(refused.header("retry-after"), "1");
+    // The right key is not looked up either, and takes nothing; without any key there is nothing to look up.
+    let near = client.at("192.0.2.1");
+    near.delete("/photos/a").await.check_error(429, "rate_limited");
+    assert_eq!(near.without_key().get("/photos/a").await.status, 404);
+    let far = client.at("192.0.2.2");
+    assert_eq!(far.delete("/photos/a").await.header("x-ratelimit-remaining"), "999");
+
+    world.clock.advance(1_000);
+    near.delete("/photos/a").await.check_error(404, "file_not_found");
+    guess(&client, "192.0.2.1").await.check_error(401, "invalid_api_key");
+    guess(&client, "192.0.2.1").await.check_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn keys_cannot_be_guessed_at_a_private_bucket_either() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    let access = Some(server::catalog::Access::Private);
+    world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
+    let near = client.without_key().at("192.0.2.1");
+    let headers = [("authorization", "Bearer trug_nonsense")];
+    for _ in 0..60 {
+        near.get_with("/secret/a", &headers).await.check_error(401, "invalid_api_key");
+    }
+    near.get_with("/secret/a", &headers).await.check_error(429, "rate_limited");
+    assert_eq!(near.get_with("/photos/a", &headers).await.status, 404, "public files need no key");
+}
+
+#[tokio::test]
+async fn requests_without_a_key_are_not_taken_for_guesses() {
+    let (_world, client) = World::with_bucket_and(1, Config::default());
+    let near = client.at("192.0.2.1");
+    for _ in 0..100 {
+        near.without_key().delete("/photos/a").await.check_error(401, "missing_api_key");
+    }
+    near.delete("/photos/a").await.check_error(404, "file_not_found");
+}
+
+#[tokio::test]
+async fn the_address_is_that_of_the_connection_and_the_machine_itself_is_exempt() {
+    let one =
+        Config { address_requests_per_second: 1, address_requests_burst: 1, ..Config::default() };
+    let (world, _) = World::with_bucket_and(1, one);
+    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let get = "GET /photos/a HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nConnection: close\r\n\r\n";
+    for _ in 0..5 {
+        assert!(server.ask(get).await.starts_with("HTTP/1.1 404 "));
+    }
+}
+
+#[tokio::test]
+async fn a_large_upload_that_is_refused_still_reads_its_answer() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    let small = || Form::new().file("f", "a", None, b"1");
+    while client.upload("/photos/a?overwrite=true", small()).await.status == 200 {}
+    let server = Listening::start(world.app(), ConnectionOptions::new()).await;
+    let body = vec![b'x'; 8 << 20];
+    let head = format!(
+        "POST /photos/ HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
+        client.key(),
+        small().content_type(),
+        body.len()
+    );
+    let answer = server.ask([head.as_bytes(), &body].concat()).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 429 ") && answer.contains("\r\nretry-after: 1\r\n"),
+        "{answer}"
+    );
+    assert!(answer.contains("\"code\":\"rate_limited\""), "{answer}");
+}

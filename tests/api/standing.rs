@@ -1,0 +1,185 @@
+//! Fair use of the plan Free: specification 8, clients 13.13.
+
+use axum::body::Body;
+use http::Method;
+use server::catalog::{Catalog, ChangedBy, Plan, Role, Standing};
+use server::config::Config;
+use server::management::{
+    AccountSettings, AccountView, ApiKeySettings, BucketSettings, Reply, Request, StandingStepView,
+    SweptView, standing_changes,
+};
+use tests::{Client, Form, World};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+fn sweep(world: &World) -> SweptView {
+    match world.manage(Request::SweepAccounts) {
+        Reply::Swept(swept) => swept,
+        other => panic!("a sweep was asked for, not {other:?}"),
+    }
+}
+
+fn account(world: &World, name: &str) -> AccountView {
+    match world.manage(Request::ListAccounts) {
+        Reply::Accounts(all) => all.into_iter().find(|it| it.name == name).expect("it is listed"),
+        other => panic!("accounts were asked for, not {other:?}"),
+    }
+}
+
+fn edit(world: &World, plan: Option<Plan>, standing: Option<Standing>) {
+    world.edit_account("ann", AccountSettings { plan, standing, ..AccountSettings::default() });
+}
+
+/// Asks until ten thousand requests of this day were refused.
+async fn hammer(client: &Client) {
+    let mut refused = 0;
+    while refused < 10_000 {
+        let form = Form::new().file("f", "a", None, b"1");
+        let status = client.upload("/photos/a?overwrite=true", form).await.status;
+        refused += u32::from(status == 429 || status == 403);
+    }
+}
+
+#[tokio::test]
+async fn who_goes_on_asking_too_much_is_moved_one_step_at_a_time_and_told_why() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    let nothing = SweptView { account_count: 1, violation_count: 0, steps: Vec::new() };
+    assert_eq!(sweep(&world), nothing);
+    let ladder = [
+        Standing::Good,
+        Standing::Notified,
+        Standing::UpgradeRequested,
+        Standing::Throttled,
+        Standing::Suspended,
+    ];
+    for pair in ladder.windows(2) {
+        hammer(&client).await;
+        let swept = sweep(&world);
+        let [StandingStepView { name, from, to, reason, .. }] = &*swept.steps else {
+            panic!("one step: {swept:?}");
+        };
+        assert_eq!((&**name, *from, *to), ("ann", pair[0], pair[1]));
+        assert!(reason.contains("beyond the rate of the plan"), "{reason}");
+        // Again, it is too early: the step was just taken, and is not repeated for three days.
+        for _ in 0..3 {
+            let again = sweep(&world);
+            assert_eq!((again.violation_count, again.steps.len()), (1, 0));
+        }
+        world.clock.advance(3 * DAY_MS);
+    }
+    let view = account(&world, "ann");
+    assert_eq!(view.standing, Standing::Suspended);
+    let told: Vec<_> =
+        view.standing_changes.iter().map(|change| (change.from, change.to)).collect();
+    assert_eq!(told, ladder.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>());
+    assert!(view.standing_changes.iter().all(|change| change.by == ChangedBy::Sweep));
+    assert_eq!(view.standing_changes[1].at, "2026-02-03T12:00:00.000Z");
+    client.delete("/photos/a").await.check_error(403, "account_suspended");
+    assert_eq!(client.without_key().get("/photos/a").await.status, 200, "delivery goes on");
+}
+
+#[tokio::test]
+async fn the_operator_takes_a_step_back_and_the_sweep_waits_before_the_next() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    hammer(&client).await;
+    assert_eq!(sweep(&world).steps.len(), 1);
+    edit(&world, None, Some(Standing::Good));
+    let view = account(&world, "ann");
+    let latest = view.standing_changes.last().expect("it is remembered");
+    assert_eq!((latest.from, latest.to), (Standing::Notified, Standing::Good));
+    assert_eq!((latest.by, &*latest.reason), (ChangedBy::Operator, "set by the operator"));
+    world.clock.advance(DAY_MS);
+    hammer(&client).await;
+    assert_eq!(sweep(&world).steps, []);
+    // What is no change is not remembered as one.
+    edit(&world, Some(Plan::Free), Some(Standing::Good));
+    assert_eq!(account(&world, "ann"), view);
+}
+
+#[tokio::test]
+async fn only_the_plan_free_is_swept_and_only_for_a_reason() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    edit(&world, Some(Plan::Starter), None);
+    hammer(&client).await;
+    assert_eq!(sweep(&world).account_count, 0);
+    edit(&world, Some(Plan::Free), None);
+    world.account("bob");
+    let swept = sweep(&world);
+    assert_eq!((swept.account_count, swept.violation_count, swept.steps.len()), (2, 1, 1));
+    assert_eq!(account(&world, "bob").standing, Standing::Good);
+    // Who has stopped for two days stays where he is.
+    world.clock.advance(4 * DAY_MS);
+    let swept = sweep(&world);
+    assert_eq!((swept.violation_count, swept.steps.len()), (0, 0));
+    assert_eq!(account(&world, "ann").standing, Standing::Notified);
+}
+
+#[tokio::test]
+async fn a_day_far_above_the_usual_ones_is_a_spike() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    world.account("bob");
+    world.bucket("bob", "films", BucketSettings::default());
+    let get = async |path: &str, count: u32| {
+        for _ in 0..count {
+            client.without_key().get(path).await.check_error(404, "file_not_found");
+        }
+    };
+    for _ in 0..3 {
+        get("/films/a.txt", 100).await;
+        get("/photos/a.txt", 100).await;
+        world.clock.advance(DAY_MS);
+    }
+    get("/photos/a.txt", 99_999).await;
+    assert_eq!(sweep(&world).violation_count, 0);
+    get("/photos/a.txt", 1).await;
+    let swept = sweep(&world);
+    let [step] = &*swept.steps else { panic!("one step: {swept:?}") };
+    assert_eq!(
+        (&*step.name, &*step.reason),
+        ("ann", "100000 requests in one day, where 100 are usual")
+    );
+}
+
+#[tokio::test]
+async fn the_latest_hundred_changes_are_there_after_opening_again() {
+    let (world, _) = World::with_bucket_and(1, Config::default());
+    for _ in 0..60 {
+        edit(&world, None, Some(Standing::Throttled));
+        world.clock.advance(1);
+        edit(&world, None, Some(Standing::Good));
+        world.clock.advance(1);
+    }
+    let known = account(&world, "ann").standing_changes;
+    assert_eq!(known.len(), 100);
+    assert_eq!(known[99].at, "2026-01-31T12:00:00.119Z");
+    let entropy = world.state.entropy.clone();
+    let again = Catalog::open(world.store.clone(), world.clock.clone(), entropy).unwrap();
+    let id = again.account_called("ann").unwrap().id.clone();
+    assert_eq!(standing_changes(&again, &id), known);
+}
+
+#[tokio::test]
+async fn storage_beyond_the_quota_is_a_violation_and_the_operator_sweeps_over_http() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    client.put("/photos/", "a.txt", b"12345").await;
+    world.account("boss");
+    let role = Some(Role::Operator);
+    let plan = Some(Plan::Pro);
+    world.edit_account("boss", AccountSettings { role, plan, ..AccountSettings::default() });
+    let boss = world.client_of("boss", ApiKeySettings::default());
+    let ask = async |client: &Client| {
+        client.send(Method::POST, "/api/accounts/sweep", &[], Body::empty()).await
+    };
+    ask(&client).await.check_error(403, "forbidden");
+    assert_eq!(ask(&boss).await.json()["violationCount"], 0);
+    let quota = AccountSettings { storage_bytes_max: Some(Some(4)), ..AccountSettings::default() };
+    world.edit_account("ann", quota);
+    let swept = ask(&boss).await.json();
+    assert_eq!((&swept["success"], &swept["accountCount"]), (&true.into(), &1.into()));
+    assert_eq!(swept["steps"][0]["to"], "notified");
+    assert_eq!(swept["steps"][0]["reason"], "5 bytes are stored, and the quota is 4");
+    let shown = client.get("/api/account").await.json()["account"].take();
+    assert_eq!(shown["standing"], "notified");
+    assert_eq!(shown["standingChanges"][0]["reason"], swept["steps"][0]["reason"]);
+    assert_eq!(shown["standingChanges"][0]["by"], "sweep");
+}
