@@ -265,3 +265,45 @@ fn a_footer_that_lost_its_trailer_is_written_again() {
     );
     assert_eq!(report.segments_sealed, 1, "{report}");
 }
+
+#[test]
+fn an_opening_without_room_for_a_checkpoint_goes_on_with_the_segments_that_were_replaced() {
+    let world = World::new(1);
+    let mut model = Model::default();
+    let store = world.open();
+    put_all(&store, &mut model, 0..40, 3_000);
+    delete_all(&store, &mut model, 0..20);
+    roll_over(&store).unwrap();
+    // A compaction is committed, and the index on disk never hears of it.
+    let index = || Where::Prefix("index.redb".to_owned());
+    let rules = CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
+    let cut_off = store.compact(rules, None, &mut |_| {
+        world.disk.inject(Rule::always(Operation::SyncData, index(), Fault::Error));
+        ControlFlow::Continue(())
+    });
+    assert!(cut_off.is_err(), "{cut_off:?}");
+    assert!(!world.files_in("compacted/").is_empty());
+    world.disk.clear_faults();
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    let mut opened = 0;
+    for skipped in 0..20 {
+        let mut world = World::on(world.disk.fork(), 2);
+        world.options.index_cache_bytes = 0;
+        let no_room = Rule::once(Operation::Write, index(), Fault::NoSpace).after(skipped);
+        world.disk.inject(no_room);
+        match world.try_open() {
+            Ok((store, _)) => {
+                opened += 1;
+                Contents::of(&store).and_then(|found| found.must_be(&model)).unwrap();
+            }
+            Err(error) => assert!(matches!(error, Error::NoSpace), "{error}"),
+        }
+        world.disk.clear_faults();
+        world.disk.cut_power();
+        world.disk.power_on(LossPolicy::KeepSynced, 0);
+        check(&world.disk, &[&model]).unwrap();
+    }
+    assert!(opened > 0, "it opens without a checkpoint");
+}
