@@ -129,7 +129,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 26);
+        assert_eq!(leaves, 27);
     }
 
     #[test]
