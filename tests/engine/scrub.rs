@@ -304,6 +304,36 @@ fn without_room_notes_stay_in_memory_and_the_store_goes_on() {
 }
 
 #[test]
+fn a_segment_that_is_sealed_at_any_moment_of_its_scrub_is_no_damage() {
+    let mut moment = 0;
+    loop {
+        let world = World::new(12);
+        let store = world.open();
+        // The first segment is full, and waits to be sealed.
+        let mut at = 0;
+        while world.files_in("log/").len() < 2 {
+            put(&store, &name(&format!("key/{at}")), &body(at, 3_000)).unwrap();
+            at += 1;
+        }
+        let mut looks = 0;
+        let scrubbed = store.scrub(&mut |_| {
+            if looks == moment {
+                roll_over(&store).unwrap();
+            }
+            looks += 1;
+            ControlFlow::Continue(())
+        });
+        scrubbed.unwrap();
+        assert_eq!(store.damage().unwrap().count(), 0, "sealed at look {moment}");
+        moment += 1;
+        if looks < moment {
+            break;
+        }
+    }
+    assert!(moment > 5, "{moment} looks");
+}
+
+#[test]
 fn a_scrub_can_be_stopped_and_keeps_what_it_has() {
     let world = World::new(12);
     let store = sealed(&world);

@@ -133,6 +133,8 @@ impl LogScrub {
             Ok(Walked::Broken(reason)) => {
                 match self.go_on_behind(start, first_lsn, reason, findings, stopped) {
                     Ok(()) => {}
+                    // Sealed while it was searched for groups further on.
+                    Err(Error::Corrupt(_)) if self.was_sealed(of) => self.phase = Phase::Done,
                     Err(error) => self.give_up(error, start, findings)?,
                 }
             }
