@@ -29,7 +29,7 @@ pub struct UploadedFile {
     pub content_type: String,
     /// The entity tag with its quotes.
     pub etag: String,
-    /// When it was stored, as [`iso_time`] writes it.
+    /// When it was stored, as [`iso_time`](super::iso_time) writes it.
     pub last_modified: String,
     /// Whether a ` (n)` was put in because the name was taken.
     pub renamed: bool,
