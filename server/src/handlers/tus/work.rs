@@ -32,14 +32,6 @@ pub(super) struct Work<'r> {
     turn: Turn,
 }
 
-/// How the body of a request ended.
-enum End {
-    Whole,
-    Broken(ApiError),
-    /// Somebody else came for the upload.
-    AskedFor,
-}
-
 impl<'r> Work<'r> {
     /// Makes the upload that is wanted.
     pub(super) async fn begin(
@@ -123,16 +115,16 @@ impl<'r> Work<'r> {
         let missing = self.upload.length - self.upload.received.bytes;
         let mut body = RequestBody::new(headers, body, BodyLimits::new(missing))?;
         let mut open = self.open().await?;
-        let end = loop {
+        let ended = loop {
             let chunk = tokio::select! {
                 biased;
-                () = self.turn.is_asked_for() => break End::AskedFor,
+                () = self.turn.is_asked_for() => break Err(ApiError::upload_locked()),
                 chunk = body.chunk() => chunk,
             };
             let chunk = match chunk {
                 Ok(Some(chunk)) => chunk,
-                Ok(None) => break End::Whole,
-                Err(failure) => break End::Broken(failure),
+                Ok(None) => break Ok(()),
+                Err(failure) => break Err(failure),
             };
             if let Some(checksum) = &mut checksum {
                 checksum.update(&chunk);
@@ -145,33 +137,23 @@ impl<'r> Work<'r> {
                 open = self.sync(open).await?;
             }
         };
-        if let Some(checksum) = checksum {
+        let ended = match checksum {
             // What came is forgotten with `open`: the next request takes up what was counted before.
-            match end {
-                End::Whole if checksum.holds() => {}
-                End::Whole => return Err(ApiError::checksum_mismatch()),
-                End::Broken(failure) => return Err(failure),
-                End::AskedFor => return Err(ApiError::upload_locked()),
-            }
-        }
-        let open = self.sync(open).await?;
-        match end {
-            End::Broken(failure) => {
-                self.turn.leave_open(open, self.app.clock.unix_ms());
-                Err(failure)
-            }
-            End::AskedFor => {
-                self.turn.leave_open(open, self.app.clock.unix_ms());
-                Err(ApiError::upload_locked())
-            }
-            End::Whole if self.upload.received.bytes == self.upload.length => {
-                self.store(open).await
-            }
-            End::Whole => {
-                self.turn.leave_open(open, self.app.clock.unix_ms());
+            Some(checksum) => {
+                ended?;
+                if !checksum.holds() {
+                    return Err(ApiError::checksum_mismatch());
+                }
                 Ok(())
             }
+            None => ended,
+        };
+        let open = self.sync(open).await?;
+        if ended.is_ok() && self.upload.received.bytes == self.upload.length {
+            return self.store(open).await;
         }
+        self.turn.leave_open(open, self.app.clock.unix_ms());
+        ended
     }
 
     /// The upload, open at what was counted.
@@ -202,7 +184,11 @@ impl<'r> Work<'r> {
     /// Counts what is durable.
     async fn save(&mut self, received: engine::Received) -> Result<(), ApiError> {
         let expires_ms = self.app.clock.unix_ms() + limits::TUS_KEPT_MS;
-        let upload = PendingUpload { received, expires_ms, ..self.upload.clone() };
+        self.note(PendingUpload { received, expires_ms, ..self.upload.clone() }).await
+    }
+
+    /// Writes what is known of the upload, and knows it from then on.
+    async fn note(&mut self, upload: PendingUpload) -> Result<(), ApiError> {
         let (fact, value) = upload.fact()?;
         commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
         self.upload = upload;
@@ -213,11 +199,9 @@ impl<'r> Work<'r> {
     async fn store(&mut self, open: ResumableUpload) -> Result<(), ApiError> {
         match self.try_store(open).await {
             Ok(key) => {
-                self.upload.is_stored = true;
-                self.upload.key = Some(key);
                 // Not needed for anything but the address in the answers to come.
-                let (fact, value) = self.upload.fact()?;
-                commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
+                let (is_stored, key) = (true, Some(key));
+                self.note(PendingUpload { is_stored, key, ..self.upload.clone() }).await?;
                 self.remove_bytes().await
             }
             Err(error) => {
