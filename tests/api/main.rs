@@ -9,6 +9,7 @@ mod abuse;
 mod accounts;
 mod auth;
 mod buckets;
+mod clients;
 mod connections;
 mod damage;
 mod delete;
