@@ -34,4 +34,5 @@ mod standing;
 mod tenants;
 mod thumbnail_flag;
 mod tus;
+mod tus_turns;
 mod upload;

@@ -1,12 +1,14 @@
 //! Is everything that was acknowledged there after the process was killed, or the power cut, again and again?
 //!
 //! A real server under load from real sockets is killed with SIGKILL at random moments, or its file system is cut off
-//! from the disk under it. Each client keeps a log of what
-//! was acknowledged; after each restart everything in it is read back byte by byte. What was in flight happened or did
-//! not, but whole: all files of a request, or none.
+//! from the disk under it. Each client keeps a log of what was acknowledged; after each restart everything in it is
+//! read back byte by byte. What was in flight happened or did not, but whole: all files of a request, or none. A
+//! resumable upload goes on from what was told.
 
 mod client;
 mod ext4;
 mod kill;
 mod ledger;
 mod power_cut;
+mod resumable;
+mod tus_js;

@@ -18,12 +18,13 @@ mod qbx_properties;
 mod screencapture;
 mod screenshot_basic;
 mod sharex;
+mod tus_js;
 mod wasabi;
 mod zipline;
 
 use serde_json::Value;
 use server::connection::ConnectionOptions;
-use tests::wire::Listening;
+use tests::wire::{Listening, Wire};
 use tests::world::PUBLIC_URL;
 use tests::{Client, Reply, World};
 
@@ -53,7 +54,14 @@ impl Service {
 
     /// Sends a request on a connection of its own: `<key>`, `<length>` of the body, and `<content>` are filled in.
     async fn ask(&self, request: &str, content: &[u8]) -> Reply {
-        self.listening.send(self.filled(request, content)).await.answer().await
+        let mut wire = self.listening.send("").await;
+        self.ask_on(&mut wire, request, content).await
+    }
+
+    /// The same on a connection that stays.
+    async fn ask_on(&self, wire: &mut Wire, request: &str, content: &[u8]) -> Reply {
+        wire.write(self.filled(request, content)).await;
+        if request.starts_with("HEAD ") { wire.answer_to_head().await } else { wire.answer().await }
     }
 
     /// Sends an upload that must be taken with exactly 200, and checks what lies at the link in the answer. Returns
