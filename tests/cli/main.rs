@@ -14,6 +14,7 @@ mod fsck;
 mod import;
 mod organisation;
 mod scrub;
+mod secrets;
 mod serve;
 mod stats;
 mod usage;
