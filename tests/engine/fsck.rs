@@ -314,13 +314,43 @@ fn a_damaged_body_costs_its_object_only_and_says_which() {
     assert!(report.is_clean() && report.findings.len() == 1, "the old body is dead:\n{report}");
 }
 
+/// Where the body of the first object begins, in the first segment.
+fn place_of_kept(world: &World) -> u64 {
+    let bytes = world.disk.bytes("log/0000000001.seg");
+    bytes.windows(300).position(|window| window == body(1, 300)).unwrap() as u64
+}
+
 #[test]
-fn an_object_whose_head_is_damaged_is_recorded_as_lost() {
+fn an_object_whose_head_alone_is_damaged_is_put_again_from_the_footer() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    let bytes = world.disk.bytes(path);
-    let at = bytes.windows(300).position(|window| window == body(1, 300)).unwrap();
-    world.disk.flip(path, at as u64 - 20, 1);
+    world.disk.flip(path, place_of_kept(&world) - 20, 1);
+    let store = world.open();
+    let created = store.get(&name("kept")).unwrap().unwrap().created_ms();
+    assert!(read(&store, &name("kept")).is_err());
+    store.close().unwrap();
+    drop(store);
+    let report = check(&world);
+    let found = finding(&report, "put-again");
+    assert_eq!((found.severity, found.file.as_str()), (Severity::Repairable, path));
+    assert_eq!(found.objects, [name("kept")]);
+    repaired(&world);
+    must_hold(&world, &model, &[]);
+    let store = world.open();
+    assert_eq!(store.get(&name("kept")).unwrap().unwrap().created_ms(), created);
+    store.close().unwrap();
+    drop(store);
+    world.disk.remove("index.redb").unwrap();
+    must_hold(&world, &model, &[]);
+}
+
+#[test]
+fn an_object_that_is_damaged_from_head_to_body_is_recorded_as_lost() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let at = place_of_kept(&world);
+    world.disk.flip(path, at - 20, 1);
+    world.disk.flip(path, at + 20, 1);
     let report = check(&world);
     let found = finding(&report, "mark-lost");
     assert_eq!((found.severity, found.file.as_str()), (Severity::Loss, path));
@@ -346,9 +376,9 @@ fn an_object_whose_head_is_damaged_is_recorded_as_lost() {
 fn a_loss_that_is_recorded_survives_the_index() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    let bytes = world.disk.bytes(path);
-    let at = bytes.windows(300).position(|window| window == body(1, 300)).unwrap();
-    world.disk.flip(path, at as u64 - 20, 1);
+    let at = place_of_kept(&world);
+    world.disk.flip(path, at - 20, 1);
+    world.disk.flip(path, at + 20, 1);
     repaired(&world);
     assert_eq!(check(&world).lost_before, 1);
     world.disk.remove("index.redb").unwrap();
