@@ -13,7 +13,7 @@ use tests::store::{
 use tests::store::{Change, Model};
 
 /// Two log segments and more, big ones, objects overwritten and deleted, facts.
-fn written(world: &World, store: &Store) -> Model {
+pub(crate) fn written(world: &World, store: &Store) -> Model {
     let mut model = Model::default();
     let bytes = |seed, length| bytes::Bytes::from(body(seed, length));
     let put = |key: &str, seed, length| Change::Put(name(key), bytes(seed, length));
@@ -51,7 +51,7 @@ fn closed() -> (World, Model) {
     (world, model)
 }
 
-fn fork(world: &World) -> World {
+pub(crate) fn fork(world: &World) -> World {
     World::on(world.disk.fork(), 8)
 }
 
@@ -61,7 +61,7 @@ fn contents(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Checks, quick and deep; nothing may have changed.
-fn check(world: &World) -> Report {
+pub(crate) fn check(world: &World) -> Report {
     let before = contents(&world.disk);
     world.fsck(false).unwrap();
     let report = world.fsck(true).unwrap();
@@ -70,13 +70,13 @@ fn check(world: &World) -> Report {
 }
 
 /// The finding with this remedy.
-fn finding<'a>(report: &'a Report, remedy: &str) -> &'a Finding {
+pub(crate) fn finding<'a>(report: &'a Report, remedy: &str) -> &'a Finding {
     let found = report.findings.iter().find(|finding| finding.remedy.word() == remedy);
     found.unwrap_or_else(|| panic!("no {remedy} in\n{report}"))
 }
 
 /// Repairs; then nothing is wrong any more, and a second repair has nothing to do.
-fn repaired(world: &World) -> Report {
+pub(crate) fn repaired(world: &World) -> Report {
     let (repaired, said) = world.repair().unwrap();
     assert!(repaired.after.is_clean(), "{said:?}\n{}", repaired.after);
     let (again, said) = world.repair().unwrap();
@@ -85,7 +85,7 @@ fn repaired(world: &World) -> Report {
     repaired.before
 }
 
-fn must_hold(world: &World, model: &Model, lost: &[&str]) {
+pub(crate) fn must_hold(world: &World, model: &Model, lost: &[&str]) {
     let store = world.open();
     for (name, (bytes, _)) in &model.objects {
         match read(&store, name) {
@@ -538,69 +538,4 @@ fn a_check_with_a_batch_of_losses_beyond_what_is_listed_is_repaired_whole() {
     assert!(found.objects_unlisted > 0, "{report}");
     repaired(&world);
     assert!(check(&world).lost_before > 256);
-}
-
-/// A store with segments that a compaction made.
-fn compacted() -> (World, Model) {
-    let world = World::new(7);
-    let store = world.open();
-    let mut model = written(&world, &store);
-    for turn in 0..3_u64 {
-        for at in 0..12 {
-            let change =
-                [Change::Put(name(&format!("fill/{at}")), body(turn * 50 + at, 3_000).into())];
-            commit(&store, batch(&store, &change).unwrap()).unwrap();
-            model.apply(&change);
-        }
-        roll_over(&store).unwrap();
-        store.checkpoint().unwrap();
-    }
-    let report = tests::store::compact(&store).unwrap();
-    assert!(!world.files_in("compacted/").is_empty(), "{report:?}");
-    store.close().unwrap();
-    drop(store);
-    (world, model)
-}
-
-#[test]
-fn a_compacted_store_is_in_order_with_its_index_and_without_it() {
-    let (world, model) = compacted();
-    assert_eq!(check(&world).findings, []);
-    world.disk.remove("index.redb").unwrap();
-    assert!(check(&world).is_clean());
-    must_hold(&world, &model, &[]);
-    assert_eq!(check(&world).findings, []);
-}
-
-#[test]
-fn damage_in_a_compacted_segment_is_found_and_costs_what_lay_there() {
-    let (world, model) = compacted();
-    let path = world.files_in("compacted/").remove(0);
-    let bytes = world.disk.bytes(&path);
-    let original = bytes.clone();
-    let header = fork(&world);
-    header.disk.flip(&path, 50, 1);
-    assert_eq!(finding(&check(&header), "rewrite-header").file, path);
-    repaired(&header);
-    assert!(header.disk.bytes(&path) == original);
-    let footer = fork(&world);
-    footer.disk.flip(&path, bytes.len() as u64 - 80, 1);
-    assert_eq!(finding(&check(&footer), "reseal").file, path);
-    repaired(&footer);
-    assert!(footer.disk.bytes(&path) == original);
-    let damages: [&dyn Fn(&SimDisk); 3] = [
-        &|disk| disk.remove(&path).unwrap(),
-        &|disk| disk.overwrite(&path, 0, &[7; 4_096]),
-        &|disk| disk.overwrite(&path, 4_100, &[7; 3_000]),
-    ];
-    for damage in damages {
-        let world = fork(&world);
-        damage(&world.disk);
-        let report = check(&world);
-        let lost = finding(&report, "mark-lost").objects.clone();
-        assert!(!lost.is_empty(), "{report}");
-        repaired(&world);
-        let lost: Vec<_> = lost.iter().map(|name| name.key.as_str()).collect();
-        must_hold(&world, &model, &lost);
-    }
 }
