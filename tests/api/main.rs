@@ -34,3 +34,4 @@ mod tenants;
 mod thumbnail_flag;
 mod tus;
 mod upload;
+mod webhooks;
