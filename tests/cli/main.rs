@@ -16,6 +16,7 @@ mod serve;
 mod stats;
 mod usage;
 mod versions;
+mod webhook;
 
 use tests::DataFolder;
 

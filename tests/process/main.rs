@@ -10,3 +10,4 @@ mod ext4;
 mod kill;
 mod ledger;
 mod power_cut;
+mod webhooks;

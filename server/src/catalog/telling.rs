@@ -1,7 +1,7 @@
 //! What happens in a bucket, kept for its webhooks together with it.
 //!
-//! Promises: an event is in the store from the moment on at which what it tells of is, in the same batch; numbers are in
-//! the order of commits. Where nobody is to be told nothing is written. Never here: sending.
+//! Promises: an event is in the store from the moment on at which what it tells of is, in the same batch; numbers are
+//! in the order of commits. Where nobody is to be told nothing is written. Never here: sending.
 
 use std::sync::Arc;
 

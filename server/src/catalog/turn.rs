@@ -1,7 +1,7 @@
 //! Events on their way to one webhook, one after the other.
 //!
-//! [`Catalog::take_turn`] hands out webhooks that have something due; a [`Turn`] gives their events, and is told how each
-//! ended. What was given up is a dead letter.
+//! [`Catalog::take_turn`] hands out webhooks that have something due; a [`Turn`] gives their events, and is told how
+//! each ended. What was given up is a dead letter.
 //! Promises: an event goes from the store only when it was delivered or given up: a stop in between sends it again.
 //! Never here: the network, and when to try again.
 

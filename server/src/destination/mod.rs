@@ -83,11 +83,15 @@ impl Destination {
             },
             None => return Err(BadDestination("is not a URL")),
         };
-        let path = uri.path_and_query().cloned();
+        // A query may stand behind the host at once; in a request it does not.
+        let path = match uri.path_and_query().map_or("", PathAndQuery::as_str) {
+            path if path.starts_with('/') => PathAndQuery::try_from(path),
+            query => PathAndQuery::try_from(format!("/{query}")),
+        };
         Ok(Self {
             text: text.to_owned(),
             authority: authority.as_str().to_ascii_lowercase(),
-            path: path.unwrap_or_else(|| PathAndQuery::from_static("/")),
+            path: path.map_err(|_| BadDestination("is not a URL"))?,
             origin: Origin { scheme, host, port },
         })
     }

@@ -67,8 +67,8 @@ pub async fn deliver_due(app: &AppState) {
     }
 }
 
-/// Sends a message that says only that it is a test, at once, whether or not the webhook is enabled. None while too many
-/// tests are going on.
+/// Sends a message that says only that it is a test, at once, whether or not the webhook is enabled. None while too
+/// many tests are going on.
 pub async fn test(app: &AppState, webhook: &Webhook) -> Option<Tested> {
     let _turn = app.webhook_tests.try_acquire().ok()?;
     let message = Message::test(app, webhook);

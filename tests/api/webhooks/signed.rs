@@ -28,6 +28,7 @@ async fn a_message_says_what_happened_and_is_signed() {
     let url = receiver.url("/hook/a?b=c");
     let (_, secret) = hook(&client, &url, &["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]).await;
     let put = client.put("/photos/pets/", "tom & jerry.txt", b"hello").await;
+    let etag = client.get("/photos/pets/tom%20&%20jerry.txt").await.header("etag").to_owned();
     client.delete("/photos/pets/tom%20&%20jerry.txt").await.check_done();
     deliver_due(&world.state).await;
 
@@ -52,8 +53,8 @@ async fn a_message_says_what_happened_and_is_signed() {
                 "key": "pets/tom & jerry.txt",
                 "url": put["url"],
                 "size": 5,
-                "etag": put["etag"],
-                "contentType": "text/plain; charset=utf-8",
+                "etag": etag,
+                "contentType": "text/plain",
             }
         })
     );

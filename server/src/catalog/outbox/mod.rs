@@ -5,6 +5,8 @@
 //! take no others' place. Promises: bounded, for a webhook, an account and in all. Never here: the store, the network.
 
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
