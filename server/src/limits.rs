@@ -275,6 +275,8 @@ pub const WEBHOOK_ANSWER_WAIT: Duration = Duration::from_secs(10);
 pub const WEBHOOK_ANSWER_BODY_WAIT: Duration = Duration::from_secs(2);
 /// Most that is read of it.
 pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 4 * 1_024;
+/// Most of what is told of why nothing was answered, in characters: a certificate may name as many hosts as it likes.
+pub const WEBHOOK_ERROR_CHARS_MAX: usize = 300;
 /// Addresses of one name that are tried.
 pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
 /// Webhooks that are sent to at once,

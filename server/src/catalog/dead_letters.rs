@@ -43,7 +43,7 @@ impl Catalog {
             let (mut batch, mut events) = (Batch::new(), Vec::new());
             for (number, letter) in letters {
                 let fact = event::event_fact(id, *number)?;
-                let event = Event { attempts: 0, next_ms: now_ms, ..letter.event.clone() };
+                let event = Event { attempts: 0, next_ms: 0, ..letter.event.clone() };
                 let value = encode(&fact, &event)?;
                 if self.0.outbox.reserve(id) {
                     batch = batch.delete_fact(event::dead_fact(id, *number)?).put_fact(fact, value);
@@ -57,7 +57,7 @@ impl Catalog {
                 self.0.outbox.release(&events);
                 return Err(error);
             }
-            self.0.outbox.count_dead(id, events.len());
+            self.0.outbox.dead_gone(id, events.len());
             self.0.outbox.confirm(&events, now_ms);
             count += events.len();
         }
@@ -104,7 +104,7 @@ impl Catalog {
                 batch = batch.delete_fact(event::dead_fact(id, *number)?);
             }
             self.0.store.commit(batch)?;
-            self.0.outbox.count_dead(id, numbers.len());
+            self.0.outbox.dead_gone(id, numbers.len());
         }
         Ok(numbers.len())
     }

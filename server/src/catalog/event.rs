@@ -77,7 +77,7 @@ pub struct Event {
     pub at_ms: u64,
     /// How many times it was sent in vain.
     pub attempts: u32,
-    /// Not before then it is sent.
+    /// Not before then it is sent; zero for at once, whatever the clock says.
     pub next_ms: u64,
 }
 
@@ -183,7 +183,7 @@ impl Happening {
             content: self.content.clone(),
             at_ms: now_ms,
             attempts: 0,
-            next_ms: now_ms,
+            next_ms: 0,
         }
     }
 }

@@ -69,7 +69,7 @@ pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reserva
 pub use self::removal::{BucketContents, Removal};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
 pub use self::turn::{Failure, Letter, NextTry, Turn};
-pub use self::webhook::{Webhook, events};
+pub use self::webhook::{Webhook, event_patterns};
 pub use self::webhook_secret::WebhookSecret;
 
 /// The server's facts.

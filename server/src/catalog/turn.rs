@@ -168,7 +168,7 @@ impl Turn {
                 let batch = Batch::new().delete_fact(fact).put_fact(dead_fact, value);
                 let batch = oldest.iter().fold(batch, |it, (fact, _)| it.delete_fact(fact.clone()));
                 self.close(letter, batch, Left::Died, state)?;
-                catalog.0.outbox.count_dead(id, oldest.len());
+                catalog.0.outbox.dead_gone(id, oldest.len());
                 Ok(())
             }
         }

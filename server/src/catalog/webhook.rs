@@ -78,7 +78,7 @@ impl Webhook {
             bucket: BucketName::parse(&stored.bucket).map_err(|why| say(&why))?,
             destination: Destination::parse(&stored.url).map_err(|why| say(&why))?,
             secret: WebhookSecret::parse(&stored.secret).ok_or("its secret is none")?,
-            events: events(&stored.events).map_err(|why| say(&why))?,
+            events: event_patterns(&stored.events).map_err(|why| say(&why))?,
             prefix: stored.prefix,
             enabled: stored.enabled,
             disabled_reason: stored.disabled_reason,
@@ -89,7 +89,7 @@ impl Webhook {
 }
 
 /// Reads what a webhook wants to hear of: at least one pattern, each once, in one order.
-pub fn events(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
+pub fn event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
     let read = |text: &String| {
         let unknown =
             || CatalogError::Refused(format!("{text:?} is no event: {}", EventPattern::KNOWN));

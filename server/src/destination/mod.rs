@@ -251,6 +251,22 @@ mod tests {
         assert!(!check("http://127.0.0.1:9001/x", &["http://127.0.0.1:9000"]));
     }
 
+    proptest::proptest! {
+        /// What is taken can be asked for: its host, its path and its port fit into a request.
+        #[test]
+        fn whatever_is_taken_makes_a_request(
+            text in "(https?://)?([a-z0-9.:@\\[\\]%_-]{0,20}|.{0,20})([/?#][ -~]{0,20})?",
+        ) {
+            if let Ok(read) = Destination::parse(&text) {
+                proptest::prop_assert!(http::HeaderValue::from_str(read.authority()).is_ok());
+                proptest::prop_assert!(read.path().as_str().starts_with('/'));
+                proptest::prop_assert!(read.origin().port() > 0 && !read.origin().host().is_empty());
+                proptest::prop_assert!(!read.authority().contains(['@', '/', '?', '#', '\\']));
+                proptest::prop_assert_eq!(&Destination::parse(read.as_str()), &Ok(read));
+            }
+        }
+    }
+
     #[test]
     fn nothing_but_the_host_is_printed() {
         let secret = Destination::parse("https://a.example/hooks/secret?key=word").unwrap();

@@ -9,7 +9,8 @@ use super::bucket_name;
 use super::reply::Reply;
 use super::settings::{given, named, text_or_null};
 use crate::catalog::{
-    Catalog, CatalogError, DeadLetter, NewWebhook, Webhook, WebhookChange, WebhookId, events,
+    Catalog, CatalogError, DeadLetter, NewWebhook, Webhook, WebhookChange, WebhookId,
+    event_patterns,
 };
 use crate::destination::Destination;
 use crate::limits;
@@ -239,7 +240,7 @@ pub fn webhook_change(settings: WebhookSettings) -> Result<WebhookChange, Catalo
     };
     Ok(WebhookChange {
         destination: named("url", url.map(destination).transpose())?,
-        events: named("events", patterns.map(|texts| events(&texts)).transpose())?,
+        events: named("events", patterns.map(|texts| event_patterns(&texts)).transpose())?,
         prefix: named("prefix", prefix.map(|prefix| key_prefix(&prefix)).transpose())?,
         enabled,
     })

@@ -1,7 +1,7 @@
 //! What a webhook is sent: a JSON body, and headers that sign it.
 //!
-//! After Standard Webhooks (github.com/standard-webhooks/standard-webhooks): `type`, `timestamp` and `data` in the body,
-//! `webhook-id`, `webhook-timestamp` and `webhook-signature` beside it. The id is the event's, so that a receiver
+//! After Standard Webhooks (github.com/standard-webhooks/standard-webhooks): `type`, `timestamp` and `data` in the
+//! body, `webhook-id`, `webhook-timestamp` and `webhook-signature` beside it. The id is the event's, so that a receiver
 //! recognises what it has seen; the timestamp is that of the try, so that it may refuse what is old.
 
 use bytes::Bytes;

@@ -176,7 +176,7 @@ async fn post(
     let posted = app.outbound.post(line, &webhook.destination, headers, body.clone()).await;
     posted.map_err(|error| Failure {
         status: None,
-        error: error.to_string(),
+        error: error.to_string().chars().take(limits::WEBHOOK_ERROR_CHARS_MAX).collect(),
         answer: String::new(),
     })
 }

@@ -163,15 +163,14 @@ async fn a_redirect_is_not_followed() {
     assert_eq!(secret.connections(), 0);
 }
 
-/// An authority, and a server's certificate of it for this machine.
-fn authority() -> (String, Arc<ServerConfig>) {
+/// An authority, and a server's certificate of it for these names.
+fn authority(names: Vec<String>) -> (String, Arc<ServerConfig>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let root = params.self_signed(&key).unwrap();
     let issuer = Issuer::new(params, key);
     let server_key = KeyPair::generate().unwrap();
-    let names = vec!["127.0.0.1".to_owned()];
     let server = CertificateParams::new(names).unwrap().signed_by(&server_key, &issuer).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -188,7 +187,8 @@ fn authority() -> (String, Arc<ServerConfig>) {
 
 #[tokio::test]
 async fn tls_is_spoken_to_whom_an_authority_vouches_for() {
-    let ((root, trusted), (_, stranger)) = (authority(), authority());
+    let names = vec!["127.0.0.1".to_owned()];
+    let ((root, trusted), (_, stranger)) = (authority(names.clone()), authority(names));
     let (good, bad) = (Receiver::start_tls(trusted), Receiver::start_tls(stranger));
     let plain = Receiver::start();
     let mut config = config(&good);
@@ -212,6 +212,27 @@ async fn tls_is_spoken_to_whom_an_authority_vouches_for() {
         assert!(error.starts_with("no TLS: "), "{error}");
     }
     assert_eq!((bad.seen().len(), plain.seen().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_certificate_for_very_many_others_is_a_failure_like_any() {
+    let names = (0..3_000).map(|number| format!("host{number}.of.a.long.name.example.com"));
+    let (root, others) = authority(names.collect());
+    let receiver = Receiver::start_tls(others);
+    let webhook_roots = ExtraRoots::parse(root.as_bytes()).unwrap();
+    let (world, client) = World::with_bucket_and(1, Config { webhook_roots, ..config(&receiver) });
+    let (path, _) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
+    client.put("/photos/", "a.txt", b"1").await;
+    deliver_due(&world.state).await;
+    let state = webhook(&client, &path).await;
+    assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&json!(1), &json!(1)));
+    let error = state["lastError"].as_str().unwrap();
+    assert!(error.starts_with("no TLS: ") && error.len() <= 300, "{error}");
+    for _ in 0..100 {
+        pass(&world, HOUR_MS).await;
+    }
+    assert_eq!(webhook(&client, &path).await["deadLetterCount"], 1);
+    assert_eq!(receiver.seen().len(), 0);
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use engine::BucketName;
 use engine::disk::sim::LossPolicy;
+use server::catalog::{BucketContents, CatalogError};
 use server::webhooks::deliver_due;
 use tests::{Client, Scripted};
 
@@ -141,4 +143,38 @@ async fn what_a_deletion_cut_short_left_is_removed() {
         let facts = world.store.facts(prefix, None, 10).unwrap();
         assert!(facts.len() == 1 && !facts[0].0.as_str().contains(id), "{facts:?}");
     }
+}
+
+#[tokio::test]
+async fn a_deletion_of_a_bucket_that_a_stop_cut_short_takes_its_webhooks_along_later() {
+    let (world, client, receiver, _) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    let photos = BucketName::parse("photos").unwrap();
+    drop(world.state.catalog.delete_bucket(&photos, BucketContents::DeleteToo).unwrap());
+    world.store.close().unwrap();
+    let world = world.found_on(world.disk.fork());
+    deliver_due(&world.state).await;
+    assert_eq!(world.state.catalog.finish_removals().unwrap(), 1);
+    for prefix in ["webhook/", "webhook-event/", "webhook-state/"] {
+        assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
+    }
+    assert_eq!(receiver.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_bucket_that_comes_back_has_its_webhooks_still() {
+    let (world, client, receiver, path) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    client.delete("/photos/a.txt").await.check_done();
+    let photos = BucketName::parse("photos").unwrap();
+    let removal = world.state.catalog.delete_bucket(&photos, BucketContents::MustBeGone).unwrap();
+    deliver_due(&world.state).await;
+    assert_eq!(receiver.seen().len(), 0);
+    let upload = world.store.upload().finish().unwrap();
+    let name = engine::ObjectName::new(photos, engine::ObjectKey::parse("b.txt").unwrap());
+    world.store.commit(engine::Batch::new().put(name, upload, Default::default())).unwrap();
+    assert!(matches!(removal.finish(), Err(CatalogError::NotEmpty(..))));
+    assert_eq!(webhook(&client, &path).await["pendingCount"], 2);
+    pass(&world, HOUR_MS).await;
+    assert_eq!(keys(&receiver.seen()), ["a.txt", "a.txt"]);
 }

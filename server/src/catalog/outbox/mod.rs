@@ -288,8 +288,8 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    /// Changes how many dead letters there are.
-    pub(super) fn count_dead(&self, webhook: &WebhookId, gone: usize) {
+    /// Notes that so many dead letters are gone.
+    pub(super) fn dead_gone(&self, webhook: &WebhookId, gone: usize) {
         self.with(webhook, |queue| queue.dead = queue.dead.saturating_sub(gone));
     }
 
