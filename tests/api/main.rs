@@ -40,3 +40,4 @@ mod tus;
 mod tus_turns;
 mod upload;
 mod ways_in;
+mod webhooks;

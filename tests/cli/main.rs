@@ -19,6 +19,7 @@ mod serve;
 mod stats;
 mod usage;
 mod versions;
+mod webhook;
 
 use tests::DataFolder;
 

@@ -18,3 +18,4 @@ mod memory;
 mod power_cut;
 mod resumable;
 mod tus_js;
+mod webhooks;

@@ -29,6 +29,7 @@ mod scrub;
 mod serve;
 mod stats;
 mod undelete;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,9 @@ enum Command {
     /// API keys: what a client uploads, deletes and reads with.
     #[command(subcommand)]
     Apikey(apikey::Command),
+    /// Webhooks: who is told what happens in a bucket.
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     Export(export::Args),
     Import(import::Args),
     History(history::Args),
@@ -88,6 +92,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Organisation(command) => organisation::run(command),
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
+        Command::Webhook(command) => webhook::run(command),
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
         Command::History(args) => history::run(args),
@@ -129,7 +134,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 27);
+        assert_eq!(leaves, 35);
     }
 
     #[test]
@@ -147,6 +152,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 26, "{seen}");
+        assert!(seen >= 34, "{seen}");
     }
 }

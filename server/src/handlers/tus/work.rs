@@ -16,10 +16,10 @@ use uuid::Uuid;
 use super::wish::Wish;
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit, to_its_end};
-use crate::catalog::{PendingUpload, Scope};
+use crate::catalog::{EventKind, PendingUpload, Scope};
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
-use crate::intake::{Destination, Received, keep, wanted_keys};
+use crate::intake::{Destination, Manner, Received, keep, wanted_keys};
 use crate::limits;
 use crate::object_name::{NameRule, Naming};
 use crate::open_uploads::Turn;
@@ -271,7 +271,8 @@ impl Work {
         let done = PendingUpload { is_stored: true, ..self.upload.clone() };
         let (fact, value) = done.fact()?;
         let along = Batch::new().put_fact(fact, value);
-        let kept = keep(&self.app, &destination.bucket, rule, along, files, &keys).await?;
+        let manner = Manner { rule, event: EventKind::CreatedInPieces };
+        let kept = keep(&self.app, &destination.bucket, manner, along, files, &keys).await?;
         let object = kept.into_iter().next().map(|file| file.object);
         let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
         Ok(object.name().key.clone())
