@@ -20,6 +20,7 @@ mod integrations;
 mod keys;
 mod list;
 mod names;
+mod openapi;
 mod organisations;
 mod premium;
 mod presign;

@@ -22,6 +22,7 @@ mod interrupt;
 mod logging;
 mod management;
 mod open_files;
+mod openapi;
 mod organisation;
 mod output;
 mod progress;
@@ -68,6 +69,7 @@ enum Command {
     Compact(compact::Args),
     Scrub(scrub::Args),
     Fsck(fsck::Args),
+    Openapi(openapi::Args),
 }
 
 fn main() -> ExitCode {
@@ -97,6 +99,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Fsck(args) => fsck::run(args),
+        Command::Openapi(args) => openapi::run(args),
     }
 }
 
@@ -129,7 +132,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 27);
+        assert_eq!(leaves, 28);
     }
 
     #[test]
