@@ -25,6 +25,10 @@ const LINKS: &[(&str, &str, Values)] = &[
     ("uploadToRoot", "read", FILE),
     ("uploadToRoot", "delete", FILE),
     ("presignToken", "uploadWithToken", &[("token", "$response.body#/token")]),
+    ("tusCreate", "tusState", RESUMABLE),
+    ("tusCreate", "tusAppend", RESUMABLE),
+    ("tusCreate", "tusTerminate", RESUMABLE),
+    ("tusCreate", "tusOverridden", RESUMABLE),
     ("createKey", "revokeKey", &[("id", "$response.body#/apiKey/id")]),
     ("createOrganisation", "showOrganisation", ORGANISATION),
     ("createOrganisation", "renameOrganisation", ORGANISATION),
@@ -39,12 +43,16 @@ const LINKS: &[(&str, &str, Values)] = &[
 const BUCKET: Values = &[("bucket", "$response.body#/bucket/bucketName")];
 const BUCKET_NAME: Values = &[("bucketName", "$response.body#/bucket/bucketName")];
 const ACCOUNT: Values = &[("id", "$response.body#/account/id")];
+/// Relative to an address that ends in a slash, this is the id alone.
+const RESUMABLE: Values = &[("id", "$response.header.Location")];
 const FILE: Values = &[("bucket", "$response.body#/bucketName"), ("path", "$response.body#/key")];
 const ORGANISATION: Values = &[("id", "$response.body#/organisation/id")];
 
 /// Puts the links into the answer of an operation that went well.
 pub(super) fn complete(operation: &mut Operation) {
-    let Some(RefOr::T(response)) = operation.responses.responses.get_mut("200") else { return };
+    let responses = &mut operation.responses.responses;
+    let well = responses.iter_mut().find(|(status, _)| matches!(status.as_str(), "200" | "201"));
+    let Some((_, RefOr::T(response))) = well else { return };
     let own = operation.operation_id.as_deref().unwrap_or_default();
     LINKS.iter().filter(|(from, ..)| *from == own).for_each(|(_, to, values)| {
         link(response, to, values);

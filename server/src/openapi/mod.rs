@@ -142,7 +142,7 @@ impl Modify for Assembly {
             paths.insert(other.to_owned(), at(item, other));
         }
         for (address, item) in paths.iter_mut() {
-            if let Some(head) = &mut item.head {
+            if let (Some(_), Some(head)) = (&item.get, &mut item.head) {
                 as_head(head);
             }
             for (method, operation) in operations(item) {
@@ -221,11 +221,7 @@ fn corrected(schema: &mut RefOr<Schema>) {
 
 /// A HEAD that is described with its GET: an operation of its own, without bodies.
 fn as_head(head: &mut Operation) {
-    let id = head.operation_id.take().unwrap_or_default();
-    head.operation_id = Some(match id.strip_suffix("Head") {
-        Some(_) => id,
-        None => format!("{id}Head"),
-    });
+    head.operation_id = head.operation_id.take().map(|id| id + "Head");
     for response in head.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             response.content.clear();
