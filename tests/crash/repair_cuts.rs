@@ -56,18 +56,29 @@ const DAMAGES: &[Damage] = &[
         },
     },
     Damage {
-        what: "the head of an object, a header and STORE",
+        what: "the head of an object",
+        lost: &[],
+        done: |disk| disk.flip(LOG, place_of_kept(disk) - 20, 1),
+    },
+    Damage {
+        what: "an object from head to body, a header and STORE",
         lost: &["kept"],
         done: |disk| {
-            let bytes = disk.bytes(LOG);
-            let kept = tests::store::body(1, 300);
-            let at = bytes.windows(300).position(|window| window == kept).unwrap();
-            disk.flip(LOG, at as u64 - 20, 1);
+            disk.flip(LOG, place_of_kept(disk) - 20, 1);
+            disk.flip(LOG, place_of_kept(disk) + 20, 1);
             disk.flip(LOG, 2_100, 1);
             disk.flip("STORE", 3, 1);
         },
     },
 ];
+
+/// Where the body of an object begins.
+fn place_of_kept(disk: &SimDisk) -> u64 {
+    let kept = tests::store::body(1, 300);
+    let bytes = disk.bytes(LOG);
+    // Part of it may be damaged already.
+    bytes.windows(16).position(|window| window == &kept[..16]).unwrap() as u64
+}
 
 #[test]
 fn a_repair_that_is_cut_off_at_any_disk_operation_is_done_by_the_next_one() {

@@ -13,7 +13,7 @@ use tests::store::{
 use tests::store::{Change, Model};
 
 /// Two log segments and more, big ones, objects overwritten and deleted, facts.
-fn written(world: &World, store: &Store) -> Model {
+pub(crate) fn written(world: &World, store: &Store) -> Model {
     let mut model = Model::default();
     let bytes = |seed, length| bytes::Bytes::from(body(seed, length));
     let put = |key: &str, seed, length| Change::Put(name(key), bytes(seed, length));
@@ -51,7 +51,7 @@ fn closed() -> (World, Model) {
     (world, model)
 }
 
-fn fork(world: &World) -> World {
+pub(crate) fn fork(world: &World) -> World {
     World::on(world.disk.fork(), 8)
 }
 
@@ -61,7 +61,7 @@ fn contents(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Checks, quick and deep; nothing may have changed.
-fn check(world: &World) -> Report {
+pub(crate) fn check(world: &World) -> Report {
     let before = contents(&world.disk);
     world.fsck(false).unwrap();
     let report = world.fsck(true).unwrap();
@@ -70,13 +70,13 @@ fn check(world: &World) -> Report {
 }
 
 /// The finding with this remedy.
-fn finding<'a>(report: &'a Report, remedy: &str) -> &'a Finding {
+pub(crate) fn finding<'a>(report: &'a Report, remedy: &str) -> &'a Finding {
     let found = report.findings.iter().find(|finding| finding.remedy.word() == remedy);
     found.unwrap_or_else(|| panic!("no {remedy} in\n{report}"))
 }
 
 /// Repairs; then nothing is wrong any more, and a second repair has nothing to do.
-fn repaired(world: &World) -> Report {
+pub(crate) fn repaired(world: &World) -> Report {
     let (repaired, said) = world.repair().unwrap();
     assert!(repaired.after.is_clean(), "{said:?}\n{}", repaired.after);
     let (again, said) = world.repair().unwrap();
@@ -85,7 +85,7 @@ fn repaired(world: &World) -> Report {
     repaired.before
 }
 
-fn must_hold(world: &World, model: &Model, lost: &[&str]) {
+pub(crate) fn must_hold(world: &World, model: &Model, lost: &[&str]) {
     let store = world.open();
     for (name, (bytes, _)) in &model.objects {
         match read(&store, name) {
@@ -314,13 +314,43 @@ fn a_damaged_body_costs_its_object_only_and_says_which() {
     assert!(report.is_clean() && report.findings.len() == 1, "the old body is dead:\n{report}");
 }
 
+/// Where the body of the first object begins, in the first segment.
+fn place_of_kept(world: &World) -> u64 {
+    let bytes = world.disk.bytes("log/0000000001.seg");
+    bytes.windows(300).position(|window| window == body(1, 300)).unwrap() as u64
+}
+
 #[test]
-fn an_object_whose_head_is_damaged_is_recorded_as_lost() {
+fn an_object_whose_head_alone_is_damaged_is_put_again_from_the_footer() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    let bytes = world.disk.bytes(path);
-    let at = bytes.windows(300).position(|window| window == body(1, 300)).unwrap();
-    world.disk.flip(path, at as u64 - 20, 1);
+    world.disk.flip(path, place_of_kept(&world) - 20, 1);
+    let store = world.open();
+    let created = store.get(&name("kept")).unwrap().unwrap().created_ms();
+    assert!(read(&store, &name("kept")).is_err());
+    store.close().unwrap();
+    drop(store);
+    let report = check(&world);
+    let found = finding(&report, "put-again");
+    assert_eq!((found.severity, found.file.as_str()), (Severity::Repairable, path));
+    assert_eq!(found.objects, [name("kept")]);
+    repaired(&world);
+    must_hold(&world, &model, &[]);
+    let store = world.open();
+    assert_eq!(store.get(&name("kept")).unwrap().unwrap().created_ms(), created);
+    store.close().unwrap();
+    drop(store);
+    world.disk.remove("index.redb").unwrap();
+    must_hold(&world, &model, &[]);
+}
+
+#[test]
+fn an_object_that_is_damaged_from_head_to_body_is_recorded_as_lost() {
+    let (world, model) = closed();
+    let path = "log/0000000001.seg";
+    let at = place_of_kept(&world);
+    world.disk.flip(path, at - 20, 1);
+    world.disk.flip(path, at + 20, 1);
     let report = check(&world);
     let found = finding(&report, "mark-lost");
     assert_eq!((found.severity, found.file.as_str()), (Severity::Loss, path));
@@ -346,9 +376,9 @@ fn an_object_whose_head_is_damaged_is_recorded_as_lost() {
 fn a_loss_that_is_recorded_survives_the_index() {
     let (world, model) = closed();
     let path = "log/0000000001.seg";
-    let bytes = world.disk.bytes(path);
-    let at = bytes.windows(300).position(|window| window == body(1, 300)).unwrap();
-    world.disk.flip(path, at as u64 - 20, 1);
+    let at = place_of_kept(&world);
+    world.disk.flip(path, at - 20, 1);
+    world.disk.flip(path, at + 20, 1);
     repaired(&world);
     assert_eq!(check(&world).lost_before, 1);
     world.disk.remove("index.redb").unwrap();
@@ -508,69 +538,4 @@ fn a_check_with_a_batch_of_losses_beyond_what_is_listed_is_repaired_whole() {
     assert!(found.objects_unlisted > 0, "{report}");
     repaired(&world);
     assert!(check(&world).lost_before > 256);
-}
-
-/// A store with segments that a compaction made.
-fn compacted() -> (World, Model) {
-    let world = World::new(7);
-    let store = world.open();
-    let mut model = written(&world, &store);
-    for turn in 0..3_u64 {
-        for at in 0..12 {
-            let change =
-                [Change::Put(name(&format!("fill/{at}")), body(turn * 50 + at, 3_000).into())];
-            commit(&store, batch(&store, &change).unwrap()).unwrap();
-            model.apply(&change);
-        }
-        roll_over(&store).unwrap();
-        store.checkpoint().unwrap();
-    }
-    let report = tests::store::compact(&store).unwrap();
-    assert!(!world.files_in("compacted/").is_empty(), "{report:?}");
-    store.close().unwrap();
-    drop(store);
-    (world, model)
-}
-
-#[test]
-fn a_compacted_store_is_in_order_with_its_index_and_without_it() {
-    let (world, model) = compacted();
-    assert_eq!(check(&world).findings, []);
-    world.disk.remove("index.redb").unwrap();
-    assert!(check(&world).is_clean());
-    must_hold(&world, &model, &[]);
-    assert_eq!(check(&world).findings, []);
-}
-
-#[test]
-fn damage_in_a_compacted_segment_is_found_and_costs_what_lay_there() {
-    let (world, model) = compacted();
-    let path = world.files_in("compacted/").remove(0);
-    let bytes = world.disk.bytes(&path);
-    let original = bytes.clone();
-    let header = fork(&world);
-    header.disk.flip(&path, 50, 1);
-    assert_eq!(finding(&check(&header), "rewrite-header").file, path);
-    repaired(&header);
-    assert!(header.disk.bytes(&path) == original);
-    let footer = fork(&world);
-    footer.disk.flip(&path, bytes.len() as u64 - 80, 1);
-    assert_eq!(finding(&check(&footer), "reseal").file, path);
-    repaired(&footer);
-    assert!(footer.disk.bytes(&path) == original);
-    let damages: [&dyn Fn(&SimDisk); 3] = [
-        &|disk| disk.remove(&path).unwrap(),
-        &|disk| disk.overwrite(&path, 0, &[7; 4_096]),
-        &|disk| disk.overwrite(&path, 4_100, &[7; 3_000]),
-    ];
-    for damage in damages {
-        let world = fork(&world);
-        damage(&world.disk);
-        let report = check(&world);
-        let lost = finding(&report, "mark-lost").objects.clone();
-        assert!(!lost.is_empty(), "{report}");
-        repaired(&world);
-        let lost: Vec<_> = lost.iter().map(|name| name.key.as_str()).collect();
-        must_hold(&world, &model, &lost);
-    }
 }

@@ -7,6 +7,7 @@ mod batches;
 mod compaction;
 mod facts;
 mod fsck;
+mod fsck_compacted;
 mod golden;
 mod history;
 mod life;

@@ -2,7 +2,7 @@
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::fsck::{Finding, Severity};
-use tests::store::{World, body, commit, compact, delete, fact, idle, name, put, roll_over};
+use tests::store::{World, body, commit, compact, delete, fact, idle, name, put, read, roll_over};
 
 /// Three log segments and more, a big one, and a compacted one where that is asked for; closed.
 fn world(has_compacted: bool) -> World {
@@ -63,4 +63,32 @@ fn cases(segments: &[String]) -> impl Iterator<Item = (&String, Operation, bool)
         let all = operations.into_iter().flat_map(|it| [(it, false), (it, true)]);
         all.map(move |(operation, deep)| (path, operation, deep))
     })
+}
+
+#[test]
+fn what_the_disk_does_not_read_now_is_not_recorded_as_lost() {
+    let whole = world(true);
+    let segments = ["log/", "compacted/", "big/"].map(|folder| whole.files_in(folder)).concat();
+    let mut unread = 0;
+    for path in segments {
+        let world = World::on(whole.disk.fork(), 23);
+        let fail = || Rule::always(Operation::Read, Where::Prefix(path.clone()), Fault::Error);
+        world.disk.inject(fail());
+        let report = world.fsck(true).unwrap();
+        let words: Vec<_> = report.findings.iter().map(|it| it.remedy.word()).collect();
+        assert!(!words.contains(&"mark-lost"), "{path}:\n{report}");
+        unread += words.iter().filter(|word| **word == "copy-to-sound-disk").count();
+        // A repair gives nothing up either, and the disk that reads again has everything.
+        drop(world.repair());
+        world.disk.clear_faults();
+        drop(world.repair().unwrap());
+        let store = world.open();
+        for at in 20..50 {
+            let found = read(&store, &name(&format!("{at}"))).unwrap();
+            assert_eq!(found.unwrap(), body(at, 3_500), "{path}: {at}");
+        }
+        assert_eq!(read(&store, &name("big")).unwrap().unwrap(), body(100, 9_000), "{path}");
+        store.close().unwrap();
+    }
+    assert!(unread > 3, "{unread} segments held objects");
 }

@@ -1,12 +1,17 @@
-//! Is everything that was acknowledged there after the process was killed, or the power cut, again and again?
+//! Real servers in processes of their own.
 //!
-//! A real server under load from real sockets is killed with SIGKILL at random moments, or its file system is cut off
-//! from the disk under it. Each client keeps a log of what
-//! was acknowledged; after each restart everything in it is read back byte by byte. What was in flight happened or did
-//! not, but whole: all files of a request, or none.
+//! Is everything that was acknowledged there after the process was killed, or the power cut, again and again? A server
+//! under load from real sockets is killed with SIGKILL at random moments, or its file system is cut off from the disk
+//! under it. Each client keeps a log of what was acknowledged; after each restart everything in it is read back byte by
+//! byte. What was in flight happened or did not, but whole: all files of a request, or none.
+//!
+//! And does memory stay flat under many bytes and many connections?
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod client;
 mod ext4;
 mod kill;
 mod ledger;
+mod memory;
 mod power_cut;

@@ -83,6 +83,11 @@ impl ServerProcess {
         self.address
     }
 
+    /// Its number among the system's processes.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has printed so far.
     pub fn output(&self) -> String {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()

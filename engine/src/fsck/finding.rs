@@ -81,6 +81,8 @@ pub enum Remedy {
     RewriteFacts(Vec<FactName>),
     /// Open the store, which keeps what is whole and goes on behind the damage.
     GoOn,
+    /// Copy the folder to a disk that reads. Nothing is given up while the first one may read again.
+    CopyToSoundDisk,
 }
 
 impl Finding {
@@ -118,6 +120,11 @@ impl Severity {
 }
 
 impl Remedy {
+    /// Whether a repair can apply it.
+    pub(super) fn is_applicable(&self) -> bool {
+        !matches!(self, Self::None | Self::CopyToSoundDisk)
+    }
+
     /// A name for programs.
     pub fn word(&self) -> &'static str {
         match self {
@@ -131,6 +138,7 @@ impl Remedy {
             Self::PutAgain(_) => "put-again",
             Self::RewriteFacts(_) => "rewrite-facts",
             Self::GoOn => "go-on",
+            Self::CopyToSoundDisk => "copy-to-sound-disk",
         }
     }
 }
@@ -166,6 +174,10 @@ impl fmt::Display for Remedy {
             Self::GoOn => {
                 "the store is opened, keeps what is whole and goes on behind the damage; what was written in that \
                  stretch stays lost, so put again what is missing"
+            }
+            Self::CopyToSoundDisk => {
+                "nothing is recorded as lost while the disk may read it again: copy the folder to a sound disk, with a \
+                 tool that goes on behind bad sectors, and check the copy"
             }
         })
     }

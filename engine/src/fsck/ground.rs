@@ -319,6 +319,8 @@ pub(super) fn read_up_to(
 ) -> std::io::Result<Vec<u8>> {
     let there = file.bytes_len()?.saturating_sub(offset).min(bytes as u64);
     let mut buffer = vec![0; usize::try_from(there).unwrap_or(0)];
-    file.read_at(offset, &mut buffer)?;
+    if !buffer.is_empty() {
+        file.read_at(offset, &mut buffer)?;
+    }
     Ok(buffer)
 }

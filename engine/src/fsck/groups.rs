@@ -40,8 +40,10 @@ pub(super) enum Named {
 /// What is wrong with a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordDamage {
-    /// Its head is known from the footer only.
+    /// Its head is known from the footer only, and its body is whole.
     Head,
+    /// Its head is known from the footer only, and its body is damaged too.
+    All,
     /// Blocks of its body fail their checksums; the others can be read.
     Blocks,
     /// All blocks pass, and the whole is not what was put.

@@ -6,6 +6,7 @@
 //! Never here: how records are read.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use super::big::BigContentState;
 use super::check::Check;
@@ -16,7 +17,8 @@ use super::index::{IndexFaults, Pointed};
 use super::known::{At, Known, NameHash, Newest, Said, at, hash_of, hash_of_fact, hash_of_object};
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Entry, EntryContent, HEAD_BYTES_MAX, Record, SegmentClass, SegmentId, What,
+    Content, Entry, EntryContent, HEAD_BYTES_MAX, Record, SEGMENT_HEADER_BYTES, SegmentClass,
+    SegmentId, What,
 };
 use crate::index::{Fact, INDEX_FILE};
 use crate::limits;
@@ -35,6 +37,8 @@ struct Pass {
 enum Fate {
     /// It cannot be read at all.
     Lost,
+    /// The disk does not read it now. It may do so again, or what it holds may be copied with other means.
+    Unread,
     /// Part of it can.
     Partly,
     /// Its content can; its record cannot.
@@ -109,7 +113,11 @@ impl Check<'_, '_> {
             if held.is_faulty_at(place.1) {
                 match self.head_in(held, place.1) {
                     Some(record) => self.check_passed_over(held, id, place.1, &record),
-                    None => self.suspect(place, &found.record, place.1, RecordDamage::Head),
+                    None => {
+                        let is_whole = cursor.read_body(&found).is_ok();
+                        let what = if is_whole { RecordDamage::Head } else { RecordDamage::All };
+                        self.suspect(place, &found.record, place.1, what);
+                    }
                 }
             }
             let newest = Newest { lsn, said, at: place, copies: Vec::new() };
@@ -347,8 +355,8 @@ impl Check<'_, '_> {
             let is_lost = known.is_some_and(|known| known.now.said == Said::Lost);
             let fate = match suspect.what {
                 RecordDamage::Blocks => Fate::Partly,
-                RecordDamage::Head if is_big && self.index.is_some() => Fate::Unrecorded,
-                RecordDamage::Head | RecordDamage::Hash => Fate::Lost,
+                RecordDamage::Head if !is_big || self.index.is_some() => Fate::Unrecorded,
+                RecordDamage::Head | RecordDamage::All | RecordDamage::Hash => Fate::Lost,
             };
             match suspect.of {
                 Named::Object(_) if is_lost => {}
@@ -382,7 +390,10 @@ impl Check<'_, '_> {
             }
             BigContentState::Gone { offset, why } => {
                 let what = format!("nothing of this object can be read: {why}");
-                let remedy = Remedy::MarkLost(vec![(name.clone(), lsn)]);
+                let remedy = match self.disk_reads(&path, offset) {
+                    true => Remedy::MarkLost(vec![(name.clone(), lsn)]),
+                    false => Remedy::CopyToSoundDisk,
+                };
                 let mut finding = Finding::new(Severity::Loss, path, offset, what, remedy);
                 finding.name(name.clone());
                 self.report.add(finding);
@@ -393,12 +404,15 @@ impl Check<'_, '_> {
 
     /// Adds an object to the finding of its segment and kind.
     fn judged(&mut self, fate: Fate, path: &str, offset: u64, name: &ObjectName, lsn: u64) {
+        let is_unread = fate == Fate::Lost && !self.disk_reads(path, offset);
+        let fate = if is_unread { Fate::Unread } else { fate };
         let is_it = |finding: &&mut Finding| {
             finding.file == path
                 && match (&finding.remedy, fate) {
                     (Remedy::MarkLost(_), Fate::Lost) | (Remedy::PutAgain(_), Fate::Unrecorded) => {
                         true
                     }
+                    (Remedy::CopyToSoundDisk, Fate::Unread) => true,
                     (Remedy::None, Fate::Partly) => finding.severity == Severity::Loss,
                     _ => false,
                 }
@@ -417,6 +431,9 @@ impl Check<'_, '_> {
             Fate::Lost => {
                 (Severity::Loss, "objects cannot be read any more", Remedy::MarkLost(these))
             }
+            Fate::Unread => {
+                (Severity::Loss, "the disk cannot read where objects lie", Remedy::CopyToSoundDisk)
+            }
             Fate::Partly => (
                 Severity::Loss,
                 "the content of objects is damaged; what is whole of it is served, put them again",
@@ -424,13 +441,22 @@ impl Check<'_, '_> {
             ),
             Fate::Unrecorded => (
                 Severity::Repairable,
-                "the records of objects are damaged, and only the index still leads to their content",
+                "the records of objects are damaged, and only a copy of them still leads to their content",
                 Remedy::PutAgain(these),
             ),
         };
         let mut finding = Finding::new(severity, path, offset, what, remedy);
         finding.name(name.clone());
         self.report.add(finding);
+    }
+
+    /// Whether the disk answers with bytes, whatever they are, or says that the file is not there.
+    fn disk_reads(&self, path: &str, offset: u64) -> bool {
+        let places = [(0, SEGMENT_HEADER_BYTES), (offset, HEAD_BYTES_MAX)];
+        match self.disk.open(path) {
+            Err(error) => error.kind() == ErrorKind::NotFound,
+            Ok(file) => places.iter().all(|&(at, bytes)| read_up_to(&*file, at, bytes).is_ok()),
+        }
     }
 
     /// The record of a fact is damaged. The index keeps the value, where there is one.

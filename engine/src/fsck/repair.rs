@@ -8,6 +8,7 @@
 //! Then everything is checked again, until nothing changes any more.
 //! Promises: each step is whole or can be done again; power may go at any moment. Never here: finding damage.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::check::{CheckOptions, check, lock};
@@ -21,6 +22,7 @@ use crate::format::{
     Origin, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_COPY_BYTES, STORE_FILE_BYTES, SegmentClass,
     SegmentHeader, SegmentId, StoreFile,
 };
+use crate::history::UndeleteRequest;
 use crate::index::Index;
 use crate::limits;
 use crate::name::{FactName, ObjectName};
@@ -66,8 +68,7 @@ pub fn repair(
     let before = check(surroundings, options_of_check, watch)?;
     let mut after = before.clone();
     for _ in 0..ROUNDS_MAX {
-        let is_done = after.findings.iter().all(|finding| finding.remedy == Remedy::None);
-        if is_done {
+        if !after.findings.iter().any(|finding| finding.remedy.is_applicable()) {
             break;
         }
         let mut round = Round { surroundings, options, report: &after, say };
@@ -94,7 +95,7 @@ impl Round<'_, '_> {
         let is_rebuild = |finding: &Finding| finding.remedy == Remedy::RebuildIndex;
         let wants_rebuild = report.findings.iter().any(is_rebuild);
         let is_orphan = |finding: &Finding| finding.remedy == Remedy::RemoveOrphan;
-        if report.findings.iter().all(|f| is_orphan(f) || f.remedy == Remedy::None) {
+        if report.findings.iter().all(|f| is_orphan(f) || !f.remedy.is_applicable()) {
             return self.locked(|round| round.remove_orphans());
         }
         self.locked(|round| {
@@ -311,7 +312,7 @@ fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
     };
     let mut upload = store.upload();
     let body = match store.body(&object) {
-        Err(Error::Corrupt(_)) => return Ok(false),
+        Err(Error::Corrupt(_)) => return put_again_by_footer(store, name, lsn),
         other => other?,
     };
     let mut at = 0;
@@ -334,6 +335,13 @@ fn put_again(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
         .put(name.clone(), upload.finish()?, options)
         .require(Precondition::KeyIs(name.clone(), etag));
     store.commit(batch).map(|_| true)
+}
+
+/// The same where the head of the record is damaged: a footer may repeat it.
+fn put_again_by_footer(store: &Store, name: &ObjectName, lsn: u64) -> Result<bool> {
+    let request = UndeleteRequest::Version { name: name.clone(), lsn };
+    let undeleted = store.undelete(&request, &mut |_| ControlFlow::Continue(()))?;
+    Ok(!undeleted.restored.is_empty())
 }
 
 /// The name under which it is noted that the log goes on.

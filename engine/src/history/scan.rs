@@ -9,10 +9,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::Unrecoverable;
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Entry, Malformed, Record, SegmentClass, SegmentHeader, SegmentId, What,
+    Content, Entry, EntryContent, Malformed, Record, SegmentClass, SegmentHeader, SegmentId, What,
 };
 use crate::name::ObjectName;
 use crate::progress::{Watch, WorkProgress};
@@ -195,6 +197,18 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
             }
         }
     }
+}
+
+/// The body of a version whose head is read from the footer of its segment, where it is repeated.
+pub(super) fn read_by_footer(log: &LogReader<'_>, of: &Entry) -> Result<Option<Bytes>> {
+    let is_inline = matches!(of.content, EntryContent::Inline { .. });
+    let mut records = log.segments.records(of.record.segment)?;
+    while let Some(found) = records.step()? {
+        if is_inline && found.record.lsn == of.lsn {
+            return records.read_body(&found).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// What damage means for a version; other errors are errors.

@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry as Slot;
 use std::ops::ControlFlow;
 
 use super::Unrecoverable;
-use super::scan::{Found, LogReader, LogScan, unrecoverable, verify};
+use super::scan::{Found, LogReader, LogScan, read_by_footer, unrecoverable, verify};
 use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions};
 use crate::error::{Error, Result};
 use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, SegmentClass, What};
@@ -27,7 +27,7 @@ use crate::upload::{Staged, Upload};
 pub enum UndeleteRequest {
     /// The newest whole version of an object that is not there, or damaged beyond repair.
     Object(ObjectName),
-    /// One version of an object, in place of what has its name now.
+    /// One version of an object, in place of what has its name now; the one that has it, where that cannot be read.
     Version {
         /// The object.
         name: ObjectName,
@@ -121,10 +121,13 @@ fn wanted_object(
     undeleted: &mut Undeleted,
 ) -> Result<BTreeMap<ObjectName, Wanted>> {
     let entry = (log.entry)(name)?;
-    let is_there = entry.as_ref().is_some_and(|entry| {
-        let is_lost = matches!(entry.content, EntryContent::Lost { .. });
-        !is_lost && lsn.is_none_or(|lsn| lsn == entry.lsn)
-    });
+    let is_there = match &entry {
+        Some(entry) => match lsn {
+            None => !matches!(entry.content, EntryContent::Lost { .. }),
+            Some(lsn) => lsn == entry.lsn && can_be_opened(log, name, entry)?,
+        },
+        None => false,
+    };
     if is_there {
         undeleted.refused.push((name.clone(), Unrecoverable::Present));
         return Ok(BTreeMap::new());
@@ -277,6 +280,24 @@ fn copy(
     name: &ObjectName,
     entry: &Entry,
 ) -> Result<Staged> {
+    let mut upload = (put_back.upload)();
+    match open(log, name, entry) {
+        Ok(body) => {
+            while upload.bytes() < body.bytes() {
+                upload.push(&body.read(upload.bytes()..body.bytes())?)?;
+            }
+        }
+        // Its head is damaged where it lies; the footer may repeat it.
+        Err(Error::Corrupt(corruption)) => match read_by_footer(log, entry)? {
+            Some(body) => upload.push(&body)?,
+            None => return Err(Error::Corrupt(corruption)),
+        },
+        Err(other) => return Err(other),
+    }
+    upload.finish()
+}
+
+fn open(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<Body> {
     let (id, class) = match entry.content {
         EntryContent::Inline { .. } | EntryContent::Lost { .. } => {
             (entry.record.segment, SegmentClass::Log)
@@ -284,12 +305,16 @@ fn copy(
         EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
     };
     let segment = log.segments.open(id, class, Patience::Wait)?.ok_or(Error::Closed)?;
-    let body = Body::open(segment, name, entry, Patience::Wait)?.ok_or(Error::Closed)?;
-    let mut upload = (put_back.upload)();
-    while upload.bytes() < body.bytes() {
-        upload.push(&body.read(upload.bytes()..body.bytes())?)?;
+    Body::open(segment, name, entry, Patience::Wait)?.ok_or(Error::Closed)
+}
+
+/// Whether a reader gets as far as the first byte of it.
+fn can_be_opened(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<bool> {
+    match open(log, name, entry) {
+        Ok(_) => Ok(true),
+        Err(Error::Corrupt(_)) => Ok(false),
+        Err(other) => Err(other),
     }
-    upload.finish()
 }
 
 /// Puts some objects in one batch; where one of them cannot be put any more, each in its own.

@@ -1,0 +1,166 @@
+//! What the server holds in memory: no more for many bytes, and little for many connections.
+//!
+//! Anonymous memory is measured: pages of files that the server maps are the system's, which takes them back.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tests::{Connection, DataFolder, ServerProcess};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+const MIB: usize = 1 << 20;
+
+/// Uploads of this size, until so many bytes went through.
+const UPLOAD_BYTES: usize = 64 * MIB;
+const UPLOADED_BYTES: usize = 1_024 * MIB;
+/// Clients that upload at once.
+const UPLOADERS: usize = 2;
+/// What uploads may take beside what the server had after the first ones.
+const UPLOADING_BYTES_MAX: usize = 32 * MIB;
+
+const CONNECTIONS: usize = 10_000;
+/// Connections from one address; the next ones come from the next address of 127.0.0.0/8.
+const PER_ADDRESS: usize = 250;
+/// They come and go so many times.
+const ROUNDS: usize = 5;
+/// What one idle connection may take. The allocator keeps what it had before, so a few bytes that each connection left
+/// behind would add up to more than this.
+const CONNECTION_BYTES_MAX: usize = 48 * 1_024;
+/// Files that a server has open while nobody is connected.
+const FILES_AT_REST_MAX: usize = 60;
+/// Files that this process needs beside its connections.
+const OTHER_FILES: u64 = 300;
+
+/// Anonymous memory of a process now.
+fn held_bytes(process: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1_024
+}
+
+#[test]
+fn memory_stays_flat_while_a_gibibyte_is_uploaded() {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let connect = || server.connect().with_key(&key);
+    upload(connect(), "first", 2);
+    let before = held_bytes(server.id());
+    let is_done = AtomicBool::new(false);
+    let most = thread::scope(|scope| {
+        let (process, is_done) = (server.id(), &is_done);
+        let most = scope.spawn(move || {
+            let mut most = 0;
+            while !is_done.load(Ordering::SeqCst) {
+                most = most.max(held_bytes(process));
+                thread::sleep(Duration::from_millis(10));
+            }
+            most
+        });
+        let uploaders: Vec<_> = (0..UPLOADERS)
+            .map(|number| {
+                let (connection, folder) = (connect(), number.to_string());
+                let count = UPLOADED_BYTES / UPLOAD_BYTES / UPLOADERS;
+                scope.spawn(move || upload(connection, &folder, count))
+            })
+            .collect();
+        uploaders.into_iter().for_each(|uploader| uploader.join().unwrap());
+        is_done.store(true, Ordering::SeqCst);
+        most.join().unwrap()
+    });
+    println!("{} MiB before, at most {} MiB", before / MIB, most / MIB);
+    assert!(most < before + UPLOADING_BYTES_MAX, "{before} bytes grew to {most}");
+    server.stop();
+}
+
+/// Uploads large files, each of the same few bytes again and again.
+fn upload(mut connection: Connection, folder: &str, count: usize) {
+    let piece: Vec<u8> = (0..MIB).map(|at| (at % 251) as u8).collect();
+    let head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\n\r\n";
+    let (end, kind) = ("\r\n--b--\r\n", ("content-type", "multipart/form-data; boundary=b"));
+    for number in 0..count {
+        let path = format!("/photos/{folder}/{number}.bin");
+        let length = head.len() + UPLOAD_BYTES + end.len();
+        connection.begin("POST", &path, &[kind], length).unwrap();
+        connection.more(head.as_bytes()).unwrap();
+        (0..UPLOAD_BYTES / MIB).for_each(|_| connection.more(&piece).unwrap());
+        connection.more(end.as_bytes()).unwrap();
+        let answer = connection.answer("POST").unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+}
+
+#[test]
+fn ten_thousand_idle_connections_take_little_each_however_often_they_come() {
+    let count = CONNECTIONS.min(files_allowed());
+    let (folder, _) = DataFolder::with_bucket();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("TRUG_CONNECTIONS_MAX", (count + 10).to_string());
+    let server = ServerProcess::start(&mut command);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let before = held_bytes(server.id());
+    for _ in 0..ROUNDS {
+        let mut connections = runtime.block_on(open_all(server.address(), count)).unwrap();
+        let each = (held_bytes(server.id()) - before) / count;
+        println!("{count} connections: {each} bytes each");
+        assert!(each < CONNECTION_BYTES_MAX, "{each} bytes each");
+        // None of them was closed to make room for others.
+        runtime.block_on(async {
+            for connection in connections.iter_mut().step_by(10) {
+                ask(connection).await.unwrap();
+            }
+        });
+        drop(connections);
+        wait_for_hanging_up(&server);
+    }
+    server.stop();
+}
+
+/// Waits until the server has closed what its clients closed.
+fn wait_for_hanging_up(server: &ServerProcess) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count() > FILES_AT_REST_MAX {
+        assert!(Instant::now() < deadline, "connections stay open");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Opens connections; each has had an answer.
+async fn open_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpStream>> {
+    let mut connections = Vec::with_capacity(count);
+    for number in 0..count {
+        let socket = TcpSocket::new_v4()?;
+        let host = u8::try_from(number / PER_ADDRESS).unwrap_or(u8::MAX);
+        socket.bind((Ipv4Addr::new(127, 1, 1, host), 0).into())?;
+        let mut connection = socket.connect(address).await?;
+        ask(&mut connection).await?;
+        connections.push(connection);
+    }
+    Ok(connections)
+}
+
+async fn ask(connection: &mut TcpStream) -> io::Result<()> {
+    connection.write_all(b"HEAD /photos/none HTTP/1.1\r\nhost: a\r\n\r\n").await?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        if connection.read_buf(&mut answer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 404 "), "{}", String::from_utf8_lossy(&answer));
+    Ok(())
+}
+
+/// As many connections as this process may open, and the server beside it.
+fn files_allowed() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(allowed.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX)
+}
