@@ -217,6 +217,9 @@ pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 /// How long damage may be known before it is logged.
 pub const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
 
+/// Characters of a text in the body of an error: one that names a key, and says what is wrong with it.
+pub const ERROR_TEXT_CHARS_MAX: usize = engine::limits::KEY_BYTES_MAX + 256;
+
 /// A resumable upload is kept for so long after its last request.
 pub const TUS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long a request waits for another that works on the same resumable upload to let go.
