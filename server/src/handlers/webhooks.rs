@@ -149,7 +149,10 @@ pub async fn create(
     operation_id = "showWebhook",
     tag = "Webhooks",
     params(BucketNameParameter, IdParameter),
-    responses((status = OK, body = WebhookReply))
+    responses(
+        (status = OK, body = WebhookReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn show(
     State(app): State<AppState>,
@@ -168,7 +171,10 @@ pub async fn show(
     tag = "Webhooks",
     params(BucketNameParameter, IdParameter),
     request_body = WebhookSettings,
-    responses((status = OK, body = WebhookReply))
+    responses(
+        (status = OK, body = WebhookReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn edit(
     State(app): State<AppState>,
@@ -196,7 +202,10 @@ pub async fn edit(
     operation_id = "deleteWebhook",
     tag = "Webhooks",
     params(BucketNameParameter, IdParameter),
-    responses((status = OK, body = WebhookDeletedReply))
+    responses(
+        (status = OK, body = WebhookDeletedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn delete(
     State(app): State<AppState>,
@@ -217,7 +226,10 @@ pub async fn delete(
     operation_id = "testWebhook",
     tag = "Webhooks",
     params(BucketNameParameter, IdParameter),
-    responses((status = OK, body = WebhookTestedReply))
+    responses(
+        (status = OK, body = WebhookTestedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn test(
     State(app): State<AppState>,
@@ -236,7 +248,10 @@ pub async fn test(
     operation_id = "listDeadLetters",
     tag = "Webhooks",
     params(BucketNameParameter, IdParameter, PageParameters),
-    responses((status = OK, body = DeadLettersReply))
+    responses(
+        (status = OK, body = DeadLettersReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn dead_letters(
     State(app): State<AppState>,
@@ -269,7 +284,10 @@ pub async fn dead_letters(
         IdParameter,
         ("eventId" = Option<String>, Query, description = "Only this one."),
     ),
-    responses((status = OK, body = DeadLettersRetriedReply))
+    responses(
+        (status = OK, body = DeadLettersRetriedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn retry_dead_letters(
     State(app): State<AppState>,
@@ -296,7 +314,10 @@ pub async fn retry_dead_letters(
         IdParameter,
         ("eventId" = Option<String>, Query, description = "Only this one."),
     ),
-    responses((status = OK, body = DeadLettersForgottenReply))
+    responses(
+        (status = OK, body = DeadLettersForgottenReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
 )]
 pub async fn forget_dead_letters(
     State(app): State<AppState>,
