@@ -9,6 +9,7 @@ use axum::routing::{MethodRouter, get, post};
 use crate::admission::{managing, uploading};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
+use crate::handlers::docs;
 use crate::handlers::health::{health, ready};
 use crate::handlers::integrations::{curl, lb_phone, sharex};
 use crate::handlers::list::list;
@@ -74,7 +75,7 @@ fn resumable_uploads(app: &AppState) -> Router<AppState> {
         .patch(tus::append)
         .delete(tus::terminate)
         .post(tus::overridden);
-    let one = managing(app, one).fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
+    let one = managing(app, one).fallback(|| refuse_method("HEAD, POST, PATCH, DELETE, OPTIONS"));
     Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
 }
 
@@ -126,6 +127,8 @@ fn own() -> Router<AppState> {
         .route("/-", nothing())
         .route("/-/", nothing())
         .route("/-/{*path}", nothing())
+        .route("/-/openapi.json", reading(get(docs::openapi)))
+        .route("/-/docs", reading(get(docs::page)))
         .route("/-/health", reading(get(health)))
         .route("/-/ready", reading(get(ready)))
         .route("/-/integrations/sharex", reading(get(sharex)))

@@ -24,6 +24,7 @@ mod keys;
 mod list;
 mod mass_assignment;
 mod names;
+mod openapi;
 mod organisations;
 mod premium;
 mod presign;

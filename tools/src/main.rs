@@ -22,6 +22,7 @@ mod interrupt;
 mod logging;
 mod management;
 mod open_files;
+mod openapi;
 mod organisation;
 mod output;
 mod progress;
@@ -72,6 +73,7 @@ enum Command {
     Compact(compact::Args),
     Scrub(scrub::Args),
     Fsck(fsck::Args),
+    Openapi(openapi::Args),
 }
 
 fn main() -> ExitCode {
@@ -102,6 +104,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Fsck(args) => fsck::run(args),
+        Command::Openapi(args) => openapi::run(args),
     }
 }
 
@@ -134,7 +137,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 35);
+        assert_eq!(leaves, 36);
     }
 
     #[test]

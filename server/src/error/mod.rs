@@ -6,6 +6,7 @@
 //! and steers no terminal, whatever was sent; errors are readable across origins and never cached.
 
 mod refusals;
+mod schema;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::limits;
 use crate::object_name::turns_text;
 
 pub use self::refusals::INVALID_API_KEY;
+use self::refusals::QUOTA_EXCEEDED;
 
 /// A refusal or a failure on its way to the client.
 #[derive(Clone)]
@@ -194,6 +196,11 @@ impl ApiError {
         &self.0.message
     }
 
+    /// Whether it lies with the server, and somebody should look after it. A quota that is full does not.
+    pub fn is_failure(&self) -> bool {
+        self.0.status.is_server_error() && self.0.code != QUOTA_EXCEEDED
+    }
+
     /// The line for the log, when there is more to say than the client is told.
     pub fn log(&self) -> Option<&str> {
         self.0.log.as_deref()
@@ -285,6 +292,16 @@ impl std::error::Error for ApiError {}
 mod tests {
     use super::*;
     use engine::{BucketName, ObjectKey, ObjectName};
+
+    #[test]
+    fn a_full_quota_is_no_failure_of_the_server() {
+        let whose = crate::catalog::QuotaOwner::Bucket;
+        let what = crate::catalog::QuotaMeasure::Objects;
+        let full = crate::catalog::Exceeded { whose, what, limit: 1, used: 1 };
+        assert!(!ApiError::quota_exceeded(full).is_failure());
+        assert!(ApiError::from(engine::Error::NoSpace).is_failure());
+        assert!(!ApiError::not_found().is_failure());
+    }
 
     #[test]
     fn the_body_is_what_clients_read() {

@@ -11,11 +11,20 @@ use crate::bridge::blocking;
 use crate::catalog::{Happening, Scope};
 use crate::error::ApiError;
 use crate::limits;
+use crate::parameters::PlaceParameters;
 use crate::replies::{DeleteReply, Remainder};
 use crate::state::AppState;
 use crate::target::{Place, Target};
 
-/// Deletes the file, or up to [`limits::DELETE_FILES_MAX`] files of the folder.
+/// Deletes a file, or up to 100 files of a folder.
+#[utoipa::path(
+    delete,
+    path = "/{bucket}/{path}",
+    operation_id = "delete",
+    tag = "Files",
+    params(PlaceParameters),
+    responses((status = OK, body = DeleteReply))
+)]
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,

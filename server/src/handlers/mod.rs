@@ -6,6 +6,7 @@ pub mod api_keys;
 pub mod buckets;
 pub mod delete;
 pub mod deliver;
+pub mod docs;
 pub mod health;
 pub mod integrations;
 pub mod list;

@@ -17,8 +17,10 @@ use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
 use crate::handlers::upload::reply;
 use crate::intake::{Destination, Manner, keep, receive_raw};
 use crate::object_name::NameRule;
+use crate::parameters::PlaceParameters;
 use crate::query::Query;
 use crate::rate_limit::LimitedAction;
+use crate::replies::UploadReply;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::Target;
@@ -28,7 +30,22 @@ pub const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 
 const TOKEN: &[&str] = &["token"];
 
-/// Stores the body.
+/// Stores the body as the file that the address was issued for.
+#[utoipa::path(
+    put,
+    path = "/{bucket}/{path}",
+    operation_id = "putPresigned",
+    tag = "Presigned uploads",
+    security(()),
+    params(PlaceParameters, ("token" = String, Query, min_length = 1, description = "As it stands in the address that was issued.")),
+    request_body(content_type = "*/*"),
+    responses(
+        (status = OK, body = UploadReply),
+        (status = NOT_FOUND, description = "`token_not_found`."),
+        (status = METHOD_NOT_ALLOWED, description = "`method_not_allowed`: there is no `token`."),
+        (status = GONE, description = "`token_expired`, `token_revoked`."),
+    )
+)]
 pub async fn put_presigned(
     State(app): State<AppState>,
     query: Query,

@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::intake::{Destination, Kept, Manner, keep, receive, wanted_keys};
 use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
+use crate::parameters::{PlaceParameters, WishParameters};
 use crate::query::Query;
 use crate::replies::{UploadReply, UploadedFile, iso_time};
 use crate::request_body::BodyLimits;
@@ -24,7 +25,16 @@ const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
 const THUMBNAIL: &[&str] =
     &["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
 
-/// Stores the files of the form.
+/// Stores the files of a form, to one path or, when it ends in a slash, into a folder.
+#[utoipa::path(
+    post,
+    path = "/{bucket}/{path}",
+    operation_id = "upload",
+    tag = "Files",
+    params(PlaceParameters, WishParameters),
+    request_body(content = FormFiles, content_type = "multipart/form-data"),
+    responses((status = OK, body = UploadReply))
+)]
 pub async fn upload(
     State(app): State<AppState>,
     caller: Caller,

@@ -9,6 +9,7 @@ use axum::extract::State;
 use engine::BucketName;
 use http::Uri;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
@@ -22,6 +23,7 @@ use crate::management::{
     new_webhook, webhook_change, webhook_created_view, webhook_view,
 };
 use crate::paging::Page;
+use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
@@ -31,7 +33,7 @@ use crate::webhooks;
 const EVENT_ID: &[&str] = &["eventId"];
 
 /// A new webhook: the only answer that holds its secret.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WebhookCreatedReply {
     success: bool,
     #[serde(flatten)]
@@ -39,21 +41,21 @@ pub struct WebhookCreatedReply {
 }
 
 /// One webhook.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WebhookReply {
     success: bool,
     webhook: WebhookView,
 }
 
 /// The webhooks of a bucket.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WebhooksReply {
     success: bool,
     webhooks: Vec<WebhookView>,
 }
 
 /// A webhook that is gone.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WebhookDeletedReply {
     success: bool,
     message: String,
@@ -62,7 +64,7 @@ pub struct WebhookDeletedReply {
 }
 
 /// What came of a test.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WebhookTestedReply {
     success: bool,
     #[serde(flatten)]
@@ -70,7 +72,7 @@ pub struct WebhookTestedReply {
 }
 
 /// A page of events that were given up.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersReply {
     success: bool,
@@ -79,7 +81,7 @@ pub struct DeadLettersReply {
 }
 
 /// How many events are sent again.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct DeadLettersRetriedReply {
     success: bool,
     #[serde(flatten)]
@@ -87,14 +89,22 @@ pub struct DeadLettersRetriedReply {
 }
 
 /// How many events were forgotten.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct DeadLettersForgottenReply {
     success: bool,
     #[serde(flatten)]
     forgotten: DeadLettersForgottenView,
 }
 
-/// `GET /api/buckets/{bucketName}/webhooks`: in the order of ids.
+/// Lists the webhooks of a bucket, in the order of ids.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/webhooks",
+    operation_id = "listWebhooks",
+    tag = "Webhooks",
+    params(BucketNameParameter),
+    responses((status = OK, body = WebhooksReply))
+)]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -107,7 +117,16 @@ pub async fn list(
     Ok(Json(WebhooksReply { success: true, webhooks }))
 }
 
-/// `POST /api/buckets/{bucketName}/webhooks`: makes a webhook.
+/// Makes a webhook: told what happens in the bucket. The answer is the only one that holds its secret.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/webhooks",
+    operation_id = "createWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter),
+    request_body = WebhookSettings,
+    responses((status = OK, body = WebhookCreatedReply))
+)]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -123,7 +142,15 @@ pub async fn create(
     Ok(Json(WebhookCreatedReply { success: true, created }))
 }
 
-/// `GET /api/buckets/{bucketName}/webhooks/{id}`.
+/// Shows a webhook, and how its deliveries go.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/webhooks/{id}",
+    operation_id = "showWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    responses((status = OK, body = WebhookReply))
+)]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -133,7 +160,16 @@ pub async fn show(
     Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
-/// `PATCH /api/buckets/{bucketName}/webhooks/{id}`: changes what is named.
+/// Changes what is named of a webhook.
+#[utoipa::path(
+    patch,
+    path = "/api/buckets/{bucketName}/webhooks/{id}",
+    operation_id = "editWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    request_body = WebhookSettings,
+    responses((status = OK, body = WebhookReply))
+)]
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
@@ -153,7 +189,15 @@ pub async fn edit(
     Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
-/// `DELETE /api/buckets/{bucketName}/webhooks/{id}`: what waits for it goes, too.
+/// Deletes a webhook; what waits for it goes, too.
+#[utoipa::path(
+    delete,
+    path = "/api/buckets/{bucketName}/webhooks/{id}",
+    operation_id = "deleteWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    responses((status = OK, body = WebhookDeletedReply))
+)]
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
@@ -166,7 +210,15 @@ pub async fn delete(
     Ok(Json(WebhookDeletedReply { success: true, message, deleted }))
 }
 
-/// `POST /api/buckets/{bucketName}/webhooks/{id}/test`: sends a test, and says what the destination said.
+/// Sends a test, and says what the destination said.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/test",
+    operation_id = "testWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    responses((status = OK, body = WebhookTestedReply))
+)]
 pub async fn test(
     State(app): State<AppState>,
     caller: Caller,
@@ -177,7 +229,15 @@ pub async fn test(
     Ok(Json(WebhookTestedReply { success: true, tested: tested.into() }))
 }
 
-/// `GET /api/buckets/{bucketName}/webhooks/{id}/dead-letters`: the oldest first.
+/// Lists events that were given up, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
+    operation_id = "listDeadLetters",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter, PageParameters),
+    responses((status = OK, body = DeadLettersReply))
+)]
 pub async fn dead_letters(
     State(app): State<AppState>,
     caller: Caller,
@@ -198,7 +258,19 @@ pub async fn dead_letters(
     }))
 }
 
-/// `POST /api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry`: sends all again, or one.
+/// Sends all events that were given up again, or one.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry",
+    operation_id = "retryDeadLetters",
+    tag = "Webhooks",
+    params(
+        BucketNameParameter,
+        IdParameter,
+        ("eventId" = Option<String>, Query, description = "Only this one."),
+    ),
+    responses((status = OK, body = DeadLettersRetriedReply))
+)]
 pub async fn retry_dead_letters(
     State(app): State<AppState>,
     caller: Caller,
@@ -213,7 +285,19 @@ pub async fn retry_dead_letters(
     Ok(Json(DeadLettersRetriedReply { success: true, retried }))
 }
 
-/// `DELETE /api/buckets/{bucketName}/webhooks/{id}/dead-letters`: forgets all, or one.
+/// Forgets all events that were given up, or one.
+#[utoipa::path(
+    delete,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
+    operation_id = "forgetDeadLetters",
+    tag = "Webhooks",
+    params(
+        BucketNameParameter,
+        IdParameter,
+        ("eventId" = Option<String>, Query, description = "Only this one."),
+    ),
+    responses((status = OK, body = DeadLettersForgottenReply))
+)]
 pub async fn forget_dead_letters(
     State(app): State<AppState>,
     caller: Caller,

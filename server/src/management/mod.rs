@@ -40,7 +40,8 @@ pub use self::reply::{
     bucket_view, organisation_view,
 };
 pub use self::settings::{
-    AccountSettings, ApiKeySettings, BucketSettings, account_change, bucket_change, new_api_key,
+    AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
+    account_change, bucket_change, new_api_key,
 };
 pub use self::standing::{
     StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,

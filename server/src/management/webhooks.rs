@@ -4,6 +4,7 @@
 
 use engine::BucketName;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::bucket_name;
 use super::reply::Reply;
@@ -58,22 +59,29 @@ pub enum WebhookRequest {
 }
 
 /// What can be set of a webhook.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct WebhookSettings {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^https?://[a-z0-9.-]+(:[1-9][0-9]{0,3})?/[!-~]*$",
+        max_length = 2048
+    )]
     pub url: Option<String>,
     /// S3's names of events.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_items = 1)]
     pub events: Option<Vec<String>>,
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub enabled: Option<bool>,
 }
 
 /// A webhook, without its secret, and how its deliveries go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookView {
     pub id: String,
@@ -103,21 +111,21 @@ pub struct WebhookView {
 }
 
 /// A new webhook: the only time that its secret is told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookCreatedView {
     pub secret: String,
     pub webhook: WebhookView,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookDeletedView {
     pub id: String,
 }
 
 /// What came of a test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookTestedView {
     pub delivered: bool,
@@ -131,7 +139,7 @@ pub struct WebhookTestedView {
 }
 
 /// An event that was given up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
     pub event_id: String,
@@ -157,14 +165,14 @@ pub struct DeadLettersView {
 }
 
 /// How many of them were sent again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersRetriedView {
     pub retried_count: u64,
 }
 
 /// How many of them were forgotten.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersForgottenView {
     pub deleted_count: u64,
