@@ -18,7 +18,7 @@ use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
 use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
-use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage};
+use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage, webhooks};
 use crate::state::AppState;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
@@ -28,6 +28,7 @@ const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
 const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
 const MEMBERS_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const DEAD_LETTERS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const REVOKE_METHODS: &str = "DELETE, OPTIONS";
 
 /// Everything but delivery.
@@ -89,9 +90,25 @@ fn management(app: &AppState) -> Router<AppState> {
         .delete(organisations::remove_member);
     let organisations = get(organisations::list).post(organisations::create);
     let account = get(accounts::show).patch(accounts::edit);
+    let webhook = get(webhooks::show).patch(webhooks::edit).delete(webhooks::delete);
+    let dead_letters = get(webhooks::dead_letters).delete(webhooks::forget_dead_letters);
+    let test = post(webhooks::test);
+    let retry = post(webhooks::retry_dead_letters);
+    let webhooks = get(webhooks::list).post(webhooks::create);
     Router::new()
         .route("/api/buckets", route(get(buckets::list).post(buckets::create), LIST_METHODS))
         .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
+        .route("/api/buckets/{bucketName}/webhooks", route(webhooks, LIST_METHODS))
+        .route("/api/buckets/{bucketName}/webhooks/{id}", route(webhook, RECORD_METHODS))
+        .route("/api/buckets/{bucketName}/webhooks/{id}/test", route(test, POST_METHODS))
+        .route(
+            "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
+            route(dead_letters, DEAD_LETTERS_METHODS),
+        )
+        .route(
+            "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry",
+            route(retry, POST_METHODS),
+        )
         .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
         .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))
         .route("/api/organisations", route(organisations, LIST_METHODS))

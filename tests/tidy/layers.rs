@@ -28,8 +28,9 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address"],
-    &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log"],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots"],
+    &["destination"],
+    &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log", "outbound"],
     &["content_type", "catalog"],
     &["rate_limit"],
     &["delivery_headers", "form_part", "state"],
@@ -37,7 +38,7 @@ const SERVER: &Layers = &[
     &["query", "target", "request_body", "tus"],
     &["parameters"],
     &["multipart", "connection", "archive", "layers", "json_body", "paging", "fair_use"],
-    &["client_address"],
+    &["client_address", "webhooks"],
     &["auth"],
     &["intake", "management", "admission"],
     &["handlers", "control"],

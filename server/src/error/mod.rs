@@ -2,8 +2,8 @@
 //!
 //! The one file, with the handler of delivery, that knows status codes. The sentence for the client and the line for
 //! the log are two fields: what the machine says about disks and files stays in the log.
-//! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; errors are readable
-//! across origins and never cached.
+//! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; it is short
+//! and steers no terminal, whatever was sent; errors are readable across origins and never cached.
 
 mod refusals;
 mod schema;
@@ -19,6 +19,8 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::delivery_headers::allow_every_origin;
+use crate::limits;
+use crate::object_name::turns_text;
 
 pub use self::refusals::INVALID_API_KEY;
 use self::refusals::QUOTA_EXCEEDED;
@@ -60,6 +62,28 @@ impl Asked {
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
+/// A text as it may stand in an answer, whatever a request brought of it: such characters are written out, and the end
+/// of a long one is left out.
+fn tamed(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str> {
+    if text.len() <= limits::ERROR_TEXT_CHARS_MAX && !text.contains(is_wild) {
+        return text;
+    }
+    let mut chars = text.chars();
+    let mut tamed = String::new();
+    for c in chars.by_ref().take(limits::ERROR_TEXT_CHARS_MAX) {
+        if is_wild(c) { tamed.extend(c.escape_unicode()) } else { tamed.push(c) }
+    }
+    if chars.next().is_some() {
+        tamed.push('…');
+    }
+    tamed.into()
+}
+
+/// Whether a character could steer the terminal, or turn the sentence, of whoever reads it.
+fn is_wild(c: char) -> bool {
+    c.is_control() || turns_text(c)
+}
+
 /// How errors are made.
 impl ApiError {
     /// An error with a status, a code for programs and a sentence for people.
@@ -68,14 +92,19 @@ impl ApiError {
         code: &'static str,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let message = message.into();
+        let message = tamed(message.into(), is_wild);
         let (extra, problem, headers) = (Vec::new(), Vec::new(), Vec::new());
         Self(Box::new(Inner { status, code, message, extra, problem, headers, log: None }))
     }
 
     /// The same with one more field in the body.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.extra.push((name, value.into()));
+        let value = match value.into() {
+            // A key may hold characters that turn text, and is told as it is.
+            Value::String(text) => tamed(text.into(), char::is_control).into(),
+            other => other,
+        };
+        self.0.extra.push((name, value));
         self
     }
 

@@ -71,6 +71,11 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "plan_required", message)
     }
 
+    /// 404: no such webhook, or not one that the caller sees.
+    pub fn webhook_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "webhook_not_found", "Webhook not found")
+    }
+
     /// 404: no such bucket, or none that the caller may see.
     pub fn bucket_not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "bucket_not_found", "Bucket not found")

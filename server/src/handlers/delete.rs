@@ -7,8 +7,8 @@ use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectNam
 use http::Uri;
 
 use crate::auth::Caller;
-use crate::bridge::{blocking, commit};
-use crate::catalog::Scope;
+use crate::bridge::blocking;
+use crate::catalog::{Happening, Scope};
 use crate::error::ApiError;
 use crate::limits;
 use crate::parameters::PlaceParameters;
@@ -46,7 +46,8 @@ async fn delete_file(
 ) -> Result<DeleteReply, ApiError> {
     let name = ObjectName::new(bucket, key);
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
-    match commit(&app.store, batch).await {
+    let happenings = [Happening::removed(name.key.clone())];
+    match app.catalog.commit_telling(&name.bucket, batch, &happenings).await {
         Ok(_) => Ok(DeleteReply::file(name.bucket.as_str(), name.key.as_str())),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
@@ -74,7 +75,10 @@ async fn delete_folder(
     if batch.is_empty() {
         return Err(ApiError::file_not_found());
     }
-    let deleted_count = commit(&app.store, batch).await?.deleted_count;
+    let removed = |object: &engine::Object| Happening::removed(object.name().key.clone());
+    let happenings: Vec<_> = page.objects.iter().map(removed).collect();
+    let committed = app.catalog.commit_telling(&bucket, batch, &happenings).await?;
+    let deleted_count = committed.deleted_count;
     let rest = if page.more { Remainder::More } else { Remainder::Nothing };
     Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, rest))
 }

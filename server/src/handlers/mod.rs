@@ -17,6 +17,7 @@ pub mod search;
 pub mod tus;
 pub mod upload;
 pub mod usage;
+pub mod webhooks;
 
 use crate::bridge::blocking;
 use crate::catalog::{Catalog, CatalogError};

@@ -11,11 +11,11 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 
 use crate::admission::{take, telling};
-use crate::catalog::{Lock, Purpose};
+use crate::catalog::{EventKind, Lock, Purpose};
 use crate::error::ApiError;
 use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
 use crate::handlers::upload::reply;
-use crate::intake::{Destination, keep, receive_raw};
+use crate::intake::{Destination, Manner, keep, receive_raw};
 use crate::object_name::NameRule;
 use crate::parameters::PlaceParameters;
 use crate::query::Query;
@@ -77,7 +77,8 @@ async fn store_body(
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
     let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
-    let kept = keep(app, &destination.bucket, rule, Batch::new(), vec![file], &[key]).await?;
+    let manner = Manner { rule, event: EventKind::CreatedByPut };
+    let kept = keep(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(app, destination, kept);
     let etag = HeaderValue::try_from(reply.etag());
     let mut response = reply.into_response();

@@ -8,9 +8,9 @@ use engine::Batch;
 use http::Request;
 
 use crate::auth::Caller;
-use crate::catalog::{Scope, Thumbnail, Wishes};
+use crate::catalog::{EventKind, Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
-use crate::intake::{Destination, Kept, keep, receive, wanted_keys};
+use crate::intake::{Destination, Kept, Manner, keep, receive, wanted_keys};
 use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
 use crate::parameters::{PlaceParameters, WishParameters};
@@ -75,7 +75,8 @@ pub async fn store_form(
     let files = receive(app, destination, form).await?;
     let keys = wanted_keys(app, destination, wishes.naming, &files)?;
     keys.iter().try_for_each(|key| caller.check_file(key))?;
-    let kept = keep(app, &destination.bucket, wishes.rule, along, files, &keys).await?;
+    let manner = Manner { rule: wishes.rule, event: EventKind::CreatedByPost };
+    let kept = keep(app, &destination.bucket, manner, along, files, &keys).await?;
     Ok(reply(app, destination, kept))
 }
 

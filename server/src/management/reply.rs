@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StandingChangeView,
-    StatsView, SweptView, UndeletedView, standing_changes,
+    BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView, DeadLettersView,
+    HistoryView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweptView,
+    UndeletedView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView, WebhookView,
+    standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
@@ -58,6 +60,15 @@ pub enum Reply {
     ApiKeyIssued(ApiKeyIssuedView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
+    /// The only time that the secret is told.
+    WebhookCreated(Box<WebhookCreatedView>),
+    Webhook(Box<WebhookView>),
+    Webhooks(Vec<WebhookView>),
+    WebhookDeleted(WebhookDeletedView),
+    WebhookTested(WebhookTestedView),
+    DeadLetters(DeadLettersView),
+    DeadLettersRetried(DeadLettersRetriedView),
+    DeadLettersForgotten(DeadLettersForgottenView),
     Stats(Box<StatsView>),
     Exported(ExportReport),
     Imported(ImportReport),

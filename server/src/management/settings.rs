@@ -175,12 +175,14 @@ fn with_fields<const N: usize>(
 }
 
 /// A field that is there, whatever its value: `null` counts only where the value may be nothing.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
 /// A text, or `null` for an empty one.
-fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+pub(super) fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Option::<String>::deserialize(from).map(|text| Some(text.unwrap_or_default()))
 }
 
@@ -251,7 +253,10 @@ pub fn new_api_key(
 }
 
 /// Gives a refusal the name of the setting that it is about.
-fn named<T>(setting: &'static str, read: Result<T, CatalogError>) -> Result<T, CatalogError> {
+pub(super) fn named<T>(
+    setting: &'static str,
+    read: Result<T, CatalogError>,
+) -> Result<T, CatalogError> {
     read.map_err(|error| match error {
         CatalogError::Refused(rule) => CatalogError::BadSetting { setting, rule },
         other => other,

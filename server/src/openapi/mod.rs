@@ -24,7 +24,7 @@ use utoipa::{Modify, OpenApi as _};
 use crate::error::ApiError;
 use crate::handlers::{
     account, accounts, api_keys, buckets, delete, deliver, docs, health, integrations, list,
-    organisations, presign, presigned_put, search, tus, upload, usage,
+    organisations, presign, presigned_put, search, tus, upload, usage, webhooks,
 };
 use crate::parameters::Flag;
 
@@ -46,6 +46,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         (name = "Presigned uploads", description = "Uploads by somebody without a key."),
         (name = "Listing and search"),
         (name = "Buckets"),
+        (name = "Webhooks", description = "Who is told what happens in a bucket."),
         (name = "API keys"),
         (name = "Organisations"),
         (name = "Accounts"),
@@ -76,6 +77,15 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         buckets::show,
         buckets::edit,
         buckets::delete,
+        webhooks::list,
+        webhooks::create,
+        webhooks::show,
+        webhooks::edit,
+        webhooks::delete,
+        webhooks::test,
+        webhooks::dead_letters,
+        webhooks::retry_dead_letters,
+        webhooks::forget_dead_letters,
         api_keys::list,
         api_keys::create,
         api_keys::revoke,

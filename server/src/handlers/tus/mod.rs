@@ -9,7 +9,7 @@
 //!
 //! Promises: an offset that was told is durable, and a client that comes back may go on from there, after a crash of
 //! the server too; a file is stored exactly once, in one batch with the note that its upload is done; who comes for an
-//! upload that somebody is working on gets it.
+//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored.
 //! Never here: names, places and quotas, which are those of any upload.
 
 mod sweep;
@@ -97,7 +97,7 @@ pub async fn create(
     put(&mut response, header::LOCATION, &location);
     if is_chunk(&head.headers) || work.upload.length == 0 {
         let body = if is_chunk(&head.headers) { body } else { Body::empty() };
-        work.receive(&head.headers, body).await?;
+        work = work.receive(&head.headers, body).await?;
         put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     }
     tell(&work, &mut response);
@@ -130,7 +130,7 @@ pub async fn state(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
-    let work = Work::find(&app, &caller, &id).await?;
+    let work = Work::find(&app, &caller, &id).await?.completed().await?;
     let mut response = answer(StatusCode::OK);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     put(&mut response, UPLOAD_LENGTH, &work.upload.length.to_string());
@@ -178,12 +178,12 @@ pub async fn append(
     }
     let offset = number(&head.headers, "upload-offset")?
         .ok_or_else(|| ApiError::bad_header("Upload-Offset", "is missing"))?;
-    let mut work = Work::find(&app, &caller, &id).await?;
+    let mut work = Work::find(&app, &caller, &id).await?.completed().await?;
     if offset != work.upload.received.bytes {
         return Err(ApiError::wrong_offset(work.upload.received.bytes));
     }
     if !work.upload.is_stored {
-        work.receive(&head.headers, body).await?;
+        work = work.receive(&head.headers, body).await?;
     }
     let mut response = answer(StatusCode::NO_CONTENT);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
@@ -213,7 +213,7 @@ pub async fn terminate(
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
     let work = Work::find(&app, &caller, &id).await?;
-    work.forget().await?;
+    work.terminate().await?;
     Ok(answer(StatusCode::NO_CONTENT))
 }
 
@@ -258,7 +258,7 @@ fn is_chunk(headers: &HeaderMap) -> bool {
 }
 
 /// What every answer about an upload says: until when it is kept, or where its file is.
-fn tell(work: &Work<'_>, response: &mut Response) {
+fn tell(work: &Work, response: &mut Response) {
     if work.upload.is_stored {
         if let Some(url) = work.object_url() {
             put(response, OBJECT_URL, &url);
