@@ -12,14 +12,13 @@
 //!
 //! Never here: what an endpoint takes and answers.
 
+mod corrections;
 mod links;
 mod refusals;
 
-use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn, PathItem};
-use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Components, License, OpenApi, RefOr, Required, Schema, SchemaFormat};
+use utoipa::openapi::{Components, License, OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::error::ApiError;
@@ -121,12 +120,8 @@ struct Document;
 pub fn document() -> String {
     // Our own types have string keys and no failing parts: there is nothing that could not be written.
     let text = Document::openapi().to_pretty_json().unwrap_or_default();
-    let extension = format!("\"{EXTENSION_FOR_EMPTY}\"");
-    text.replace(&extension, "\"allowEmptyValue\"") + "\n"
+    corrections::with_names_of_the_standard(&text) + "\n"
 }
-
-/// Stands for `allowEmptyValue`, which is a field of the standard, and which utoipa has no name for.
-const EXTENSION_FOR_EMPTY: &str = "x-allowEmptyValue";
 
 /// What no single handler can say.
 struct Assembly;
@@ -138,9 +133,7 @@ impl Modify for Assembly {
         let components = document.components.get_or_insert_default();
         keys(components);
         refusals::components(components);
-        for schema in components.schemas.values_mut() {
-            corrected(schema);
-        }
+        components.schemas.values_mut().for_each(corrections::schema);
         let paths = &mut document.paths.paths;
         // The same without a path: into the root of the bucket. And the forms without the last slash.
         for (address, other) in [
@@ -156,7 +149,7 @@ impl Modify for Assembly {
                 as_head(head);
             }
             for (method, operation) in operations(item) {
-                operation.parameters.iter_mut().flatten().for_each(optional);
+                operation.parameters.iter_mut().flatten().for_each(corrections::parameter);
                 links::complete(operation);
                 refusals::complete(address, &method, operation);
             }
@@ -186,46 +179,6 @@ fn stands_in(parameter: &RefOr<Parameter>, address: &str) -> bool {
             it.parameter_in != ParameterIn::Path || address.contains(&format!("{{{}}}", it.name))
         }
         RefOr::Ref(_) => true,
-    }
-}
-
-/// What is optional in an address or among the headers is absent, never null; in a query it may be empty, too.
-fn optional(parameter: &mut RefOr<Parameter>) {
-    let RefOr::T(parameter) = parameter else { return };
-    if let Some(schema) = &mut parameter.schema {
-        corrected(schema);
-    }
-    if let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
-        && let SchemaType::Array(types) = &mut object.schema_type
-    {
-        types.retain(|it| *it != Type::Null);
-        if let [only] = types.as_slice() {
-            object.schema_type = SchemaType::Type(only.clone());
-        }
-    }
-    if parameter.parameter_in == ParameterIn::Query && parameter.required == Required::False {
-        parameter.extensions = Some(Extensions::builder().add(EXTENSION_FOR_EMPTY, true).build());
-    }
-}
-
-/// What the derived descriptions of types have wrong: a setting that is absent is left as it is, and has no default. A
-/// whole number with a least value, one without sign, is none of 63 bits.
-fn corrected(schema: &mut RefOr<Schema>) {
-    match schema {
-        RefOr::Ref(named) => _ = named.default.take_if(|default| default.is_null()),
-        RefOr::T(Schema::Object(object)) => {
-            object.default.take_if(|default| default.is_null());
-            let is_whole = matches!(object.format, Some(SchemaFormat::KnownFormat(_)));
-            if is_whole && object.minimum.is_some() {
-                object.format = None;
-            }
-            object.properties.values_mut().for_each(corrected);
-        }
-        RefOr::T(Schema::Array(array)) => {
-            array.default.take_if(|default| default.is_null());
-        }
-        RefOr::T(Schema::AllOf(parts)) => parts.items.iter_mut().for_each(corrected),
-        RefOr::T(_) => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! The refusals that endpoints of a kind have in common.
 //!
-//! What an endpoint needs says how it can refuse: a key may be wrong, a body too large, an address may lead nowhere, and
-//! whatever changes something needs room. Never here: refusals of one endpoint alone.
+//! What an endpoint needs says how it can refuse: a key may be wrong, a body too large, an address may lead nowhere,
+//! and whatever changes something needs room. Never here: refusals of one endpoint alone.
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{HttpMethod, Operation};
