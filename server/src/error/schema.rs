@@ -66,6 +66,7 @@ const CODES: &[&str] = &[
     "upload_locked",
     "upload_not_found",
     "uri_too_long",
+    "webhook_not_found",
     "wrong_offset",
 ];
 
