@@ -28,7 +28,7 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address"],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "images"],
     &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log"],
     &["content_type", "catalog"],
     &["rate_limit"],
