@@ -395,7 +395,7 @@ mod tests {
             (blocks, broken) = (blocks + 1, broken + u32::from(ended.is_err()));
             if ended.is_err() {
                 // What is no code stays, so go on a bit further.
-                (slow.bit(), fast.bit());
+                assert_eq!(slow.bit(), fast.bit());
             }
             let next = |bits: &mut Bits<'_>| (bits.number(16), bits.number(16));
             assert_eq!(next(&mut fast.clone()), next(&mut slow.clone()));

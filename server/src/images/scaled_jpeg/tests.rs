@@ -97,7 +97,7 @@ fn planes_have_the_size_of_the_scaled_picture() {
 #[test]
 fn chroma_with_fewer_samples_is_scaled_down_less() {
     // Factors of the first component; size of it, and of the others, at an eighth, a quarter, three eighths and half.
-    let table: [(u8, [((usize, usize), (usize, usize)); 4]); 5] = [
+    let table = [
         (
             0x22,
             [((9, 5), (9, 5)), ((17, 10), (17, 10)), ((25, 15), (17, 10)), ((33, 20), (17, 10))],
@@ -283,7 +283,7 @@ fn colours_follow_jfif_then_adobe_then_the_names() {
     assert_eq!(colour(b"RGB", &[]), Colour::Rgb);
     assert_eq!(colour(&[1, 2, 3], &[adobe(0)]), Colour::Rgb);
     assert_eq!(colour(b"RGB", &[adobe(1)]), Colour::YCbCr);
-    assert_eq!(colour(b"RGB", &[jfif.clone()]), Colour::YCbCr);
+    assert_eq!(colour(b"RGB", std::slice::from_ref(&jfif)), Colour::YCbCr);
     assert_eq!(colour(&[1, 2, 3], &[jfif, adobe(0)]), Colour::YCbCr);
 }
 
