@@ -23,8 +23,8 @@ const LIMITS: Limits = Limits {
     profile_bytes_max: 256,
 };
 
-/// The mean difference of two planes that show the same, in steps of 255. Half-size samples of strong textures differ by
-/// what lies between two ways to make a picture smaller; that of a few samples is no mean.
+/// The mean difference of two planes that show the same, in steps of 255. Half-size samples of strong textures differ
+/// by what lies between two ways to make a picture smaller; that of a few samples is no mean.
 fn difference_max(samples: usize) -> f64 {
     if samples < 64 { 24.0 } else { 8.0 }
 }

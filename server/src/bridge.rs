@@ -25,6 +25,15 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     }
 }
 
+/// Does work that must not stop in the middle, also when whoever waits for it goes away. A panic in it goes on in the
+/// caller.
+pub async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
 /// Commits a batch; what comes back is durable.
 pub async fn commit(store: &Store, batch: Batch) -> engine::Result<Committed> {
     let (answer, answered) = oneshot::channel();

@@ -17,7 +17,8 @@ use http::{HeaderValue, Method};
 pub struct Validators {
     /// The strong entity tag, in its quotes.
     etag: String,
-    modified_ms: u64,
+    /// `None` for what has no date: then no date of a request says anything.
+    modified_ms: Option<u64>,
 }
 
 /// What the preconditions say.
@@ -46,7 +47,12 @@ pub enum RangeRule {
 impl Validators {
     /// An entity tag of letters and digits, without quotes, and when the object was changed last.
     pub fn new(etag: impl fmt::Display, modified_ms: u64) -> Self {
-        Self { etag: format!("\"{etag}\""), modified_ms }
+        Self { etag: format!("\"{etag}\""), modified_ms: Some(modified_ms) }
+    }
+
+    /// The same for what has no date.
+    pub fn without_date(etag: impl fmt::Display) -> Self {
+        Self { etag: format!("\"{etag}\""), modified_ms: None }
     }
 
     /// The value of `ETag`.
@@ -56,7 +62,7 @@ impl Validators {
 
     /// The value of `Last-Modified`.
     pub fn last_modified_header(&self) -> Option<HeaderValue> {
-        HeaderValue::try_from(http_date(self.modified_ms)).ok()
+        HeaderValue::try_from(http_date(self.modified_ms?)).ok()
     }
 }
 
@@ -75,8 +81,9 @@ pub fn evaluate(method: &Method, headers: &HeaderMap, current: Option<&Validator
         if !lists(headers, IF_MATCH, current, Compare::Strong) {
             return Outcome::PreconditionFailed;
         }
-    } else if let (Some(date), Some(now)) = (date_of(headers, IF_UNMODIFIED_SINCE), current)
-        && seconds(now) > date
+    } else if let (Some(date), Some(now)) =
+        (date_of(headers, IF_UNMODIFIED_SINCE), current.and_then(seconds))
+        && now > date
     {
         return Outcome::PreconditionFailed;
     }
@@ -85,9 +92,10 @@ pub fn evaluate(method: &Method, headers: &HeaderMap, current: Option<&Validator
         if lists(headers, IF_NONE_MATCH, current, Compare::Weak) {
             return if is_read { Outcome::NotModified } else { Outcome::PreconditionFailed };
         }
-    } else if let (Some(date), Some(now)) = (date_of(headers, IF_MODIFIED_SINCE), current)
+    } else if let (Some(date), Some(now)) =
+        (date_of(headers, IF_MODIFIED_SINCE), current.and_then(seconds))
         && is_read
-        && seconds(now) <= date
+        && now <= date
     {
         return Outcome::NotModified;
     }
@@ -142,13 +150,13 @@ fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> RangeRule {
     let names_this = if value_bytes.starts_with(b"\"") || value_bytes.starts_with(b"W/") {
         value_bytes == current.etag.as_bytes()
     } else {
-        parse_date(value) == Some(seconds(current))
+        seconds(current).is_some_and(|now| parse_date(value) == Some(now))
     };
     if names_this && values.next().is_none() { RangeRule::Holds } else { RangeRule::Ignored }
 }
 
-fn seconds(of: &Validators) -> u64 {
-    of.modified_ms / 1_000
+fn seconds(of: &Validators) -> Option<u64> {
+    of.modified_ms.map(|ms| ms / 1_000)
 }
 
 /// The date of a header that must be there once.

@@ -7,13 +7,16 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::{CompactionOptions, ScrubOptions};
 use serde::Deserialize;
 
 use crate::address::Network;
+use crate::destination::Origin;
 use crate::limits;
+use crate::roots::ExtraRoots;
 
 /// The start of every environment variable that is ours.
 pub const VARIABLE_PREFIX: &str = "TRUG_";
@@ -59,6 +62,13 @@ pub struct Config {
     pub trusted_networks: Vec<Network>,
     /// Whether the server looks once a day which accounts break fair use.
     pub fair_use_sweep: bool,
+    /// Origins of private networks that webhooks may be sent to.
+    pub webhook_allow: Vec<Origin>,
+    /// Where authorities lie, in PEM, that webhooks are sent to beside Mozilla's. Whoever reads it puts them into
+    /// `webhook_roots`.
+    pub webhook_ca_file: Option<PathBuf>,
+    /// These authorities.
+    pub webhook_roots: ExtraRoots,
 }
 
 /// What one source says. Every field is optional.
@@ -82,14 +92,16 @@ pub struct Layer {
     pub failed_authentications_per_minute: Option<u32>,
     pub address_requests_per_second: Option<u32>,
     pub address_requests_burst: Option<u32>,
-    pub trusted_networks: Option<Networks>,
+    pub trusted_networks: Option<Texts>,
     pub fair_use_sweep: Option<bool>,
+    pub webhook_allow: Option<Texts>,
+    pub webhook_ca_file: Option<PathBuf>,
 }
 
-/// Networks as a source writes them: a list, or one text with commas, as the environment has only texts.
+/// Several texts as a source writes them: a list, or one text with commas, as the environment has only texts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Networks {
+pub enum Texts {
     List(Vec<String>),
     Text(String),
 }
@@ -165,7 +177,23 @@ impl Layer {
             address_requests_burst: self.address_requests_burst.or(lower.address_requests_burst),
             trusted_networks: self.trusted_networks.or(lower.trusted_networks),
             fair_use_sweep: self.fair_use_sweep.or(lower.fair_use_sweep),
+            webhook_allow: self.webhook_allow.or(lower.webhook_allow),
+            webhook_ca_file: self.webhook_ca_file.or(lower.webhook_ca_file),
         }
+    }
+}
+
+impl Texts {
+    fn each<T>(
+        &self,
+        read: impl Fn(&str) -> Result<T, ConfigError>,
+    ) -> Result<Vec<T>, ConfigError> {
+        let texts: Vec<&str> = match self {
+            Self::List(texts) => texts.iter().map(String::as_str).collect(),
+            Self::Text(text) => text.split(',').collect(),
+        };
+        let texts = texts.into_iter().map(str::trim).filter(|text| !text.is_empty());
+        texts.map(read).collect()
     }
 }
 
@@ -242,6 +270,9 @@ impl Config {
             )?,
             trusted_networks: layer.trusted_networks.map_or(Ok(Vec::new()), networks)?,
             fair_use_sweep: layer.fair_use_sweep.unwrap_or(default.fair_use_sweep),
+            webhook_allow: layer.webhook_allow.map_or(Ok(Vec::new()), origins)?,
+            webhook_ca_file: layer.webhook_ca_file,
+            webhook_roots: ExtraRoots::default(),
         })
     }
 }
@@ -267,6 +298,9 @@ impl Default for Config {
             address_requests_burst: limits::ADDRESS_REQUESTS_BURST,
             trusted_networks: Vec::new(),
             fair_use_sweep: false,
+            webhook_allow: Vec::new(),
+            webhook_ca_file: None,
+            webhook_roots: ExtraRoots::default(),
         }
     }
 }
@@ -330,15 +364,21 @@ fn rate(name: &str, given: Option<u32>, default: u32) -> Result<u32, ConfigError
     if given == Some(0) { Ok(0) } else { within(name, given, default, limits::CONFIGURED_RATE_MAX) }
 }
 
-fn networks(networks: Networks) -> Result<Vec<Network>, ConfigError> {
-    let texts = match networks {
-        Networks::List(texts) => texts,
-        Networks::Text(text) => text.split(',').map(str::to_owned).collect(),
-    };
-    let texts = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
-    let refuse =
-        |text| ConfigError(format!("trusted_networks: {text:?} is not a network like 10.0.0.0/8"));
-    texts.map(|text| Network::parse(text).ok_or_else(|| refuse(text))).collect()
+fn networks(texts: Texts) -> Result<Vec<Network>, ConfigError> {
+    texts.each(|text| {
+        let why = format!("trusted_networks: {text:?} is not a network like 10.0.0.0/8");
+        Network::parse(text).ok_or(ConfigError(why))
+    })
+}
+
+fn origins(texts: Texts) -> Result<Vec<Origin>, ConfigError> {
+    texts.each(|text| {
+        let refuse = |why| {
+            let example = "http://127.0.0.1:9000";
+            ConfigError(format!("webhook_allow: {text:?} is no origin like {example}: it {why}"))
+        };
+        Origin::parse(text).map_err(refuse)
+    })
 }
 
 fn within<N>(name: &str, given: Option<N>, default: N, max: N) -> Result<N, ConfigError>
@@ -443,6 +483,21 @@ mod tests {
         assert_eq!((text.trusted_networks.len(), &text), (2, &list));
         let error = config(&[("TRUG_TRUSTED_NETWORKS", "10.0.0.0/33")]).unwrap_err().to_string();
         assert!(error.contains("10.0.0.0/33"), "{error}");
+    }
+
+    #[test]
+    fn origins_for_webhooks_are_exact() {
+        let config = |text: &str| variables(&[("TRUG_WEBHOOK_ALLOW", text)]).and_then(Config::new);
+        let allowed = config("http://127.0.0.1:9000, https://ci.internal").unwrap().webhook_allow;
+        assert_eq!(allowed.len(), 2);
+        assert_eq!(allowed[1].port(), 443);
+        let list = "webhook_allow = [\"http://[::1]:9000\"]";
+        let list = Config::new(Layer::from_toml(list, "file").unwrap()).unwrap();
+        assert_eq!(list.webhook_allow[0].host(), "::1");
+        for bad in ["127.0.0.1:9000", "http://a/hook", "*", "http://*/x", "10.0.0.0/8"] {
+            let error = config(bad).unwrap_err().to_string();
+            assert!(error.contains("webhook_allow") && error.contains(bad), "{error}");
+        }
     }
 
     #[test]

@@ -33,8 +33,9 @@ use crate::bridge::blocking;
 use crate::connection::{ConnectionOptions, Stop, accept};
 use crate::error::{ApiError, Asked};
 use crate::limits;
-use crate::management::{ProgressView, Reply, Request, execute};
+use crate::management::{ProgressView, Reply, Request, WebhookRequest, execute, webhook_id};
 use crate::state::AppState;
+use crate::webhooks;
 
 /// What the socket is called in the data folder.
 pub const SOCKET_NAME: &str = "control.sock";
@@ -229,13 +230,26 @@ async fn perform(
         })?;
         return Ok(http::Response::new(Body::new(WorkBody::start(app, request, turn))));
     }
-    let work =
-        move || execute(&app.store, &app.catalog, request, &mut |_| ControlFlow::Continue(()));
-    let reply = blocking(work).await?;
+    let reply = match request {
+        // The one request that takes a running server.
+        Request::Webhook(WebhookRequest::Test { id }) => test_webhook(&app, &id).await?,
+        request => {
+            let work = move || {
+                execute(&app.store, &app.catalog, request, &mut |_| ControlFlow::Continue(()))
+            };
+            blocking(work).await?
+        }
+    };
     let reply = serde_json::to_vec(&reply);
     Ok(http::Response::new(Body::from(
         reply.map_err(|error| ApiError::internal(error.to_string()))?,
     )))
+}
+
+async fn test_webhook(app: &AppState, id: &str) -> Result<Reply, ApiError> {
+    let webhook = app.catalog.webhook(&webhook_id(id)?).ok_or_else(ApiError::webhook_not_found)?;
+    let tested = webhooks::test(app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
+    Ok(Reply::WebhookTested(tested.into()))
 }
 
 #[allow(clippy::disallowed_methods, reason = "a socket is no file of the store")]

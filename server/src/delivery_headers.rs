@@ -128,7 +128,6 @@ pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     allow_every_origin(headers);
-    headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
     // `*` does not cover Authorization, so the names are echoed.
     let asked = request_headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();

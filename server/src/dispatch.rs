@@ -68,11 +68,7 @@ impl App {
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         if request.method() == Method::OPTIONS {
-            let mut response = preflight(request.headers()).map(Body::from);
-            if is_tus(request.uri().path()) {
-                option_headers(response.headers_mut());
-            }
-            return response;
+            return self.options(request).await;
         }
         if let Some(address) = client_address(request.extensions())
             && let Err(refused) = self.state.allowances.take_request(address)
@@ -91,18 +87,41 @@ impl App {
             Err(never) => match never {},
         }
     }
+
+    /// A preflight, with the methods of the address where these do not depend on what is asked of it: in a bucket they
+    /// do.
+    async fn options(&self, request: Request<Body>) -> Response<Body> {
+        let mut response = preflight(request.headers()).map(Body::from);
+        if is_tus(request.uri().path()) {
+            option_headers(response.headers_mut());
+        }
+        if is_own(request.uri().path()) {
+            // The router tells a method that it does not know which ones there are.
+            let refusal = match self.router.clone().oneshot(request).await {
+                Ok(refusal) => refusal,
+                Err(never) => match never {},
+            };
+            let methods = refusal.headers().get(header::ALLOW).cloned();
+            response.headers_mut().extend(methods.map(|methods| (header::ALLOW, methods)));
+        }
+        response
+    }
 }
 
 fn is_tus(path: &str) -> bool {
     path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.
 fn is_delivery(request: &Request<Body>) -> bool {
-    let path = request.uri().path().strip_prefix('/').unwrap_or("");
-    let first = path.split('/').next().unwrap_or("");
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && !path.is_empty() && !matches!(first, reserved::API | reserved::OWN)
+    is_read && !is_own(request.uri().path())
+}
+
+/// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.
+fn is_own(path: &str) -> bool {
+    let path = path.strip_prefix('/').unwrap_or("");
+    let first = path.split('/').next().unwrap_or("");
+    path.is_empty() || matches!(first, reserved::API | reserved::OWN)
 }
 
 /// The earlier presign form, `/{bucket}/presigned/{*path}`: with a credential it is asked for, without one somebody

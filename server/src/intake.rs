@@ -18,15 +18,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::{
-    Batch, BucketName, Conflict, Error, FolderKey, Object, ObjectKey, ObjectName, Precondition,
-    PutOptions, Staged, Upload,
+    Batch, BucketName, Conflict, Error, Etag, FolderKey, Object, ObjectKey, ObjectName,
+    Precondition, PutOptions, Staged, Upload,
 };
 use http_body::Body;
 use serde::Serialize;
 
 use self::room::{Growth, commit_in, make_room};
 use crate::bridge::blocking;
-use crate::catalog::{AllowedTypes, Bucket, BucketKind};
+use crate::catalog::{AllowedTypes, Bucket, BucketKind, EventKind, Happening};
 use crate::claims::Claim;
 use crate::content_type::{essence, extension_of, guess, is_borne_out};
 use crate::error::ApiError;
@@ -58,6 +58,15 @@ pub struct Kept {
     pub original_name: Option<String>,
     /// Whether the name that it should have had was taken.
     pub renamed: bool,
+}
+
+/// How the files of a request are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// What becomes of a name that is taken.
+    pub rule: NameRule,
+    /// What webhooks are told.
+    pub event: EventKind,
 }
 
 /// Where the files of a request go.
@@ -216,11 +225,11 @@ pub fn wanted_keys(
 }
 
 /// Stores all files under the keys that are wanted for them, or none; in the same batch and under the same conditions
-/// what `along` brings.
+/// what `along` brings, and that webhooks are told.
 pub async fn keep(
     app: &AppState,
     bucket: &Bucket,
-    rule: NameRule,
+    Manner { rule, event }: Manner,
     along: Batch,
     files: Vec<Received>,
     wanted: &[ObjectKey],
@@ -231,6 +240,7 @@ pub async fn keep(
         return Err(drop_apart(files, refusal).await);
     }
     let is_limited = app.catalog.is_limited(bucket);
+    let is_told = app.catalog.has_webhooks(&bucket.name);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
         let (proposals, _claims) = {
@@ -239,6 +249,7 @@ pub async fn keep(
         };
         let mut batch = along.clone().require(Precondition::FactPresent(bucket_fact.clone()));
         let mut growth = Growth::default();
+        let mut happenings = Vec::new();
         for (file, proposal) in files.iter().zip(&proposals) {
             let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
             let replaces = match proposal.rule {
@@ -255,13 +266,17 @@ pub async fn keep(
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
             growth.count(file.staged.bytes(), replaces.as_ref());
-            batch = batch.put(name.clone(), file.staged.clone(), file.options(&proposal.key));
+            let options = file.options(&proposal.key);
+            if is_told {
+                happenings.push(file.happening(event, &proposal.key, &options));
+            }
+            batch = batch.put(name.clone(), file.staged.clone(), options);
         }
         let room = match make_room(app, bucket, growth.amount()).await {
             Ok(room) => room,
             Err(refusal) => return Err(drop_apart(files, refusal).await),
         };
-        match commit_in(app, batch, room).await {
+        match commit_in(app, &bucket.name, batch, happenings, room).await {
             Ok(committed) => {
                 let kept = committed.objects.into_iter().zip(files).zip(proposals);
                 return Ok(kept
@@ -368,6 +383,11 @@ impl Received {
             true => Ok(()),
             false => Err(ApiError::type_not_allowed(&content_type)),
         }
+    }
+
+    fn happening(&self, event: EventKind, key: &ObjectKey, options: &PutOptions) -> Happening {
+        let (bytes, etag) = (self.staged.bytes(), Etag::of_hash(self.staged.hash()));
+        Happening::created(event, key.clone(), bytes, etag, options.content_type.clone())
     }
 
     fn options(&self, key: &ObjectKey) -> PutOptions {

@@ -27,7 +27,10 @@ impl JsonBody {
             ApiError::new(StatusCode::BAD_REQUEST, "bad_json", message)
         };
         match serde_json::from_slice(text) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(Value::Object(mut fields)) => {
+                fields.values_mut().for_each(make_whole);
+                Ok(Self(fields))
+            }
             Ok(_) => Err(refuse(&"it is something else")),
             Err(error) => Err(refuse(&error)),
         }
@@ -49,7 +52,7 @@ impl JsonBody {
         self.take(name)?.ok_or_else(|| ApiError::bad_parameter(name, "is required"))
     }
 
-    /// Reads all fields that are left. `T` must read each of its fields alone.
+    /// Reads all fields that are left.
     pub fn settings<T: DeserializeOwned>(self) -> Result<T, ApiError> {
         match serde_json::from_value(Value::Object(self.0.clone())) {
             Ok(settings) => Ok(settings),
@@ -65,17 +68,22 @@ impl JsonBody {
         }
     }
 
-    /// The refusal that names the field which is wrong: the one that is wrong alone, too.
+    /// The refusal that names the field which is wrong: the one that is wrong alone, too, or the one that is missing.
     fn culprit<T: DeserializeOwned>(&self, error: &serde_json::Error) -> ApiError {
         for (name, value) in &self.0 {
             let alone = Map::from_iter([(name.clone(), value.clone())]);
             if let Err(error) = serde_json::from_value::<T>(Value::Object(alone)) {
                 let error = error.to_string();
-                return match error.starts_with("unknown field") {
-                    true => unknown(name),
-                    false => ApiError::bad_parameter(name, &format!("is wrong: {error}")),
-                };
+                if error.starts_with("unknown field") {
+                    return unknown(name);
+                }
+                if missing(&error).is_none() {
+                    return ApiError::bad_parameter(name, &format!("is wrong: {error}"));
+                }
             }
+        }
+        if let Some(name) = missing(&error.to_string()) {
+            return ApiError::bad_parameter(name, "is required");
         }
         ApiError::bad_request(format!("The body is wrong: {error}"))
     }
@@ -94,6 +102,29 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         }
         let limits = BodyLimits::new(limits::MANAGEMENT_BODY_BYTES_MAX);
         Self::parse(&RequestBody::new(&head.headers, body, limits)?.collect().await?)
+    }
+}
+
+/// The field that serde says is missing.
+fn missing(error: &str) -> Option<&str> {
+    error.strip_prefix("missing field `")?.split('`').next()
+}
+
+/// Largest number up to which every whole one has a float of its own: 2 to the 53rd.
+const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A whole number is one however it is written: Lua writes `5.0`.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or(f64::NAN);
+            if float.fract() == 0.0 && float.abs() <= WHOLE_FLOAT_MAX {
+                *value = Value::from(float as i64);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -129,6 +160,40 @@ mod tests {
         assert_eq!(refused(r#"{"name":"a","plan":"Pro"}"#), ("bad_parameter", "plan".into()));
         for bad in ["", "[]", "null", "{", r#"{"a":1}{}"#, "\u{feff}{}"] {
             assert_eq!(refused(bad), ("bad_json", Value::Null), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_field_is_named_unless_another_is_wrong() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Both {
+            #[expect(dead_code, reason = "it is only read")]
+            name: String,
+            #[expect(dead_code, reason = "it is only read")]
+            count: u64,
+        }
+        for (text, named) in [
+            (r#"{}"#, "name"),
+            (r#"{"name":"a"}"#, "count"),
+            (r#"{"count":7}"#, "name"),
+            (r#"{"count":"7"}"#, "count"),
+            (r#"{"name":"a","plan":7}"#, "plan"),
+        ] {
+            let refusal = JsonBody::parse(text.as_bytes()).unwrap().settings::<Both>().unwrap_err();
+            assert_eq!(refusal.body(&Default::default())["parameter"], named, "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_floats() {
+        let text = br#"{"a":5.0,"b":1e9,"c":[-2.0],"d":5.5,"e":9007199254740994.0}"#;
+        let mut body = JsonBody::parse(text).unwrap();
+        assert_eq!(body.take::<u64>("a").unwrap(), Some(5));
+        assert_eq!(body.take::<u64>("b").unwrap(), Some(1_000_000_000));
+        assert_eq!(body.take::<Vec<i64>>("c").unwrap(), Some(vec![-2]));
+        for no in ["d", "e"] {
+            assert_eq!(body.take::<u64>(no).unwrap_err().code(), "bad_parameter", "{no}");
         }
     }
 

@@ -54,7 +54,7 @@ impl Outgoing {
         let path = self.uri.path();
         let path = if path.starts_with(TOKEN_PATH) { TOKEN_PATH } else { path };
         let line = error.log().unwrap_or_else(|| error.message());
-        if error.status().is_server_error() {
+        if error.is_failure() {
             tracing::error!(request = %id, %method, path, "{line}");
         } else {
             tracing::debug!(request = %id, %method, path, "{line}");

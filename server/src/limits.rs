@@ -217,6 +217,9 @@ pub const DOWNLOAD_NAME_BYTES_MAX: usize = FILE_NAME_BYTES_MAX;
 /// How long damage may be known before it is logged.
 pub const DAMAGE_LOOK_WAIT: Duration = Duration::from_secs(30);
 
+/// Characters of a text in the body of an error: one that names a key, and says what is wrong with it.
+pub const ERROR_TEXT_CHARS_MAX: usize = engine::limits::KEY_BYTES_MAX + 256;
+
 /// A resumable upload is kept for so long after its last request.
 pub const TUS_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long a request waits for another that works on the same resumable upload to let go.
@@ -231,6 +234,74 @@ pub const TUS_SAVE_BYTES: u64 = 64 * MIB;
 pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// How often resumable uploads are looked at for those that have expired.
 pub const TUS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Webhooks of one bucket: an event of each for every file of a form, or of a folder delete, goes into one batch.
+pub const WEBHOOKS_PER_BUCKET_MAX: usize = 8;
+/// Webhooks of all buckets that one account owns.
+pub const WEBHOOKS_PER_ACCOUNT_MAX: usize = 100;
+/// Webhooks in all: all of them are held in memory, some hundred bytes apiece.
+pub const WEBHOOKS_MAX: usize = 10_000;
+/// Longest address of a webhook.
+pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
+/// Events of one webhook that wait for delivery. More are dropped, and counted.
+pub const WEBHOOK_PENDING_MAX: usize = 100_000;
+/// The same of all webhooks of one account,
+pub const WEBHOOK_PENDING_PER_ACCOUNT_MAX: usize = 200_000;
+/// and in all: each takes some 20 bytes of memory, and some 500 of the disk.
+pub const WEBHOOK_PENDING_IN_ALL_MAX: usize = 1_000_000;
+/// How long after a failed delivery the next one is tried; after the last of these the event is given up. Standard
+/// Webhooks, "Deliverability and reliability".
+pub const WEBHOOK_RETRY_WAITS: &[Duration] = &[
+    Duration::from_secs(5),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * 60 * 60),
+    Duration::from_secs(5 * 60 * 60),
+    Duration::from_secs(10 * 60 * 60),
+    Duration::from_secs(14 * 60 * 60),
+    Duration::from_secs(20 * 60 * 60),
+    Duration::from_secs(24 * 60 * 60),
+];
+/// Such a wait is longer or shorter by up to this part of it, in percent, so that what failed together does not come
+/// again together.
+pub const WEBHOOK_JITTER_PERCENT: u64 = 10;
+/// Longest `Retry-After` that is heeded.
+pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// After a failure a webhook rests for so long, twice as long after each further one in a row,
+pub const WEBHOOK_REST_MIN: Duration = Duration::from_secs(5);
+/// and at most so long: a destination that is down is not asked once for each event.
+pub const WEBHOOK_REST_MAX: Duration = Duration::from_secs(10 * 60);
+/// A destination has so long to be connected to and to answer. Standard Webhooks suggests 15 to 30 s; a shorter time
+/// leaves more room for others.
+pub const WEBHOOK_ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// The body of an answer is waited for so long. What counts is its status.
+pub const WEBHOOK_ANSWER_BODY_WAIT: Duration = Duration::from_secs(2);
+/// Most that is read of it.
+pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 4 * 1_024;
+/// Most of what is told of why nothing was answered, in characters: a certificate may name as many hosts as it likes.
+pub const WEBHOOK_ERROR_CHARS_MAX: usize = 300;
+/// Addresses of one name that are tried.
+pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
+/// Webhooks that are sent to at once,
+pub const WEBHOOK_TURNS_MAX: usize = 64;
+/// and of those of one account.
+pub const WEBHOOK_TURNS_PER_ACCOUNT_MAX: usize = 4;
+/// Events that a webhook gets before others that wait have their turn.
+pub const WEBHOOK_TURN_EVENTS: usize = 32;
+/// Tests of webhooks at once.
+pub const WEBHOOK_TESTS_MAX: usize = 8;
+/// How often it is looked whether a delivery is due.
+pub const WEBHOOK_LOOK_WAIT: Duration = Duration::from_secs(1);
+/// A webhook that cannot be sent to now, as its account is suspended, is looked at again after so long.
+pub const WEBHOOK_HELD_WAIT: Duration = Duration::from_secs(60);
+/// Events of one webhook that are kept after they were given up; the oldest go first.
+pub const WEBHOOK_DEAD_LETTERS_MAX: usize = 1_000;
+/// And for how long.
+pub const WEBHOOK_DEAD_LETTERS_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How often it is looked for those that are older.
+pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+/// Facts of events that are removed or moved in one batch.
+pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
 const KIB: u64 = 1_024;
 const MIB: u64 = 1_024 * KIB;
@@ -248,6 +319,15 @@ const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
 const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);
 const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);
+// A file, an event of it for each webhook, and what else an upload brings.
+const _: () = assert!(
+    FORM_FILES_MAX * (1 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+);
+const _: () = assert!(
+    DELETE_FILES_MAX * (1 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+);
+const _: () = assert!(WEBHOOK_DEAD_LETTERS_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(2 * WEBHOOK_BATCH_EVENTS + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);

@@ -18,6 +18,9 @@ use http::{HeaderValue, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::BodyDataStream;
 use multer::{Field, Multipart};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::content_type::essence;
 use crate::error::ApiError;
@@ -40,6 +43,27 @@ pub struct FormFile<'f> {
     head: PartHead,
     first: Option<Bytes>,
 }
+
+impl PartialSchema for FormFiles {
+    fn schema() -> RefOr<Schema> {
+        let file = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .content_media_type("application/octet-stream");
+        let files = ArrayBuilder::new()
+            .items(file)
+            .min_items(Some(1))
+            .max_items(Some(limits::FORM_FILES_MAX));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some("A form with files. What the field is called does not matter; other fields are read over."))
+            .property_names(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[^\\u0000-\\u001f\\u007f]*$"))))
+            .property("file", files)
+            .required("file")
+            .into()
+    }
+}
+
+impl ToSchema for FormFiles {}
 
 impl FormFiles {
     /// Begins to read the form of a request: 415 when it is none, 413 when it is too large already.

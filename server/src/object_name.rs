@@ -183,7 +183,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 /// Characters that turn the direction of text: with them `gpj.exe` can be made to look like `exe.jpg`.
-fn turns_text(c: char) -> bool {
+pub fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 

@@ -29,6 +29,16 @@ impl Page {
         Ok(Self { limit, after: query.text(&["cursor"])? })
     }
 
+    /// Most records that it may have.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The cursor of the page before, where there is one.
+    pub fn after(&self) -> Option<&str> {
+        self.after.as_deref()
+    }
+
     /// The page of records in the order of their names, and the cursor of the next one.
     pub fn cut<T>(
         &self,

@@ -9,6 +9,7 @@ use axum::routing::{MethodRouter, get, post};
 use crate::admission::{managing, uploading};
 use crate::error::ApiError;
 use crate::handlers::delete::delete;
+use crate::handlers::docs;
 use crate::handlers::health::{health, ready};
 use crate::handlers::integrations::{curl, lb_phone, sharex};
 use crate::handlers::list::list;
@@ -17,7 +18,7 @@ use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
 use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
-use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage};
+use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage, webhooks};
 use crate::state::AppState;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
@@ -27,6 +28,7 @@ const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
 const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
 const MEMBERS_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const DEAD_LETTERS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const REVOKE_METHODS: &str = "DELETE, OPTIONS";
 
 /// Everything but delivery.
@@ -73,7 +75,7 @@ fn resumable_uploads(app: &AppState) -> Router<AppState> {
         .patch(tus::append)
         .delete(tus::terminate)
         .post(tus::overridden);
-    let one = managing(app, one).fallback(|| refuse_method("HEAD, PATCH, DELETE, OPTIONS"));
+    let one = managing(app, one).fallback(|| refuse_method("HEAD, POST, PATCH, DELETE, OPTIONS"));
     Router::new().route("/api/tus", all()).route("/api/tus/", all()).route("/api/tus/{id}", one)
 }
 
@@ -88,9 +90,25 @@ fn management(app: &AppState) -> Router<AppState> {
         .delete(organisations::remove_member);
     let organisations = get(organisations::list).post(organisations::create);
     let account = get(accounts::show).patch(accounts::edit);
+    let webhook = get(webhooks::show).patch(webhooks::edit).delete(webhooks::delete);
+    let dead_letters = get(webhooks::dead_letters).delete(webhooks::forget_dead_letters);
+    let test = post(webhooks::test);
+    let retry = post(webhooks::retry_dead_letters);
+    let webhooks = get(webhooks::list).post(webhooks::create);
     Router::new()
         .route("/api/buckets", route(get(buckets::list).post(buckets::create), LIST_METHODS))
         .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
+        .route("/api/buckets/{bucketName}/webhooks", route(webhooks, LIST_METHODS))
+        .route("/api/buckets/{bucketName}/webhooks/{id}", route(webhook, RECORD_METHODS))
+        .route("/api/buckets/{bucketName}/webhooks/{id}/test", route(test, POST_METHODS))
+        .route(
+            "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
+            route(dead_letters, DEAD_LETTERS_METHODS),
+        )
+        .route(
+            "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry",
+            route(retry, POST_METHODS),
+        )
         .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
         .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))
         .route("/api/organisations", route(organisations, LIST_METHODS))
@@ -109,6 +127,8 @@ fn own() -> Router<AppState> {
         .route("/-", nothing())
         .route("/-/", nothing())
         .route("/-/{*path}", nothing())
+        .route("/-/openapi.json", reading(get(docs::openapi)))
+        .route("/-/docs", reading(get(docs::page)))
         .route("/-/health", reading(get(health)))
         .route("/-/ready", reading(get(ready)))
         .route("/-/integrations/sharex", reading(get(sharex)))

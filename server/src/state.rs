@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
-use crate::limits::SEARCHES_MAX;
+use crate::limits::{SEARCHES_MAX, WEBHOOK_TESTS_MAX};
 use crate::open_uploads::OpenUploads;
+use crate::outbound::Outbound;
 use crate::rate_limit::Allowances;
 
 /// The running service, as one of its endpoints sees it. Cheap to clone.
@@ -46,6 +47,10 @@ pub struct Inner {
     pub tokens_in_use: Claims<TokenId>,
     /// Turns to search.
     pub searches: Arc<Semaphore>,
+    /// What sends to webhooks.
+    pub outbound: Outbound,
+    /// Turns to test one.
+    pub webhook_tests: Arc<Semaphore>,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -75,6 +80,10 @@ impl AppState {
             }
             renewed => renewed?,
         }
+        let tls = config.webhook_roots.client();
+        let tls =
+            tls.map_err(|why| CatalogError::Refused(format!("TLS cannot be set up: {why}")))?;
+        let outbound = Outbound::new(&config.webhook_allow, tls);
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         let inner = Arc::new(Inner {
@@ -89,6 +98,8 @@ impl AppState {
             open_uploads: OpenUploads::default(),
             tokens_in_use: Claims::default(),
             searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
+            outbound,
+            webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             draining,
             request_ids,
         });

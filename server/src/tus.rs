@@ -124,7 +124,21 @@ pub(crate) fn state_version(headers: &mut HeaderMap) {
     headers.insert(TUS_RESUMABLE, HeaderValue::from_static(VERSION));
 }
 
-/// What the answer to OPTIONS tells of the protocol.
+/// Tells what of tus is spoken.
+#[utoipa::path(
+    options,
+    path = "/api/tus/",
+    operation_id = "tusOptions",
+    tag = "Resumable uploads",
+    security(()),
+    responses((status = NO_CONTENT, description = "What is spoken.", headers(
+        ("Tus-Resumable" = String),
+        ("Tus-Version" = String),
+        ("Tus-Extension" = String),
+        ("Tus-Checksum-Algorithm" = String),
+        ("Tus-Max-Size" = u64, description = "Bytes."),
+    )))
+)]
 pub fn option_headers(headers: &mut HeaderMap) {
     state_version(headers);
     headers.insert("tus-version", HeaderValue::from_static(VERSION));

@@ -13,6 +13,7 @@ use crate::fair_use::sweep;
 use crate::handlers::tus;
 use crate::limits;
 use crate::state::AppState;
+use crate::webhooks::keep_delivering;
 
 /// All of it, going on.
 pub(crate) struct Upkeep {
@@ -31,6 +32,8 @@ impl Upkeep {
         tasks.spawn(keep_catalog(catalog.clone()));
         tasks.spawn(keep_presigned(catalog.clone()));
         tasks.spawn(tus::sweep_now_and_then(state.clone()));
+        tasks.spawn(keep_delivering(state.clone()));
+        tasks.spawn(keep_dead_letters(catalog.clone()));
         if state.config.fair_use_sweep {
             tasks.spawn(keep_fair_use(state.clone()));
         }
@@ -80,11 +83,26 @@ async fn keep_fair_use(app: AppState) {
     }
 }
 
-/// Finishes deletions of buckets that a stop or a failure cut short, and writes when keys were last used.
+/// Forgets events of webhooks that were given up long ago.
+async fn keep_dead_letters(catalog: Catalog) {
+    loop {
+        let work = catalog.clone();
+        if let Err(error) = blocking(move || work.sweep_dead_letters()).await {
+            tracing::warn!(%error, "cannot sweep dead letters");
+        }
+        tokio::time::sleep(limits::WEBHOOK_SWEEP_WAIT).await;
+    }
+}
+
+/// Finishes deletions of buckets and webhooks that a stop or a failure cut short, and writes when keys were last used.
 async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();
-        let done = blocking(move || work.write_last_uses().and_then(|()| work.finish_removals()));
+        let done = blocking(move || {
+            work.write_last_uses()?;
+            work.remove_webhook_leftovers()?;
+            work.finish_removals()
+        });
         if let Err(error) = done.await {
             tracing::warn!(%error, "the upkeep of the catalog failed, and is tried again");
         }

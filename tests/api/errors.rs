@@ -63,6 +63,21 @@ async fn a_preflight_is_allowed_everywhere() {
 }
 
 #[tokio::test]
+async fn options_tell_the_methods_of_an_address_of_the_service() {
+    let (world, _) = World::with_bucket(1);
+    for (path, allow) in [
+        ("/api/buckets", "GET, HEAD, POST, OPTIONS"),
+        ("/api/tus/", "POST, OPTIONS"),
+        ("/-/health", "GET, HEAD, OPTIONS"),
+        ("/api/none", ""),
+        ("/photos/a.txt", ""),
+    ] {
+        let reply = world.stranger().send(Method::OPTIONS, path, &[], Body::empty()).await;
+        assert_eq!((reply.status.as_u16(), reply.header("allow")), (204, allow), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn problem_json_is_sent_to_those_who_ask() {
     let (_world, client) = World::with_bucket(1);
     let headers = [("accept", "application/problem+json")];

@@ -1,13 +1,10 @@
-//! Forms byte by byte, as real clients write them: clients 2, 4 and 12. The bytes were recorded from these clients.
+//! Forms byte by byte, whatever their style: clients 2 and 12. The forms of real clients are in `clients`.
 
 use axum::body::Body;
 use http::Method;
 use tests::{Client, Reply, World};
 
 const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";
-const WEBM: &[u8] = b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\x82\x84webm";
-const OGG: &[u8] =
-    b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\x02\x03\x04\0\0\0\0\x05\x06\x07\x08\x01\x13OpusHead\x01";
 
 /// Puts the content where the text says `<content>`.
 fn filled(text: &[u8], content: &[u8]) -> Vec<u8> {
@@ -35,97 +32,6 @@ async fn check(content_type: &str, form: &[u8], content: &[u8], key: &str, kind:
     let path = url.strip_prefix(tests::world::PUBLIC_URL).unwrap();
     assert_eq!(client.get(path).await.body, content, "{shown}");
     assert_eq!(world.object_count("photos"), 1);
-}
-
-#[tokio::test]
-async fn sharex_sends_its_arguments_first_and_names_unescaped() {
-    let form = "----------------------8dd3f2a1b4c5e6f\r\n\
-        Content-Disposition: form-data; name=\"album\"\r\n\r\nholiday\r\n\
-        ----------------------8dd3f2a1b4c5e6f\r\n\
-        Content-Disposition: form-data; name=\"file\"; filename=\"Bild \u{e4}\u{65e5}.webp\"\r\n\
-        Content-Type: application/octet-stream\r\n\r\n<content>\r\n\
-        ----------------------8dd3f2a1b4c5e6f--\r\n";
-    let content_type = "multipart/form-data; boundary=--------------------8dd3f2a1b4c5e6f";
-    check(content_type, form.as_bytes(), WEBP, "Bild \u{e4}\u{65e5}.webp", "image/webp").await;
-}
-
-#[tokio::test]
-async fn curl_escapes_quotes_and_requests_sends_no_type() {
-    let form = b"--------------------------d74496d66958873e\r\n\
-        Content-Disposition: form-data; name=\"file\"; filename=\"a%22b.webp\"\r\n\
-        Content-Type: image/webp\r\n\r\n<content>\r\n\
-        --------------------------d74496d66958873e--\r\n";
-    let content_type = "multipart/form-data; boundary=------------------------d74496d66958873e";
-    check(content_type, form, WEBP, "a\"b.webp", "image/webp").await;
-
-    let form = b"--3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c\r\n\
-        Content-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n\
-        --3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c\r\n\
-        Content-Disposition: form-data; name=\"file\"; filename=\"shot.webp\"\r\n\r\n<content>\r\n\
-        --3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c--\r\n";
-    let content_type = "multipart/form-data; boundary=3a1f0c9b8d7e6f5a4b3c2d1e0f9a8b7c";
-    check(content_type, form, WEBP, "shot.webp", "image/webp").await;
-    // A forced Content-Type loses the boundary.
-    check("multipart/form-data", form, WEBP, "shot.webp", "image/webp").await;
-}
-
-#[tokio::test]
-async fn screenshot_basic_and_browsers_may_name_no_boundary_and_no_file() {
-    let form = b"------WebKitFormBoundaryAbC123xyz\r\n\
-        Content-Disposition: form-data; name=\"files[]\"; filename=\"screenshot.webp\"\r\n\
-        Content-Type: image/webp\r\n\r\n<content>\r\n\
-        ------WebKitFormBoundaryAbC123xyz--\r\n";
-    check("multipart/form-data", form, WEBP, "screenshot.webp", "image/webp").await;
-
-    let form = b"------formdata-undici-012345678901\r\n\
-        Content-Disposition: form-data; name=\"video\"; filename=\"blob\"\r\n\
-        Content-Type: video/webm;codecs=vp8,opus\r\n\r\n<content>\r\n\
-        ------formdata-undici-012345678901--\r\n";
-    let content_type = "multipart/form-data; boundary=----formdata-undici-012345678901";
-    check(content_type, form, WEBM, "blob.webm", "video/webm").await;
-
-    let form = b"------formdata-undici-012345678901\r\n\
-        Content-Disposition: form-data; name=\"audio\"; filename=\"blob\"\r\n\
-        Content-Type: audio/webm;codecs=opus\r\n\r\n<content>\r\n\
-        ------formdata-undici-012345678901--\r\n";
-    check(content_type, form, WEBM, "blob.weba", "audio/webm").await;
-
-    let form = b"------formdata-undici-012345678901\r\n\
-        Content-Disposition: form-data; name=\"a\"; filename=\"x%22y%0D%0Az.webp\"\r\n\
-        Content-Type: \r\n\r\n<content>\r\n\
-        ------formdata-undici-012345678901--\r\n";
-    check(content_type, form, WEBP, "x\"yz.webp", "image/webp").await;
-}
-
-#[tokio::test]
-async fn npwd_names_no_boundary_pads_its_key_and_ends_without_a_line_break() {
-    let (_world, client) = World::with_bucket(1);
-    let form = b"--formdata-polyfill-0.12345678901234567\r\n\
-        Content-Disposition: form-data; name=\"recording\"; filename=\"recording-1f2e.ogg\"\r\n\
-        Content-Type: audio/ogg\r\n\r\n<content>\r\n\
-        --formdata-polyfill-0.12345678901234567--";
-    check("multipart/form-data", form, OGG, "recording-1f2e.ogg", "audio/ogg").await;
-    let key = format!(" {}", client.key());
-    for headers in [[("authorization", &*key)], [("authorization", client.key())]] {
-        let headers = [headers[0], ("false", ""), ("content-type", "multipart/form-data")];
-        let body = Body::from(filled(form, OGG));
-        let stranger = client.without_key();
-        let reply = stranger.send(Method::POST, "/photos/", &headers, body).await;
-        assert_eq!(reply.status, 200, "{}", reply.text());
-    }
-}
-
-#[tokio::test]
-async fn screencapture_sends_a_field_filename_that_is_no_name() {
-    let form = b"----------------------------123456789012345678901234\r\n\
-        Content-Disposition: form-data; name=\"file\"; filename=\"recording.webm\"\r\n\
-        Content-Type: video/webm\r\n\r\n<content>\r\n\
-        ----------------------------123456789012345678901234\r\n\
-        Content-Disposition: form-data; name=\"filename\"\r\n\r\nmy recording\r\n\
-        ----------------------------123456789012345678901234--\r\n";
-    let content_type =
-        "multipart/form-data; boundary=--------------------------123456789012345678901234";
-    check(content_type, form, WEBM, "recording.webm", "video/webm").await;
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn an_organisation_is_made_renamed_and_deleted() {
     let shown = crew.ann.get(&crew.path("")).await.check_done();
     assert_eq!(shown["organisation"]["name"], "Team");
     for body in [json!({"owner": crew.bob_id}), json!({"name": "x", "members": {}})] {
-        let field = if body.get("owner").is_some() { "name" } else { "members" };
+        let field = if body.get("owner").is_some() { "owner" } else { "members" };
         crew.ann.patch_json(&crew.path(""), body).await.check_parameter(field);
     }
     crew.ann.post_json("/api/organisations", json!({"name": " "})).await.check_parameter("name");

@@ -1,6 +1,8 @@
-//! Do the commands print, and exit, as their help says? Each with the store free, and with a server on it.
+//! Do the commands print, and exit, as their help says? Each with the store free, and with a server on it. Do the
+//! examples of the documents do what they say?
 
 mod account;
+mod api_examples;
 mod apikey;
 mod archive_attacks;
 mod archives;
@@ -12,10 +14,12 @@ mod fsck;
 mod import;
 mod organisation;
 mod scrub;
+mod secrets;
 mod serve;
 mod stats;
 mod usage;
 mod versions;
+mod webhook;
 
 use tests::DataFolder;
 

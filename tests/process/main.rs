@@ -3,7 +3,8 @@
 //! Is everything that was acknowledged there after the process was killed, or the power cut, again and again? A server
 //! under load from real sockets is killed with SIGKILL at random moments, or its file system is cut off from the disk
 //! under it. Each client keeps a log of what was acknowledged; after each restart everything in it is read back byte by
-//! byte. What was in flight happened or did not, but whole: all files of a request, or none.
+//! byte. What was in flight happened or did not, but whole: all files of a request, or none. A resumable upload goes on
+//! from what was told.
 //!
 //! And does memory stay flat under many bytes and many connections?
 
@@ -15,3 +16,6 @@ mod kill;
 mod ledger;
 mod memory;
 mod power_cut;
+mod resumable;
+mod tus_js;
+mod webhooks;

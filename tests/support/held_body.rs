@@ -27,6 +27,13 @@ pub fn held_body(bytes: Vec<u8>) -> (Held, Body) {
 }
 
 impl Held {
+    /// Waits until somebody has taken the first half.
+    pub async fn first_is_taken(&self) {
+        while self.sender.capacity() < self.sender.max_capacity() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Lets the rest go.
     pub async fn finish(self) {
         // That nobody takes it is no failure here.

@@ -1,12 +1,15 @@
 //! The whole service behind a real socket of this machine, and clients that write bytes.
 //!
-//! Never here: a client that knows HTTP; these tests are about bytes that are hardly HTTP.
+//! Never here: a client that writes HTTP; these tests are about the bytes of others, and about bytes that are hardly
+//! HTTP.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use server::Stop;
@@ -16,6 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+use crate::Reply;
 
 /// No test waits longer than this for anything.
 pub const SOON: Duration = Duration::from_secs(15);
@@ -68,6 +73,52 @@ impl Wire {
         let read = self.0.read_to_end(&mut bytes);
         let _ = tokio::time::timeout(SOON, read).await.expect("the connection ends");
         (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
+    }
+
+    /// Reads one answer, and leaves what comes behind it. Interim answers are passed over.
+    pub async fn answer(&mut self) -> Reply {
+        let mut reply = self.answer_to_head().await;
+        let length = reply.header("content-length");
+        let length = if length.is_empty() { 0 } else { length.parse().expect("a length") };
+        let mut body = vec![0; length];
+        let read = tokio::time::timeout(SOON, self.0.read_exact(&mut body)).await;
+        read.expect("the body comes").expect("the body comes whole");
+        reply.body = body.into();
+        reply
+    }
+
+    /// The same for a request that gets no body.
+    pub async fn answer_to_head(&mut self) -> Reply {
+        loop {
+            let head = self.head().await;
+            let mut lines = head.split("\r\n");
+            let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+            let status: StatusCode = status.parse().expect("an answer has a status");
+            if status.is_informational() {
+                continue;
+            }
+            let fields = lines.filter_map(|line| line.split_once(": "));
+            let headers: HeaderMap = fields
+                .map(|(name, value)| {
+                    let name: HeaderName = name.parse().expect("the name is one");
+                    (name, HeaderValue::from_str(value).expect("the value is one"))
+                })
+                .collect();
+            return Reply { status, headers, body: Bytes::new() };
+        }
+    }
+
+    /// Reads a head, and not a byte more.
+    async fn head(&mut self) -> String {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            let read = tokio::time::timeout(SOON, self.0.read_u8()).await;
+            let read = read.expect("something comes");
+            bytes.push(read.unwrap_or_else(|error| {
+                panic!("{error} behind {:?}", String::from_utf8_lossy(&bytes))
+            }));
+        }
+        String::from_utf8(bytes).expect("a head is text")
     }
 
     /// Reads until the text has come.

@@ -47,8 +47,13 @@ impl World {
 
     /// The service that is found on a disk, as after a restart at the same moment.
     pub fn found_on(&self, disk: SimDisk) -> Self {
+        self.found_with(disk, self.state.config.clone())
+    }
+
+    /// The same with another configuration.
+    pub fn found_with(&self, disk: SimDisk, config: Config) -> Self {
         let clock = SimClock::at(self.clock.unix_ms());
-        Self::on(disk, clock, self.seed + 1, self.state.config.clone())
+        Self::on(disk, clock, self.seed + 1, config)
     }
 
     fn on(disk: SimDisk, clock: SimClock, seed: u64, config: Config) -> Self {

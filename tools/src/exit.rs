@@ -115,6 +115,9 @@ pub(crate) fn verdict(reply: &Reply) -> Result<(), Failure> {
             }
             _ => Ok(()),
         },
+        Reply::WebhookTested(tested) if !tested.delivered => {
+            Err(Failure::failed("the test was not delivered"))
+        }
         Reply::BackedUp(backed_up) if backed_up.damage_count > 0 => {
             let count = backed_up.damage_count;
             let message = format!("the store is damaged in {count} places, and so is the backup");

@@ -22,6 +22,7 @@ mod interrupt;
 mod logging;
 mod management;
 mod open_files;
+mod openapi;
 mod organisation;
 mod output;
 mod progress;
@@ -29,6 +30,7 @@ mod scrub;
 mod serve;
 mod stats;
 mod undelete;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -59,6 +61,9 @@ enum Command {
     /// API keys: what a client uploads, deletes and reads with.
     #[command(subcommand)]
     Apikey(apikey::Command),
+    /// Webhooks: who is told what happens in a bucket.
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     Export(export::Args),
     Import(import::Args),
     History(history::Args),
@@ -68,6 +73,7 @@ enum Command {
     Compact(compact::Args),
     Scrub(scrub::Args),
     Fsck(fsck::Args),
+    Openapi(openapi::Args),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +94,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Organisation(command) => organisation::run(command),
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
+        Command::Webhook(command) => webhook::run(command),
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
         Command::History(args) => history::run(args),
@@ -97,6 +104,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Fsck(args) => fsck::run(args),
+        Command::Openapi(args) => openapi::run(args),
     }
 }
 
@@ -129,7 +137,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 27);
+        assert_eq!(leaves, 36);
     }
 
     #[test]
@@ -147,6 +155,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 26, "{seen}");
+        assert!(seen >= 34, "{seen}");
     }
 }

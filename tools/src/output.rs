@@ -5,6 +5,7 @@
 //! Never here: the log.
 
 mod versions;
+mod webhooks;
 mod whole_store;
 
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ use server::management::{
 };
 
 use self::versions::{history_note, history_text, undeleted_text};
+use self::webhooks::{dead_letters_text, tested_text, webhooks_text};
 use self::whole_store::{
     backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text,
 };
@@ -32,6 +34,10 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     if let Reply::ApiKeyIssued(issued) = reply {
         let id = &issued.api_key.id;
         note(&format!("API key {id}: this is the only time that it is shown"));
+    }
+    if let Reply::WebhookCreated(created) = reply {
+        let id = &created.webhook.id;
+        note(&format!("webhook {id}: this is the only time that its secret is shown"));
     }
     if let Reply::History(history) = reply
         && let Some(text) = history_note(history)
@@ -96,6 +102,18 @@ fn text_of(reply: &Reply) -> String {
         Reply::ApiKey(api_key) => table(API_KEY, &[api_key_row(api_key)]),
         Reply::ApiKeys(api_keys) => {
             table(API_KEY, &api_keys.iter().map(api_key_row).collect::<Vec<_>>())
+        }
+        Reply::WebhookCreated(created) => format!("{}\n", plain(&created.secret)),
+        Reply::Webhook(webhook) => webhooks_text(std::slice::from_ref(webhook)),
+        Reply::Webhooks(webhooks) => webhooks_text(webhooks),
+        Reply::WebhookDeleted(deleted) => format!("deleted the webhook {}\n", plain(&deleted.id)),
+        Reply::WebhookTested(tested) => tested_text(tested),
+        Reply::DeadLetters(letters) => dead_letters_text(letters),
+        Reply::DeadLettersRetried(retried) => {
+            format!("{} events are sent again\n", retried.retried_count)
+        }
+        Reply::DeadLettersForgotten(forgotten) => {
+            format!("{} events are forgotten\n", forgotten.deleted_count)
         }
         Reply::Stats(stats) => stats_text(stats),
         Reply::Exported(report) => exported_text(report),
@@ -309,6 +327,14 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::ApiKeyIssued(it) => document(it),
         Reply::ApiKey(it) => document(it),
         Reply::ApiKeys(it) => document(it),
+        Reply::WebhookCreated(it) => document(it),
+        Reply::Webhook(it) => document(it),
+        Reply::Webhooks(it) => document(it),
+        Reply::WebhookDeleted(it) => document(it),
+        Reply::WebhookTested(it) => document(it),
+        Reply::DeadLetters(it) => document(it),
+        Reply::DeadLettersRetried(it) => document(it),
+        Reply::DeadLettersForgotten(it) => document(it),
         Reply::Stats(it) => document(it),
         Reply::Exported(it) => document(it),
         Reply::Imported(it) => document(it),

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy};
-use server::config::{Layer, PublicUrl, VARIABLE_PREFIX};
+use server::config::{Layer, PublicUrl, Texts, VARIABLE_PREFIX};
+use server::roots::ExtraRoots;
 use server::{Config, ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -39,13 +40,20 @@ pub(crate) struct Args {
     /// What stands before the addresses that are given out, with http or https. [default: where it listens]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// Origins of private networks that webhooks may be sent to, as http://127.0.0.1:9000, with commas. [default: none]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    webhook_allow: Option<Vec<String>>,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { data, config, listen, upload_listen, public_url } = args;
-    let flags = Layer { listen, upload_listen, public_url, ..Layer::default() };
+    let Args { data, config, listen, upload_listen, public_url, webhook_allow } = args;
+    let webhook_allow = webhook_allow.map(Texts::List);
+    let flags = Layer { listen, upload_listen, public_url, webhook_allow, ..Layer::default() };
     let file = config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    let config = Config::new(flags.over(environment()?).over(file))?;
+    let mut config = Config::new(flags.over(environment()?).over(file))?;
+    if let Some(path) = &config.webhook_ca_file {
+        config.webhook_roots = read_roots(path)?;
+    }
     logging::start()?;
     open_files::allow(config.connections_max);
     // Before the store is opened, so that a signal that comes meanwhile is not lost.
@@ -138,6 +146,15 @@ fn read_file(path: &Path) -> Result<Layer, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::wrong_usage(format!("cannot read {name}: {error}")))?;
     Ok(Layer::from_toml(&text, &name)?)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
+fn read_roots(path: &Path) -> Result<ExtraRoots, Failure> {
+    let refuse = |why: &dyn std::fmt::Display| {
+        Failure::wrong_usage(format!("webhook_ca_file: {}: {why}", path.display()))
+    };
+    let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
+    ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
 }
 
 /// Stops by the first SIGTERM or SIGINT, at once by the second.

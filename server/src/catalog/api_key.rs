@@ -11,6 +11,7 @@ use engine::{BucketName, Entropy, FolderKey, NameError, ObjectKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use utoipa::ToSchema;
 
 use super::id::{AccountId, ApiKeyId};
 use super::record::Stored;
@@ -58,7 +59,7 @@ pub struct KeyLimits {
 }
 
 /// What a key lets its holder do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     Upload,

@@ -4,6 +4,7 @@
 
 use engine::{BucketName, FactName, NameError, ObjectKey, ObjectName};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::CatalogError;
 use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
@@ -49,7 +50,7 @@ pub struct Bucket {
 }
 
 /// What a bucket is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BucketKind {
     #[default]
@@ -59,7 +60,7 @@ pub enum BucketKind {
 }
 
 /// Who may read files without a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     #[default]

@@ -9,6 +9,7 @@ mod buckets;
 mod organisations;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -21,6 +22,7 @@ use crate::limits::CATALOG_RECORDS_MAX;
 pub use self::accounts::{AccountChange, NewAccount};
 pub use self::api_keys::NewApiKey;
 pub use self::buckets::{BucketChange, NewBucket, NewBucketOwner};
+pub use self::webhooks::{NewWebhook, WebhookChange};
 
 /// What is to change of a quota; `Some(None)` takes a limit away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

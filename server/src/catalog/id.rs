@@ -21,6 +21,9 @@ pub type ApiKeyId = Id<OfApiKey>;
 /// The id of an organisation.
 pub type OrganisationId = Id<OfOrganisation>;
 
+/// The id of a webhook.
+pub type WebhookId = Id<OfWebhook>;
+
 /// What ids of one kind name.
 pub trait Kind {
     /// The fact names of such records start with this; the id follows.
@@ -39,6 +42,10 @@ pub enum OfApiKey {}
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfOrganisation {}
 
+/// Marks the id of a webhook.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum OfWebhook {}
+
 impl Kind for OfAccount {
     const PREFIX: &'static str = "account/";
 }
@@ -49,6 +56,10 @@ impl Kind for OfApiKey {
 
 impl Kind for OfOrganisation {
     const PREFIX: &'static str = "organisation/";
+}
+
+impl Kind for OfWebhook {
+    const PREFIX: &'static str = "webhook/";
 }
 
 /// 80 bits: two alike are not to be expected, and none is guessed.

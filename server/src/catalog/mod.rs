@@ -15,10 +15,13 @@ mod bucket;
 mod bucket_rules;
 mod changes;
 mod conduct;
+mod dead_letters;
+mod event;
 mod hex;
 mod id;
 mod last_use;
 mod organisation;
+mod outbox;
 mod pending_upload;
 mod presign;
 mod quota;
@@ -26,6 +29,10 @@ mod record;
 mod removal;
 mod signing;
 mod standing;
+mod telling;
+mod turn;
+mod webhook;
+mod webhook_secret;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,6 +42,7 @@ use engine::{BucketName, Clock, Entropy, FactName, Store};
 
 use self::id::Kind as _;
 use self::last_use::{LastUse, Unwritten};
+use self::outbox::Outbox;
 use self::quota::Ledger;
 use self::removal::Unfinished;
 use self::signing::SigningKey;
@@ -45,16 +53,24 @@ pub use self::api_key::{ApiKey, IssuedKey, KeyLimits, PresentedKey, Scope, prefi
 pub use self::bucket::{Access, Bucket, BucketKind, ServeHtml, new_bucket_name, placeholder_of};
 pub use self::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 pub use self::changes::{
-    AccountChange, BucketChange, NewAccount, NewApiKey, NewBucket, NewBucketOwner, QuotaChange,
+    AccountChange, BucketChange, NewAccount, NewApiKey, NewBucket, NewBucketOwner, NewWebhook,
+    QuotaChange, WebhookChange,
 };
 pub use self::conduct::{Conduct, Day};
-pub use self::id::{AccountId, ApiKeyId, OrganisationId};
+pub use self::event::{
+    Content, DeadLetter, DeliveryState, Event, EventKind, EventPattern, Happening,
+};
+pub use self::id::{AccountId, ApiKeyId, OrganisationId, WebhookId};
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
+pub use self::outbox::EventCounts;
 pub use self::pending_upload::PendingUpload;
 pub use self::presign::{Grant, Lock, Purpose, Thumbnail, TokenId, Wishes};
 pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
 pub use self::removal::{BucketContents, Removal};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
+pub use self::turn::{Failure, Letter, NextTry, Turn};
+pub use self::webhook::{Webhook, event_patterns};
+pub use self::webhook_secret::WebhookSecret;
 
 /// The server's facts.
 #[derive(Clone)]
@@ -72,6 +88,8 @@ struct Inner {
     tables: RwLock<Tables>,
     ledger: Ledger,
     unwritten: Unwritten,
+    /// What is to be told to webhooks.
+    outbox: Outbox,
 }
 
 #[derive(Default)]
@@ -87,6 +105,9 @@ struct Tables {
     /// By number; the last one signs.
     signing_keys: BTreeMap<u32, SigningKey>,
     standings: BTreeMap<AccountId, Arc<StandingHistory>>,
+    webhooks: BTreeMap<WebhookId, Arc<Webhook>>,
+    /// The same by bucket.
+    bucket_webhooks: BTreeMap<BucketName, BTreeSet<WebhookId>>,
 }
 
 struct KnownKey {
@@ -177,6 +198,13 @@ impl Catalog {
             tables.standings.insert(id, Arc::new(history));
             Ok(())
         })?;
+        each_fact(&store, id::OfWebhook::PREFIX, |fact, id, bytes| {
+            let webhook = Webhook::from_stored(id, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.insert_webhook(Arc::new(webhook));
+            Ok(())
+        })?;
+        let outbox = telling::found_outbox(&store, &tables)?;
         Ok(Self(Arc::new(Inner {
             conduct: Arc::new(Conduct::new(clock.clone())),
             store,
@@ -186,6 +214,7 @@ impl Catalog {
             tables: RwLock::new(tables),
             ledger: Ledger::default(),
             unwritten: Unwritten::default(),
+            outbox,
         })))
     }
 
@@ -272,6 +301,16 @@ impl Catalog {
         self.tables().organisations.values().cloned().collect()
     }
 
+    /// The webhook of that id.
+    pub fn webhook(&self, id: &WebhookId) -> Option<Arc<Webhook>> {
+        self.tables().webhooks.get(id).cloned()
+    }
+
+    /// The webhooks of a bucket, by id; of most buckets none.
+    pub fn webhooks_of(&self, bucket: &BucketName) -> Vec<Arc<Webhook>> {
+        self.tables().webhooks_of(bucket).cloned().collect()
+    }
+
     /// Every key, revoked ones too, by id.
     pub fn api_keys(&self) -> Vec<Arc<ApiKey>> {
         self.tables().api_keys.values().map(|known| known.api_key.clone()).collect()
@@ -308,6 +347,32 @@ impl Tables {
         if let Some(owned) = self.owned.get_mut(&bucket.owner) {
             owned.remove(name);
         }
+    }
+
+    fn insert_webhook(&mut self, webhook: Arc<Webhook>) {
+        self.bucket_webhooks.entry(webhook.bucket.clone()).or_default().insert(webhook.id.clone());
+        self.webhooks.insert(webhook.id.clone(), webhook);
+    }
+
+    fn remove_webhook(&mut self, id: &WebhookId) {
+        let Some(webhook) = self.webhooks.remove(id) else { return };
+        if let Some(ids) = self.bucket_webhooks.get_mut(&webhook.bucket) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.bucket_webhooks.remove(&webhook.bucket);
+            }
+        }
+    }
+
+    /// Whose a bucket was that may come back.
+    fn removed_owner(&self, bucket: &BucketName) -> Option<AccountId> {
+        let removal = self.removals.get(bucket)?;
+        removal.must_be_empty.as_ref().map(|bucket| bucket.owner.clone())
+    }
+
+    fn webhooks_of(&self, bucket: &BucketName) -> impl Iterator<Item = &Arc<Webhook>> {
+        let ids = self.bucket_webhooks.get(bucket);
+        ids.into_iter().flatten().filter_map(|id| self.webhooks.get(id))
     }
 
     fn insert_api_key(&mut self, api_key: Arc<ApiKey>) {

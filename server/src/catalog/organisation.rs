@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::CatalogError;
 use super::api_key::Scope;
@@ -29,7 +30,7 @@ pub struct Organisation {
 pub struct OrganisationName(String);
 
 /// What a member may do with the buckets of an organisation; each may do what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberRole {
     /// Reads and lists.

@@ -126,6 +126,7 @@ impl Removal {
             return Err(occupied);
         }
         let removed = remove_objects(store, &self.name)?;
+        self.catalog.delete_webhooks_of(&self.name)?;
         store.commit(Batch::new().delete_fact(fact))?;
         self.catalog.show(|tables| tables.removals.remove(&self.name));
         self.is_done = true;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{Batch, FactName, NameError};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::record::{Stored, encode};
 use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing};
@@ -36,7 +37,7 @@ pub struct StandingChange {
 }
 
 /// Who changes a standing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedBy {
     Sweep,

@@ -2,10 +2,11 @@
 //!
 //! The one file, with the handler of delivery, that knows status codes. The sentence for the client and the line for
 //! the log are two fields: what the machine says about disks and files stays in the log.
-//! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; errors are readable
-//! across origins and never cached.
+//! Promises: the body is JSON with `success: false` and `error` as a plain string, whatever failed; it is short
+//! and steers no terminal, whatever was sent; errors are readable across origins and never cached.
 
 mod refusals;
+mod schema;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,8 +19,11 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::delivery_headers::allow_every_origin;
+use crate::limits;
+use crate::object_name::turns_text;
 
 pub use self::refusals::INVALID_API_KEY;
+use self::refusals::QUOTA_EXCEEDED;
 
 /// A refusal or a failure on its way to the client.
 #[derive(Clone)]
@@ -58,6 +62,28 @@ impl Asked {
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
+/// A text as it may stand in an answer, whatever a request brought of it: such characters are written out, and the end
+/// of a long one is left out.
+fn tamed(text: Cow<'static, str>, is_wild: fn(char) -> bool) -> Cow<'static, str> {
+    if text.len() <= limits::ERROR_TEXT_CHARS_MAX && !text.contains(is_wild) {
+        return text;
+    }
+    let mut chars = text.chars();
+    let mut tamed = String::new();
+    for c in chars.by_ref().take(limits::ERROR_TEXT_CHARS_MAX) {
+        if is_wild(c) { tamed.extend(c.escape_unicode()) } else { tamed.push(c) }
+    }
+    if chars.next().is_some() {
+        tamed.push('…');
+    }
+    tamed.into()
+}
+
+/// Whether a character could steer the terminal, or turn the sentence, of whoever reads it.
+fn is_wild(c: char) -> bool {
+    c.is_control() || turns_text(c)
+}
+
 /// How errors are made.
 impl ApiError {
     /// An error with a status, a code for programs and a sentence for people.
@@ -66,14 +92,19 @@ impl ApiError {
         code: &'static str,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let message = message.into();
+        let message = tamed(message.into(), is_wild);
         let (extra, problem, headers) = (Vec::new(), Vec::new(), Vec::new());
         Self(Box::new(Inner { status, code, message, extra, problem, headers, log: None }))
     }
 
     /// The same with one more field in the body.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.extra.push((name, value.into()));
+        let value = match value.into() {
+            // A key may hold characters that turn text, and is told as it is.
+            Value::String(text) => tamed(text.into(), char::is_control).into(),
+            other => other,
+        };
+        self.0.extra.push((name, value));
         self
     }
 
@@ -163,6 +194,11 @@ impl ApiError {
     /// The sentence for people.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Whether it lies with the server, and somebody should look after it. A quota that is full does not.
+    pub fn is_failure(&self) -> bool {
+        self.0.status.is_server_error() && self.0.code != QUOTA_EXCEEDED
     }
 
     /// The line for the log, when there is more to say than the client is told.
@@ -256,6 +292,16 @@ impl std::error::Error for ApiError {}
 mod tests {
     use super::*;
     use engine::{BucketName, ObjectKey, ObjectName};
+
+    #[test]
+    fn a_full_quota_is_no_failure_of_the_server() {
+        let whose = crate::catalog::QuotaOwner::Bucket;
+        let what = crate::catalog::QuotaMeasure::Objects;
+        let full = crate::catalog::Exceeded { whose, what, limit: 1, used: 1 };
+        assert!(!ApiError::quota_exceeded(full).is_failure());
+        assert!(ApiError::from(engine::Error::NoSpace).is_failure());
+        assert!(!ApiError::not_found().is_failure());
+    }
 
     #[test]
     fn the_body_is_what_clients_read() {

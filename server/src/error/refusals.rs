@@ -15,7 +15,10 @@ use crate::rate_limit::Refused;
 /// The code of a credential that does not hold.
 pub const INVALID_API_KEY: &str = "invalid_api_key";
 
-const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+/// The code of an upload that does not fit into a quota.
+pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
+
+const QUOTA_PROBLEM: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 impl ApiError {
     /// 400 with a sentence.
@@ -66,6 +69,11 @@ impl ApiError {
     pub fn plan_required() -> Self {
         let message = "This address needs the plan Pro or Business";
         Self::new(StatusCode::FORBIDDEN, "plan_required", message)
+    }
+
+    /// 404: no such webhook, or not one that the caller sees.
+    pub fn webhook_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "webhook_not_found", "Webhook not found")
     }
 
     /// 404: no such bucket, or none that the caller may see.
@@ -186,7 +194,7 @@ impl ApiError {
             QuotaMeasure::Objects => "files",
         };
         let message = format!("The {whose} may hold {limit} {what}, and this would be more");
-        Self::new(StatusCode::INSUFFICIENT_STORAGE, "quota_exceeded", message)
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, QUOTA_EXCEEDED, message)
             .with("quota", whose)
             .with("measure", what)
             .with("limit", limit)
@@ -213,7 +221,7 @@ impl ApiError {
         let message = format!("Too many requests: try again in {seconds} s");
         let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
             .with("retryAfter", seconds)
-            .with_problem("type", QUOTA_EXCEEDED)
+            .with_problem("type", QUOTA_PROBLEM)
             .with_problem("violated-policies", vec![refused.policy().name])
             .with_header(header::RETRY_AFTER, seconds.to_string());
         refused.fields().fold(refusal, |refusal, (name, value)| refusal.with_header(name, value))

@@ -3,7 +3,8 @@
 //! Promises: nobody gives themselves a plan, a standing, a role or a quota.
 
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::AccountChange;
@@ -15,13 +16,31 @@ use crate::replies::Json;
 use crate::state::AppState;
 
 /// One account.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct AccountReply {
     pub(super) success: bool,
     pub(super) account: AccountView,
 }
 
-/// `GET /api/account`.
+/// What can be set of one's own account.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnAccountSettings {
+    #[schema(
+        max_length = 100,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$"
+    )]
+    name: Option<String>,
+}
+
+/// Tells about the account of the key.
+#[utoipa::path(
+    get,
+    path = "/api/account",
+    operation_id = "showOwnAccount",
+    tag = "Accounts",
+    responses((status = OK, body = AccountReply))
+)]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -33,15 +52,25 @@ pub async fn show(
     Ok(Json(AccountReply { success: true, account }))
 }
 
-/// `PATCH /api/account`: its name, and nothing else.
+/// Gives the account of the key another name. Nothing else can be set.
+#[utoipa::path(
+    patch,
+    path = "/api/account",
+    operation_id = "editOwnAccount",
+    tag = "Accounts",
+    request_body = OwnAccountSettings,
+    responses(
+        (status = OK, body = AccountReply),
+        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+    )
+)]
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
-    mut body: JsonBody,
+    body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
     caller.check_whole_reach()?;
-    let name = body.take::<String>("name")?;
-    body.finish()?;
+    let OwnAccountSettings { name } = body.settings()?;
     let AccountChange { name, .. } =
         account_change(AccountSettings { name, ..AccountSettings::default() })?;
     let (id, change) =

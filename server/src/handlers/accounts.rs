@@ -3,6 +3,7 @@
 use axum::extract::State;
 use http::Uri;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
@@ -12,32 +13,43 @@ use crate::fair_use;
 use crate::handlers::with_catalog;
 use crate::json_body::JsonBody;
 use crate::management::{
-    AccountSettings, AccountView, SweptView, account_change, account_view, swept_view,
+    AccountSettings, AccountView, NewAccountSettings, SweptView, account_change, account_view,
+    swept_view,
 };
 use crate::paging::Page;
+use crate::parameters::{IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
 
 /// A page of accounts.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountsReply {
     success: bool,
     accounts: Vec<AccountView>,
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
 /// What a sweep did.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct SweptReply {
     success: bool,
     #[serde(flatten)]
     swept: SweptView,
 }
 
-/// `GET /api/accounts`: all, by id.
+/// Lists all accounts by id, for the operator.
+#[utoipa::path(
+    get,
+    path = "/api/accounts",
+    operation_id = "listAccounts",
+    tag = "Accounts",
+    params(PageParameters),
+    responses((status = OK, body = AccountsReply))
+)]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -50,7 +62,18 @@ pub async fn list(
     Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
 }
 
-/// `POST /api/accounts`.
+/// Makes an account, for the operator.
+#[utoipa::path(
+    post,
+    path = "/api/accounts",
+    operation_id = "createAccount",
+    tag = "Accounts",
+    request_body = NewAccountSettings,
+    responses(
+        (status = OK, body = AccountReply),
+        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+    )
+)]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -64,7 +87,15 @@ pub async fn create(
     reply(&app, &*with_catalog(&app, move |catalog| catalog.create_account(new)).await?)
 }
 
-/// `GET /api/accounts/{id}`.
+/// Tells about an account, for the operator.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}",
+    operation_id = "showAccount",
+    tag = "Accounts",
+    params(IdParameter),
+    responses((status = OK, body = AccountReply))
+)]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -75,7 +106,19 @@ pub async fn show(
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
 
-/// `PATCH /api/accounts/{id}`: changes what is named.
+/// Changes what is named of an account, for the operator.
+#[utoipa::path(
+    patch,
+    path = "/api/accounts/{id}",
+    operation_id = "editAccount",
+    tag = "Accounts",
+    params(IdParameter),
+    request_body = AccountSettings,
+    responses(
+        (status = OK, body = AccountReply),
+        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+    )
+)]
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
@@ -89,7 +132,14 @@ pub async fn edit(
     reply(&app, &*with_catalog(&app, move |catalog| catalog.edit_account(&id, change)).await?)
 }
 
-/// `POST /api/accounts/sweep`: moves accounts that break fair use one step on.
+/// Moves accounts that break fair use one step on, for the operator.
+#[utoipa::path(
+    post,
+    path = "/api/accounts/sweep",
+    operation_id = "sweepAccounts",
+    tag = "Accounts",
+    responses((status = OK, body = SweptReply))
+)]
 pub async fn sweep(
     State(app): State<AppState>,
     caller: Caller,

@@ -6,6 +6,7 @@
 use axum::extract::State;
 use http::Uri;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
@@ -14,13 +15,14 @@ use crate::handlers::with_catalog;
 use crate::json_body::JsonBody;
 use crate::management::{ApiKeySettings, ApiKeyView, api_key_view, new_api_key};
 use crate::paging::Page;
+use crate::parameters::{IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
 
 /// A new key: the only answer that holds one.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyIssuedReply {
     success: bool,
@@ -29,7 +31,7 @@ pub struct ApiKeyIssuedReply {
 }
 
 /// What a key opens.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyReply {
     success: bool,
@@ -37,15 +39,24 @@ pub struct ApiKeyReply {
 }
 
 /// A page of keys.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeysReply {
     success: bool,
     api_keys: Vec<ApiKeyView>,
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
-/// `GET /api/keys`: the account's, by id, revoked ones too.
+/// Lists the API keys of the account by id, revoked ones too.
+#[utoipa::path(
+    get,
+    path = "/api/keys",
+    operation_id = "listKeys",
+    tag = "API keys",
+    params(PageParameters),
+    responses((status = OK, body = ApiKeysReply))
+)]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -59,7 +70,18 @@ pub async fn list(
     Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))
 }
 
-/// `POST /api/keys`: issues a key of the account.
+/// Issues an API key. The answer is the only one that holds it.
+#[utoipa::path(
+    post,
+    path = "/api/keys",
+    operation_id = "createKey",
+    tag = "API keys",
+    request_body = ApiKeySettings,
+    responses(
+        (status = OK, body = ApiKeyIssuedReply),
+        (status = NOT_FOUND, description = "`not_found`: there is no such bucket."),
+    )
+)]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -77,7 +99,15 @@ pub async fn create(
     Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key }))
 }
 
-/// `DELETE /api/keys/{id}`: revokes a key. It opens nothing from the next request on.
+/// Revokes an API key. It opens nothing from the next request on.
+#[utoipa::path(
+    delete,
+    path = "/api/keys/{id}",
+    operation_id = "revokeKey",
+    tag = "API keys",
+    params(IdParameter),
+    responses((status = OK, body = ApiKeyReply))
+)]
 pub async fn revoke(
     State(app): State<AppState>,
     caller: Caller,

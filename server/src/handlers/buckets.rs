@@ -9,6 +9,7 @@ use axum::extract::State;
 use engine::BucketName;
 use http::Uri;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::bridge::blocking;
@@ -20,32 +21,34 @@ use crate::error::ApiError;
 use crate::handlers::with_catalog;
 use crate::json_body::JsonBody;
 use crate::management::{
-    BucketDeletedView, BucketSettings, BucketView, bucket_change, bucket_view,
+    BucketDeletedView, BucketSettings, BucketView, NewBucketSettings, bucket_change, bucket_view,
 };
 use crate::paging::Page;
+use crate::parameters::{BucketNameParameter, Flag, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
 
 /// One bucket.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct BucketReply {
     success: bool,
     bucket: BucketView,
 }
 
 /// A page of buckets.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketsReply {
     success: bool,
     buckets: Vec<BucketView>,
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
 /// A bucket that is gone.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketDeletedReply {
     success: bool,
@@ -54,7 +57,15 @@ pub struct BucketDeletedReply {
     deleted: BucketDeletedView,
 }
 
-/// `GET /api/buckets`: those that the account reaches, by name.
+/// Lists the buckets that the account reaches, by name.
+#[utoipa::path(
+    get,
+    path = "/api/buckets",
+    operation_id = "listBuckets",
+    tag = "Buckets",
+    params(PageParameters),
+    responses((status = OK, body = BucketsReply))
+)]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -76,7 +87,19 @@ pub async fn list(
     Ok(Json(BucketsReply { success: true, buckets, next_cursor }))
 }
 
-/// `POST /api/buckets`: makes a bucket, of the account or of an organisation.
+/// Makes a bucket, of the account or of an organisation.
+#[utoipa::path(
+    post,
+    path = "/api/buckets",
+    operation_id = "createBucket",
+    tag = "Buckets",
+    request_body = NewBucketSettings,
+    responses(
+        (status = OK, body = BucketReply),
+        (status = NOT_FOUND, description = "`organisation_not_found`."),
+        (status = CONFLICT, description = "`already_exists`: the name is taken."),
+    )
+)]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -103,7 +126,15 @@ pub async fn create(
     reply(&app, move |catalog| catalog.create_bucket(new)).await
 }
 
-/// `GET /api/buckets/{bucketName}`.
+/// Tells about a bucket, and what it holds.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}",
+    operation_id = "showBucket",
+    tag = "Buckets",
+    params(BucketNameParameter),
+    responses((status = OK, body = BucketReply))
+)]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -113,7 +144,16 @@ pub async fn show(
     reply(&app, move |_| Ok(bucket)).await
 }
 
-/// `PATCH /api/buckets/{bucketName}`: changes what is named.
+/// Changes what is named of a bucket.
+#[utoipa::path(
+    patch,
+    path = "/api/buckets/{bucketName}",
+    operation_id = "editBucket",
+    tag = "Buckets",
+    params(BucketNameParameter),
+    request_body = BucketSettings,
+    responses((status = OK, body = BucketReply))
+)]
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
@@ -128,7 +168,21 @@ pub async fn edit(
     reply(&app, move |catalog| catalog.edit_bucket(&name, change)).await
 }
 
-/// `DELETE /api/buckets/{bucketName}`: with `force`, whatever is in it.
+/// Deletes a bucket; with `force`, whatever is in it.
+#[utoipa::path(
+    delete,
+    path = "/api/buckets/{bucketName}",
+    operation_id = "deleteBucket",
+    tag = "Buckets",
+    params(
+        BucketNameParameter,
+        ("force" = Option<Flag>, Query, description = "Deletes a bucket that holds files, too."),
+    ),
+    responses(
+        (status = OK, body = BucketDeletedReply),
+        (status = CONFLICT, description = "`bucket_not_empty`: it holds files, and `force` is not set."),
+    )
+)]
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,

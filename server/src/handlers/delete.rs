@@ -7,15 +7,24 @@ use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectNam
 use http::Uri;
 
 use crate::auth::Caller;
-use crate::bridge::{blocking, commit};
-use crate::catalog::Scope;
+use crate::bridge::blocking;
+use crate::catalog::{Happening, Scope};
 use crate::error::ApiError;
 use crate::limits;
+use crate::parameters::PlaceParameters;
 use crate::replies::{DeleteReply, Remainder};
 use crate::state::AppState;
 use crate::target::{Place, Target};
 
-/// Deletes the file, or up to [`limits::DELETE_FILES_MAX`] files of the folder.
+/// Deletes a file, or up to 100 files of a folder.
+#[utoipa::path(
+    delete,
+    path = "/{bucket}/{path}",
+    operation_id = "delete",
+    tag = "Files",
+    params(PlaceParameters),
+    responses((status = OK, body = DeleteReply))
+)]
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
@@ -37,7 +46,8 @@ async fn delete_file(
 ) -> Result<DeleteReply, ApiError> {
     let name = ObjectName::new(bucket, key);
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
-    match commit(&app.store, batch).await {
+    let happenings = [Happening::removed(name.key.clone())];
+    match app.catalog.commit_telling(&name.bucket, batch, &happenings).await {
         Ok(_) => Ok(DeleteReply::file(name.bucket.as_str(), name.key.as_str())),
         Err(Error::Conflict(Conflict::KeyMissing(_))) => Err(ApiError::file_not_found()),
         Err(error) => Err(error.into()),
@@ -65,7 +75,10 @@ async fn delete_folder(
     if batch.is_empty() {
         return Err(ApiError::file_not_found());
     }
-    let deleted_count = commit(&app.store, batch).await?.deleted_count;
+    let removed = |object: &engine::Object| Happening::removed(object.name().key.clone());
+    let happenings: Vec<_> = page.objects.iter().map(removed).collect();
+    let committed = app.catalog.commit_telling(&bucket, batch, &happenings).await?;
+    let deleted_count = committed.deleted_count;
     let rest = if page.more { Remainder::More } else { Remainder::Nothing };
     Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, rest))
 }

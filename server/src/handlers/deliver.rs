@@ -19,6 +19,7 @@ use crate::delivery_headers::{
     Audience, Delivery, Download, Pages, not_modified_headers, object_headers,
 };
 use crate::error::ApiError;
+use crate::parameters::PlaceParameters;
 use crate::query::Query;
 use crate::range::{ByteRange, Multirange, content_range, parse_range};
 use crate::state::AppState;
@@ -27,7 +28,28 @@ use crate::target::Target;
 /// How long a placeholder stands in for a file that may come.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 
-/// Delivers the file at the address.
+/// Sends a file.
+#[utoipa::path(
+    method(get, head),
+    path = "/{bucket}/{path}",
+    operation_id = "read",
+    tag = "Files",
+    security((), ("bearer" = []), ("header" = []), ("query" = [])),
+    params(
+        PlaceParameters,
+        ("download" = Option<String>, Query, description = "As an attachment, under the file's own name or this one."),
+        ("Range" = Option<String>, Header, description = "Up to 8 ranges of bytes."),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags that the client has."),
+    ),
+    responses(
+        (status = OK, description = "The file.", content_type = "*/*"),
+        (status = PARTIAL_CONTENT, description = "One range, or several as `multipart/byteranges`.", content_type = "*/*"),
+        (status = NOT_MODIFIED, description = "The client has it."),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`, or the bucket's placeholder.", content_type = "*/*"),
+        (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
+        (status = RANGE_NOT_SATISFIABLE, description = "`range_not_satisfiable`, with `size`."),
+    )
+)]
 pub async fn deliver(app: &AppState, request: &Parts) -> Result<Response, ApiError> {
     let target = Target::from_path(request.uri.path())?;
     let query = Query::of(&request.uri);

@@ -8,24 +8,44 @@ use axum::response::{IntoResponse, Response};
 use engine::Health;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::replies::Json;
 use crate::state::AppState;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct HealthReply {
     success: bool,
     status: &'static str,
     store: &'static str,
 }
 
-/// `GET /-/health`: the process is alive, and this is how its store is.
+/// Tells that the process lives, and how its store is.
+#[utoipa::path(
+    get,
+    path = "/-/health",
+    operation_id = "health",
+    tag = "Server",
+    security(()),
+    responses((status = OK, body = HealthReply))
+)]
 pub async fn health(State(app): State<AppState>) -> Response {
     reply("ok", &app.store.health())
 }
 
-/// `GET /-/ready`: the store takes writes, deletions at least, and the server is not stopping.
+/// Tells whether the server takes requests and its store takes writes, deletions at least.
+#[utoipa::path(
+    get,
+    path = "/-/ready",
+    operation_id = "ready",
+    tag = "Server",
+    security(()),
+    responses(
+        (status = OK, body = HealthReply),
+        (status = SERVICE_UNAVAILABLE, description = "`not_ready`."),
+    )
+)]
 pub async fn ready(State(app): State<AppState>) -> Result<Response, ApiError> {
     if app.is_draining() {
         return Err(not_ready("The server is stopping"));

@@ -10,8 +10,10 @@ use engine::BucketName;
 use http::Response;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::error::ApiError;
+use crate::parameters::NamedBucketParameter;
 use crate::query::Query;
 use crate::replies::{Json, Text};
 use crate::reserved::is_reserved;
@@ -24,7 +26,7 @@ const ANY_BUCKET: &str = "BUCKET";
 const ANY_KEY: &str = "API_KEY";
 
 /// A custom uploader of ShareX.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 struct ShareX {
     version: &'static str,
@@ -43,13 +45,22 @@ struct ShareX {
     error_message: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 struct ShareXHeaders {
     authorization: String,
 }
 
-/// A file that ShareX takes as it is, but for the key.
+/// Makes a custom uploader for ShareX, but for the key.
+#[utoipa::path(
+    get,
+    path = "/-/integrations/sharex",
+    operation_id = "sharexConfiguration",
+    tag = "Integrations",
+    security(()),
+    params(NamedBucketParameter),
+    responses((status = OK, body = ShareX))
+)]
 pub async fn sharex(State(app): State<AppState>, query: Query) -> Result<Response<Body>, ApiError> {
     let bucket = bucket(&query)?;
     let mut response = Json(ShareX {
@@ -71,7 +82,16 @@ pub async fn sharex(State(app): State<AppState>, query: Query) -> Result<Respons
     Ok(response)
 }
 
-/// Blocks for the upload configuration of lb-phone: with the key, and with a token for each upload.
+/// Makes upload methods for lb-phone: with the key, and with a token for each upload.
+#[utoipa::path(
+    get,
+    path = "/-/integrations/lb-phone",
+    operation_id = "lbPhoneConfiguration",
+    tag = "Integrations",
+    security(()),
+    params(NamedBucketParameter),
+    responses((status = OK, body = String, content_type = "text/plain; charset=utf-8"))
+)]
 pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text, ApiError> {
     let (base, bucket) = (app.public_url.as_str(), bucket(&query)?);
     let method = |name: &str, url: &str, headers: &str| {
@@ -112,7 +132,16 @@ pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text,
     )))
 }
 
-/// Lines for a shell.
+/// Writes lines for a shell.
+#[utoipa::path(
+    get,
+    path = "/-/integrations/curl",
+    operation_id = "curlLines",
+    tag = "Integrations",
+    security(()),
+    params(NamedBucketParameter),
+    responses((status = OK, body = String, content_type = "text/plain; charset=utf-8"))
+)]
 pub async fn curl(State(app): State<AppState>, query: Query) -> Result<Text, ApiError> {
     let (base, bucket) = (app.public_url.as_str(), bucket(&query)?);
     Ok(Text(format!(

@@ -8,12 +8,14 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::{BucketName, FolderCursor, FolderKey, GroupPage, Grouping, ObjectKey, Store};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::Scope;
 use crate::error::ApiError;
 use crate::limits::LIST_KEYS_MAX;
+use crate::parameters::ListedBucketParameter;
 use crate::query::Query;
 use crate::replies::{ListReply, ListedObject, iso_time};
 use crate::state::AppState;
@@ -33,7 +35,8 @@ struct Listing {
     order: Order,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
 enum Order {
     /// UTF-8 bytes of the whole key.
     Keys,
@@ -41,7 +44,26 @@ enum Order {
     Folders,
 }
 
-/// Lists a page.
+/// Lists keys of a bucket, as S3's ListObjectsV2 answers in JSON.
+#[utoipa::path(
+    get,
+    path = "/api/list-objects",
+    operation_id = "listObjects",
+    tag = "Listing and search",
+    params(
+        ListedBucketParameter,
+        ("prefix" = Option<String>, Query, description = "Only keys that begin so."),
+        ("delimiter" = Option<String>, Query, description = "Keys that are alike up to it become one common prefix."),
+        ("startAfter" = Option<String>, Query, description = "Only what comes after this key."),
+        ("maxKeys" = Option<u64>, Query, description = "Entries of the page; more than 1000 is 1000."),
+        ("continuationToken" = Option<String>, Query, description = "`NextContinuationToken` of the page before."),
+        ("order" = inline(Option<Order>), Query, description = "`folders` needs `delimiter=/` and a folder as `prefix`."),
+    ),
+    responses(
+        (status = OK, body = ListReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`."),
+    )
+)]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,

@@ -6,6 +6,7 @@ pub mod api_keys;
 pub mod buckets;
 pub mod delete;
 pub mod deliver;
+pub mod docs;
 pub mod health;
 pub mod integrations;
 pub mod list;
@@ -16,6 +17,7 @@ pub mod search;
 pub mod tus;
 pub mod upload;
 pub mod usage;
+pub mod webhooks;
 
 use crate::bridge::blocking;
 use crate::catalog::{Catalog, CatalogError};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use http::Uri;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{
@@ -18,29 +19,31 @@ use crate::handlers::with_catalog;
 use crate::json_body::JsonBody;
 use crate::management::{MemberView, OrganisationDeletedView, OrganisationView, organisation_view};
 use crate::paging::Page;
+use crate::parameters::{IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
 
 /// One organisation.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct OrganisationReply {
     success: bool,
     organisation: OrganisationView,
 }
 
 /// A page of organisations.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganisationsReply {
     success: bool,
     organisations: Vec<OrganisationView>,
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
 /// Who belongs to an organisation.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MembersReply {
     success: bool,
@@ -48,7 +51,7 @@ pub struct MembersReply {
 }
 
 /// An organisation that is gone.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct OrganisationDeletedReply {
     success: bool,
     message: String,
@@ -56,7 +59,34 @@ pub struct OrganisationDeletedReply {
     deleted: OrganisationDeletedView,
 }
 
-/// `GET /api/organisations`: those that the account belongs to, by id.
+/// What can be set of an organisation.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrganisationSettings {
+    #[schema(
+        max_length = 200,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$"
+    )]
+    name: String,
+}
+
+/// Who is to belong to an organisation, and as what.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemberSettings {
+    account: String,
+    role: MemberRole,
+}
+
+/// Lists the organisations that the account belongs to, by id.
+#[utoipa::path(
+    get,
+    path = "/api/organisations",
+    operation_id = "listOrganisations",
+    tag = "Organisations",
+    params(PageParameters),
+    responses((status = OK, body = OrganisationsReply))
+)]
 pub async fn list(
     State(app): State<AppState>,
     caller: Caller,
@@ -72,7 +102,15 @@ pub async fn list(
     Ok(Json(OrganisationsReply { success: true, organisations, next_cursor }))
 }
 
-/// `POST /api/organisations`: makes one that the account owns.
+/// Makes an organisation that the account owns.
+#[utoipa::path(
+    post,
+    path = "/api/organisations",
+    operation_id = "createOrganisation",
+    tag = "Organisations",
+    request_body = OrganisationSettings,
+    responses((status = OK, body = OrganisationReply))
+)]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -83,7 +121,15 @@ pub async fn create(
     reply(&app, move |catalog| catalog.create_organisation(name, &owner)).await
 }
 
-/// `GET /api/organisations/{id}`.
+/// Tells about an organisation.
+#[utoipa::path(
+    get,
+    path = "/api/organisations/{id}",
+    operation_id = "showOrganisation",
+    tag = "Organisations",
+    params(IdParameter),
+    responses((status = OK, body = OrganisationReply))
+)]
 pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
@@ -95,7 +141,16 @@ pub async fn show(
     Ok(Json(OrganisationReply { success: true, organisation }))
 }
 
-/// `PATCH /api/organisations/{id}`: gives it another name.
+/// Gives an organisation another name.
+#[utoipa::path(
+    patch,
+    path = "/api/organisations/{id}",
+    operation_id = "renameOrganisation",
+    tag = "Organisations",
+    params(IdParameter),
+    request_body = OrganisationSettings,
+    responses((status = OK, body = OrganisationReply))
+)]
 pub async fn edit(
     State(app): State<AppState>,
     caller: Caller,
@@ -108,7 +163,18 @@ pub async fn edit(
     reply(&app, move |catalog| catalog.rename_organisation(&id, name)).await
 }
 
-/// `DELETE /api/organisations/{id}`: one without buckets.
+/// Deletes an organisation without buckets.
+#[utoipa::path(
+    delete,
+    path = "/api/organisations/{id}",
+    operation_id = "deleteOrganisation",
+    tag = "Organisations",
+    params(IdParameter),
+    responses(
+        (status = OK, body = OrganisationDeletedReply),
+        (status = CONFLICT, description = "`organisation_not_empty`: it has buckets."),
+    )
+)]
 pub async fn delete(
     State(app): State<AppState>,
     caller: Caller,
@@ -122,7 +188,15 @@ pub async fn delete(
     Ok(Json(OrganisationDeletedReply { success: true, message, deleted }))
 }
 
-/// `GET /api/organisations/{id}/members`.
+/// Lists who belongs to an organisation.
+#[utoipa::path(
+    get,
+    path = "/api/organisations/{id}/members",
+    operation_id = "listMembers",
+    tag = "Organisations",
+    params(IdParameter),
+    responses((status = OK, body = MembersReply))
+)]
 pub async fn members(
     State(app): State<AppState>,
     caller: Caller,
@@ -133,17 +207,27 @@ pub async fn members(
     Ok(Json(MembersReply { success: true, members }))
 }
 
-/// `POST /api/organisations/{id}/members`: an account becomes a member, or gets another role.
+/// Takes an account in, or gives a member another role.
+#[utoipa::path(
+    post,
+    path = "/api/organisations/{id}/members",
+    operation_id = "setMember",
+    tag = "Organisations",
+    params(IdParameter),
+    request_body = MemberSettings,
+    responses(
+        (status = OK, body = MembersReply),
+        (status = CONFLICT, description = "`last_owner`: the account that owns it keeps its role."),
+    )
+)]
 pub async fn set_member(
     State(app): State<AppState>,
     caller: Caller,
     uri: Uri,
-    mut body: JsonBody,
+    body: JsonBody,
 ) -> Result<Json<MembersReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, MemberRole::Owner)?;
-    let account: String = body.require("account")?;
-    let role: MemberRole = body.require("role")?;
-    body.finish()?;
+    let MemberSettings { account, role } = body.settings()?;
     // By id alone: names could be tried until one is known.
     let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
     let account = account.ok_or_else(ApiError::account_not_found)?;
@@ -151,7 +235,18 @@ pub async fn set_member(
     members_reply(&app, move |catalog| catalog.set_member(&id, &account, role)).await
 }
 
-/// `DELETE /api/organisations/{id}/members?account=`: an owner takes a member out, or a member leaves.
+/// Takes a member out, or leaves.
+#[utoipa::path(
+    delete,
+    path = "/api/organisations/{id}/members",
+    operation_id = "removeMember",
+    tag = "Organisations",
+    params(IdParameter, ("account" = String, Query, description = "The member's id.", min_length = 1)),
+    responses(
+        (status = OK, body = MembersReply),
+        (status = CONFLICT, description = "`last_owner`: the account that owns it does not leave."),
+    )
+)]
 pub async fn remove_member(
     State(app): State<AppState>,
     caller: Caller,
@@ -187,9 +282,8 @@ async fn members_reply(
     Ok(Json(MembersReply { success: true, members }))
 }
 
-fn name_in(mut body: JsonBody) -> Result<OrganisationName, ApiError> {
-    let name: String = body.require("name")?;
-    body.finish()?;
+fn name_in(body: JsonBody) -> Result<OrganisationName, ApiError> {
+    let OrganisationSettings { name } = body.settings()?;
     OrganisationName::parse(&name)
         .map_err(|error| ApiError::bad_parameter("name", &format!("is refused: {error}")))
 }

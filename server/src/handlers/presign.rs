@@ -18,10 +18,12 @@ use crate::error::ApiError;
 use crate::handlers::upload::{store_form, wishes};
 use crate::intake::Destination;
 use crate::limits;
+use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
+use crate::parameters::{PlaceParameters, WishParameters};
 use crate::query::Query;
 use crate::rate_limit::LimitedAction;
-use crate::replies::{AddressReply, TokenReply};
+use crate::replies::{AddressReply, TokenReply, UploadReply};
 use crate::reserved::{self, TOKEN_PATH};
 use crate::state::AppState;
 use crate::target::{Place, Target, check_place_writable, public_url};
@@ -30,7 +32,23 @@ const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];
 const EXPIRY: &[&str] = &["expiresAt", "expiresIn", "ttl"];
 
-/// Issues a token for one upload.
+/// Issues a token for one upload by somebody without a key.
+#[utoipa::path(
+    get,
+    path = "/api/presigned-url",
+    operation_id = "presignToken",
+    tag = "Presigned uploads",
+    params(
+        ("path" = Option<String>, Query, description = "`BUCKET/FOLDER/` or `BUCKET/FILE`; without the bucket where that is known."),
+        ("bucketName" = Option<String>, Query, description = "With it, `path` is relative to this bucket; also `bucket`."),
+        ("expiresAt" = Option<f64>, Query, description = "Seconds from now, or Unix time in seconds or milliseconds; brought to 1 to 3600 seconds. Also `expiresIn`, `ttl`."),
+        WishParameters,
+    ),
+    responses(
+        (status = OK, body = TokenReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`."),
+    )
+)]
 pub async fn presign_token(
     State(app): State<AppState>,
     caller: Caller,
@@ -43,7 +61,18 @@ pub async fn presign_token(
     Ok(TokenReply::new(url, issued.text, issued.expires_in, issued.grant.expires_ms))
 }
 
-/// Issues an address to which one file can be put. GET with a credential; `dispatch` finds it.
+/// Issues an address to which one file can be put: the earlier form.
+#[utoipa::path(
+    get,
+    path = "/{bucket}/presigned/{path}",
+    operation_id = "presignAddress",
+    tag = "Presigned uploads",
+    params(
+        PlaceParameters,
+        ("expiresIn" = Option<f64>, Query, description = "As for a token; also `expiresAt`, `ttl`."),
+    ),
+    responses((status = OK, body = AddressReply))
+)]
 pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
     let query = Query::of(&head.uri);
     let action = LimitedAction::Management;
@@ -75,6 +104,22 @@ fn issue_address(
 }
 
 /// Stores the files of a form under the lock of a token, which is used up with it.
+#[utoipa::path(
+    post,
+    path = "/api/presigned-url/{token}",
+    operation_id = "uploadWithToken",
+    tag = "Presigned uploads",
+    security(()),
+    params(("token" = String, Path, description = "The token.")),
+    request_body(content = FormFiles, content_type = "multipart/form-data"),
+    responses(
+        (status = OK, body = UploadReply),
+        (status = FORBIDDEN, description = "`plan_required`: on the premium endpoint, from an account of a lower plan."),
+        (status = NOT_FOUND, description = "`token_not_found`."),
+        (status = CONFLICT, description = "`token_in_use`, `conflict`."),
+        (status = GONE, description = "`token_expired`, `token_used`, `token_revoked`."),
+    )
+)]
 pub async fn upload_with_token(
     State(app): State<AppState>,
     request: Request<Body>,

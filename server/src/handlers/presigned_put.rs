@@ -11,14 +11,16 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 
 use crate::admission::{take, telling};
-use crate::catalog::{Lock, Purpose};
+use crate::catalog::{EventKind, Lock, Purpose};
 use crate::error::ApiError;
 use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
 use crate::handlers::upload::reply;
-use crate::intake::{Destination, keep, receive_raw};
+use crate::intake::{Destination, Manner, keep, receive_raw};
 use crate::object_name::NameRule;
+use crate::parameters::PlaceParameters;
 use crate::query::Query;
 use crate::rate_limit::LimitedAction;
+use crate::replies::UploadReply;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::Target;
@@ -28,7 +30,22 @@ pub const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 
 const TOKEN: &[&str] = &["token"];
 
-/// Stores the body.
+/// Stores the body as the file that the address was issued for.
+#[utoipa::path(
+    put,
+    path = "/{bucket}/{path}",
+    operation_id = "putPresigned",
+    tag = "Presigned uploads",
+    security(()),
+    params(PlaceParameters, ("token" = String, Query, min_length = 1, description = "As it stands in the address that was issued.")),
+    request_body(content_type = "*/*"),
+    responses(
+        (status = OK, body = UploadReply),
+        (status = NOT_FOUND, description = "`token_not_found`."),
+        (status = METHOD_NOT_ALLOWED, description = "`method_not_allowed`: there is no `token`."),
+        (status = GONE, description = "`token_expired`, `token_revoked`."),
+    )
+)]
 pub async fn put_presigned(
     State(app): State<AppState>,
     query: Query,
@@ -60,7 +77,8 @@ async fn store_body(
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
     let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
-    let kept = keep(app, &destination.bucket, rule, Batch::new(), vec![file], &[key]).await?;
+    let manner = Manner { rule, event: EventKind::CreatedByPut };
+    let kept = keep(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(app, destination, kept);
     let etag = HeaderValue::try_from(reply.etag());
     let mut response = reply.into_response();

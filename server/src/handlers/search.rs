@@ -21,6 +21,7 @@ use crate::limits::{
     SEARCH_WORDS_MAX,
 };
 use crate::object_name::{THUMBNAIL_ENDING, thumbnail_name};
+use crate::parameters::BucketParameter;
 use crate::query::Query;
 use crate::replies::{FoundFile, SearchHit, SearchPage, SearchReply, iso_time};
 use crate::state::AppState;
@@ -29,7 +30,21 @@ use crate::target::{Place, Target, normalize, public_url};
 /// What of [`THUMBNAIL_ENDING`] a query has to hold for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";
 
-/// Searches or browses.
+/// Finds files and folders by name; without `q`, shows what lies in a folder.
+#[utoipa::path(
+    get,
+    path = "/api/search/{bucket}",
+    operation_id = "search",
+    tag = "Listing and search",
+    params(
+        BucketParameter,
+        ("q" = Option<String>, Query, description = "Up to 16 words, 256 characters.", max_length = 256),
+        ("parent" = Option<String>, Query, description = "A folder, with or without its last slash."),
+        ("limit" = Option<u64>, Query, description = "Hits of the page, 1 to 1000; 20 without it."),
+        ("offset" = Option<u64>, Query, description = "Hits that are skipped; with `limit` at most 10,000."),
+    ),
+    responses((status = OK, body = SearchReply))
+)]
 pub async fn search(
     State(app): State<AppState>,
     caller: Caller,

@@ -8,11 +8,12 @@ use engine::Batch;
 use http::Request;
 
 use crate::auth::Caller;
-use crate::catalog::{Scope, Thumbnail, Wishes};
+use crate::catalog::{EventKind, Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
-use crate::intake::{Destination, Kept, keep, receive, wanted_keys};
+use crate::intake::{Destination, Kept, Manner, keep, receive, wanted_keys};
 use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
+use crate::parameters::{PlaceParameters, WishParameters};
 use crate::query::Query;
 use crate::replies::{UploadReply, UploadedFile, iso_time};
 use crate::request_body::BodyLimits;
@@ -24,7 +25,16 @@ const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
 const THUMBNAIL: &[&str] =
     &["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
 
-/// Stores the files of the form.
+/// Stores the files of a form, to one path or, when it ends in a slash, into a folder.
+#[utoipa::path(
+    post,
+    path = "/{bucket}/{path}",
+    operation_id = "upload",
+    tag = "Files",
+    params(PlaceParameters, WishParameters),
+    request_body(content = FormFiles, content_type = "multipart/form-data"),
+    responses((status = OK, body = UploadReply))
+)]
 pub async fn upload(
     State(app): State<AppState>,
     caller: Caller,
@@ -65,7 +75,8 @@ pub async fn store_form(
     let files = receive(app, destination, form).await?;
     let keys = wanted_keys(app, destination, wishes.naming, &files)?;
     keys.iter().try_for_each(|key| caller.check_file(key))?;
-    let kept = keep(app, &destination.bucket, wishes.rule, along, files, &keys).await?;
+    let manner = Manner { rule: wishes.rule, event: EventKind::CreatedByPost };
+    let kept = keep(app, &destination.bucket, manner, along, files, &keys).await?;
     Ok(reply(app, destination, kept))
 }
 

@@ -4,49 +4,64 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::catalog::{Amount, Bucket, Catalog, CatalogError, Scope};
 use crate::error::ApiError;
 use crate::handlers::with_catalog;
 use crate::paging::Page;
+use crate::parameters::PageParameters;
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 
 /// What is stored.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReply {
     success: bool,
     /// A page of the account's buckets, by name.
     buckets: Vec<BucketUsageView>,
+    #[schema(required)]
     next_cursor: Option<String>,
     /// All buckets of the account together; absent for a key that is for one bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<TotalView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BucketUsageView {
     bucket_name: String,
     object_count: u64,
     total_bytes: u64,
+    #[schema(required)]
     quota_objects: Option<u64>,
+    #[schema(required)]
     quota_bytes: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TotalView {
     object_count: u64,
     total_bytes: u64,
+    #[schema(required)]
     object_count_max: Option<u64>,
+    #[schema(required)]
     storage_bytes_max: Option<u64>,
 }
 
-/// Counts what counts to the account.
+/// Counts what the account stores, in each of its buckets and in all.
+#[utoipa::path(
+    get,
+    path = "/api/usage",
+    operation_id = "showUsage",
+    tag = "Accounts",
+    params(PageParameters),
+    responses((status = OK, body = UsageReply))
+)]
 pub async fn usage(
     State(app): State<AppState>,
     caller: Caller,

@@ -3,11 +3,11 @@
 //! Promises: room that was found is kept until the batch is stored or refused, also when the client goes away
 //! meanwhile; nobody waits longer than [`limits::QUOTA_WAIT`]. Never here: what a quota is.
 
-use engine::{Batch, Committed, Object};
+use engine::{Batch, BucketName, Committed, Object};
 use tokio::time::{Instant, timeout_at};
 
-use crate::bridge::{blocking, commit};
-use crate::catalog::{Amount, Bucket, Reservation, Room};
+use crate::bridge::blocking;
+use crate::catalog::{Amount, Bucket, Happening, Reservation, Room};
 use crate::error::ApiError;
 use crate::limits;
 use crate::state::AppState;
@@ -63,16 +63,18 @@ pub(super) async fn make_room(
     }
 }
 
-/// Commits a batch in room that was found for it.
+/// Commits a batch in room that was found for it, and with it that webhooks are told.
 pub(super) async fn commit_in(
     app: &AppState,
+    bucket: &BucketName,
     batch: Batch,
+    happenings: Vec<Happening>,
     room: Reservation,
 ) -> engine::Result<Committed> {
-    let store = app.store.clone();
+    let (catalog, bucket) = (app.catalog.clone(), bucket.clone());
     // A task of its own goes on when the client goes away: the batch is stored all the same.
     let committing = tokio::spawn(async move {
-        let committed = commit(&store, batch).await;
+        let committed = catalog.commit_telling(&bucket, batch, &happenings).await;
         drop(room);
         committed
     });

@@ -12,6 +12,7 @@ mod settings;
 mod standing;
 mod stats;
 mod versions;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ pub use self::reply::{
     bucket_view, organisation_view,
 };
 pub use self::settings::{
-    AccountSettings, ApiKeySettings, BucketSettings, account_change, bucket_change, new_api_key,
+    AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
+    account_change, bucket_change, new_api_key,
 };
 pub use self::standing::{
     StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,
@@ -52,6 +54,12 @@ use self::versions::HistoryAsked;
 pub use self::versions::{
     ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView,
     VersionView, Wanted,
+};
+pub use self::webhooks::{
+    DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, DeadLettersView,
+    WebhookCreatedView, WebhookDeletedView, WebhookRequest, WebhookSettings, WebhookTestedView,
+    WebhookView, dead_letter_view, new_webhook, webhook_change, webhook_created_view, webhook_id,
+    webhook_view,
 };
 
 /// One thing to do. Accounts are named by name or id, and so are organisations.
@@ -127,6 +135,7 @@ pub enum Request {
     RevokeApiKey {
         id: String,
     },
+    Webhook(WebhookRequest),
     Stats {
         /// Whether each segment is listed.
         segments: bool,
@@ -303,6 +312,7 @@ pub fn execute(
             let id = ApiKeyId::parse(&id).ok_or_else(missing)?;
             Ok(Reply::ApiKey(api_key_view(catalog, &*catalog.revoke_api_key(&id)?)))
         }
+        Request::Webhook(request) => webhooks::execute(catalog, request),
         Request::Stats { segments } => {
             Ok(Reply::Stats(Box::new(stats::stats(store, catalog, segments)?)))
         }

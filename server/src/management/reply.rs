@@ -4,10 +4,13 @@
 
 use engine::{Store, WorkProgress};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{
-    BackedUpView, CompactedView, HistoryView, ScrubbedView, SelectionView, StandingChangeView,
-    StatsView, SweptView, UndeletedView, standing_changes,
+    BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView, DeadLettersView,
+    HistoryView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweptView,
+    UndeletedView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView, WebhookView,
+    standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
@@ -57,6 +60,15 @@ pub enum Reply {
     ApiKeyIssued(ApiKeyIssuedView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
+    /// The only time that the secret is told.
+    WebhookCreated(Box<WebhookCreatedView>),
+    Webhook(Box<WebhookView>),
+    Webhooks(Vec<WebhookView>),
+    WebhookDeleted(WebhookDeletedView),
+    WebhookTested(WebhookTestedView),
+    DeadLetters(DeadLettersView),
+    DeadLettersRetried(DeadLettersRetriedView),
+    DeadLettersForgotten(DeadLettersForgottenView),
     Stats(Box<StatsView>),
     Exported(ExportReport),
     Imported(ImportReport),
@@ -68,7 +80,7 @@ pub enum Reply {
     Scrubbed(ScrubbedView),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountView {
     pub id: String,
@@ -78,26 +90,34 @@ pub struct AccountView {
     pub standing: Standing,
     /// How it came to its standing, the oldest change first; empty when it was good from the start.
     pub standing_changes: Vec<StandingChangeView>,
+    #[schema(required)]
     pub storage_bytes_max: Option<u64>,
+    #[schema(required)]
     pub object_count_max: Option<u64>,
     pub created_at: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketView {
     pub bucket_name: String,
     pub account: String,
+    #[schema(required)]
     pub organisation: Option<String>,
     #[serde(rename = "type")]
     pub kind: BucketKind,
     pub access: Access,
+    #[schema(required)]
     pub placeholder: Option<String>,
+    #[schema(required)]
     pub cache_control: Option<String>,
     pub cors_origins: Vec<String>,
     pub allowed_types: Vec<String>,
+    #[schema(required)]
     pub file_bytes_max: Option<u64>,
+    #[schema(required)]
     pub quota_bytes: Option<u64>,
+    #[schema(required)]
     pub quota_objects: Option<u64>,
     pub serve_html: bool,
     pub thumbnails: bool,
@@ -107,14 +127,14 @@ pub struct BucketView {
     pub total_bytes: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketDeletedView {
     pub bucket_name: String,
     pub deleted_count: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganisationView {
     pub id: String,
@@ -125,7 +145,7 @@ pub struct OrganisationView {
     pub created_at: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberView {
     pub account: String,
@@ -133,25 +153,29 @@ pub struct MemberView {
     pub role: MemberRole,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganisationDeletedView {
     pub id: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyView {
     pub id: String,
     pub account: String,
     pub name: String,
     pub scopes: Vec<Scope>,
+    #[schema(required)]
     pub bucket_name: Option<String>,
     pub prefix: String,
     pub created_at: String,
+    #[schema(required)]
     pub expires_at: Option<String>,
     /// To the hour.
+    #[schema(required)]
     pub last_used_at: Option<String>,
+    #[schema(required)]
     pub revoked_at: Option<String>,
 }
 

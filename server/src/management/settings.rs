@@ -7,82 +7,182 @@
 use engine::BucketName;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::{Object, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::bucket_name;
 use crate::catalog::{
-    Access, AccountChange, AccountId, AccountName, AllowedTypes, BucketChange, CacheControl,
-    CatalogError, CorsOrigins, KeyLimits, NewApiKey, Plan, QuotaChange, Role, Scope, ServeHtml,
-    Standing, placeholder_of, prefix_folder,
+    Access, AccountChange, AccountId, AccountName, AllowedTypes, BucketChange, BucketKind,
+    CacheControl, CatalogError, CorsOrigins, KeyLimits, NewApiKey, Plan, QuotaChange, Role, Scope,
+    ServeHtml, Standing, placeholder_of, prefix_folder,
 };
+use crate::limits::BUCKET_LIST_MAX;
+use crate::parameters::bucket_name_schema;
 use crate::target::normalize;
 
 /// What can be set of an account.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AccountSettings {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        max_length = 100,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$"
+    )]
     pub name: Option<String>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub plan: Option<Plan>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub standing: Option<Standing>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub role: Option<Role>,
     /// Most bytes of all its buckets together.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
     pub storage_bytes_max: Option<Option<u64>>,
     /// Most files of all its buckets together.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
     pub object_count_max: Option<Option<u64>>,
 }
 
 /// What can be set of a bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct BucketSettings {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub access: Option<Access>,
     /// A key of the bucket, or `/bucket/key`.
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<String>,
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200, pattern = r"^[ -~]*$")]
     pub cache_control: Option<String>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = cors_origins_schema)]
     pub cors_origins: Option<Option<Vec<String>>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = allowed_types_schema)]
     pub allowed_types: Option<Option<Vec<String>>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
     pub file_bytes_max: Option<Option<u64>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
     pub quota_bytes: Option<Option<u64>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
     pub quota_objects: Option<Option<u64>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub serve_html: Option<bool>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub thumbnails: Option<bool>,
 }
 
+/// What can be set of a new account: its name, too.
+pub struct NewAccountSettings;
+
+/// What can be set of a new bucket: what stays as it is, too.
+pub struct NewBucketSettings;
+
 /// What can be set of a new key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ApiKeySettings {
+    #[schema(max_length = 200, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
     pub name: String,
+    #[schema(required, min_items = 1)]
     pub scopes: Vec<Scope>,
-    #[serde(alias = "bucketName")]
+    #[serde(rename = "bucketName", alias = "bucket")]
     pub bucket: Option<String>,
     pub prefix: Option<String>,
     /// A date and time as in RFC 3339.
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
 }
 
+/// `*` alone, or origins, or null.
+fn cors_origins_schema() -> RefOr<Schema> {
+    const ORIGIN: &str = r"^[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._:\[\]-]+$";
+    let every = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
+    let every = ArrayBuilder::new().items(every).min_items(Some(1)).max_items(Some(1));
+    let some = ArrayBuilder::new().items(text(ORIGIN)).min_items(Some(1));
+    let some = some.max_items(Some(BUCKET_LIST_MAX));
+    OneOfBuilder::new().item(null()).item(every).item(some).into()
+}
+
+/// Media types and families of them, or null.
+fn allowed_types_schema() -> RefOr<Schema> {
+    const MEDIA_TYPE: &str = r"^[A-Za-z0-9!#$&^_.+-]+/(\*|[A-Za-z0-9!#$&^_.+-]+)$";
+    let types = ArrayBuilder::new().items(text(MEDIA_TYPE)).max_items(Some(BUCKET_LIST_MAX));
+    OneOfBuilder::new().item(null()).item(types).into()
+}
+
+fn text(pattern: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
+}
+
+fn null() -> Object {
+    Object::with_type(Type::Null)
+}
+
+impl PartialSchema for NewAccountSettings {
+    fn schema() -> RefOr<Schema> {
+        with_fields(AccountSettings::schema(), [], "name")
+    }
+}
+
+impl ToSchema for NewAccountSettings {}
+
+impl PartialSchema for NewBucketSettings {
+    fn schema() -> RefOr<Schema> {
+        let organisation = Option::<String>::schema();
+        let fields = [
+            ("bucketName", bucket_name_schema()),
+            ("type", Option::<BucketKind>::schema()),
+            ("organisation", organisation),
+        ];
+        with_fields(BucketSettings::schema(), fields, "bucketName")
+    }
+}
+
+impl ToSchema for NewBucketSettings {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        BucketSettings::schemas(schemas);
+        schemas.push((BucketKind::name().into_owned(), BucketKind::schema()));
+    }
+}
+
+/// The settings with more fields, one of which must be there.
+fn with_fields<const N: usize>(
+    mut settings: RefOr<Schema>,
+    fields: [(&str, RefOr<Schema>); N],
+    required: &str,
+) -> RefOr<Schema> {
+    if let RefOr::T(Schema::Object(object)) = &mut settings {
+        object.required.push(required.to_owned());
+        object.properties.extend(fields.map(|(name, schema)| (name.to_owned(), schema)));
+    }
+    settings
+}
+
 /// A field that is there, whatever its value: `null` counts only where the value may be nothing.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
 /// A text, or `null` for an empty one.
-fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+pub(super) fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Option::<String>::deserialize(from).map(|text| Some(text.unwrap_or_default()))
 }
 
@@ -153,7 +253,10 @@ pub fn new_api_key(
 }
 
 /// Gives a refusal the name of the setting that it is about.
-fn named<T>(setting: &'static str, read: Result<T, CatalogError>) -> Result<T, CatalogError> {
+pub(super) fn named<T>(
+    setting: &'static str,
+    read: Result<T, CatalogError>,
+) -> Result<T, CatalogError> {
     read.map_err(|error| match error {
         CatalogError::Refused(rule) => CatalogError::BadSetting { setting, rule },
         other => other,

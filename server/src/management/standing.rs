@@ -3,13 +3,14 @@
 //! Never here: when a standing changes.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::catalog::{AccountId, Catalog, ChangedBy, Standing, StandingChange};
 use crate::fair_use::{Step, Swept};
 use crate::replies::iso_time;
 
 /// A change of a standing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StandingChangeView {
     pub at: String,
@@ -20,7 +21,7 @@ pub struct StandingChangeView {
 }
 
 /// What a sweep did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SweptView {
     /// Accounts of the plan Free.
@@ -31,7 +32,7 @@ pub struct SweptView {
 }
 
 /// A step that it took.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StandingStepView {
     pub account: String,

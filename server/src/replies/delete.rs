@@ -4,11 +4,12 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Json;
 
 /// The answer to a deletion.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteReply {
     success: bool,
@@ -22,7 +23,7 @@ pub struct DeleteReply {
 }
 
 /// Other names for the number of files. Not part of the contract.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct DeleteAliases {
     deleted: usize,
     count: usize,

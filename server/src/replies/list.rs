@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Json;
 
@@ -21,7 +22,7 @@ pub struct ListedObject {
 }
 
 /// The answer to a listing. Both arrays are always there: clients have broken where S3's library left out an empty one.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListReply {
     #[serde(rename = "success")]
@@ -43,7 +44,7 @@ pub struct ListReply {
     common_prefixes: Vec<CommonPrefix>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 struct Content {
     key: String,
@@ -54,7 +55,7 @@ struct Content {
     storage_class: &'static str,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "PascalCase")]
 struct CommonPrefix {
     prefix: String,

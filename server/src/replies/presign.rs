@@ -6,11 +6,12 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Json, iso_time};
 
 /// A token was issued.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenReply {
     success: bool,
@@ -23,7 +24,7 @@ pub struct TokenReply {
 }
 
 /// What templates for Fivemanage and Qbox read. Not part of the contract.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TokenAliases {
     presigned_url: String,
@@ -31,7 +32,7 @@ struct TokenAliases {
     status: &'static str,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TokenAliasData {
     presigned_url: String,
@@ -54,7 +55,7 @@ impl TokenReply {
 }
 
 /// An address to put to was issued.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressReply {
     success: bool,
@@ -68,7 +69,7 @@ pub struct AddressReply {
 }
 
 /// Other names for bucket and key, and how the address is used. Not part of the contract.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AddressAliases {
     bucket: String,

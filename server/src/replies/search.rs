@@ -6,11 +6,12 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Json;
 
 /// Which hits are wanted.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub struct SearchPage {
     /// How many at most.
     pub limit: usize,
@@ -37,7 +38,7 @@ pub struct FoundFile {
 }
 
 /// One hit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchHit {
     #[serde(rename = "type")]
@@ -48,16 +49,22 @@ pub struct SearchHit {
     parent: String,
     score: u16,
     matches: Vec<[usize; 2]>,
+    #[schema(required)]
     size: Option<u64>,
+    #[schema(required)]
     last_modified: Option<String>,
+    #[schema(required)]
     etag: Option<String>,
+    #[schema(required)]
     content_type: Option<String>,
+    #[schema(required)]
     url: Option<String>,
+    #[schema(required)]
     thumbnail_url: Option<String>,
 }
 
 /// The answer to a search.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchReply {
     success: bool,

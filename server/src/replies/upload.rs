@@ -6,22 +6,25 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::Response;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Json;
 
 /// One stored file, as the answer to an upload describes it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadedFile {
     /// The final file name.
     pub name: String,
     /// The file name that the client sent.
+    #[schema(required)]
     pub original_name: Option<String>,
     /// The key, without the bucket.
     pub key: String,
     /// The public address.
     pub url: String,
     /// The public address of the thumbnail.
+    #[schema(required)]
     pub thumbnail_url: Option<String>,
     /// Bytes.
     pub size: u64,
@@ -36,13 +39,14 @@ pub struct UploadedFile {
 }
 
 /// The answer to an upload.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadReply {
     success: bool,
     message: String,
     url: String,
     urls: Vec<String>,
+    #[schema(required)]
     thumbnail_url: Option<String>,
     thumbnail_urls: Vec<Option<String>>,
     key: String,
@@ -55,20 +59,21 @@ pub struct UploadReply {
 }
 
 /// What Fivemanage, Qbox and lb-upload templates read. Not part of the contract.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct UploadAliases {
     status: &'static str,
     link: String,
     data: UploadAliasData,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct UploadAliasData {
     id: String,
     url: String,
     path: String,
     key: String,
+    #[schema(required)]
     thumbnail_url: Option<String>,
 }
 

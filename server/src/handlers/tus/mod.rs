@@ -9,7 +9,7 @@
 //!
 //! Promises: an offset that was told is durable, and a client that comes back may go on from there, after a crash of
 //! the server too; a file is stored exactly once, in one batch with the note that its upload is done; who comes for an
-//! upload that somebody is working on gets it.
+//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored.
 //! Never here: names, places and quotas, which are those of any upload.
 
 mod sweep;
@@ -21,6 +21,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
+use utoipa::ToSchema;
 
 pub use self::sweep::{sweep, sweep_now_and_then};
 use self::wish::Wish;
@@ -28,6 +29,7 @@ use self::work::Work;
 use crate::auth::Caller;
 use crate::delivery_headers::allow_every_origin;
 use crate::error::ApiError;
+use crate::parameters::{Chunk, Flag, TusUploadParameters, TusVersionParameter};
 use crate::query::Query;
 use crate::state::AppState;
 use crate::tus::{check_version, number, state_version};
@@ -39,7 +41,44 @@ const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 const OBJECT_URL: HeaderName = HeaderName::from_static("x-object-url");
 const CHUNK_TYPE: &str = "application/offset+octet-stream";
 
-/// Begins an upload.
+/// What `X-HTTP-Method-Override` may name.
+#[derive(ToSchema)]
+#[schema(rename_all = "UPPERCASE")]
+#[expect(dead_code, reason = "it describes what `overridden` reads")]
+enum OverriddenMethod {
+    Head,
+    Patch,
+    Delete,
+}
+
+/// Begins an upload, perhaps with its first bytes.
+#[utoipa::path(
+    post,
+    path = "/api/tus/",
+    operation_id = "tusCreate",
+    tag = "Resumable uploads",
+    params(
+        TusVersionParameter,
+        ("Upload-Length" = u64, Header, description = "Bytes of the whole file.", maximum = 68_719_476_736_i64),
+        ("Upload-Metadata" = Option<String>, Header, description = "`bucketName`, `path`, `filename` and more: pairs of a name and a value in base64."),
+        ("bucketName" = Option<String>, Query, description = "Where the metadata have none."),
+        ("path" = Option<String>, Query, description = "A folder with its last slash, or a file; the root without it."),
+        ("overwrite" = Option<Flag>, Query, description = "As for an upload."),
+        ("randomizeName" = Option<Flag>, Query, description = "As for an upload."),
+    ),
+    request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
+    responses(
+        (status = CREATED, description = "It is begun.", headers(
+            ("Location" = String, description = "Where it is; relative to this address."),
+            ("Upload-Offset" = Option<u64>, description = "How much has come, when something was sent."),
+            ("Upload-Expires" = Option<String>, description = "Until when it is kept."),
+            ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
+        )),
+        (status = NOT_FOUND, description = "`bucket_not_found`."),
+        (status = PRECONDITION_FAILED, description = "`tus_version`."),
+        (status = 460, description = "`checksum_mismatch`."),
+    )
+)]
 pub async fn create(
     State(app): State<AppState>,
     caller: Caller,
@@ -58,7 +97,7 @@ pub async fn create(
     put(&mut response, header::LOCATION, &location);
     if is_chunk(&head.headers) || work.upload.length == 0 {
         let body = if is_chunk(&head.headers) { body } else { Body::empty() };
-        work.receive(&head.headers, body).await?;
+        work = work.receive(&head.headers, body).await?;
         put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     }
     tell(&work, &mut response);
@@ -66,6 +105,24 @@ pub async fn create(
 }
 
 /// Tells how much has come.
+#[utoipa::path(
+    head,
+    path = "/api/tus/{id}",
+    operation_id = "tusState",
+    tag = "Resumable uploads",
+    params(TusUploadParameters),
+    responses(
+        (status = OK, description = "How far it is.", headers(
+            ("Upload-Offset" = u64, description = "Bytes that have come."),
+            ("Upload-Length" = u64, description = "Bytes of the whole file."),
+            ("Upload-Metadata" = Option<String>, description = "As it was sent."),
+            ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
+        )),
+        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = PRECONDITION_FAILED, description = "`tus_version`."),
+        (status = LOCKED, description = "`upload_locked`."),
+    )
+)]
 pub async fn state(
     State(app): State<AppState>,
     caller: Caller,
@@ -73,7 +130,7 @@ pub async fn state(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
-    let work = Work::find(&app, &caller, &id).await?;
+    let work = Work::find(&app, &caller, &id).await?.completed().await?;
     let mut response = answer(StatusCode::OK);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     put(&mut response, UPLOAD_LENGTH, &work.upload.length.to_string());
@@ -84,7 +141,30 @@ pub async fn state(
     Ok(response)
 }
 
-/// Takes the next bytes.
+/// Takes the next bytes; the last ones store the file.
+#[utoipa::path(
+    patch,
+    path = "/api/tus/{id}",
+    operation_id = "tusAppend",
+    tag = "Resumable uploads",
+    params(
+        TusUploadParameters,
+        ("Upload-Offset" = u64, Header, description = "Where these bytes begin."),
+        ("Upload-Checksum" = Option<String>, Header, description = "`sha1` or `sha256`, and the hash in base64."),
+    ),
+    request_body(content = Chunk, content_type = "application/offset+octet-stream"),
+    responses(
+        (status = NO_CONTENT, description = "They are on the disk.", headers(
+            ("Upload-Offset" = u64, description = "Bytes that have come."),
+            ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
+        )),
+        (status = CONFLICT, description = "`wrong_offset`, with `offset`; `conflict`."),
+        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = PRECONDITION_FAILED, description = "`tus_version`."),
+        (status = LOCKED, description = "`upload_locked`."),
+        (status = 460, description = "`checksum_mismatch`: none of them count."),
+    )
+)]
 pub async fn append(
     State(app): State<AppState>,
     caller: Caller,
@@ -98,12 +178,12 @@ pub async fn append(
     }
     let offset = number(&head.headers, "upload-offset")?
         .ok_or_else(|| ApiError::bad_header("Upload-Offset", "is missing"))?;
-    let mut work = Work::find(&app, &caller, &id).await?;
+    let mut work = Work::find(&app, &caller, &id).await?.completed().await?;
     if offset != work.upload.received.bytes {
         return Err(ApiError::wrong_offset(work.upload.received.bytes));
     }
     if !work.upload.is_stored {
-        work.receive(&head.headers, body).await?;
+        work = work.receive(&head.headers, body).await?;
     }
     let mut response = answer(StatusCode::NO_CONTENT);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
@@ -112,6 +192,19 @@ pub async fn append(
 }
 
 /// Gives an upload up.
+#[utoipa::path(
+    delete,
+    path = "/api/tus/{id}",
+    operation_id = "tusTerminate",
+    tag = "Resumable uploads",
+    params(TusUploadParameters),
+    responses(
+        (status = NO_CONTENT, description = "It is gone."),
+        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = PRECONDITION_FAILED, description = "`tus_version`."),
+        (status = LOCKED, description = "`upload_locked`."),
+    )
+)]
 pub async fn terminate(
     State(app): State<AppState>,
     caller: Caller,
@@ -120,11 +213,31 @@ pub async fn terminate(
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
     let work = Work::find(&app, &caller, &id).await?;
-    work.forget().await?;
+    work.terminate().await?;
     Ok(answer(StatusCode::NO_CONTENT))
 }
 
-/// A method in a header, for clients that may only send POST.
+/// Does what the header names, for clients that may only send POST.
+#[utoipa::path(
+    post,
+    path = "/api/tus/{id}",
+    operation_id = "tusOverridden",
+    tag = "Resumable uploads",
+    params(
+        TusUploadParameters,
+        ("X-HTTP-Method-Override" = inline(OverriddenMethod), Header, description = "The method that is meant, with its headers."),
+    ),
+    request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
+    responses(
+        (status = OK, description = "As HEAD answers."),
+        (status = NO_CONTENT, description = "As PATCH and DELETE answer."),
+        (status = CONFLICT, description = "`wrong_offset`, with `offset`; `conflict`."),
+        (status = GONE, description = "`upload_expired`: begin it again."),
+        (status = PRECONDITION_FAILED, description = "`tus_version`."),
+        (status = LOCKED, description = "`upload_locked`."),
+        (status = 460, description = "`checksum_mismatch`: none of them count."),
+    )
+)]
 pub async fn overridden(
     State(app): State<AppState>,
     caller: Caller,
@@ -136,7 +249,7 @@ pub async fn overridden(
         Some(b"PATCH") => append(State(app), caller, Path(id), request).await,
         Some(b"HEAD") => state(State(app), caller, Path(id), headers).await,
         Some(b"DELETE") => terminate(State(app), caller, Path(id), headers).await,
-        _ => Err(ApiError::method_not_allowed("HEAD, PATCH, DELETE, OPTIONS")),
+        _ => Err(ApiError::bad_header("X-HTTP-Method-Override", "must be HEAD, PATCH or DELETE")),
     }
 }
 
@@ -145,7 +258,7 @@ fn is_chunk(headers: &HeaderMap) -> bool {
 }
 
 /// What every answer about an upload says: until when it is kept, or where its file is.
-fn tell(work: &Work<'_>, response: &mut Response) {
+fn tell(work: &Work, response: &mut Response) {
     if work.upload.is_stored {
         if let Some(url) = work.object_url() {
             put(response, OBJECT_URL, &url);

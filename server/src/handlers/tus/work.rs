@@ -1,8 +1,12 @@
 //! One request's work on a resumable upload.
 //!
 //! Promises: what is counted is durable before it is told, also when the connection broke; a piece with a checksum
-//! counts whole or not at all.
+//! counts whole or not at all; an upload of which everything is counted is stored before that is told. A step that was
+//! begun is ended with the turn in hand, also when its request is gone, so no two ever write to one file.
 //! Never here: headers of answers.
+
+use std::future::Future;
+use std::sync::Arc;
 
 use axum::body::Body;
 use engine::{Batch, ObjectKey, ObjectName, ResumableUpload};
@@ -11,11 +15,11 @@ use uuid::Uuid;
 
 use super::wish::Wish;
 use crate::auth::Caller;
-use crate::bridge::{blocking, commit};
-use crate::catalog::{PendingUpload, Scope};
+use crate::bridge::{blocking, commit, to_its_end};
+use crate::catalog::{EventKind, PendingUpload, Scope};
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
-use crate::intake::{Destination, Received, keep, wanted_keys};
+use crate::intake::{Destination, Manner, Received, keep, wanted_keys};
 use crate::limits;
 use crate::object_name::{NameRule, Naming};
 use crate::open_uploads::Turn;
@@ -25,18 +29,20 @@ use crate::target::{Place, bucket_of, public_url};
 use crate::tus::{ChunkChecksum, Metadata};
 
 /// The upload that a request has the turn at.
-pub(super) struct Work<'r> {
-    app: &'r AppState,
-    caller: &'r Caller,
+#[derive(Clone)]
+pub(super) struct Work {
+    app: AppState,
+    caller: Caller,
     pub(super) upload: PendingUpload,
-    turn: Turn,
+    /// Passed on when the last clone is gone.
+    turn: Arc<Turn>,
 }
 
-impl<'r> Work<'r> {
+impl Work {
     /// Makes the upload that is wanted.
     pub(super) async fn begin(
-        app: &'r AppState,
-        caller: &'r Caller,
+        app: &AppState,
+        caller: &Caller,
         wish: Wish,
     ) -> Result<Self, ApiError> {
         let bucket = bucket_of(&wish.bucket)?;
@@ -55,30 +61,30 @@ impl<'r> Work<'r> {
             key: None,
         };
         let turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
-        let mut work = Self { app, caller, upload, turn };
+        let work = Self::at(app, caller, upload, turn);
         work.destination()?;
-        let (store, account, id) = (app.store.clone(), work.upload.account.clone(), work.upload.id);
-        let (open, received) = blocking(move || {
-            let bound = limits::TUS_PENDING_MAX;
-            if PendingUpload::count(&store, &account, bound)? >= bound {
-                return Err(ApiError::too_many_uploads(bound));
-            }
-            let mut open = store.begin_upload(id)?;
-            let received = open.sync()?;
-            Ok((open, received))
+        work.step(|mut work| async move {
+            let (store, account) = (work.app.store.clone(), work.upload.account.clone());
+            let id = work.upload.id;
+            let (open, received) = blocking(move || {
+                let bound = limits::TUS_PENDING_MAX;
+                if PendingUpload::count(&store, &account, bound)? >= bound {
+                    return Err(ApiError::too_many_uploads(bound));
+                }
+                let mut open = store.begin_upload(id)?;
+                let received = open.sync()?;
+                Ok((open, received))
+            })
+            .await?;
+            work.save(received).await?;
+            work.leave_open(open);
+            Ok(work)
         })
-        .await?;
-        work.save(received).await?;
-        work.turn.leave_open(open, app.clock.unix_ms());
-        Ok(work)
+        .await
     }
 
     /// Waits for the turn at an upload of the caller.
-    pub(super) async fn find(
-        app: &'r AppState,
-        caller: &'r Caller,
-        id: &str,
-    ) -> Result<Self, ApiError> {
+    pub(super) async fn find(app: &AppState, caller: &Caller, id: &str) -> Result<Self, ApiError> {
         let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
         let look = || {
             let (store, account) = (app.store.clone(), caller.api_key().account.clone());
@@ -91,9 +97,31 @@ impl<'r> Work<'r> {
         if upload.expires_ms <= app.clock.unix_ms() {
             return Err(ApiError::upload_expired());
         }
-        let work = Self { app, caller, upload, turn };
+        let work = Self::at(app, caller, upload, turn);
         work.destination()?;
         Ok(work)
+    }
+
+    fn at(app: &AppState, caller: &Caller, upload: PendingUpload, turn: Turn) -> Self {
+        Self { app: app.clone(), caller: caller.clone(), upload, turn: Arc::new(turn) }
+    }
+
+    /// Does a step to its end, also when nobody waits for it any more: until then the turn is not passed on.
+    async fn step<F>(&self, step: impl FnOnce(Self) -> F) -> F::Output
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        to_its_end(step(self.clone())).await
+    }
+
+    /// Stores what came whole and was not stored, because the server was killed, or the disk was full: a client that
+    /// hears that everything has come asks no more.
+    pub(super) async fn completed(self) -> Result<Self, ApiError> {
+        if self.upload.is_stored || self.upload.received.bytes < self.upload.length {
+            return Ok(self);
+        }
+        let open = self.open().await?;
+        self.step(|work| work.stored(open)).await
     }
 
     /// Where the file goes, if the caller may put it there.
@@ -101,16 +129,16 @@ impl<'r> Work<'r> {
         let PendingUpload { bucket, path, .. } = &self.upload;
         let bucket = self.caller.bucket(&self.app.catalog, bucket, Scope::Upload)?;
         let destination = Destination::of_address(bucket, Place::parse(path)?);
-        check_destination(self.caller, &destination)?;
+        check_destination(&self.caller, &destination)?;
         Ok(destination)
     }
 
     /// Takes the next bytes; the last ones make the file.
     pub(super) async fn receive(
-        &mut self,
+        mut self,
         headers: &HeaderMap,
         body: Body,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Self, ApiError> {
         let mut checksum = ChunkChecksum::of(headers)?;
         let missing = self.upload.length - self.upload.received.bytes;
         let mut body = RequestBody::new(headers, body, BodyLimits::new(missing))?;
@@ -130,11 +158,12 @@ impl<'r> Work<'r> {
                 checksum.update(&chunk);
             }
             if !open.push_in_memory(&chunk) {
-                open = blocking(move || open.push(&chunk).map(|()| open)).await?;
+                let push = move || open.push(&chunk).map(|()| open);
+                open = self.step(|_work| blocking(push)).await?;
             }
             let unsaved = open.bytes() - self.upload.received.bytes;
             if checksum.is_none() && unsaved >= limits::TUS_SAVE_BYTES {
-                open = self.sync(open).await?;
+                (self, open) = self.step(|work| work.synced(open)).await?;
             }
         };
         let ended = match checksum {
@@ -148,12 +177,15 @@ impl<'r> Work<'r> {
             }
             None => ended,
         };
-        let open = self.sync(open).await?;
-        if ended.is_ok() && self.upload.received.bytes == self.upload.length {
-            return self.store(open).await;
-        }
-        self.turn.leave_open(open, self.app.clock.unix_ms());
-        ended
+        self.step(|work| async move {
+            let (work, open) = work.synced(open).await?;
+            if work.upload.received.bytes == work.upload.length {
+                return work.stored(open).await;
+            }
+            work.leave_open(open);
+            ended.map(|()| work)
+        })
+        .await
     }
 
     /// The upload, open at what was counted.
@@ -161,24 +193,36 @@ impl<'r> Work<'r> {
         if let Some(open) = self.turn.take() {
             return Ok(open);
         }
-        let (store, id, received) = (self.app.store.clone(), self.upload.id, self.upload.received);
-        match blocking(move || store.resume_upload(id, received)).await {
-            Err(error @ engine::Error::Corrupt(_)) => {
-                self.forget().await?;
-                Err(ApiError::upload_expired().with_log(error.to_string()))
+        self.step(|work| async move {
+            let (store, id, received) =
+                (work.app.store.clone(), work.upload.id, work.upload.received);
+            match blocking(move || store.resume_upload(id, received)).await {
+                Err(error) if is_lost(&error) => {
+                    work.forget().await?;
+                    Err(ApiError::upload_expired().with_log(error.to_string()))
+                }
+                other => Ok(other?),
             }
-            other => Ok(other?),
-        }
+        })
+        .await
     }
 
-    async fn sync(&mut self, mut open: ResumableUpload) -> Result<ResumableUpload, ApiError> {
+    fn leave_open(&self, open: ResumableUpload) {
+        self.turn.leave_open(open, self.app.clock.unix_ms());
+    }
+
+    /// Makes durable what has come, and counts it.
+    async fn synced(
+        mut self,
+        mut open: ResumableUpload,
+    ) -> Result<(Self, ResumableUpload), ApiError> {
         let (open, received) = blocking(move || {
             let received = open.sync()?;
             Ok::<_, engine::Error>((open, received))
         })
         .await?;
         self.save(received).await?;
-        Ok(open)
+        Ok((self, open))
     }
 
     /// Counts what is durable.
@@ -196,13 +240,14 @@ impl<'r> Work<'r> {
     }
 
     /// Makes the file, and notes in the same batch that it is made.
-    async fn store(&mut self, open: ResumableUpload) -> Result<(), ApiError> {
+    async fn stored(mut self, open: ResumableUpload) -> Result<Self, ApiError> {
         match self.try_store(open).await {
             Ok(key) => {
                 // Not needed for anything but the address in the answers to come.
                 let (is_stored, key) = (true, Some(key));
                 self.note(PendingUpload { is_stored, key, ..self.upload.clone() }).await?;
-                self.remove_bytes().await
+                self.remove_bytes().await?;
+                Ok(self)
             }
             Err(error) => {
                 self.forget().await?;
@@ -221,12 +266,13 @@ impl<'r> Work<'r> {
         let files = vec![file];
         let naming = if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
         let rule = if self.upload.overwrite { NameRule::Overwrite } else { NameRule::Suffix };
-        let keys = wanted_keys(self.app, &destination, naming, &files)?;
+        let keys = wanted_keys(&self.app, &destination, naming, &files)?;
         keys.iter().try_for_each(|key| self.caller.check_file(key))?;
         let done = PendingUpload { is_stored: true, ..self.upload.clone() };
         let (fact, value) = done.fact()?;
         let along = Batch::new().put_fact(fact, value);
-        let kept = keep(self.app, &destination.bucket, rule, along, files, &keys).await?;
+        let manner = Manner { rule, event: EventKind::CreatedInPieces };
+        let kept = keep(&self.app, &destination.bucket, manner, along, files, &keys).await?;
         let object = kept.into_iter().next().map(|file| file.object);
         let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
         Ok(object.name().key.clone())
@@ -239,8 +285,13 @@ impl<'r> Work<'r> {
         Some(public_url(self.app.public_url.as_str(), &name))
     }
 
+    /// Gives the upload up.
+    pub(super) async fn terminate(&self) -> Result<(), ApiError> {
+        self.step(|work| async move { work.forget().await }).await
+    }
+
     /// Forgets the upload with its bytes.
-    pub(super) async fn forget(&self) -> Result<(), ApiError> {
+    async fn forget(&self) -> Result<(), ApiError> {
         let (fact, _) = self.upload.fact()?;
         commit(&self.app.store, Batch::new().delete_fact(fact)).await?;
         drop(self.turn.take());
@@ -250,5 +301,14 @@ impl<'r> Work<'r> {
     async fn remove_bytes(&self) -> Result<(), ApiError> {
         let (store, id) = (self.app.store.clone(), self.upload.id);
         Ok(blocking(move || store.remove_upload(id)).await?)
+    }
+}
+
+/// Whether the bytes of an upload are not there any more, or not those that came.
+fn is_lost(error: &engine::Error) -> bool {
+    match error {
+        engine::Error::Corrupt(_) => true,
+        engine::Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Part {
     pub(super) kept: Kept,
     /// Blocks across and down, with those that fill up MCUs.
     pub(super) blocks: (usize, usize),
-    /// Columns and rows of the plane that the picture covers, in sixty-fourths at most: exact.
+    /// Columns and rows of the plane that the picture covers.
     covered: (f64, f64),
 }
 

@@ -1,0 +1,184 @@
+//! Webhooks: made, changed and deleted, with what waits for them.
+
+use std::sync::Arc;
+
+use engine::{Batch, BucketName, Conflict, Error, FactName, Precondition};
+
+use super::super::event::{self, EventPattern};
+use super::super::{Catalog, CatalogError, Webhook, WebhookId, WebhookSecret};
+use super::check_count;
+use crate::destination::Destination;
+use crate::limits;
+
+/// What a new webhook is to be.
+pub struct NewWebhook {
+    pub bucket: BucketName,
+    pub destination: Destination,
+    /// Not empty.
+    pub events: Vec<EventPattern>,
+    pub prefix: String,
+    pub enabled: bool,
+}
+
+/// What is to change of a webhook; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookChange {
+    pub destination: Option<Destination>,
+    /// Not empty.
+    pub events: Option<Vec<EventPattern>>,
+    pub prefix: Option<String>,
+    pub enabled: Option<bool>,
+}
+
+impl Catalog {
+    /// Makes a webhook. From then on what happens in its bucket is kept for it.
+    pub fn create_webhook(&self, new: NewWebhook) -> Result<Arc<Webhook>, CatalogError> {
+        let _changing = self.change();
+        let bucket = self.require_bucket(&new.bucket)?;
+        {
+            let tables = self.tables();
+            let of_bucket = tables.webhooks_of(&bucket.name).count();
+            check_count(of_bucket, limits::WEBHOOKS_PER_BUCKET_MAX, "webhooks of the bucket")?;
+            let owned = tables.owned.get(&bucket.owner).into_iter().flatten();
+            let of_account = owned.map(|name| tables.webhooks_of(name).count()).sum();
+            check_count(of_account, limits::WEBHOOKS_PER_ACCOUNT_MAX, "webhooks of the account")?;
+            check_count(tables.webhooks.len(), limits::WEBHOOKS_MAX, "webhooks")?;
+        }
+        let now_ms = self.0.clock.unix_ms();
+        let webhook = Arc::new(Webhook {
+            id: WebhookId::issue(&*self.0.entropy),
+            bucket: new.bucket,
+            destination: new.destination,
+            secret: WebhookSecret::issue(&*self.0.entropy),
+            events: new.events,
+            prefix: new.prefix,
+            enabled: new.enabled,
+            disabled_reason: None,
+            created_ms: now_ms,
+            updated_ms: now_ms,
+        });
+        self.add_record(webhook.id.fact()?, &webhook.stored())?;
+        self.0.outbox.begin(webhook.id.clone(), bucket.owner.clone());
+        self.show(|tables| tables.insert_webhook(webhook.clone()));
+        Ok(webhook)
+    }
+
+    /// Changes a webhook. Events that wait go where it leads from then on, at once if they rest.
+    pub fn edit_webhook(
+        &self,
+        id: &WebhookId,
+        change: WebhookChange,
+    ) -> Result<Arc<Webhook>, CatalogError> {
+        let edited = self.change_webhook(id, |webhook| {
+            let WebhookChange { destination, events, prefix, enabled } = change;
+            webhook.destination = destination.unwrap_or_else(|| webhook.destination.clone());
+            webhook.events = events.unwrap_or_else(|| std::mem::take(&mut webhook.events));
+            webhook.prefix = prefix.unwrap_or_else(|| std::mem::take(&mut webhook.prefix));
+            if let Some(enabled) = enabled {
+                (webhook.enabled, webhook.disabled_reason) = (enabled, None);
+            }
+        })?;
+        self.0.outbox.stir(id, self.0.clock.unix_ms());
+        Ok(edited)
+    }
+
+    /// Disables a webhook whose destination wants no more.
+    pub fn disable_webhook(&self, id: &WebhookId, reason: &str) -> Result<(), CatalogError> {
+        let disable = |webhook: &mut Webhook| {
+            (webhook.enabled, webhook.disabled_reason) = (false, Some(reason.to_owned()));
+        };
+        self.change_webhook(id, disable).map(drop)
+    }
+
+    fn change_webhook(
+        &self,
+        id: &WebhookId,
+        change: impl FnOnce(&mut Webhook),
+    ) -> Result<Arc<Webhook>, CatalogError> {
+        let _changing = self.change();
+        let mut webhook = Webhook::clone(&*self.require_webhook(id)?);
+        change(&mut webhook);
+        webhook.updated_ms = self.0.clock.unix_ms();
+        self.put_record(id.fact()?, &webhook.stored())?;
+        let webhook = Arc::new(webhook);
+        self.show(|tables| tables.insert_webhook(webhook.clone()));
+        Ok(webhook)
+    }
+
+    /// Deletes a webhook, and what waits for it.
+    pub fn delete_webhook(&self, id: &WebhookId) -> Result<Arc<Webhook>, CatalogError> {
+        let webhook = {
+            let _changing = self.change();
+            let webhook = self.require_webhook(id)?;
+            let batch = Batch::new().delete_fact(id.fact()?).delete_fact(event::state_fact(id)?);
+            self.0.store.commit(batch)?;
+            self.show(|tables| tables.remove_webhook(id));
+            self.0.outbox.end(id);
+            webhook
+        };
+        self.remove_webhook_leftovers()?;
+        Ok(webhook)
+    }
+
+    /// Deletes the webhooks of a bucket that is gone.
+    pub(in super::super) fn delete_webhooks_of(
+        &self,
+        bucket: &BucketName,
+    ) -> Result<(), CatalogError> {
+        for webhook in self.webhooks_of(bucket) {
+            self.delete_webhook(&webhook.id)?;
+        }
+        Ok(())
+    }
+
+    /// Removes from the store what webhooks that are gone have left: events that were on their way into it when the
+    /// webhook was deleted, or what a stop cut short.
+    pub fn remove_webhook_leftovers(&self) -> Result<(), CatalogError> {
+        while let Some(id) = self.0.outbox.take_leftover() {
+            if let Err(error) = self.remove_leftovers_of(&id) {
+                self.0.outbox.note_leftover(id);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_leftovers_of(&self, id: &WebhookId) -> Result<(), CatalogError> {
+        let store = &self.0.store;
+        for prefix in [event::EVENT_PREFIX, event::DEAD_PREFIX] {
+            loop {
+                let prefix = format!("{prefix}{id}/");
+                let page = store.facts(&prefix, None, limits::WEBHOOK_BATCH_EVENTS)?;
+                if page.is_empty() {
+                    break;
+                }
+                let delete = |batch: Batch, (fact, _): (FactName, _)| batch.delete_fact(fact);
+                store.commit(page.into_iter().fold(Batch::new(), delete))?;
+            }
+        }
+        let state = event::state_fact(id)?;
+        if store.fact(&state)?.is_some() {
+            store.commit(Batch::new().delete_fact(state))?;
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn require_webhook(
+        &self,
+        id: &WebhookId,
+    ) -> Result<Arc<Webhook>, CatalogError> {
+        self.webhook(id).ok_or_else(|| CatalogError::Missing(format!("the webhook {id}")))
+    }
+
+    /// Commits as long as the webhook is there; once it is not, there is nothing left to say.
+    pub(in super::super) fn commit_if_there(
+        &self,
+        id: &WebhookId,
+        batch: Batch,
+    ) -> Result<(), CatalogError> {
+        match self.0.store.commit(batch.require(Precondition::FactPresent(id.fact()?))) {
+            Ok(_) | Err(Error::Conflict(Conflict::FactMissing(_))) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What happens in a bucket, kept for its webhooks together with it.
+//!
+//! Promises: an event is in the store from the moment on at which what it tells of is, in the same batch; numbers are
+//! in the order of commits. Where nobody is to be told nothing is written. Never here: sending.
+
+use std::sync::Arc;
+
+use engine::{Batch, BucketName, Committed, Error, FactName, Store};
+use tokio::sync::oneshot;
+
+use super::event::{self, DeliveryState, Event, Happening};
+use super::outbox::{EventCounts, Outbox};
+use super::record::{decode, encode, unreadable};
+use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, each_fact};
+use crate::bridge::commit;
+
+/// Reads what waits in the store.
+pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
+    let outbox = Outbox::default();
+    for webhook in tables.webhooks.values() {
+        // A bucket that is being deleted has no owner any more; its webhooks go with it.
+        let owner = tables.buckets.get(&webhook.bucket).map(|bucket| bucket.owner.clone());
+        if let Some(owner) = owner.or_else(|| tables.removed_owner(&webhook.bucket)) {
+            outbox.begin(webhook.id.clone(), owner);
+        }
+    }
+    let number_of = |fact: &FactName, rest: &str| {
+        event::parts_of(rest).ok_or_else(|| unreadable(fact, &"its name is no event's"))
+    };
+    each_fact(store, event::EVENT_PREFIX, |fact, rest, bytes| {
+        let (webhook, number) = number_of(fact, rest)?;
+        let event: Event = decode(fact, bytes)?;
+        outbox.found(&webhook, number, event.attempts, event.next_ms);
+        Ok(())
+    })?;
+    each_fact(store, event::DEAD_PREFIX, |fact, rest, _| {
+        let (webhook, number) = number_of(fact, rest)?;
+        outbox.found_dead(&webhook, number);
+        Ok(())
+    })?;
+    each_fact(store, event::STATE_PREFIX, |fact, rest, bytes| {
+        let webhook =
+            WebhookId::parse(rest).ok_or_else(|| unreadable(fact, &"its name is no webhook's"))?;
+        outbox.found_state(&webhook, decode(fact, bytes)?);
+        Ok(())
+    })?;
+    Ok(outbox)
+}
+
+impl Catalog {
+    /// Whether anybody is to be told of what happens in a bucket.
+    pub fn has_webhooks(&self, bucket: &BucketName) -> bool {
+        self.tables().bucket_webhooks.contains_key(bucket)
+    }
+
+    /// Commits a batch, and with it that webhooks of the bucket are told what it does. What comes back is durable.
+    /// Where nobody is to be told this is a plain commit.
+    pub async fn commit_telling(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        happenings: &[Happening],
+    ) -> engine::Result<Committed> {
+        let webhooks = self.webhooks_of(bucket);
+        let is_wanted = |it: &Happening| webhooks.iter().any(|hook| hook.wants(it.kind, &it.key));
+        if !happenings.iter().any(is_wanted) {
+            return commit(&self.0.store, batch).await;
+        }
+        let (answer, answered) = oneshot::channel();
+        {
+            // Submitted in the order of their numbers, batches are committed in it.
+            let mut last = self.0.outbox.numbers();
+            let mut events = Vec::new();
+            let now_ms = self.0.clock.unix_ms();
+            let batch =
+                self.with_events(batch, &webhooks, happenings, now_ms, &mut last, &mut events);
+            let catalog = self.clone();
+            self.0.store.submit(batch, move |result| {
+                match &result {
+                    Ok(_) => catalog.0.outbox.confirm(&events, now_ms),
+                    Err(_) => catalog.0.outbox.release(&events),
+                }
+                // Nobody listens any more when the client went away; the batch is done or not all the same.
+                let _ = answer.send(result);
+            });
+        }
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    fn with_events(
+        &self,
+        mut batch: Batch,
+        webhooks: &[Arc<Webhook>],
+        happenings: &[Happening],
+        now_ms: u64,
+        last: &mut u64,
+        events: &mut Vec<(WebhookId, u64)>,
+    ) -> Batch {
+        for happening in happenings {
+            let event = happening.event(event::new_event_id(&*self.0.entropy), now_ms);
+            let wanting = webhooks.iter().filter(|it| it.wants(happening.kind, &happening.key));
+            for webhook in wanting {
+                if !self.0.outbox.reserve(&webhook.id) {
+                    continue;
+                }
+                *last += 1;
+                events.push((webhook.id.clone(), *last));
+                // The names and values of our own facts are always legal.
+                if let Ok(fact) = event::event_fact(&webhook.id, *last)
+                    && let Ok(value) = encode(&fact, &event)
+                {
+                    batch = batch.put_fact(fact, value);
+                }
+            }
+        }
+        batch
+    }
+
+    /// What is known of the deliveries of a webhook.
+    pub fn deliveries(&self, id: &WebhookId) -> (EventCounts, DeliveryState) {
+        (self.0.outbox.counts(id), self.0.outbox.state(id))
+    }
+}

@@ -1,0 +1,105 @@
+//! The webhook: whom to tell what of a bucket.
+//!
+//! Never here: what happened, and telling it.
+
+use engine::{BucketName, ObjectKey};
+use serde::{Deserialize, Serialize};
+
+use super::CatalogError;
+use super::event::{EventKind, EventPattern};
+use super::id::WebhookId;
+use super::record::Stored;
+use super::webhook_secret::WebhookSecret;
+use crate::destination::Destination;
+
+/// A subscription to what happens in a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    pub id: WebhookId,
+    pub bucket: BucketName,
+    pub destination: Destination,
+    pub secret: WebhookSecret,
+    /// What it wants to hear of; never empty.
+    pub events: Vec<EventPattern>,
+    /// Only of keys that begin so.
+    pub prefix: String,
+    /// While it is not, nothing new is kept for it, and nothing sent.
+    pub enabled: bool,
+    /// Why the server disabled it.
+    pub disabled_reason: Option<String>,
+    pub created_ms: u64,
+    pub updated_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredWebhook {
+    bucket: String,
+    url: String,
+    secret: String,
+    events: Vec<String>,
+    prefix: String,
+    enabled: bool,
+    disabled_reason: Option<String>,
+    created_ms: u64,
+    updated_ms: u64,
+}
+
+impl Stored for StoredWebhook {
+    const VERSION: u32 = 1;
+}
+
+impl Webhook {
+    /// Whether it is to hear of this.
+    pub fn wants(&self, kind: EventKind, key: &ObjectKey) -> bool {
+        self.enabled
+            && key.as_str().starts_with(&self.prefix)
+            && self.events.iter().any(|pattern| pattern.matches(kind))
+    }
+
+    pub(super) fn stored(&self) -> StoredWebhook {
+        StoredWebhook {
+            bucket: self.bucket.to_string(),
+            url: self.destination.as_str().to_owned(),
+            secret: self.secret.text(),
+            events: self.events.iter().map(ToString::to_string).collect(),
+            prefix: self.prefix.clone(),
+            enabled: self.enabled,
+            disabled_reason: self.disabled_reason.clone(),
+            created_ms: self.created_ms,
+            updated_ms: self.updated_ms,
+        }
+    }
+
+    pub(super) fn from_stored(id: &str, stored: StoredWebhook) -> Result<Self, String> {
+        let say = |why: &dyn std::fmt::Display| why.to_string();
+        Ok(Self {
+            id: WebhookId::parse(id).ok_or("its id is not a webhook id")?,
+            bucket: BucketName::parse(&stored.bucket).map_err(|why| say(&why))?,
+            destination: Destination::parse(&stored.url).map_err(|why| say(&why))?,
+            secret: WebhookSecret::parse(&stored.secret).ok_or("its secret is none")?,
+            events: event_patterns(&stored.events).map_err(|why| say(&why))?,
+            prefix: stored.prefix,
+            enabled: stored.enabled,
+            disabled_reason: stored.disabled_reason,
+            created_ms: stored.created_ms,
+            updated_ms: stored.updated_ms,
+        })
+    }
+}
+
+/// Reads what a webhook wants to hear of: at least one pattern, each once, in one order.
+pub fn event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
+    let read = |text: &String| {
+        let unknown =
+            || CatalogError::Refused(format!("{text:?} is no event: {}", EventPattern::KNOWN));
+        EventPattern::parse(text).ok_or_else(unknown)
+    };
+    let mut patterns = texts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    patterns.sort_unstable();
+    patterns.dedup();
+    match patterns.is_empty() {
+        true => Err(CatalogError::Refused("a webhook needs at least one event".into())),
+        false => Ok(patterns),
+    }
+}

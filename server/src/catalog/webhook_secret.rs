@@ -1,0 +1,76 @@
+//! The secret of a webhook, and what it signs.
+//!
+//! After Standard Webhooks (github.com/standard-webhooks/standard-webhooks, "Signature scheme"): the secret is 32 random
+//! bytes, written `whsec_` and base64; signed is `<id>.<seconds>.<body>` by HMAC-SHA256.
+//! Promises: nothing of it is printed by accident. Unlike an API key's, it is kept itself, since it signs.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use engine::Entropy;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+const SECRET_BYTES: usize = 32;
+const PREFIX: &str = "whsec_";
+
+/// What receiver and server share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookSecret([u8; SECRET_BYTES]);
+
+impl WebhookSecret {
+    pub(super) fn issue(entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0; SECRET_BYTES];
+        entropy.fill(&mut bytes);
+        Self(bytes)
+    }
+
+    /// The secret as its owner holds it.
+    pub fn text(&self) -> String {
+        format!("{PREFIX}{}", STANDARD.encode(self.0))
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// The value of `webhook-signature` for a message that is sent at this second.
+    pub fn signature(&self, id: &str, unix_seconds: u64, body: &[u8]) -> Option<String> {
+        // HMAC takes keys of any length.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
+        mac.update(format!("{id}.{unix_seconds}.").as_bytes());
+        mac.update(body);
+        Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+    }
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookSecret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_message_has_its_known_signature() {
+        // Made with Python: hmac.new(bytes(range(32)), b"msg_1.1614265330.{}", "sha256").
+        let secret = WebhookSecret(std::array::from_fn(|index| index as u8));
+        let text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        assert_eq!(
+            (secret.text().as_str(), WebhookSecret::parse(text)),
+            (text, Some(secret.clone()))
+        );
+        let signature = secret.signature("msg_1", 1_614_265_330, b"{}").unwrap();
+        assert_eq!(signature, "v1,ATSItIDsNRS9QdKP9XOi7h6JK2iXVz31FeOLrDMxCpU=");
+        assert_eq!(format!("{secret:?}"), "WebhookSecret");
+        for bad in ["", "whsec_", "whsec_AAECAwQ=", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+        {
+            assert_eq!(WebhookSecret::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Where the server may send something to that somebody else named: the address of a webhook.
+//!
+//! An address is parsed once, by the rules of [`Destination::parse`]. Which machines it may lead to is decided where
+//! the connection is made, with the very address that is connected to; the rules for that are in `reach.rs`.
+//! Promises: what is shown of a destination in logs is its host, never its path or query, which may be secret.
+//! Never here: names looked up, connections.
+
+mod reach;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+use http::uri::PathAndQuery;
+
+pub use self::reach::is_public;
+use crate::limits;
+
+/// An address that webhooks may be sent to, as far as its text tells.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Destination {
+    text: String,
+    origin: Origin,
+    authority: String,
+    path: PathAndQuery,
+}
+
+/// Scheme, host and port: what an operator allows, and what one connection reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    scheme: Scheme,
+    /// In lower case, an IPv6 address without brackets.
+    host: String,
+    port: u16,
+}
+
+/// How a destination is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+/// The rule that an address breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadDestination(&'static str);
+
+impl Destination {
+    /// Reads an address: `http` or `https`, a host in ASCII, any port, no user, no fragment, at most
+    /// [`limits::WEBHOOK_URL_BYTES_MAX`] bytes.
+    pub fn parse(text: &str) -> Result<Self, BadDestination> {
+        if text.len() > limits::WEBHOOK_URL_BYTES_MAX {
+            return Err(BadDestination("is too long"));
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
+            return Err(BadDestination(
+                "must be ASCII without spaces: other letters in a path as %-escapes, in a host as punycode",
+            ));
+        }
+        if text.contains('#') {
+            return Err(BadDestination("must have no fragment"));
+        }
+        let uri: Uri = text.parse().map_err(|_| BadDestination("is not a URL"))?;
+        let scheme = match uri.scheme_str() {
+            Some("http") => Scheme::Http,
+            Some("https") => Scheme::Https,
+            _ => return Err(BadDestination("must start with http:// or https://")),
+        };
+        let authority = uri.authority().ok_or(BadDestination("must name a host"))?;
+        if authority.as_str().contains('@') {
+            return Err(BadDestination("must have no user"));
+        }
+        let bracketed = authority.host();
+        let host = bracketed.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        if host.is_empty() {
+            return Err(BadDestination("must name a host"));
+        }
+        let port = match authority.as_str().strip_prefix(bracketed) {
+            Some("") => scheme.port(),
+            Some(rest) => match rest.strip_prefix(':').and_then(|port| port.parse().ok()) {
+                Some(port @ 1..) => port,
+                _ => return Err(BadDestination("has a port that is none")),
+            },
+            None => return Err(BadDestination("is not a URL")),
+        };
+        // A query may stand behind the host at once; in a request it does not.
+        let path = match uri.path_and_query().map_or("", PathAndQuery::as_str) {
+            path if path.starts_with('/') => PathAndQuery::try_from(path),
+            query => PathAndQuery::try_from(format!("/{query}")),
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            authority: authority.as_str().to_ascii_lowercase(),
+            path: path.map_err(|_| BadDestination("is not a URL"))?,
+            origin: Origin { scheme, host, port },
+        })
+    }
+
+    /// The address as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// What stands in `Host`.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// What stands in the first line of a request.
+    pub fn path(&self) -> &PathAndQuery {
+        &self.path
+    }
+
+    /// Refuses an address that names a machine by its number which no webhook may be sent to. One that names it by a
+    /// name is decided when it is sent to.
+    pub fn check_literal(&self, allowed: &[Origin]) -> Result<(), BadDestination> {
+        match self.origin.host.parse::<IpAddr>() {
+            Ok(address) if !is_public(address) && !allowed.contains(&self.origin) => {
+                Err(BadDestination("names an address that webhooks are not sent to"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Origin {
+    /// Reads an origin: an address with nothing behind the port.
+    pub fn parse(text: &str) -> Result<Self, BadDestination> {
+        let destination = Destination::parse(text)?;
+        if destination.path != "/" || text.ends_with('?') {
+            return Err(BadDestination("must end behind the host, or its port"));
+        }
+        Ok(destination.origin)
+    }
+
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// In lower case, an IPv6 address without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Scheme {
+    fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Destination({})", self.origin.host)
+    }
+}
+
+impl fmt::Display for BadDestination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        for (text, scheme, host, port, authority, path) in [
+            ("http://a.example", Scheme::Http, "a.example", 80, "a.example", "/"),
+            ("https://A.example/x?y=1", Scheme::Https, "a.example", 443, "a.example", "/x?y=1"),
+            ("https://a:8443/x", Scheme::Https, "a", 8443, "a:8443", "/x"),
+            ("http://[2001:DB8::1]:81/", Scheme::Http, "2001:db8::1", 81, "[2001:db8::1]:81", "/"),
+            ("http://a?y", Scheme::Http, "a", 80, "a", "/?y"),
+        ] {
+            let read = Destination::parse(text).unwrap();
+            let origin = Origin { scheme, host: host.into(), port };
+            assert_eq!((read.origin(), read.authority()), (&origin, authority), "{text}");
+            assert_eq!((read.path().as_str(), read.as_str()), (path, text));
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_address_is_refused() {
+        let long = format!("http://a/{}", "x".repeat(limits::WEBHOOK_URL_BYTES_MAX));
+        for bad in [
+            "",
+            "a.example",
+            "/x",
+            "ftp://a.example",
+            "file:///etc/passwd",
+            "unix:///run/x",
+            "gopher://a",
+            "http://",
+            "http:///x",
+            "http://user@a",
+            "http://user:word@a",
+            "http://a@b@c/",
+            "http://a#x",
+            "http://a:0/",
+            "http://a:65536/",
+            "http://a:/",
+            "http://a:x/",
+            "http://a b/",
+            "http://a\\@b/",
+            "http://a/\r\nX: y",
+            "http://b\u{fc}cher.example/",
+            "http://[::1",
+            &long,
+        ] {
+            assert!(Destination::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_exact() {
+        let origin = |text| Origin::parse(text).unwrap();
+        assert_eq!(origin("http://127.0.0.1:9000"), origin("http://127.0.0.1:9000/"));
+        assert_ne!(origin("http://127.0.0.1:9000"), origin("http://127.0.0.1:9001"));
+        assert_ne!(origin("http://a.example"), origin("https://a.example"));
+        assert_ne!(origin("http://a.example"), origin("http://b.a.example"));
+        assert_eq!(origin("https://A.example"), origin("https://a.example:443"));
+        for bad in ["http://a/x", "http://a/?", "http://a?x", "a", "http://*.a/x"] {
+            assert!(Origin::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_not_public_is_refused_at_once_unless_it_is_allowed() {
+        let check = |text: &str, allowed: &[&str]| {
+            let allowed: Vec<_> = allowed.iter().map(|it| Origin::parse(it).unwrap()).collect();
+            Destination::parse(text).unwrap().check_literal(&allowed).is_ok()
+        };
+        assert!(check("http://93.184.216.34/", &[]) && check("http://localhost/", &[]));
+        for bad in ["http://127.0.0.1/", "http://[::1]/", "http://[::ffff:10.0.0.1]/"] {
+            assert!(!check(bad, &[]), "{bad}");
+        }
+        assert!(check("http://127.0.0.1:9000/x", &["http://127.0.0.1:9000"]));
+        assert!(!check("http://127.0.0.1:9001/x", &["http://127.0.0.1:9000"]));
+    }
+
+    proptest::proptest! {
+        /// What is taken can be asked for: its host, its path and its port fit into a request.
+        #[test]
+        fn whatever_is_taken_makes_a_request(
+            text in "(https?://)?([a-z0-9.:@\\[\\]%_-]{0,20}|.{0,20})([/?#][ -~]{0,20})?",
+        ) {
+            if let Ok(read) = Destination::parse(&text) {
+                proptest::prop_assert!(http::HeaderValue::from_str(read.authority()).is_ok());
+                proptest::prop_assert!(read.path().as_str().starts_with('/'));
+                proptest::prop_assert!(read.origin().port() > 0 && !read.origin().host().is_empty());
+                proptest::prop_assert!(!read.authority().contains(['@', '/', '?', '#', '\\']));
+                proptest::prop_assert_eq!(&Destination::parse(read.as_str()), &Ok(read));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_host_is_printed() {
+        let secret = Destination::parse("https://a.example/hooks/secret?key=word").unwrap();
+        assert_eq!(format!("{secret:?}"), "Destination(a.example)");
+    }
+}

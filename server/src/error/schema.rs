@@ -1,0 +1,119 @@
+//! The body of an error, as the OpenAPI document describes it.
+//!
+//! Never here: what is sent, which `ApiError::body` decides.
+
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::ApiError;
+
+/// Every code that an error can have.
+const CODES: &[&str] = &[
+    "account_not_found",
+    "account_suspended",
+    "already_exists",
+    "api_key_not_found",
+    "bad_form",
+    "bad_header",
+    "bad_json",
+    "bad_parameter",
+    "bad_path",
+    "bad_request",
+    "bucket_not_empty",
+    "bucket_not_found",
+    "cancelled",
+    "checksum_mismatch",
+    "conflict",
+    "damaged",
+    "file_not_found",
+    "file_too_large",
+    "forbidden",
+    "head_too_large",
+    "incomplete_body",
+    "internal",
+    "invalid_api_key",
+    "last_owner",
+    "method_not_allowed",
+    "missing_api_key",
+    "no_file",
+    "no_space",
+    "not_found",
+    "not_ready",
+    "organisation_not_empty",
+    "organisation_not_found",
+    "overloaded",
+    "plan_required",
+    "precondition_failed",
+    "quota_exceeded",
+    "range_not_satisfiable",
+    "rate_limited",
+    "read_only",
+    "request_timeout",
+    "shutting_down",
+    "token_expired",
+    "token_in_use",
+    "token_not_found",
+    "token_revoked",
+    "token_used",
+    "too_large",
+    "too_many_files",
+    "too_many_uploads",
+    "tus_version",
+    "type_not_allowed",
+    "unsupported_media_type",
+    "upload_expired",
+    "upload_locked",
+    "upload_not_found",
+    "uri_too_long",
+    "wrong_offset",
+];
+
+impl PartialSchema for ApiError {
+    fn schema() -> RefOr<Schema> {
+        let said = |kind: Type, what: &str| {
+            ObjectBuilder::new().schema_type(kind).description(Some(what)).build()
+        };
+        let sentence = || said(Type::String, "A sentence for people.");
+        let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(CODES.to_vec()));
+        let code = code.description(Some("For programs."));
+        let never = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false]));
+        let policies = ArrayBuilder::new().items(said(Type::String, "The name of an allowance."));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some("A refusal or a failure."))
+            .property("success", never)
+            .property("error", sentence())
+            .property("message", sentence())
+            .property("code", code)
+            .property("status", said(Type::Integer, "The status."))
+            .property(
+                "requestId",
+                said(Type::String, "As in `X-Request-Id` and in the server's log."),
+            )
+            .required("success")
+            .required("error")
+            .required("message")
+            .required("code")
+            .required("status")
+            .property("parameter", said(Type::String, "Which parameter or field is wrong."))
+            .property("header", said(Type::String, "Which header is wrong."))
+            .property("retryAfter", said(Type::Integer, "Seconds until the next try makes sense."))
+            .property("limit", said(Type::Integer, "What is exceeded: bytes or files."))
+            .property("used", said(Type::Integer, "What of the quota is used."))
+            .property("quota", said(Type::String, "`account` or `bucket`."))
+            .property("measure", said(Type::String, "`bytes` or `files`."))
+            .property("size", said(Type::Integer, "Bytes of the file."))
+            .property("offset", said(Type::Integer, "Where the upload goes on."))
+            .property("contentType", said(Type::String, "The type that is not taken."))
+            .property("bucketName", said(Type::String, "Where the damaged file is."))
+            .property("key", said(Type::String, "Which file is damaged."))
+            .property("type", said(Type::String, "Only as `application/problem+json`."))
+            .property("title", said(Type::String, "Only as `application/problem+json`."))
+            .property("detail", said(Type::String, "Only as `application/problem+json`."))
+            .property("violated-policies", policies)
+            .into()
+    }
+}
+
+impl ToSchema for ApiError {}

@@ -1,0 +1,363 @@
+//! `/api/buckets/{bucketName}/webhooks`: who is told what happens in a bucket, and how that goes.
+//!
+//! Promises: only those who manage the bucket see or make any; a key that is limited to a folder sees and makes only
+//! those that are, too; the secret is told once.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use engine::BucketName;
+use http::Uri;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
+use crate::destination::Destination;
+use crate::error::ApiError;
+use crate::handlers::with_catalog;
+use crate::json_body::JsonBody;
+use crate::management::{
+    DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, WebhookCreatedView,
+    WebhookDeletedView, WebhookSettings, WebhookTestedView, WebhookView, dead_letter_view,
+    new_webhook, webhook_change, webhook_created_view, webhook_view,
+};
+use crate::paging::Page;
+use crate::parameters::{BucketNameParameter, IdParameter, PageParameters};
+use crate::query::Query;
+use crate::replies::Json;
+use crate::state::AppState;
+use crate::target::last_component;
+use crate::webhooks;
+
+const EVENT_ID: &[&str] = &["eventId"];
+
+/// A new webhook: the only answer that holds its secret.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookCreatedReply {
+    success: bool,
+    #[serde(flatten)]
+    created: WebhookCreatedView,
+}
+
+/// One webhook.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookReply {
+    success: bool,
+    webhook: WebhookView,
+}
+
+/// The webhooks of a bucket.
+#[derive(Serialize, ToSchema)]
+pub struct WebhooksReply {
+    success: bool,
+    webhooks: Vec<WebhookView>,
+}
+
+/// A webhook that is gone.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookDeletedReply {
+    success: bool,
+    message: String,
+    #[serde(flatten)]
+    deleted: WebhookDeletedView,
+}
+
+/// What came of a test.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookTestedReply {
+    success: bool,
+    #[serde(flatten)]
+    tested: WebhookTestedView,
+}
+
+/// A page of events that were given up.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLettersReply {
+    success: bool,
+    dead_letters: Vec<DeadLetterView>,
+    next_cursor: Option<String>,
+}
+
+/// How many events are sent again.
+#[derive(Serialize, ToSchema)]
+pub struct DeadLettersRetriedReply {
+    success: bool,
+    #[serde(flatten)]
+    retried: DeadLettersRetriedView,
+}
+
+/// How many events were forgotten.
+#[derive(Serialize, ToSchema)]
+pub struct DeadLettersForgottenReply {
+    success: bool,
+    #[serde(flatten)]
+    forgotten: DeadLettersForgottenView,
+}
+
+/// Lists the webhooks of a bucket, in the order of ids.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/webhooks",
+    operation_id = "listWebhooks",
+    tag = "Webhooks",
+    params(BucketNameParameter),
+    responses((status = OK, body = WebhooksReply))
+)]
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<WebhooksReply>, ApiError> {
+    let bucket = bucket(&app, &caller, &uri)?;
+    let webhooks = app.catalog.webhooks_of(&bucket.name);
+    let visible = webhooks.iter().filter(|webhook| sees(&caller, webhook));
+    let webhooks = visible.map(|webhook| webhook_view(&app.catalog, webhook)).collect();
+    Ok(Json(WebhooksReply { success: true, webhooks }))
+}
+
+/// Makes a webhook: told what happens in the bucket. The answer is the only one that holds its secret.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/webhooks",
+    operation_id = "createWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter),
+    request_body = WebhookSettings,
+    responses((status = OK, body = WebhookCreatedReply))
+)]
+pub async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<WebhookCreatedReply>, ApiError> {
+    let bucket = bucket(&app, &caller, &uri)?;
+    let new = new_webhook(bucket.name.clone(), body.settings::<WebhookSettings>()?)?;
+    caller.check_prefix(&new.prefix)?;
+    check_destination(&app, &new.destination)?;
+    let webhook = with_catalog(&app, move |catalog| catalog.create_webhook(new)).await?;
+    let created = webhook_created_view(&app.catalog, &webhook);
+    Ok(Json(WebhookCreatedReply { success: true, created }))
+}
+
+/// Shows a webhook, and how its deliveries go.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/webhooks/{id}",
+    operation_id = "showWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    responses(
+        (status = OK, body = WebhookReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn show(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<WebhookReply>, ApiError> {
+    let webhook = webhook(&app, &caller, &uri)?;
+    Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
+}
+
+/// Changes what is named of a webhook.
+#[utoipa::path(
+    patch,
+    path = "/api/buckets/{bucketName}/webhooks/{id}",
+    operation_id = "editWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    request_body = WebhookSettings,
+    responses(
+        (status = OK, body = WebhookReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn edit(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<WebhookReply>, ApiError> {
+    let webhook = webhook(&app, &caller, &uri)?;
+    let change = webhook_change(body.settings::<WebhookSettings>()?)?;
+    if let Some(prefix) = &change.prefix {
+        caller.check_prefix(prefix)?;
+    }
+    if let Some(destination) = &change.destination {
+        check_destination(&app, destination)?;
+    }
+    let edit = move |catalog: &Catalog| catalog.edit_webhook(&webhook.id, change);
+    let webhook = with_catalog(&app, edit).await?;
+    Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
+}
+
+/// Deletes a webhook; what waits for it goes, too.
+#[utoipa::path(
+    delete,
+    path = "/api/buckets/{bucketName}/webhooks/{id}",
+    operation_id = "deleteWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    responses(
+        (status = OK, body = WebhookDeletedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn delete(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<WebhookDeletedReply>, ApiError> {
+    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let deleted = WebhookDeletedView { id: id.to_string() };
+    with_catalog(&app, move |catalog| catalog.delete_webhook(&id)).await?;
+    let message = format!("Deleted the webhook {}", deleted.id);
+    Ok(Json(WebhookDeletedReply { success: true, message, deleted }))
+}
+
+/// Sends a test, and says what the destination said.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/test",
+    operation_id = "testWebhook",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter),
+    responses(
+        (status = OK, body = WebhookTestedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn test(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<WebhookTestedReply>, ApiError> {
+    let webhook = webhook(&app, &caller, &uri)?;
+    let tested = webhooks::test(&app, &webhook).await.ok_or_else(|| ApiError::overloaded(1))?;
+    Ok(Json(WebhookTestedReply { success: true, tested: tested.into() }))
+}
+
+/// Lists events that were given up, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
+    operation_id = "listDeadLetters",
+    tag = "Webhooks",
+    params(BucketNameParameter, IdParameter, PageParameters),
+    responses(
+        (status = OK, body = DeadLettersReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn dead_letters(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    query: Query,
+) -> Result<Json<DeadLettersReply>, ApiError> {
+    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let page = Page::of(&query)?;
+    let no_cursor = || ApiError::bad_parameter("cursor", "must be the nextCursor of a page");
+    let after = page.after().map(|text| text.parse().map_err(|_| no_cursor())).transpose()?;
+    let limit = page.limit();
+    let find = move |catalog: &Catalog| catalog.dead_letters(&id, after, limit);
+    let (letters, last) = with_catalog(&app, find).await?;
+    Ok(Json(DeadLettersReply {
+        success: true,
+        dead_letters: letters.iter().map(dead_letter_view).collect(),
+        next_cursor: last.map(|number| number.to_string()),
+    }))
+}
+
+/// Sends all events that were given up again, or one.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry",
+    operation_id = "retryDeadLetters",
+    tag = "Webhooks",
+    params(
+        BucketNameParameter,
+        IdParameter,
+        ("eventId" = Option<String>, Query, description = "Only this one."),
+    ),
+    responses(
+        (status = OK, body = DeadLettersRetriedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn retry_dead_letters(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    query: Query,
+) -> Result<Json<DeadLettersRetriedReply>, ApiError> {
+    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let event = query.text(EVENT_ID)?;
+    let retry = move |catalog: &Catalog| catalog.retry_dead_letters(&id, event.as_deref());
+    let retried_count = with_catalog(&app, retry).await? as u64;
+    let retried = DeadLettersRetriedView { retried_count };
+    Ok(Json(DeadLettersRetriedReply { success: true, retried }))
+}
+
+/// Forgets all events that were given up, or one.
+#[utoipa::path(
+    delete,
+    path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
+    operation_id = "forgetDeadLetters",
+    tag = "Webhooks",
+    params(
+        BucketNameParameter,
+        IdParameter,
+        ("eventId" = Option<String>, Query, description = "Only this one."),
+    ),
+    responses(
+        (status = OK, body = DeadLettersForgottenReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `webhook_not_found`."),
+    )
+)]
+pub async fn forget_dead_letters(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    query: Query,
+) -> Result<Json<DeadLettersForgottenReply>, ApiError> {
+    let id = webhook(&app, &caller, &uri)?.id.clone();
+    let event = query.text(EVENT_ID)?;
+    let forget = move |catalog: &Catalog| catalog.forget_dead_letters(&id, event.as_deref());
+    let deleted_count = with_catalog(&app, forget).await? as u64;
+    let forgotten = DeadLettersForgottenView { deleted_count };
+    Ok(Json(DeadLettersForgottenReply { success: true, forgotten }))
+}
+
+/// The bucket of the address, when the caller manages it.
+fn bucket(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Bucket>, ApiError> {
+    let name = BucketName::parse(&component(uri, 3)?);
+    let name = name.map_err(|_| ApiError::bucket_not_found())?;
+    caller.bucket(&app.catalog, &name, Scope::Manage)
+}
+
+/// The webhook of the address, when the caller manages it.
+fn webhook(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Webhook>, ApiError> {
+    let bucket = bucket(app, caller, uri)?;
+    let found = WebhookId::parse(&component(uri, 5)?).and_then(|id| app.catalog.webhook(&id));
+    let found = found.filter(|it| it.bucket == bucket.name && sees(caller, it));
+    found.ok_or_else(ApiError::webhook_not_found)
+}
+
+fn sees(caller: &Caller, webhook: &Webhook) -> bool {
+    caller.check_prefix(&webhook.prefix).is_ok()
+}
+
+/// A component of the address, which begins with an empty one.
+fn component(uri: &Uri, index: usize) -> Result<String, ApiError> {
+    last_component(uri.path().split('/').nth(index).unwrap_or(""))
+}
+
+fn check_destination(app: &AppState, destination: &Destination) -> Result<(), ApiError> {
+    let checked = destination.check_literal(&app.config.webhook_allow);
+    checked.map_err(|why| ApiError::bad_parameter("url", &why.to_string()))
+}

@@ -1,0 +1,329 @@
+//! Webhooks, as people and programs make, see and change them.
+//!
+//! Never here: sending, which only a running server does.
+
+use engine::BucketName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::bucket_name;
+use super::reply::Reply;
+use super::settings::{given, named, text_or_null};
+use crate::catalog::{
+    Catalog, CatalogError, DeadLetter, NewWebhook, Webhook, WebhookChange, WebhookId,
+    event_patterns,
+};
+use crate::destination::Destination;
+use crate::limits;
+use crate::replies::iso_time;
+use crate::target::normalize;
+use crate::webhooks::Tested;
+
+/// One thing to do with webhooks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "webhook", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum WebhookRequest {
+    Create {
+        bucket: String,
+        settings: WebhookSettings,
+    },
+    /// Of one bucket.
+    List {
+        bucket: String,
+    },
+    Edit {
+        id: String,
+        settings: WebhookSettings,
+    },
+    Delete {
+        id: String,
+    },
+    /// Sends a message that says only that it is a test. Only a running server does that.
+    Test {
+        id: String,
+    },
+    /// Events that were given up, the oldest first.
+    DeadLetters {
+        id: String,
+    },
+    /// Sends events again that were given up: all, or one.
+    Retry {
+        id: String,
+        event: Option<String>,
+    },
+    /// Forgets events that were given up: all, or one.
+    Forget {
+        id: String,
+        event: Option<String>,
+    },
+}
+
+/// What can be set of a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct WebhookSettings {
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^https?://[a-z0-9.-]+(:[1-9][0-9]{0,3})?/[!-~]*$",
+        max_length = 2048
+    )]
+    pub url: Option<String>,
+    /// S3's names of events.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_items = 1)]
+    pub events: Option<Vec<String>>,
+    #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub enabled: Option<bool>,
+}
+
+/// A webhook, without its secret, and how its deliveries go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookView {
+    pub id: String,
+    pub bucket_name: String,
+    pub url: String,
+    pub events: Vec<String>,
+    pub prefix: String,
+    pub enabled: bool,
+    /// Why the server disabled it.
+    pub disabled_reason: Option<String>,
+    /// Events that wait for delivery.
+    pub pending_count: u64,
+    /// Of these, those that failed at least once.
+    pub retrying_count: u64,
+    /// Events that were given up, and are kept.
+    pub dead_letter_count: u64,
+    /// Events that found no room.
+    pub dropped_count: u64,
+    pub last_attempt_at: Option<String>,
+    /// The answer to it, where there was one.
+    pub last_status: Option<u16>,
+    /// Why it failed, where it did.
+    pub last_error: Option<String>,
+    pub last_delivery_at: Option<String>,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+/// A new webhook: the only time that its secret is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookCreatedView {
+    pub secret: String,
+    pub webhook: WebhookView,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookDeletedView {
+    pub id: String,
+}
+
+/// What came of a test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookTestedView {
+    pub delivered: bool,
+    /// What the destination answered, where it did.
+    pub status: Option<u16>,
+    /// Why it does not count as delivered.
+    pub delivery_error: Option<String>,
+    /// The beginning of the body of its answer.
+    pub answer: String,
+    pub duration_ms: u64,
+}
+
+/// An event that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterView {
+    pub event_id: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub key: String,
+    /// When it happened.
+    pub timestamp: String,
+    pub attempt_count: u64,
+    pub given_up_at: String,
+    /// What the destination answered last, where it did.
+    pub status: Option<u16>,
+    pub delivery_error: String,
+    /// The beginning of the body of its answer.
+    pub answer: String,
+}
+
+/// Events that were given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLettersView {
+    pub dead_letters: Vec<DeadLetterView>,
+}
+
+/// How many of them were sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLettersRetriedView {
+    pub retried_count: u64,
+}
+
+/// How many of them were forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLettersForgottenView {
+    pub deleted_count: u64,
+}
+
+pub(super) fn execute(catalog: &Catalog, request: WebhookRequest) -> Result<Reply, CatalogError> {
+    match request {
+        WebhookRequest::Create { bucket, settings } => {
+            let new = new_webhook(bucket_name(&bucket)?, settings)?;
+            let webhook = catalog.create_webhook(new)?;
+            Ok(Reply::WebhookCreated(Box::new(webhook_created_view(catalog, &webhook))))
+        }
+        WebhookRequest::List { bucket } => {
+            let webhooks = catalog.webhooks_of(&super::existing_bucket(catalog, &bucket)?.name);
+            let views = webhooks.iter().map(|webhook| webhook_view(catalog, webhook));
+            Ok(Reply::Webhooks(views.collect()))
+        }
+        WebhookRequest::Edit { id, settings } => {
+            let webhook = catalog.edit_webhook(&webhook_id(&id)?, webhook_change(settings)?)?;
+            Ok(Reply::Webhook(Box::new(webhook_view(catalog, &webhook))))
+        }
+        WebhookRequest::Delete { id } => {
+            catalog.delete_webhook(&webhook_id(&id)?)?;
+            Ok(Reply::WebhookDeleted(WebhookDeletedView { id }))
+        }
+        WebhookRequest::Test { .. } => Err(CatalogError::Refused(
+            "only a running server sends to webhooks: start it, then try again".into(),
+        )),
+        WebhookRequest::DeadLetters { id } => {
+            let id = existing_webhook(catalog, &id)?;
+            let (letters, _) = catalog.dead_letters(&id, None, limits::WEBHOOK_DEAD_LETTERS_MAX)?;
+            let dead_letters = letters.iter().map(dead_letter_view).collect();
+            Ok(Reply::DeadLetters(DeadLettersView { dead_letters }))
+        }
+        WebhookRequest::Retry { id, event } => {
+            let count = catalog.retry_dead_letters(&webhook_id(&id)?, event.as_deref())?;
+            let retried_count = count as u64;
+            Ok(Reply::DeadLettersRetried(DeadLettersRetriedView { retried_count }))
+        }
+        WebhookRequest::Forget { id, event } => {
+            let count = catalog.forget_dead_letters(&webhook_id(&id)?, event.as_deref())?;
+            let deleted_count = count as u64;
+            Ok(Reply::DeadLettersForgotten(DeadLettersForgottenView { deleted_count }))
+        }
+    }
+}
+
+/// Reads what a new webhook is to be.
+pub fn new_webhook(
+    bucket: BucketName,
+    settings: WebhookSettings,
+) -> Result<NewWebhook, CatalogError> {
+    let change = webhook_change(settings)?;
+    let required = |setting, what: &str| CatalogError::BadSetting {
+        setting,
+        rule: format!("a webhook needs {what}"),
+    };
+    Ok(NewWebhook {
+        bucket,
+        destination: change.destination.ok_or_else(|| required("url", "a url"))?,
+        events: change.events.ok_or_else(|| required("events", "events"))?,
+        prefix: change.prefix.unwrap_or_default(),
+        enabled: change.enabled.unwrap_or(true),
+    })
+}
+
+/// Reads what is to change of a webhook.
+pub fn webhook_change(settings: WebhookSettings) -> Result<WebhookChange, CatalogError> {
+    let WebhookSettings { url, events: patterns, prefix, enabled } = settings;
+    let destination = |url: String| {
+        Destination::parse(&url)
+            .map_err(|why| CatalogError::Refused(format!("the url cannot be used: it {why}")))
+    };
+    Ok(WebhookChange {
+        destination: named("url", url.map(destination).transpose())?,
+        events: named("events", patterns.map(|texts| event_patterns(&texts)).transpose())?,
+        prefix: named("prefix", prefix.map(|prefix| key_prefix(&prefix)).transpose())?,
+        enabled,
+    })
+}
+
+fn key_prefix(text: &str) -> Result<String, CatalogError> {
+    let max = engine::limits::KEY_BYTES_MAX;
+    let prefix = normalize(text).into_owned();
+    if prefix.len() > max || prefix.contains(char::is_control) {
+        let rule = format!("a prefix has at most {max} bytes and no control characters");
+        return Err(CatalogError::Refused(rule));
+    }
+    Ok(prefix)
+}
+
+/// A webhook, with how its deliveries go.
+pub fn webhook_view(catalog: &Catalog, webhook: &Webhook) -> WebhookView {
+    let (counts, state) = catalog.deliveries(&webhook.id);
+    WebhookView {
+        id: webhook.id.to_string(),
+        bucket_name: webhook.bucket.to_string(),
+        url: webhook.destination.as_str().to_owned(),
+        events: webhook.events.iter().map(ToString::to_string).collect(),
+        prefix: webhook.prefix.clone(),
+        enabled: webhook.enabled,
+        disabled_reason: webhook.disabled_reason.clone(),
+        pending_count: counts.pending as u64,
+        retrying_count: counts.retrying as u64,
+        dead_letter_count: counts.dead as u64,
+        dropped_count: state.dropped,
+        last_attempt_at: state.last_attempt_ms.map(iso_time),
+        last_status: state.last_status,
+        last_error: state.last_error,
+        last_delivery_at: state.last_delivery_ms.map(iso_time),
+        created_at: iso_time(webhook.created_ms),
+        updated_at: iso_time(webhook.updated_ms),
+    }
+}
+
+/// A new webhook, with its secret.
+pub fn webhook_created_view(catalog: &Catalog, webhook: &Webhook) -> WebhookCreatedView {
+    let secret = webhook.secret.text();
+    WebhookCreatedView { secret, webhook: webhook_view(catalog, webhook) }
+}
+
+impl From<Tested> for WebhookTestedView {
+    fn from(tested: Tested) -> Self {
+        let Tested { status, error, answer, duration_ms } = tested;
+        let delivered = error.is_none();
+        Self { delivered, status, delivery_error: error, answer, duration_ms }
+    }
+}
+
+/// An event that was given up.
+pub fn dead_letter_view(letter: &DeadLetter) -> DeadLetterView {
+    let DeadLetter { event, died_ms, status, error, answer } = letter;
+    DeadLetterView {
+        event_id: event.id.clone(),
+        kind: event.kind.as_str().to_owned(),
+        key: event.key.clone(),
+        timestamp: iso_time(event.at_ms),
+        attempt_count: event.attempts.into(),
+        given_up_at: iso_time(*died_ms),
+        status: *status,
+        delivery_error: error.clone(),
+        answer: answer.clone(),
+    }
+}
+
+/// The id of a webhook, as it is written; whether there is such a webhook is another question.
+pub fn webhook_id(id: &str) -> Result<WebhookId, CatalogError> {
+    WebhookId::parse(id).ok_or_else(|| CatalogError::Missing(format!("the webhook {id:?}")))
+}
+
+fn existing_webhook(catalog: &Catalog, id: &str) -> Result<WebhookId, CatalogError> {
+    let found = catalog.webhook(&webhook_id(id)?).map(|webhook| webhook.id.clone());
+    found.ok_or_else(|| CatalogError::Missing(format!("the webhook {id:?}")))
+}

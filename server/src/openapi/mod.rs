@@ -1,0 +1,241 @@
+//! The OpenAPI document of the HTTP API, put together from what stands beside each handler.
+//!
+//! To add an endpoint: put `#[utoipa::path]` on its handler, with what it takes and what it answers when all goes well;
+//! name the handler under `paths` below; write the document again with
+//!
+//! ```sh
+//! cargo run -- openapi > new.json && mv new.json server/openapi.json
+//! ```
+//!
+//! Refusals that every endpoint of its kind has are put in by `refusals`; a handler names only those that are its own.
+//! The committed document is what `/-/openapi.json` sends; tests hold both, and the routes, together.
+//!
+//! Never here: what an endpoint takes and answers.
+
+mod corrections;
+mod links;
+mod refusals;
+
+use utoipa::openapi::path::{HttpMethod, Operation, Parameter, ParameterIn, PathItem};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Components, License, OpenApi, RefOr};
+use utoipa::{Modify, OpenApi as _};
+
+use crate::error::ApiError;
+use crate::handlers::{
+    account, accounts, api_keys, buckets, delete, deliver, docs, health, integrations, list,
+    organisations, presign, presigned_put, search, tus, upload, usage, webhooks,
+};
+use crate::parameters::Flag;
+
+const ABOUT: &str = "Object storage and image CDN for one box. Every error is JSON with `success: false`, a sentence in \
+    `error`, and a `code` for programs. Every GET answers HEAD, and every address OPTIONS. Keys are sent as \
+    `Authorization: Bearer KEY`, as `X-API-Key: KEY`, or as `?apiKey=KEY`.";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "trug", description = ABOUT),
+    servers(
+        (url = "/", description = "The basic endpoint: this server."),
+        (url = "{premium}", description = "The premium endpoint: the same, for larger files of the plans Pro and Business.",
+            variables(("premium" = (default = "https://upload.example.com", description = "Its address")))),
+    ),
+    tags(
+        (name = "Files", description = "Files sent, stored and deleted at their addresses."),
+        (name = "Resumable uploads", description = "tus 1.0."),
+        (name = "Presigned uploads", description = "Uploads by somebody without a key."),
+        (name = "Listing and search"),
+        (name = "Buckets"),
+        (name = "Webhooks", description = "Who is told what happens in a bucket."),
+        (name = "API keys"),
+        (name = "Organisations"),
+        (name = "Accounts"),
+        (name = "Integrations", description = "Ready configurations for other programs."),
+        (name = "Server"),
+    ),
+    security(("bearer" = []), ("header" = []), ("query" = [])),
+    components(schemas(ApiError, Flag)),
+    modifiers(&Assembly),
+    paths(
+        deliver::deliver,
+        upload::upload,
+        delete::delete,
+        presigned_put::put_presigned,
+        presign::presign_address,
+        presign::presign_token,
+        presign::upload_with_token,
+        list::list,
+        search::search,
+        crate::tus::option_headers,
+        tus::create,
+        tus::state,
+        tus::append,
+        tus::terminate,
+        tus::overridden,
+        buckets::list,
+        buckets::create,
+        buckets::show,
+        buckets::edit,
+        buckets::delete,
+        webhooks::list,
+        webhooks::create,
+        webhooks::show,
+        webhooks::edit,
+        webhooks::delete,
+        webhooks::test,
+        webhooks::dead_letters,
+        webhooks::retry_dead_letters,
+        webhooks::forget_dead_letters,
+        api_keys::list,
+        api_keys::create,
+        api_keys::revoke,
+        organisations::list,
+        organisations::create,
+        organisations::show,
+        organisations::edit,
+        organisations::delete,
+        organisations::members,
+        organisations::set_member,
+        organisations::remove_member,
+        account::show,
+        account::edit,
+        usage::usage,
+        accounts::list,
+        accounts::create,
+        accounts::sweep,
+        accounts::show,
+        accounts::edit,
+        health::health,
+        health::ready,
+        integrations::sharex,
+        integrations::lb_phone,
+        integrations::curl,
+        docs::openapi,
+        docs::page,
+    )
+)]
+struct Document;
+
+/// The document as it is committed: JSON with a line end.
+pub fn document() -> String {
+    // Our own types have string keys and no failing parts: there is nothing that could not be written.
+    let text = Document::openapi().to_pretty_json().unwrap_or_default();
+    corrections::with_names_of_the_standard(&text) + "\n"
+}
+
+/// What no single handler can say.
+struct Assembly;
+
+impl Modify for Assembly {
+    fn modify(&self, document: &mut OpenApi) {
+        document.info.license = Some(License::new("MIT OR Apache-2.0"));
+        document.info.contact = None;
+        let components = document.components.get_or_insert_default();
+        keys(components);
+        refusals::components(components);
+        components.schemas.values_mut().for_each(corrections::schema);
+        let paths = &mut document.paths.paths;
+        // The same without a path: into the root of the bucket. And the forms without the last slash.
+        for (address, other) in [
+            ("/{bucket}/{path}", "/{bucket}/"),
+            ("/{bucket}/{path}", "/{bucket}"),
+            ("/api/tus/", "/api/tus"),
+        ] {
+            let Some(item) = paths.get(address) else { continue };
+            paths.insert(other.to_owned(), at(item, other));
+        }
+        for (address, item) in paths.iter_mut() {
+            if let (Some(_), Some(head)) = (&item.get, &mut item.head) {
+                as_head(head);
+            }
+            for (method, operation) in operations(item) {
+                operation.parameters.iter_mut().flatten().for_each(corrections::parameter);
+                links::complete(operation);
+                refusals::complete(address, &method, operation);
+            }
+        }
+    }
+}
+
+/// The operations of an address that stand at another one, too: those that upload.
+fn at(item: &PathItem, address: &str) -> PathItem {
+    let mut other = PathItem::default();
+    other.post = item.post.clone();
+    if address.starts_with("/api/tus") {
+        other.options = item.options.clone();
+    }
+    for (_, operation) in operations(&mut other) {
+        let parameters = operation.parameters.iter_mut();
+        parameters.for_each(|it| it.retain(|it| stands_in(it, address)));
+        let suffix = if address.ends_with('/') { "ToRoot" } else { "WithoutSlash" };
+        operation.operation_id = operation.operation_id.take().map(|id| id + suffix);
+    }
+    other
+}
+
+fn stands_in(parameter: &RefOr<Parameter>, address: &str) -> bool {
+    match parameter {
+        RefOr::T(it) => {
+            it.parameter_in != ParameterIn::Path || address.contains(&format!("{{{}}}", it.name))
+        }
+        RefOr::Ref(_) => true,
+    }
+}
+
+/// A HEAD that is described with its GET: an operation of its own, without bodies.
+fn as_head(head: &mut Operation) {
+    head.operation_id = head.operation_id.take().map(|id| id + "Head");
+    for response in head.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            response.content.clear();
+        }
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Operation)> {
+    let all = [
+        (HttpMethod::Get, &mut item.get),
+        (HttpMethod::Head, &mut item.head),
+        (HttpMethod::Post, &mut item.post),
+        (HttpMethod::Put, &mut item.put),
+        (HttpMethod::Patch, &mut item.patch),
+        (HttpMethod::Delete, &mut item.delete),
+        (HttpMethod::Options, &mut item.options),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// The places where an API key is looked for.
+fn keys(components: &mut Components) {
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    let header = ApiKey::Header(ApiKeyValue::new("X-API-Key"));
+    components.add_security_scheme("header", SecurityScheme::ApiKey(header));
+    let query = ApiKey::Query(ApiKeyValue::with_description(
+        "apiKey",
+        "Ends up in the logs of proxies: prefer a header.",
+    ));
+    components.add_security_scheme("query", SecurityScheme::ApiKey(query));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own_and_links_name_only_these() {
+        let mut document = Document::openapi();
+        let mut names = BTreeSet::new();
+        for (address, item) in &mut document.paths.paths {
+            for (_, operation) in operations(item) {
+                let name = operation.operation_id.clone().unwrap_or_default();
+                assert!(names.insert(name.clone()), "{address}: {name} is there twice");
+            }
+        }
+        for name in links::named() {
+            assert!(names.contains(name), "a link names {name}");
+        }
+    }
+}

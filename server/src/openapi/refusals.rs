@@ -1,0 +1,141 @@
+//! The refusals that endpoints of a kind have in common.
+//!
+//! What an endpoint needs says how it can refuse: a key may be wrong, a body too large, an address may lead nowhere,
+//! and whatever changes something needs room. Never here: refusals of one endpoint alone.
+
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{HttpMethod, Operation};
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Components, ContentBuilder, Header, Ref, RefOr};
+
+/// Status, name of the component, and what it says.
+const SHARED: &[(u16, &str, &str)] = &[
+    (
+        400,
+        "BadRequest",
+        "`bad_request`, `bad_parameter`, `bad_path`, `bad_json`, `bad_form`, `bad_header`, `no_file`, `too_many_files`, `incomplete_body`: the sentence says what is wrong.",
+    ),
+    (401, "Unauthorized", "`missing_api_key`, `invalid_api_key`."),
+    (
+        403,
+        "Forbidden",
+        "`forbidden`, `account_suspended`, `plan_required`: the key is known, and may not.",
+    ),
+    (
+        404,
+        "NotFound",
+        "There is no such thing, or none that the caller may see; `code` says what is missing.",
+    ),
+    (408, "TooSlow", "`request_timeout`: the body came too slowly."),
+    (409, "Conflict", "`conflict`: something else changed the same at the same time. Try again."),
+    (413, "TooLarge", "`file_too_large`, with `limit`; `too_large`."),
+    (
+        415,
+        "UnsupportedMediaType",
+        "`unsupported_media_type`; `type_not_allowed`: the bucket takes no such files.",
+    ),
+    (429, "TooManyRequests", "`rate_limited`, with `retryAfter`; `too_many_uploads`."),
+    (500, "Failed", "`internal`, `damaged`: the server's fault."),
+    (503, "Unavailable", "`overloaded`, `read_only`, `shutting_down`, `cancelled`: not now."),
+    (507, "Full", "`quota_exceeded`, with `quota`, `measure`, `limit` and `used`; `no_space`."),
+];
+
+/// Describes the shared refusals.
+pub(super) fn components(components: &mut Components) {
+    for (status, name, description) in SHARED {
+        let mut response = with_error(ResponseBuilder::new().description(*description).build());
+        for (header, value) in headers(*status) {
+            response.headers.insert(header.to_owned(), RefOr::T(value));
+        }
+        components.responses.insert((*name).to_owned(), RefOr::T(response));
+    }
+}
+
+/// Puts into an operation what is refused by all of its kind, and gives its own refusals their body.
+pub(super) fn complete(address: &str, method: &HttpMethod, operation: &mut Operation) {
+    // A preflight is never refused.
+    if *method == HttpMethod::Options {
+        return;
+    }
+    let is_head = *method == HttpMethod::Head;
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response {
+            let status = status.parse().unwrap_or_default();
+            if response.description.is_empty() {
+                response.description = reason(status);
+            }
+            if status >= 400 && !is_head {
+                *response = with_error(std::mem::take(response));
+            }
+        }
+    }
+    let shared = SHARED.iter().filter(|(status, ..)| applies(*status, address, method, operation));
+    let shared: Vec<_> = shared.collect();
+    for (status, name, description) in shared {
+        let response = match is_head {
+            true => RefOr::T(ResponseBuilder::new().description(*description).build()),
+            false => RefOr::Ref(Ref::from_response_name(*name)),
+        };
+        operation.responses.responses.entry(status.to_string()).or_insert(response);
+    }
+}
+
+fn applies(status: u16, address: &str, method: &HttpMethod, operation: &Operation) -> bool {
+    let needs_key = operation.security.is_none();
+    let takes_key = operation.security.as_ref().is_none_or(|schemes| schemes.len() > 1);
+    let reads = matches!(method, HttpMethod::Get | HttpMethod::Head);
+    match status {
+        401 | 403 => takes_key,
+        404 => address.contains('{'),
+        408 | 413 | 415 => operation.request_body.is_some(),
+        409 | 507 => !reads,
+        503 => needs_key || address.contains('{'),
+        _ => true,
+    }
+}
+
+/// A refusal with its body, beside what it may send otherwise.
+fn with_error(mut response: Response) -> Response {
+    let error = || {
+        let schema = RefOr::Ref(Ref::from_schema_name("ApiError"));
+        RefOr::T(ContentBuilder::new().schema(Some(schema)).build())
+    };
+    for content_type in ["application/json", "application/problem+json"] {
+        response.content.entry(content_type.to_owned()).or_insert_with(error);
+    }
+    response
+}
+
+fn headers(status: u16) -> Vec<(&'static str, Header)> {
+    let number = |description: &str| {
+        let schema = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+        HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
+    };
+    let text = |description: &str| {
+        let schema = ObjectBuilder::new().schema_type(Type::String).build();
+        HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
+    };
+    let retry = || ("Retry-After", number("Seconds until the next try makes sense."));
+    match status {
+        401 => vec![("WWW-Authenticate", text("`Bearer`"))],
+        429 => vec![
+            retry(),
+            ("RateLimit-Policy", text("The allowance: `\"upload-free\";q=100;w=60`.")),
+            ("RateLimit", text("What is left of it: `\"upload-free\";r=0;t=17`.")),
+            ("X-RateLimit-Limit", number("Requests of a minute.")),
+            ("X-RateLimit-Remaining", number("Requests that are left.")),
+            (
+                "X-RateLimit-Reset",
+                number("Seconds until the allowance is whole, or one request passes."),
+            ),
+        ],
+        503 => vec![retry()],
+        _ => Vec::new(),
+    }
+}
+
+fn reason(status: u16) -> String {
+    let status = http::StatusCode::from_u16(status).ok();
+    status.and_then(|status| status.canonical_reason()).unwrap_or("Refused").to_owned()
+}

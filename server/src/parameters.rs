@@ -1,0 +1,205 @@
+//! Parameters that several endpoints share, as the OpenAPI document describes them.
+//!
+//! Never here: how they are read, which `query` and `target` know, and what they mean.
+
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Required, Schema, SchemaFormat};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::limits;
+
+/// A flag of the query: true as `true`, `1`, `yes`, `on` or without a value, false as `false`, `0`, `no`, `off`.
+pub struct Flag;
+
+/// A piece of a file, as it is.
+pub struct Chunk;
+
+/// Which page of a list: `limit` and `cursor`.
+pub struct PageParameters;
+
+/// How an upload wants its files: `overwrite`, `randomizeName`, `thumbnail`.
+pub struct WishParameters;
+
+/// The bucket in the address.
+pub struct BucketParameter;
+
+/// Bucket and path of a file or a folder in the address.
+pub struct PlaceParameters;
+
+/// The bucket in the address, as management calls it.
+pub struct BucketNameParameter;
+
+/// The bucket that is listed.
+pub struct ListedBucketParameter;
+
+/// The bucket that is filled in.
+pub struct NamedBucketParameter;
+
+/// The id at the end of the address, of an account, an organisation, an API key.
+pub struct IdParameter;
+
+/// Which version of tus is spoken.
+pub struct TusVersionParameter;
+
+/// Which resumable upload is meant, and which version of tus is spoken.
+pub struct TusUploadParameters;
+
+/// What a bucket may be called: [`engine::BucketName`] without the names that are the service's own.
+const BUCKET: &str = "^(?!(api|presigned|health|metrics|favicon\\.ico|robots\\.txt|sitemap\\.xml|index\\.html)$)\
+                      [a-z0-9][a-z0-9._-]{2,62}$";
+
+/// What a bucket may be called, the names that are the service's own among them: there is none of these.
+const ANY_BUCKET: &str = "^[a-z0-9][a-z0-9._-]{2,62}$";
+
+/// No empty component, no `.` and `..`, no control characters, no backslash.
+const KEY: &str = "^(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+\
+                   (/(?!\\.{1,2}(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+)*/?$";
+
+impl PartialSchema for Flag {
+    fn schema() -> RefOr<Schema> {
+        let words = ["1", "yes", "on", "0", "no", "off"];
+        AnyOfBuilder::new()
+            .description(Some("An empty one is true."))
+            .item(Object::with_type(Type::Boolean))
+            .item(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)))
+            .into()
+    }
+}
+
+impl ToSchema for Flag {}
+
+impl PartialSchema for Chunk {
+    fn schema() -> RefOr<Schema> {
+        let bytes = ObjectBuilder::new().schema_type(Type::String);
+        bytes.content_media_type("application/octet-stream").into()
+    }
+}
+
+impl ToSchema for Chunk {}
+
+impl IntoParams for PageParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let limit = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(1))
+            .maximum(Some(limits::MANAGEMENT_PAGE_MAX))
+            .default(Some(limits::MANAGEMENT_PAGE_DEFAULT.into()));
+        vec![
+            query("limit", limit.into(), "Entries of the page."),
+            query("cursor", text(), "`nextCursor` of the page before."),
+        ]
+    }
+}
+
+impl IntoParams for WishParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let flag = || RefOr::Ref(utoipa::openapi::Ref::from_schema_name("Flag"));
+        vec![
+            query(
+                "overwrite",
+                flag(),
+                "A file that is there is replaced; else the new one gets a free name.",
+            ),
+            query(
+                "randomizeName",
+                flag(),
+                "The file is called by a random UUID, with its extension.",
+            ),
+            query("thumbnail", flag(), "Asks for a thumbnail."),
+        ]
+    }
+}
+
+impl IntoParams for BucketParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path("bucket", pattern(BUCKET), "The bucket's name.")]
+    }
+}
+
+impl IntoParams for BucketNameParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path("bucketName", pattern(ANY_BUCKET), "The bucket's name.")]
+    }
+}
+
+impl IntoParams for ListedBucketParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let mut name = query("bucketName", pattern(ANY_BUCKET), "The bucket; also `bucket`.");
+        name.required = Required::True;
+        vec![name]
+    }
+}
+
+impl IntoParams for NamedBucketParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let what = "The bucket that is filled in; also `bucketName`.";
+        vec![query("bucket", pattern(BUCKET), what)]
+    }
+}
+
+impl IntoParams for PlaceParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let key = "The key of a file, or of a folder with its last slash. Slashes in it may stand as they are.";
+        vec![path("bucket", pattern(BUCKET), "The bucket's name."), path("path", pattern(KEY), key)]
+    }
+}
+
+impl IntoParams for IdParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path("id", text(), "The id that answers tell.")]
+    }
+}
+
+impl IntoParams for TusVersionParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let version = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["1.0.0"]));
+        let header = ParameterIn::Header;
+        let version = parameter("Tus-Resumable", header, version.into(), "The version of tus.");
+        vec![version.required(Required::True).build()]
+    }
+}
+
+impl IntoParams for TusUploadParameters {
+    fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let id = SchemaFormat::Custom("uuid".to_owned());
+        let id = ObjectBuilder::new().schema_type(Type::String).format(Some(id));
+        let mut all = vec![path("id", id.into(), "The last part of `Location`.")];
+        all.append(&mut TusVersionParameter::into_params(place));
+        all
+    }
+}
+
+/// What a new bucket may be called.
+pub fn bucket_name_schema() -> RefOr<Schema> {
+    pattern(BUCKET)
+}
+
+fn query(name: &str, schema: RefOr<Schema>, description: &str) -> Parameter {
+    parameter(name, ParameterIn::Query, schema, description).required(Required::False).build()
+}
+
+fn path(name: &str, schema: RefOr<Schema>, description: &str) -> Parameter {
+    parameter(name, ParameterIn::Path, schema, description).required(Required::True).build()
+}
+
+fn parameter(
+    name: &str,
+    place: ParameterIn,
+    schema: RefOr<Schema>,
+    description: &str,
+) -> ParameterBuilder {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .schema(Some(schema))
+        .description(Some(description))
+}
+
+fn text() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).into()
+}
+
+fn pattern(pattern: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
+}

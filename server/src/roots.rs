@@ -1,0 +1,73 @@
+//! Whom the server trusts when it speaks TLS to a machine that somebody named.
+//!
+//! Mozilla's list of certification authorities, compiled in, and those that the operator adds. Compiled in, because the
+//! list of the machine may be missing where nothing is installed; it ages with the binary.
+//! Never here: reading files; connections.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+/// Certificates of authorities beside Mozilla's. Those that make no sense are never in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraRoots(Vec<CertificateDer<'static>>);
+
+/// Why a text holds no authorities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRoots(String);
+
+impl ExtraRoots {
+    /// Reads certificates in PEM, at least one.
+    pub fn parse(pem: &[u8]) -> Result<Self, BadRoots> {
+        let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+        let certificates = certificates.map_err(|why| BadRoots(why.to_string()))?;
+        if certificates.is_empty() {
+            return Err(BadRoots("there is no certificate in it".into()));
+        }
+        for certificate in &certificates {
+            let added = RootCertStore::empty().add(certificate.clone());
+            added.map_err(|why| BadRoots(why.to_string()))?;
+        }
+        Ok(Self(certificates))
+    }
+
+    /// TLS 1.2 and 1.3 towards machines whose certificates one of the authorities vouches for.
+    pub fn client(&self) -> Result<Arc<ClientConfig>, BadRoots> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        roots.add_parsable_certificates(self.0.iter().cloned());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|why| BadRoots(why.to_string()))?;
+        let mut client = builder.with_root_certificates(roots).with_no_client_auth();
+        client.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(client))
+    }
+}
+
+impl fmt::Display for BadRoots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_no_certificate_is_refused() {
+        for bad in [
+            &b""[..],
+            b"hello",
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            b"-----BEGIN CERTIFICATE-----\n%%\n-----END CERTIFICATE-----\n",
+        ] {
+            assert!(ExtraRoots::parse(bad).is_err());
+        }
+        assert_eq!(ExtraRoots::default().client().unwrap().alpn_protocols, [b"http/1.1"]);
+    }
+}

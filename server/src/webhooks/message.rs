@@ -1,0 +1,105 @@
+//! What a webhook is sent: a JSON body, and headers that sign it.
+//!
+//! After Standard Webhooks (github.com/standard-webhooks/standard-webhooks): `type`, `timestamp` and `data` in the
+//! body, `webhook-id`, `webhook-timestamp` and `webhook-signature` beside it. The id is the event's, so that a receiver
+//! recognises what it has seen; the timestamp is that of the try, so that it may refuse what is old.
+
+use bytes::Bytes;
+use engine::{ObjectKey, ObjectName};
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue};
+use serde::Serialize;
+
+use crate::catalog::{Letter, Webhook};
+use crate::replies::iso_time;
+use crate::state::AppState;
+use crate::target::public_url;
+
+const TEST: &str = "webhook.test";
+
+/// A signed message.
+pub(super) struct Message {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+#[derive(Serialize)]
+struct Payload<'a, D> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    timestamp: String,
+    data: D,
+}
+
+/// What is told of a file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FileData<'a> {
+    bucket_name: &'a str,
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TestData<'a> {
+    bucket_name: &'a str,
+    webhook_id: &'a str,
+}
+
+impl Message {
+    /// The message about an event.
+    pub(super) fn of(app: &AppState, letter: &Letter) -> Self {
+        let Letter { webhook, event, .. } = letter;
+        let key = ObjectKey::parse(&event.key).ok();
+        let name = key.map(|key| ObjectName::new(webhook.bucket.clone(), key));
+        let content = event.content.as_ref();
+        let data = FileData {
+            bucket_name: webhook.bucket.as_str(),
+            key: &event.key,
+            url: name.map(|name| public_url(app.public_url.as_str(), &name)),
+            size: content.map(|content| content.bytes),
+            etag: content.map(|content| format!("\"{}\"", content.etag)),
+            content_type: content.map(|content| &*content.content_type),
+        };
+        let kind = event.kind.as_str();
+        let payload = Payload { kind, timestamp: iso_time(event.at_ms), data };
+        Self::signed(app, webhook, &event.id, &payload)
+    }
+
+    /// A message that says only that it is a test.
+    pub(super) fn test(app: &AppState, webhook: &Webhook) -> Self {
+        let data =
+            TestData { bucket_name: webhook.bucket.as_str(), webhook_id: webhook.id.as_str() };
+        let timestamp = iso_time(app.clock.unix_ms());
+        let id = format!("test_{}", app.entropy.uuid().simple());
+        Self::signed(app, webhook, &id, &Payload { kind: TEST, timestamp, data })
+    }
+
+    fn signed(app: &AppState, webhook: &Webhook, id: &str, payload: &impl Serialize) -> Self {
+        // Our own types have string keys and no failing parts: there is nothing that could not be written.
+        let body = Bytes::from(serde_json::to_vec(payload).unwrap_or_default());
+        let seconds = app.clock.unix_ms() / 1_000;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut put = |name: &'static str, value: &str| {
+            // All of them are plain ASCII.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        put("webhook-id", id);
+        put("webhook-timestamp", &seconds.to_string());
+        if let Some(signature) = webhook.secret.signature(id, seconds, &body) {
+            put("webhook-signature", &signature);
+        }
+        Self { headers, body }
+    }
+}

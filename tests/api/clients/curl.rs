@@ -1,0 +1,62 @@
+//! curl: clients 4.6. The real one runs in the examples of `server/API.md`.
+
+use super::{Service, WEBP};
+
+#[tokio::test]
+async fn a_form_has_escaped_names() {
+    let service = Service::start().await;
+    let request = "POST /photos/ HTTP/1.1\n\
+        Host: cdn.example.com\n\
+        User-Agent: curl/7.88.1\n\
+        Accept: */*\n\
+        Authorization: Bearer <key>\n\
+        Content-Length: <length>\n\
+        Content-Type: multipart/form-data; boundary=------------------------ee62057a703afafc\n\
+        \n\
+        --------------------------ee62057a703afafc\n\
+        Content-Disposition: form-data; name=\"file\"; filename=\"a%22b.webp\"\n\
+        Content-Type: application/octet-stream\n\
+        \n\
+        <content>\n\
+        --------------------------ee62057a703afafc--\n";
+    assert_eq!(service.upload(request, WEBP, "url", "image/webp").await, "a\"b.webp");
+    // With `-H 'Content-Type: multipart/form-data'` the boundary is still there, and other parts have other places.
+    let forced = request
+        .replace("Content-Type: multipart/form-data; boundary=------------------------ee62057a703afafc\n", "")
+        .replace("Accept: */*\n", "Accept: */*\nContent-Type: multipart/form-data; boundary=------------------------ee62057a703afafc\n");
+    service.upload(&forced, WEBP, "url", "image/webp").await;
+}
+
+/// Sends a head, waits until it is told to go on, and sends the body.
+async fn put(framing: &str, body: &[u8]) {
+    let service = Service::start().await;
+    let reply = service.client.get("/photos/presigned/a.webp").await.json();
+    let address = reply["presignedUrl"].as_str().unwrap();
+    let target = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let request = format!(
+        "PUT {target} HTTP/1.1\n\
+         Host: cdn.example.com\n\
+         User-Agent: curl/7.88.1\n\
+         Accept: */*\n\
+         {framing}\n\
+         Expect: 100-continue\n\
+         \n"
+    );
+    let mut wire = service.listening.send(super::lines(&request)).await;
+    assert_eq!(wire.read_to("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
+    wire.write(body).await;
+    let reply = wire.answer().await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    service.check_link(&reply.json()["url"], WEBP, "image/webp").await;
+}
+
+#[tokio::test]
+async fn a_file_is_put_once_the_server_says_so() {
+    put(&format!("Content-Length: {}", WEBP.len()), WEBP).await;
+}
+
+#[tokio::test]
+async fn what_is_piped_is_put_in_chunks() {
+    let body = [format!("{:x}\r\n", WEBP.len()).as_bytes(), WEBP, b"\r\n0\r\n\r\n"].concat();
+    put("Transfer-Encoding: chunked", &body).await;
+}

@@ -1,0 +1,114 @@
+//! Real clients: each sends the bytes that it sends and reads the fields that it reads. Clients 2 and 4, one file each.
+//!
+//! The bytes of curl, python-requests, node-fetch, axios and Node were recorded; those of the others follow their
+//! source. Requests stand here as text: a line break is CRLF on the wire, what stands in angle brackets is filled in.
+
+mod axios;
+mod body_cam;
+mod browser;
+mod curl;
+mod fxserver;
+mod gksphone;
+mod lb_phone;
+mod node;
+mod node_fetch;
+mod npwd;
+mod python_requests;
+mod qbx_properties;
+mod screencapture;
+mod screenshot_basic;
+mod sharex;
+mod tus_js;
+mod wasabi;
+mod zipline;
+
+use serde_json::Value;
+use server::connection::ConnectionOptions;
+use tests::wire::{Listening, Wire};
+use tests::world::PUBLIC_URL;
+use tests::{Client, Reply, World};
+
+const WEBP: &[u8] = b"RIFF\x24\0\0\0WEBPVP8 \x18\0\0\0";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+const WEBM: &[u8] = b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\x82\x84webm";
+const OGG: &[u8] =
+    b"OggS\0\x02\0\0\0\0\0\0\0\0\x01\x02\x03\x04\0\0\0\0\x05\x06\x07\x08\x01\x13OpusHead\x01";
+
+/// A service that listens, with the bucket `photos` and the phone's bucket `phone`, and a key to both.
+struct Service {
+    world: World,
+    client: Client,
+    listening: Listening,
+}
+
+/// Where the body begins in a request.
+const BODY: &str = "\n\n";
+
+impl Service {
+    async fn start() -> Self {
+        let (world, client) = World::with_bucket(1);
+        world.phone_bucket("ann", "phone");
+        let listening = Listening::start(world.app(), ConnectionOptions::new()).await;
+        Self { world, client, listening }
+    }
+
+    /// Sends a request on a connection of its own: `<key>`, `<length>` of the body, and `<content>` are filled in.
+    async fn ask(&self, request: &str, content: &[u8]) -> Reply {
+        let mut wire = self.listening.send("").await;
+        self.ask_on(&mut wire, request, content).await
+    }
+
+    /// The same on a connection that stays.
+    async fn ask_on(&self, wire: &mut Wire, request: &str, content: &[u8]) -> Reply {
+        wire.write(self.filled(request, content)).await;
+        if request.starts_with("HEAD ") { wire.answer_to_head().await } else { wire.answer().await }
+    }
+
+    /// Sends an upload that must be taken with exactly 200, and checks what lies at the link in the answer. Returns
+    /// the key.
+    async fn upload(&self, request: &str, content: &[u8], read: &str, kind: &str) -> String {
+        let reply = self.ask(request, content).await;
+        assert_eq!(reply.status, 200, "{request}: {}", reply.text());
+        assert_eq!(reply.header("content-type"), "application/json", "{request}");
+        assert_eq!(reply.header("access-control-allow-origin"), "*", "{request}");
+        let reply = reply.json();
+        self.check_link(field(&reply, read), content, kind).await;
+        reply["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Checks that anybody gets the content from a link, under its type.
+    async fn check_link(&self, link: &Value, content: &[u8], kind: &str) {
+        let link = link.as_str().unwrap_or_else(|| panic!("no link: {link}"));
+        let path = link.strip_prefix(PUBLIC_URL).unwrap_or_else(|| panic!("not ours: {link}"));
+        let stored = self.world.stranger().get(path).await;
+        assert_eq!(stored.status, 200, "{link}: {}", stored.text());
+        assert_eq!(stored.body, content, "{link}");
+        assert_eq!(stored.header("content-type"), kind, "{link}");
+    }
+
+    /// The bytes of a request.
+    fn filled(&self, request: &str, content: &[u8]) -> Vec<u8> {
+        let (head, body) = request.split_once(BODY).expect("a request has a head");
+        let body = match body.split_once("<content>") {
+            Some((before, after)) => [&lines(before), content, &lines(after)].concat(),
+            None => lines(body),
+        };
+        let head =
+            head.replace("<key>", self.client.key()).replace("<length>", &body.len().to_string());
+        [lines(&head), b"\r\n\r\n".to_vec(), body].concat()
+    }
+}
+
+/// The same with the line breaks of the wire.
+fn lines(text: &str) -> Vec<u8> {
+    text.replace('\n', "\r\n").into_bytes()
+}
+
+/// A field of an answer, as `data.0.url` or `files[0].url`.
+fn field<'a>(answer: &'a Value, path: &str) -> &'a Value {
+    let path = path.replace('[', ".").replace(']', "");
+    path.split('.').fold(answer, |value, name| match name.parse::<usize>() {
+        Ok(at) => &value[at],
+        Err(_) => &value[name],
+    })
+}

@@ -1,0 +1,29 @@
+//! wasabi_mdt: clients 4.5. A form to a presigned address, or the bytes of a PNG by PUT.
+
+use super::browser::{FORM, nui, one_file};
+use super::fxserver::get;
+use super::{PNG, Service, field};
+
+#[tokio::test]
+async fn a_picture_is_put_as_it_is() {
+    let service = Service::start().await;
+    let reply = service.ask(&get("/photos/presigned/mdt/1.png", "<key>"), b"").await.json();
+    let address = field(&reply, "presignedUrl").as_str().unwrap();
+    let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let put = nui(&format!("PUT {path}"), "", "image/png", "<content>");
+    assert_eq!(service.upload(&put, PNG, "url", "image/png").await, "mdt/1.png");
+    // Twice is as once.
+    assert_eq!(service.upload(&put, PNG, "url", "image/png").await, "mdt/1.png");
+    assert_eq!(service.world.object_count("photos"), 1);
+}
+
+#[tokio::test]
+async fn a_form_is_posted_to_a_token() {
+    let service = Service::start().await;
+    let reply = service.ask(&get("/api/presigned-url?path=photos/mdt/", "<key>"), b"").await.json();
+    let address = field(&reply, "data.presignedUrl").as_str().unwrap();
+    let path = address.strip_prefix(tests::world::PUBLIC_URL).unwrap();
+    let post =
+        nui(&format!("POST {path}"), "", FORM, &one_file("file", "mugshot.png", "image/png"));
+    assert_eq!(service.upload(&post, PNG, "data.url", "image/png").await, "mdt/mugshot.png");
+}

@@ -1,0 +1,176 @@
+//! The OpenAPI document and the page that shows it: product 4.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Method;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tests::World;
+
+const DOCUMENT: &str = include_str!("../../server/openapi.json");
+const CONTRACT: &str = include_str!("../../server/API.md");
+const ROUTER: &str = include_str!("../../server/src/router.rs");
+const TO_WRITE: &str =
+    "write it again: cargo run -- openapi > new.json && mv new.json server/openapi.json";
+const TO_ADD: &str =
+    "server/src/openapi/mod.rs says how an endpoint gets into the document, and then";
+
+/// Addresses that `dispatch` takes before the router.
+const DISPATCHED: &[&str] = &["/{bucket}/presigned/{path}"];
+
+/// Methods of addresses in buckets that the router does not tell: PUT is one only where an address was issued for it,
+/// and the root of a bucket refuses both GET and DELETE, each in its own words.
+fn is_told_otherwise(path: &str, method: &str) -> bool {
+    let is_root = matches!(path, "/{bucket}" | "/{bucket}/");
+    path.starts_with("/{bucket}") && (method == "PUT" || is_root && method != "POST")
+}
+
+fn document() -> Value {
+    serde_json::from_str(DOCUMENT).unwrap()
+}
+
+/// Methods by address; HEAD where there is no GET, which implies it, and no OPTIONS, which every address has.
+fn described() -> BTreeMap<String, BTreeSet<String>> {
+    let document = document();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let methods = |item: &Value| {
+        let has_get = item.get("get").is_some();
+        let names = item.as_object().unwrap().keys().map(|name| name.to_uppercase());
+        names.filter(|name| name != "OPTIONS" && !(has_get && name == "HEAD")).collect()
+    };
+    paths.map(|(path, item)| (path.clone(), methods(item))).collect()
+}
+
+/// Addresses of the router, with parameters as the document writes them.
+fn routes() -> BTreeSet<String> {
+    let code = ROUTER.split("#[cfg(test)]").next().unwrap();
+    let texts = code.split('"').skip(1).step_by(2).filter(|text| text.starts_with('/'));
+    texts.map(|text| text.replace("{*", "{")).collect()
+}
+
+#[test]
+fn the_committed_document_is_what_the_code_says() {
+    let made = server::openapi::document();
+    let line = made.lines().zip(DOCUMENT.lines()).position(|(one, other)| one != other);
+    let line = line.map_or(0, |line| line + 1);
+    assert!(made == DOCUMENT, "server/openapi.json differs in line {line}: {TO_WRITE}");
+}
+
+#[tokio::test]
+async fn routes_and_document_are_the_same() {
+    let (world, _) = World::with_bucket(1);
+    let described = described();
+    let mut served = BTreeMap::new();
+    for route in routes() {
+        let path = route.replace("{bucket}", "photos").replace(['{', '}'], "");
+        // No address has this method: each says which ones it has.
+        let method = Method::from_bytes(b"BREW").unwrap();
+        let reply = world.stranger().send(method, &path, &[], Body::empty()).await;
+        if reply.status == 404 {
+            continue;
+        }
+        reply.check_error(405, "method_not_allowed");
+        let allowed: BTreeSet<&str> = reply.header("allow").split(", ").collect();
+        let is_one =
+            |method: &&str| *method != "OPTIONS" && !(allowed.contains("GET") && *method == "HEAD");
+        let allowed: BTreeSet<_> =
+            allowed.iter().copied().filter(|it| is_one(it)).map(str::to_owned).collect();
+        served.insert(route, allowed);
+    }
+    assert!(served.len() > 20, "the routes were not found");
+    let none = BTreeSet::new();
+    for (path, methods) in &served {
+        for method in methods.difference(described.get(path).unwrap_or(&none)) {
+            let is_missing = !is_told_otherwise(path, method);
+            assert!(!is_missing, "{method} {path} is not described. {TO_ADD} {TO_WRITE}");
+        }
+    }
+    for (path, methods) in &described {
+        if DISPATCHED.contains(&path.as_str()) {
+            continue;
+        }
+        for method in methods.difference(served.get(path).unwrap_or(&none)) {
+            assert!(is_told_otherwise(path, method), "{method} {path} is described, and not there");
+        }
+    }
+}
+
+#[test]
+fn codes_of_the_contract_and_of_the_document_are_the_same() {
+    let rows = CONTRACT.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let status: u16 = cells.next()?.parse().ok()?;
+        // Rows of other tables have sentences here.
+        let codes = cells.next().filter(|cell| status >= 400 && cell.starts_with('`'))?;
+        Some(codes.split('`').skip(1).step_by(2))
+    });
+    let told: BTreeSet<&str> =
+        rows.flatten().filter(|code| code.contains('_') || *code == "internal").collect();
+    let document = document();
+    let codes = &document["components"]["schemas"]["ApiError"]["properties"]["code"]["enum"];
+    let codes: BTreeSet<&str> =
+        codes.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let words = |code: &&&str| code.contains('_') || **code == "internal";
+    let described: BTreeSet<&str> = codes.iter().filter(words).copied().collect();
+    let told: Vec<_> = told.symmetric_difference(&described).collect();
+    assert!(told.is_empty(), "only in one of server/API.md and the document: {told:?}");
+}
+
+#[tokio::test]
+async fn the_document_is_sent_once() {
+    let (world, _) = World::with_bucket(1);
+    let stranger = world.stranger();
+    let reply = stranger.get("/-/openapi.json").await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.body, DOCUMENT);
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("cache-control", "no-cache"),
+        ("access-control-allow-origin", "*"),
+    ] {
+        assert_eq!(reply.header(name), value);
+    }
+    let etag = reply.header("etag").to_owned();
+    for path in ["/-/openapi.json", "/-/docs"] {
+        let etag = stranger.get(path).await.header("etag").to_owned();
+        let again = stranger.get_with(path, &[("if-none-match", etag.as_str())]).await;
+        assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path}");
+        assert_eq!(again.header("etag"), etag, "{path}");
+        let changed = stranger.get_with(path, &[("if-match", "\"other\"")]).await;
+        changed.check_error(412, "precondition_failed");
+    }
+    // Without a date, no date says that it is unchanged.
+    let late = [("if-modified-since", "Fri, 31 Dec 9999 23:59:59 GMT")];
+    assert_eq!(stranger.get_with("/-/openapi.json", &late).await.header("etag"), etag);
+    assert_eq!(stranger.get_with("/-/openapi.json", &late).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_page_runs_its_own_script_alone_and_asks_nobody_else() {
+    let (world, _) = World::with_bucket(1);
+    let reply = world.stranger().get("/-/docs").await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
+    let page = reply.text();
+    let inside = |open: &str, close: &str| {
+        let (_, rest) = page.split_once(open).unwrap();
+        rest.split_once(close).unwrap().0.to_owned()
+    };
+    let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    let policy = reply.header("content-security-policy");
+    let directive = |name: &str| {
+        let found = policy.split("; ").find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
+        found.unwrap_or_else(|| panic!("{name} is not in {policy}")).to_owned()
+    };
+    assert_eq!(directive("default-src"), "'none'");
+    assert_eq!(directive("script-src"), hash(&inside("<script type=\"module\">", "</script>")));
+    assert_eq!(directive("style-src"), hash(&inside("<style>", "</style>")));
+    assert_eq!(directive("require-trusted-types-for"), "'script'");
+    assert_eq!(directive("frame-ancestors"), "'none'");
+    for foreign in ["http://", "https://", "src=", "@import", ": url(", "innerHTML"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}

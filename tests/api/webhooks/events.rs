@@ -1,0 +1,173 @@
+//! What webhooks are told of, and of what they are not.
+
+use axum::body::Body;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Method;
+use serde_json::json;
+use server::management::Request;
+use server::webhooks::deliver_due;
+use tests::world::PUBLIC_URL;
+use tests::{Client, Form};
+
+use super::{hook, hook_with, hooked, keys, pair, told, webhook, world};
+
+/// The path of an address that was issued.
+async fn issued(client: &Client, path: &str, field: &str) -> String {
+    let reply = client.get(path).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let url = reply.json()[field].as_str().unwrap().to_owned();
+    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_way_in_and_out_is_told() {
+    let (world, client, receiver, _) = hooked().await;
+    let form = |name: &str| Form::new().file("f", name, None, b"1");
+    client.put("/photos/", "form.txt", b"1").await;
+    let path = issued(&client, "/api/presigned-url?path=photos/", "url").await;
+    assert_eq!(client.without_key().upload(&path, form("token.txt")).await.status, 200);
+    let path = issued(&client, "/photos/presigned/put.txt", "presignedUrl").await;
+    let stranger = client.without_key();
+    assert_eq!(stranger.send(Method::PUT, &path, &[], Body::from("1")).await.status, 200);
+    let said = [("bucketName", "photos"), ("name", "pieces.txt")];
+    let said = said.map(|(name, value)| format!("{name} {}", STANDARD.encode(value))).join(",");
+    let headers = [
+        ("tus-resumable", "1.0.0"),
+        ("content-type", "application/offset+octet-stream"),
+        ("upload-length", "1"),
+        ("upload-metadata", &*said),
+    ];
+    let reply = client.send(Method::POST, "/api/tus/", &headers, Body::from("1")).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let two = Form::new().file("f", "a.txt", None, b"1").file("f", "b.txt", None, b"2");
+    client.upload("/photos/two/", two).await.check_done();
+    client.delete("/photos/form.txt").await.check_done();
+    client.delete("/photos/two/").await.check_done();
+    deliver_due(&world.state).await;
+    assert_eq!(
+        told(&receiver.seen()),
+        [
+            pair("ObjectCreated:Post", "form.txt"),
+            pair("ObjectCreated:Post", "token.txt"),
+            pair("ObjectCreated:Put", "put.txt"),
+            pair("ObjectCreated:CompleteMultipartUpload", "pieces.txt"),
+            pair("ObjectCreated:Post", "two/a.txt"),
+            pair("ObjectCreated:Post", "two/b.txt"),
+            pair("ObjectRemoved:Delete", "form.txt"),
+            pair("ObjectRemoved:Delete", "two/a.txt"),
+            pair("ObjectRemoved:Delete", "two/b.txt"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_replaces_a_file_is_told_as_made_and_what_was_renamed_under_its_name() {
+    let (world, client, receiver, _) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    client.put("/photos/a.txt?overwrite=true", "a.txt", b"22").await;
+    client.put("/photos/", "a.txt", b"333").await;
+    deliver_due(&world.state).await;
+    let seen = receiver.seen();
+    assert_eq!(keys(&seen), ["a.txt", "a.txt", "a (1).txt"]);
+    let sizes: Vec<_> = seen.iter().map(|seen| seen.json()["data"]["size"].clone()).collect();
+    assert_eq!(sizes, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn what_did_not_happen_is_not_told() {
+    let (world, client, receiver, path) = hooked().await;
+    client.delete("/photos/none.txt").await.check_error(404, "file_not_found");
+    client.delete("/photos/none/").await.check_error(404, "file_not_found");
+    client.upload("/photos/", Form::new()).await.check_error(400, "no_file");
+    deliver_due(&world.state).await;
+    assert_eq!(told(&receiver.seen()), []);
+    // Nor is room kept for it.
+    assert_eq!(webhook(&client, &path).await["pendingCount"], 0);
+}
+
+#[tokio::test]
+async fn kinds_and_prefixes_choose() {
+    let (world, client, receiver) = world();
+    let url = receiver.url("/");
+    hook(&client, &format!("{url}put"), &["s3:ObjectCreated:Put"]).await;
+    hook(&client, &format!("{url}post"), &["ObjectCreated:Post"]).await;
+    hook(&client, &format!("{url}gone"), &["s3:ObjectRemoved:Delete"]).await;
+    let body = json!({"url": format!("{url}cats"), "events": ["s3:ObjectCreated:*"], "prefix": "pets/cat"});
+    hook_with(&client, body).await;
+    for path in ["pets/", "pets/cats/"] {
+        client.put(&format!("/photos/{path}"), "a.txt", b"1").await;
+    }
+    client.delete("/photos/pets/a.txt").await.check_done();
+    deliver_due(&world.state).await;
+    let mut seen: Vec<_> = receiver
+        .seen()
+        .iter()
+        .map(|seen| format!("{} {}", seen.line.split(' ').nth(1).unwrap(), seen.told().1))
+        .collect();
+    seen.sort();
+    assert_eq!(
+        seen,
+        ["/cats pets/cats/a.txt", "/gone pets/a.txt", "/post pets/a.txt", "/post pets/cats/a.txt"]
+    );
+    // Of one event all webhooks hear under one id.
+    let ids = receiver.seen();
+    let ids: Vec<_> = ids.iter().filter(|seen| seen.told().1 == "pets/cats/a.txt").collect();
+    assert_eq!(ids[0].header("webhook-id"), ids[1].header("webhook-id"));
+}
+
+#[tokio::test]
+async fn a_form_of_a_hundred_files_is_told_to_as_many_webhooks_as_a_bucket_has() {
+    let (world, client, receiver) = world();
+    for _ in 0..8 {
+        hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]).await;
+    }
+    let add = |form: Form, number| form.file("f", &format!("{number}.txt"), None, b"1");
+    let form = (0..100).fold(Form::new(), add);
+    client.upload("/photos/many/", form).await.check_done();
+    client.delete("/photos/many/").await.check_done();
+    deliver_due(&world.state).await;
+    assert_eq!(receiver.seen().len(), 2 * 100 * 8);
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_disabled_hears_nothing_and_keeps_what_waits() {
+    let (world, client, receiver, path) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    let edited = client.patch_json(&path, json!({"enabled": false})).await.check_done();
+    assert_eq!(edited["webhook"]["enabled"], false);
+    client.put("/photos/", "b.txt", b"1").await;
+    deliver_due(&world.state).await;
+    assert_eq!(told(&receiver.seen()), []);
+    client.patch_json(&path, json!({"enabled": true})).await.check_done();
+    client.put("/photos/", "c.txt", b"1").await;
+    deliver_due(&world.state).await;
+    assert_eq!(keys(&receiver.seen()), ["a.txt", "c.txt"]);
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_deleted_tells_nothing_and_takes_its_webhooks_along() {
+    let (world, client, receiver, path) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    world.manage(Request::DeleteBucket { name: "photos".into(), force: true });
+    deliver_due(&world.state).await;
+    assert_eq!(told(&receiver.seen()), []);
+    for prefix in ["webhook/", "webhook-event/", "webhook-state/", "webhook-dead/"] {
+        assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
+    }
+    world.bucket("ann", "photos", Default::default());
+    client.get(&path).await.check_error(404, "webhook_not_found");
+    client.put("/photos/", "a.txt", b"1").await;
+    deliver_due(&world.state).await;
+    assert_eq!(told(&receiver.seen()), []);
+}
+
+#[tokio::test]
+async fn a_bucket_without_webhooks_writes_no_event() {
+    let (world, client) = tests::World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"1").await;
+    client.delete("/photos/a.txt").await.check_done();
+    for prefix in ["webhook-event/", "webhook-state/", "webhook-dead/"] {
+        assert_eq!(world.store.facts(prefix, None, 10).unwrap(), [], "{prefix}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Webhooks: `API.md`, Webhooks. The receiver is a real one on a port of this machine, which the operator allows.
+
+mod dead_letters;
+mod events;
+mod manage;
+mod order;
+mod reach;
+mod restart;
+mod retries;
+mod signed;
+mod tenancy;
+
+use serde_json::{Value, json};
+use server::Config;
+use server::destination::Origin;
+use server::webhooks::deliver_due;
+use tests::{Client, Receiver, Seen, World};
+
+const HOOKS: &str = "/api/buckets/photos/webhooks";
+const SECOND_MS: u64 = 1_000;
+const HOUR_MS: u64 = 60 * 60 * SECOND_MS;
+
+/// A service that may send to this receiver, and to nobody else in private networks.
+fn config(receiver: &Receiver) -> Config {
+    let webhook_allow = vec![Origin::parse(&receiver.origin()).unwrap()];
+    Config { plan_rates: false, webhook_allow, ..Config::default() }
+}
+
+fn world() -> (World, Client, Receiver) {
+    let receiver = Receiver::start();
+    let (world, client) = World::with_bucket_and(1, config(&receiver));
+    (world, client, receiver)
+}
+
+/// A webhook of the bucket `photos`; its address in the API, and its secret.
+async fn hook(client: &Client, url: &str, events: &[&str]) -> (String, String) {
+    hook_with(client, json!({"url": url, "events": events})).await
+}
+
+async fn hook_with(client: &Client, body: Value) -> (String, String) {
+    let made = client.post_json(HOOKS, body).await.check_done();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (format!("{HOOKS}/{}", text(&made["webhook"]["id"])), text(&made["secret"]))
+}
+
+/// A webhook for everything, and a world for it.
+async fn hooked() -> (World, Client, Receiver, String) {
+    let (world, client, receiver) = world();
+    let everything = ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"];
+    let (path, _) = hook(&client, &receiver.url("/hook"), &everything).await;
+    (world, client, receiver, path)
+}
+
+async fn webhook(client: &Client, path: &str) -> Value {
+    client.get(path).await.check_done()["webhook"].take()
+}
+
+/// Lets time pass, and everything be delivered that is due then.
+async fn pass(world: &World, ms: u64) {
+    world.clock.advance(ms);
+    deliver_due(&world.state).await;
+}
+
+fn told(seen: &[Seen]) -> Vec<(String, String)> {
+    seen.iter().map(Seen::told).collect()
+}
+
+fn keys(seen: &[Seen]) -> Vec<String> {
+    seen.iter().map(|seen| seen.told().1).collect()
+}
+
+fn pair(kind: &str, key: &str) -> (String, String) {
+    (kind.to_owned(), key.to_owned())
+}

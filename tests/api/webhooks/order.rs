@@ -1,0 +1,117 @@
+//! In which order events come, and that nobody waits for a receiver.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use server::webhooks::{deliver_due, keep_delivering};
+use tests::{Receiver, Scripted, World};
+
+use super::{HOOKS, config, hook, hooked, keys, pass, told, webhook};
+
+#[tokio::test]
+async fn events_come_in_the_order_in_which_they_happened() {
+    let (world, client, receiver, _) = hooked().await;
+    let mut expected = Vec::new();
+    for round in 0..100 {
+        let name = format!("{}.txt", round % 7);
+        client.put("/photos/n/?overwrite=true", &name, b"1").await;
+        expected.push(super::pair("ObjectCreated:Post", &format!("n/{name}")));
+        if round % 3 == 0 {
+            client.delete(&format!("/photos/n/{name}")).await.check_done();
+            expected.push(super::pair("ObjectRemoved:Delete", &format!("n/{name}")));
+        }
+    }
+    deliver_due(&world.state).await;
+    assert_eq!(told(&receiver.seen()), expected);
+}
+
+#[tokio::test]
+async fn of_uploads_at_once_the_one_that_is_there_in_the_end_is_told_last() {
+    let (world, client, receiver, _) = hooked().await;
+    let uploads = (0..40_usize).map(|number| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            client.put("/photos/a.txt?overwrite=true", "a.txt", &vec![b'x'; number + 1]).await;
+        })
+    });
+    for upload in uploads.collect::<Vec<_>>() {
+        upload.await.unwrap();
+    }
+    deliver_due(&world.state).await;
+    let stored = client.get("/photos/a.txt").await;
+    let seen = receiver.seen();
+    assert_eq!(seen.len(), 40);
+    assert_eq!(seen.last().unwrap().json()["data"]["size"], stored.body.len());
+    assert_eq!(seen.last().unwrap().json()["data"]["etag"], stored.header("etag"));
+}
+
+#[tokio::test]
+async fn an_order_survives_a_short_failure() {
+    let (world, client, receiver, path) = hooked().await;
+    receiver.script([Scripted::status(500)]);
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        client.put("/photos/", name, b"1").await;
+    }
+    deliver_due(&world.state).await;
+    assert_eq!(keys(&receiver.take_seen()), ["a.txt"]);
+    let waiting = webhook(&client, &path).await;
+    assert_eq!((&waiting["pendingCount"], &waiting["retryingCount"]), (&json!(3), &json!(1)));
+    pass(&world, 6_000).await;
+    assert_eq!(keys(&receiver.take_seen()), ["a.txt", "b.txt", "c.txt"]);
+    let done = webhook(&client, &path).await;
+    assert_eq!((&done["pendingCount"], &done["retryingCount"]), (&json!(0), &json!(0)));
+    assert_eq!(done["lastDeliveryAt"], "2026-01-31T12:00:06.000Z");
+}
+
+#[tokio::test]
+async fn a_slow_receiver_holds_neither_uploads_nor_others() {
+    let (slow, quick) = (Receiver::start(), Receiver::start());
+    let mut both = config(&slow);
+    both.webhook_allow.extend(config(&quick).webhook_allow);
+    let (world, client) = World::with_bucket_and(1, both);
+    slow.otherwise(Scripted { wait: Duration::from_secs(60), ..Scripted::status(200) });
+    let (slow_path, _) = hook(&client, &slow.url("/"), &["s3:ObjectCreated:*"]).await;
+    hook(&client, &quick.url("/"), &["s3:ObjectCreated:*"]).await;
+    let delivering = tokio::spawn(keep_delivering(world.state.clone()));
+    let began = Instant::now();
+    for number in 0..50 {
+        client.put("/photos/", &format!("{number}.txt"), b"1").await;
+    }
+    while quick.seen().len() < 50 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Both are done before the slow one has answered, or was given up.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(slow.seen().len(), 1);
+    assert_eq!(webhook(&client, &slow_path).await["pendingCount"], 50);
+    delivering.abort();
+}
+
+#[tokio::test]
+async fn destinations_of_one_account_that_hang_leave_room_for_others() {
+    let (slow, quick) = (Receiver::start(), Receiver::start());
+    let mut both = config(&slow);
+    both.webhook_allow.extend(config(&quick).webhook_allow);
+    let (world, client) = World::with_bucket_and(1, both);
+    slow.otherwise(Scripted { wait: Duration::from_secs(60), ..Scripted::status(200) });
+    for _ in 0..8 {
+        hook(&client, &slow.url("/"), &["s3:ObjectCreated:*"]).await;
+    }
+    world.account("bob");
+    world.bucket("bob", "music", Default::default());
+    let bob = world.client_of("bob", Default::default());
+    let body = json!({"url": quick.url("/"), "events": ["s3:ObjectCreated:*"]});
+    bob.post_json(&HOOKS.replace("photos", "music"), body).await.check_done();
+    let delivering = tokio::spawn(keep_delivering(world.state.clone()));
+    client.put("/photos/", "a.txt", b"1").await;
+    // As many of hers hang as may, and no more.
+    while slow.seen().len() < 4 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    bob.put("/music/", "b.txt", b"1").await;
+    while quick.seen().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(slow.seen().len(), 4);
+    delivering.abort();
+}

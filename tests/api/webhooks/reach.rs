@@ -1,0 +1,264 @@
+//! Where webhooks are sent to, and where they are not: the receiver lies on this machine, so that whatever gets there
+//! without the operator's leave is a hole. The table of addresses is tested where it is, in the server's `destination`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::Method;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use server::Config;
+use server::destination::Origin;
+use server::roots::ExtraRoots;
+use server::webhooks::deliver_due;
+use tests::{Client, Receiver, Scripted, World};
+
+use super::{HOOKS, HOUR_MS, config, hook, hooked, keys, pass, webhook};
+
+async fn tested(client: &Client, path: &str) -> Value {
+    let path = format!("{path}/test");
+    client.send(Method::POST, &path, &[], Body::empty()).await.check_done()
+}
+
+const NOWHERE: &str = "the host has no address that webhooks are sent to";
+
+#[tokio::test]
+async fn numbers_that_are_not_public_are_refused_at_once() {
+    let receiver = Receiver::start();
+    let (_world, client) = World::with_bucket(1);
+    let port = receiver.port();
+    for host in [
+        "127.0.0.1",
+        "127.9.9.9",
+        "0.0.0.0",
+        "10.0.0.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "192.168.0.1",
+        "198.18.0.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "[::]",
+        "[::1]",
+        "[::127.0.0.1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::127.0.0.1]",
+        "[64:ff9b:1::7f00:1]",
+        "[2002:7f00:1::1]",
+        "[2001::1]",
+        "[fc00::1]",
+        "[fe80::1]",
+        "[fec0::1]",
+        "[ff02::1]",
+        "[2001:db8::1]",
+    ] {
+        let body =
+            json!({"url": format!("http://{host}:{port}/"), "events": ["s3:ObjectCreated:*"]});
+        client.post_json(HOOKS, body).await.check_parameter("url");
+    }
+    let (path, _) = hook(&client, "http://hooks.example.com/", &["s3:ObjectCreated:*"]).await;
+    let body = json!({"url": receiver.url("/")});
+    client.patch_json(&path, body).await.check_parameter("url");
+    assert_eq!(receiver.connections(), 0);
+}
+
+#[tokio::test]
+async fn names_that_mean_this_machine_are_refused_when_they_are_sent_to() {
+    let receiver = Receiver::start();
+    let (world, client) = World::with_bucket(1);
+    let port = receiver.port();
+    let hosts = ["localhost", "LOCALHOST", "127.1", "0x7f.1", "2130706433", "017700000001", "0"];
+    for host in hosts {
+        let url = format!("http://{host}:{port}/");
+        let (path, _) = hook(&client, &url, &["s3:ObjectCreated:*"]).await;
+        client.put("/photos/", "a.txt", b"1").await;
+        deliver_due(&world.state).await;
+        let state = webhook(&client, &path).await;
+        let error = state["lastError"].as_str().unwrap();
+        assert!([NOWHERE, "the host is not found"].contains(&error), "{host}: {error}");
+        let tested = tested(&client, &path).await;
+        assert_eq!(
+            (&tested["delivered"], &tested["deliveryError"]),
+            (&json!(false), &json!(error))
+        );
+        client.delete(&path).await.check_done();
+    }
+    let (path, _) =
+        hook(&client, &format!("http://localhost:{port}/"), &["s3:ObjectCreated:*"]).await;
+    assert_eq!(tested(&client, &path).await["deliveryError"], NOWHERE);
+    assert_eq!(receiver.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_the_operator_allows_is_one_origin_to_the_letter() {
+    let (allowed, other) = (Receiver::start(), Receiver::start());
+    let (world, client) = World::with_bucket_and(1, config(&allowed));
+    let local = format!("http://localhost:{}/", allowed.port());
+    for (url, is_allowed) in [
+        (allowed.url("/any/path?and=query"), true),
+        (other.url("/"), false),
+        (local, false),
+        (format!("https://127.0.0.1:{}/", allowed.port()), false),
+    ] {
+        let body = json!({"url": url, "events": ["s3:ObjectCreated:*"]});
+        let made = client.post_json(HOOKS, body).await;
+        if made.status != 200 {
+            made.check_parameter("url");
+            assert!(!is_allowed, "{url}");
+            continue;
+        }
+        let path = format!("{HOOKS}/{}", made.json()["webhook"]["id"].as_str().unwrap());
+        assert_eq!(tested(&client, &path).await["delivered"], is_allowed, "{url}");
+    }
+    deliver_due(&world.state).await;
+    assert_eq!((allowed.connections(), other.connections()), (1, 0));
+    // A name that is allowed may lead anywhere.
+    let name = format!("http://localhost:{}", other.port());
+    let webhook_allow = vec![Origin::parse(&name).unwrap()];
+    let (_world, client) = World::with_bucket_and(2, Config { webhook_allow, ..Config::default() });
+    let (path, _) = hook(&client, &format!("{name}/"), &["s3:ObjectCreated:*"]).await;
+    assert_eq!(tested(&client, &path).await["delivered"], true);
+}
+
+#[tokio::test]
+async fn what_was_allowed_once_is_not_sent_to_any_more_once_it_is_not() {
+    let (world, client, receiver, path) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    world.store.close().unwrap();
+    let strict = Config { webhook_allow: Vec::new(), ..world.state.config.clone() };
+    let world = world.found_with(world.disk.fork(), strict);
+    let client = Client::new(world.app(), client.key.clone());
+    deliver_due(&world.state).await;
+    assert_eq!(receiver.connections(), 0);
+    assert_eq!(webhook(&client, &path).await["lastError"], NOWHERE);
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (world, client, receiver, path) = hooked().await;
+    let secret = Receiver::start();
+    for (status, place) in [
+        (301, receiver.url("/elsewhere")),
+        (302, secret.url("/")),
+        (303, secret.url("/")),
+        (307, secret.url("/")),
+        (308, receiver.url("/elsewhere")),
+    ] {
+        let headers = vec![("location", place)];
+        receiver.script([Scripted { headers, ..Scripted::status(status) }]);
+        client.put("/photos/", "a.txt", b"1").await;
+        deliver_due(&world.state).await;
+        let state = webhook(&client, &path).await;
+        let error = format!("the answer was {status}; redirects are not followed");
+        assert_eq!(state["lastError"], error);
+        assert_eq!(receiver.take_seen().len(), 1);
+        pass(&world, HOUR_MS).await;
+        assert_eq!(receiver.take_seen().len(), 1);
+    }
+    assert_eq!(secret.connections(), 0);
+}
+
+/// An authority, and a server's certificate of it for these names.
+fn authority(names: Vec<String>) -> (String, Arc<ServerConfig>) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let root = params.self_signed(&key).unwrap();
+    let issuer = Issuer::new(params, key);
+    let server_key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(names).unwrap().signed_by(&server_key, &issuer).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![server.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(server_key.serialize_der())),
+        )
+        .unwrap();
+    (root.pem(), Arc::new(config))
+}
+
+#[tokio::test]
+async fn tls_is_spoken_to_whom_an_authority_vouches_for() {
+    let names = vec!["127.0.0.1".to_owned()];
+    let ((root, trusted), (_, stranger)) = (authority(names.clone()), authority(names));
+    let (good, bad) = (Receiver::start_tls(trusted), Receiver::start_tls(stranger));
+    let plain = Receiver::start();
+    let mut config = config(&good);
+    config.webhook_allow.extend(super::config(&bad).webhook_allow);
+    config.webhook_roots = ExtraRoots::parse(root.as_bytes()).unwrap();
+    let disguised = format!("https://127.0.0.1:{}", plain.port());
+    config.webhook_allow.push(Origin::parse(&disguised).unwrap());
+    let (world, client) = World::with_bucket_and(1, config);
+    let (path, _) = hook(&client, &good.url("/hook"), &["s3:ObjectCreated:*"]).await;
+    let (refused, _) = hook(&client, &bad.url("/hook"), &["s3:ObjectCreated:*"]).await;
+    let (no_tls, _) = hook(&client, &disguised, &["s3:ObjectCreated:*"]).await;
+    for name in ["a.txt", "b.txt"] {
+        client.put("/photos/", name, b"1").await;
+    }
+    deliver_due(&world.state).await;
+    assert_eq!(keys(&good.seen()), ["a.txt", "b.txt"]);
+    assert_eq!(good.connections(), 1);
+    assert_eq!(webhook(&client, &path).await["lastStatus"], 200);
+    for path in [refused, no_tls] {
+        let error = webhook(&client, &path).await["lastError"].as_str().unwrap().to_owned();
+        assert!(error.starts_with("no TLS: "), "{error}");
+    }
+    assert_eq!((bad.seen().len(), plain.seen().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_certificate_for_very_many_others_is_a_failure_like_any() {
+    let names = (0..1_200).map(|number| format!("host{number}.of.a.long.name.example.com"));
+    let (root, others) = authority(names.collect());
+    let receiver = Receiver::start_tls(others);
+    let webhook_roots = ExtraRoots::parse(root.as_bytes()).unwrap();
+    let (world, client) = World::with_bucket_and(1, Config { webhook_roots, ..config(&receiver) });
+    let (path, _) = hook(&client, &receiver.url("/"), &["s3:ObjectCreated:*"]).await;
+    client.put("/photos/", "a.txt", b"1").await;
+    deliver_due(&world.state).await;
+    let state = webhook(&client, &path).await;
+    assert_eq!((&state["pendingCount"], &state["retryingCount"]), (&json!(1), &json!(1)));
+    let error = state["lastError"].as_str().unwrap();
+    assert!(error.starts_with("no TLS: ") && error.len() <= 300, "{error}");
+    for _ in 0..100 {
+        pass(&world, HOUR_MS).await;
+    }
+    assert_eq!(webhook(&client, &path).await["deadLetterCount"], 1);
+    assert_eq!(receiver.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_http_or_nobody_is_a_failure_that_says_so() {
+    let closed = Receiver::start();
+    let port = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let mut config = config(&closed);
+    let nobody = format!("http://127.0.0.1:{port}");
+    config.webhook_allow.push(Origin::parse(&nobody).unwrap());
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let odd = format!("http://{}", silent.local_addr().unwrap());
+    config.webhook_allow.push(Origin::parse(&odd).unwrap());
+    std::thread::spawn(move || {
+        for stream in silent.incoming().map_while(Result::ok) {
+            let _ = std::io::Write::write_all(&mut &stream, b"220 mail.example.com ESMTP\r\n");
+        }
+    });
+    let (_world, client) = World::with_bucket_and(1, config);
+    for (url, beginning) in [(nobody, "no connection: "), (odd, "no answer: ")] {
+        let (path, _) = hook(&client, &url, &["s3:ObjectCreated:*"]).await;
+        let tested = tested(&client, &path).await;
+        let error = tested["deliveryError"].as_str().unwrap();
+        assert!(error.starts_with(beginning), "{error}");
+        assert_eq!(tested["status"], json!(null));
+    }
+}

@@ -1,0 +1,326 @@
+//! Every example in `server/API.md`, run by a shell with the real curl against a real server.
+//!
+//! The answers are compared with the document: with the status below, with the fields that the section promises, and
+//! with the names that it mentions, so that neither an example nor a field is forgotten in it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tests::{DataFolder, Form, ServerProcess};
+
+const DOCUMENT: &str = include_str!("../../server/API.md");
+/// Noise in the form of a picture: its first bytes say what it is.
+const CAT: &[u8] = b"\xff\xd8\xff\xe0\0\x10JFIF\0 a cat of more than one hundred bytes, so that the range of the example\
+    has its whole length and can be told from the file";
+
+/// A section with examples.
+struct Section {
+    heading: &'static str,
+    /// What the requests of its examples are answered with, one after another.
+    statuses: &'static [u16],
+    /// Fields of its answers that these requests do not get, because they only come in other cases.
+    absent: &'static [&'static str],
+    /// The sections whose fields its answers have, too.
+    like: &'static [&'static str],
+}
+
+const fn section(heading: &'static str, statuses: &'static [u16]) -> Section {
+    Section { heading, statuses, absent: &[], like: &["Management"] }
+}
+
+const SECTIONS: &[Section] = &[
+    section("Delivery", &[200, 206, 200]),
+    section("Upload", &[200, 200]),
+    section("Resumable uploads", &[201, 204]),
+    // Of folders alone.
+    Section { absent: &["isTruncated"], ..section("Delete", &[200]) },
+    // They repeat parameters that were sent, or say that there is more.
+    Section {
+        absent: &[
+            "Delimiter",
+            "StartAfter",
+            "ContinuationToken",
+            "NextContinuationToken",
+            "Prefix",
+        ],
+        ..section("List", &[200])
+    },
+    // Values, not names.
+    Section { absent: &["folder", "file"], ..section("Search", &[200, 200]) },
+    Section { like: &["Upload"], ..section("Presigned tokens", &[200, 200]) },
+    // A parameter.
+    Section {
+        like: &["Upload"],
+        absent: &["token"],
+        ..section("Presigned addresses, the earlier form", &[200, 200])
+    },
+    section("Integrations", &[200, 200, 200]),
+    section("Buckets", &[200; 5]),
+    section("Quotas", &[200]),
+    section("API keys", &[200; 3]),
+    section("Organisations", &[200; 8]),
+    // Of accounts that were moved along; two values.
+    Section {
+        absent: &["at", "from", "to", "reason", "by", "sweep", "operator"],
+        ..section("Accounts", &[200; 6])
+    },
+    Section { like: &["Management", "Deliveries"], ..section("Webhooks", &[200; 7]) },
+    Section { absent: &["account", "name", "from", "to", "reason"], ..section("Fair use", &[200]) },
+];
+
+/// Stands before the real curl, and notes what came: the status, the head and the body of the nth answer.
+const CURL: &str = r#"#!/bin/sh
+n=$(($(cat "$NOTES/count") + 1))
+echo $n > "$NOTES/count"
+echo "curl $*" > "$NOTES/$n.command"
+"$CURL" -sS -D "$NOTES/$n.head" "$@" > "$NOTES/$n.body"
+ended=$?
+cat "$NOTES/$n.body"
+exit $ended
+"#;
+
+/// One answer.
+struct Noted {
+    command: String,
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// A server with the account `me` and the bucket `pics`, in which there is a cat, as the examples want it.
+struct Town {
+    folder: DataFolder,
+    server: ServerProcess,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Town {
+    fn new() -> Self {
+        let folder = DataFolder::new();
+        folder.done(&["account", "create", "--name", "me"]);
+        folder.done(&["bucket", "create", "--account", "me", "--name", "pics"]);
+        let other = folder.json(&["account", "create", "--name", "other"]);
+        folder.done(&["account", "create", "--name", "op", "--role", "operator"]);
+        let key = |account| folder.done(&["apikey", "create", "--account", account]).stdout;
+        let (key, operator_key) = (key("me"), key("op"));
+        let server = folder.serve();
+        let variables = vec![
+            ("URL", format!("http://{}", server.address())),
+            ("KEY", key.trim_end().to_owned()),
+            ("OPERATOR_KEY", operator_key.trim_end().to_owned()),
+            ("OTHER_ACCOUNT", other["id"].as_str().expect("an account has an id").to_owned()),
+        ];
+        let form = Form::new().file("file", "cat.jpg", None, CAT);
+        let mut connection = server.connect().with_key(key.trim_end());
+        assert_eq!(connection.upload("/pics/", form).expect("it answers").status, 200);
+        fs::write(folder.beside().join("cat.jpg"), CAT).expect("a file can be written");
+        fs::create_dir_all(folder.beside().join("notes")).expect("a folder can be made");
+        let wrapper = folder.beside().join("notes/curl");
+        fs::write(&wrapper, CURL).expect("a file can be written");
+        let ran = Command::new("chmod").arg("+x").arg(&wrapper).status();
+        assert!(ran.is_ok_and(|status| status.success()));
+        Self { folder, server, variables }
+    }
+
+    /// Runs the lines of a section, and returns what was answered.
+    fn run(&self, script: &str) -> Vec<Noted> {
+        let notes = self.folder.beside().join("notes");
+        fs::write(notes.join("count"), "0").expect("a file can be written");
+        let path = std::env::var("PATH").expect("there is a path");
+        let curl = Command::new("sh").args(["-c", "command -v curl"]).output();
+        let curl = curl.expect("a shell runs").stdout;
+        assert!(
+            !curl.is_empty(),
+            "curl is missing: install it, on Debian with apt-get install curl"
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-eu", "-c", script]).current_dir(self.folder.beside());
+        shell.env("CURL", String::from_utf8_lossy(&curl).trim_end());
+        shell.env("NOTES", &notes).env("PATH", format!("{}:{path}", notes.display()));
+        shell.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let output = shell.output().expect("a shell runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{script}\n{said}");
+        let read = |name: String| fs::read(notes.join(name)).expect("what came is noted");
+        let count: usize =
+            String::from_utf8_lossy(&read("count".into())).trim().parse().expect("a count");
+        (1..=count)
+            .map(|at| {
+                let text = |name: &str| {
+                    String::from_utf8_lossy(&read(format!("{at}.{name}"))).into_owned()
+                };
+                let head = text("head");
+                // Behind a 100 comes the answer.
+                let last = head.lines().rfind(|line| line.starts_with("HTTP/"));
+                let status = last.and_then(|line| line.split(' ').nth(1)?.parse().ok());
+                let status = status.unwrap_or_else(|| panic!("no answer: {head}"));
+                Noted { command: text("command"), status, head, body: text("body") }
+            })
+            .collect()
+    }
+
+    fn file(&self, name: &str) -> Vec<u8> {
+        let path: &Path = self.folder.beside();
+        fs::read(path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+}
+
+/// The sections of the document: heading and text, up to the next heading of any depth.
+fn sections() -> Vec<(&'static str, &'static str)> {
+    let mut sections = Vec::new();
+    for part in DOCUMENT.split("\n## ").flat_map(|part| part.split("\n### ")) {
+        let (heading, text) = part.split_once('\n').expect("a heading has its line");
+        sections.push((heading, text));
+    }
+    sections
+}
+
+fn text_of(heading: &str) -> &'static str {
+    let found = sections().into_iter().find(|(known, _)| *known == heading);
+    found.unwrap_or_else(|| panic!("{heading} is no section")).1
+}
+
+/// The lines of a section's examples of a kind.
+fn examples(text: &str, kind: &str) -> String {
+    let begin = format!("```{kind}\n");
+    let blocks =
+        text.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    blocks.collect()
+}
+
+/// What stands between backticks and may be the name of a field.
+fn names(text: &str) -> BTreeSet<&str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    // `success: true` names a field with its value.
+    quoted
+        .map(|quoted| quoted.split(": ").next().unwrap_or_default())
+        .filter(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .filter(|name| {
+            !["true", "false", "null"].contains(name)
+                && !name.starts_with(|it: char| it.is_ascii_digit())
+        })
+        .collect()
+}
+
+/// The fields that a section promises: what it names behind "The answer", and in the table that this announces.
+fn promised(text: &'static str) -> BTreeSet<&'static str> {
+    let paragraphs: Vec<&str> = text.split("\n\n").collect();
+    let mut promised = BTreeSet::new();
+    for (at, paragraph) in paragraphs.iter().enumerate() {
+        let Some(begin) = paragraph.find("The answer") else { continue };
+        promised.extend(names(&paragraph[begin..]));
+        if paragraph.trim_end().ends_with(':') {
+            promised.extend(paragraphs.get(at + 1).map(|table| names(table)).unwrap_or_default());
+        }
+    }
+    promised
+}
+
+/// The names of all fields at any depth; below `data` they are not part of the contract.
+fn fields(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                found.insert(name.clone());
+                if name != "data" {
+                    fields(value, found);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_example_is_answered_as_its_section_says() {
+    let town = Town::new();
+    let with_examples = sections().into_iter().filter(|(_, text)| text.contains("```sh\n"));
+    let headings: Vec<&str> = with_examples.map(|(heading, _)| heading).collect();
+    let known: Vec<&str> = SECTIONS.iter().map(|section| section.heading).collect();
+    assert_eq!(headings, known, "each section with examples has its line in SECTIONS");
+    for section in SECTIONS {
+        let text = text_of(section.heading);
+        let noted = town.run(&examples(text, "sh"));
+        let statuses: Vec<u16> = noted.iter().map(|noted| noted.status).collect();
+        let shown: String = noted.iter().map(|it| format!("{}{}\n", it.command, it.body)).collect();
+        assert_eq!(statuses, section.statuses, "{}: {shown}", section.heading);
+
+        let mut found = BTreeSet::new();
+        for answer in noted.iter().filter_map(|it| serde_json::from_str(&it.body).ok()) {
+            fields(&answer, &mut found);
+        }
+        let is_header = |name: &str| {
+            let line = format!("\n{}: ", name.to_ascii_lowercase());
+            noted.iter().any(|it| it.head.contains(&line))
+        };
+        let missing: Vec<&str> = promised(text)
+            .into_iter()
+            .filter(|name| !found.contains(*name) && !section.absent.contains(name))
+            .filter(|name| !is_header(name))
+            .collect();
+        let texts = section.like.iter().map(|heading| text_of(heading)).chain([text]);
+        let named: BTreeSet<&str> = texts.flat_map(names).collect();
+        found.retain(|name| !named.contains(&**name));
+        assert!(
+            missing.is_empty() && found.is_empty(),
+            "{}: {missing:?} are promised and not there, {found:?} are there and not named: {shown}",
+            section.heading
+        );
+    }
+    // What only leaves a file behind.
+    assert_eq!(town.file("Tom.jpg"), CAT);
+    let sharex: Value = serde_json::from_slice(&town.file("trug-pics.sxcu")).expect("it is JSON");
+    assert_eq!(sharex["Body"], "MultipartFormData");
+    // The files that the examples say to have stored are there.
+    for path in ["/pics/2026/tom.jpg", "/pics/2026/cat.jpg"] {
+        assert_eq!(town.server.connect().get(path).expect("it answers").body, CAT, "{path}");
+    }
+}
+
+#[test]
+fn the_example_of_an_error_is_one() {
+    let town = Town::new();
+    let example = examples(text_of("Errors"), "json");
+    let mut example: Value = serde_json::from_str(&example).expect("the example is JSON");
+    let answer = town.server.connect().get("/pics/none.jpg").expect("it answers");
+    assert_eq!(answer.status, example["status"]);
+    let mut answer = answer.json();
+    for it in [&mut example, &mut answer] {
+        let id = it["requestId"].take();
+        assert_eq!(id.as_str().map(str::len), Some(16));
+    }
+    assert_eq!(answer, example);
+}
+
+#[test]
+fn the_example_of_a_refusal_for_the_rate_is_one() {
+    let town = Town::new();
+    let folder = &town.folder;
+    let key = &town.variables[1].1;
+    town.server.stop();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = ServerProcess::start(&mut command);
+    let mut connection = server.connect().with_key(key);
+    let refused = (0..200).find_map(|_| {
+        let form = Form::new().file("file", "a", None, b"1");
+        let answer = connection.upload("/pics/a.txt?overwrite=true", form).expect("it answers");
+        (answer.status == 429).then_some(answer)
+    });
+    let refused = refused.expect("the plan Free has a rate");
+    let digits = |text: &str| {
+        let split: Vec<&str> = text.split(|it: char| it.is_ascii_digit()).collect();
+        split.into_iter().filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let example = examples(text_of("Rate limits"), "text");
+    assert_eq!(example.lines().count(), 6);
+    for line in example.lines() {
+        let (name, value) = line.split_once(": ").expect("a line is a field");
+        let there = refused.header(&name.to_ascii_lowercase());
+        assert!(!there.is_empty(), "{name} is missing");
+        assert_eq!(digits(there), digits(value), "{line}: {there}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Secrets stay where they are: what a server logs and prints, and who may read its files. Product 5.2 and 5.4.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
+
+/// A field of an answer, as text.
+fn text(answer: &Answer, name: &str) -> String {
+    answer.json()[name].as_str().unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_owned()
+}
+
+/// What must never be told of a key or token: its last half, which is secret in both.
+fn secret_of(text: &str) -> &str {
+    match text.split('_').nth(2) {
+        Some(secret) => secret,
+        None => &text[text.len() / 2..],
+    }
+}
+
+#[test]
+fn no_key_and_no_token_of_a_day_is_in_the_log() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
+    let mut keyed = server.connect().with_key(&key);
+    let ask = |method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]| {
+        server.connect().send(method, path, headers, body).expect("it answers")
+    };
+    let json = [("content-type", "application/json")];
+    let form = || Form::new().file("file", "a.txt", None, b"a");
+    let mut secrets = vec![key.clone()];
+
+    // Keys, in every form, right and wrong.
+    let wanted = br#"{"scopes": ["upload", "presign"], "name": "second"}"#;
+    let second = text(&keyed.send("POST", "/api/keys", &json, wanted).expect("it answers"), "key");
+    let wrong = format!("{}x", &key[..key.len() - 1]);
+    for key in [&key, &second, &wrong] {
+        for value in
+            [format!("Bearer {key}"), format!("Key {key}"), key.clone(), format!("Basic {key}")]
+        {
+            ask("DELETE", "/photos/none", &[("authorization", &value)], b"");
+        }
+        ask("DELETE", "/photos/none", &[("x-api-key", key)], b"");
+        for name in ["apiKey", "api_key", "API_KEY", "key", "token"] {
+            ask("DELETE", &format!("/photos/none?{name}={key}"), &[], b"");
+            ask("GET", &format!("/photos/none?a=b&{name}={key}&c"), &[], b"");
+        }
+        // In places where they do not belong.
+        ask("GET", "/photos/a.txt", &[("cookie", &format!("key={key}"))], b"");
+        ask("GET", "/photos/a.txt", &[("referer", &format!("http://x/?apiKey={key}"))], b"");
+        ask("POST", "/api/keys", &json, format!("{{\"key\": \"{key}\"}}").as_bytes());
+        ask("BREW", &format!("/photos/a?apiKey={key}"), &[], b"");
+    }
+    secrets.extend([second, wrong]);
+
+    // Tokens of both forms: used, used twice, changed, with a wrong method, in a body that breaks off.
+    for _ in 0..2 {
+        let issued = keyed.get("/api/presigned-url?path=photos/in/").expect("it answers");
+        let token = text(&issued, "token");
+        let path = format!("/api/presigned-url/{token}");
+        ask("GET", &path, &[], b"");
+        ask("POST", &path, &json, b"{}");
+        for _ in 0..2 {
+            server.connect().upload(&path, form()).expect("it answers");
+        }
+        ask("POST", &format!("{path}x"), &[], b"");
+        secrets.push(token);
+        let issued = keyed.get("/photos/presigned/b.txt").expect("it answers");
+        let url = text(&issued, "presignedUrl");
+        let path = url.split_once("/photos/").expect("it lies in the bucket").1;
+        ask("PUT", &format!("/photos/{path}"), &[("content-type", "text/plain")], b"b");
+        ask("GET", &format!("/photos/{path}"), &[], b"");
+        ask("PUT", &format!("/photos/x{path}"), &[], b"b");
+        secrets.push(url.split_once("token=").expect("it has a token").1.to_owned());
+    }
+    // A head that is no HTTP is told of, if at all, without what it holds.
+    let mut broken = Connection::connect(server.address()).expect("it listens");
+    let head = format!("NONSENSE\r\nAuthorization: Bearer {key}\r\n\r\n");
+    broken.more(head.as_bytes()).expect("it takes bytes");
+    let _ = broken.answer("GET");
+    drop(keyed);
+    server.terminate();
+    server.wait();
+
+    let log = server.log();
+    assert!(log.lines().count() > 50, "hardly anything was logged: {log}");
+    for secret in &secrets {
+        let secret = secret_of(secret);
+        assert!(secret.len() > 16, "{secret} is no secret");
+        for told in [&log, &server.output()] {
+            let line = told.lines().find(|line| line.contains(secret));
+            assert_eq!(line, None, "{secret} is told");
+        }
+    }
+}
+
+#[test]
+fn the_log_holds_nothing_that_steers_a_terminal() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
+    for path in [
+        "/photos/%1b%5b2J%07%0d%0aforged",
+        "/photos/%c2%9b2J%e2%80%ae",
+        "/photos/a%0a%7b%22level%22:%22ERROR%22%7d",
+        "/%1b%5b2J/x",
+        "/photos/x?%1b%5b2J",
+    ] {
+        let mut connection = server.connect().with_key(&key);
+        connection.get(path).expect("it answers");
+        connection.delete(path).expect("it answers");
+    }
+    let name = "a\u{202e}\u{9b}2J.txt";
+    let form = Form::new().file("file", name, Some("text/\u{9b}"), b"a");
+    server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
+    let agent = [("user-agent", "\u{9b}2J"), ("x-request-id", "\u{9b}2J"), ("host", "a")];
+    // Two hosts: refused, and logged perhaps.
+    let _ = server.connect().send("GET", "/photos/a.txt", &agent, b"");
+    server.terminate();
+    server.wait();
+    let log = server.log();
+    assert!(log.lines().count() > 10, "{log}");
+    for line in log.lines() {
+        let steers = |it: char| it.is_control() || it == '\u{202e}';
+        assert!(!line.contains(steers), "{line:?}");
+        let parsed: Value = serde_json::from_str(line).expect("a line is one JSON");
+        assert_ne!(parsed["level"], "ERROR", "{line}");
+    }
+}
+
+#[test]
+fn nobody_else_may_read_the_data() {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let mut connection = server.connect().with_key(&key);
+    for bytes in [10, 2_000_000] {
+        let form = Form::new().file("file", "a.bin", None, &vec![7; bytes]);
+        assert_eq!(connection.upload("/photos/", form).expect("it answers").status, 200);
+    }
+    let headers = [
+        ("tus-resumable", "1.0.0"),
+        ("upload-length", "10"),
+        ("upload-metadata", "bucketName cGhvdG9z"),
+    ];
+    let begun = connection.send("POST", "/api/tus/", &headers, b"").expect("it answers");
+    assert_eq!(begun.status, 201);
+    assert!(check_modes(&folder.path()) > 5);
+    server.stop();
+    check_modes(&folder.path());
+}
+
+/// Checks a folder and everything below it; how much that was.
+fn check_modes(path: &Path) -> usize {
+    let metadata = std::fs::symlink_metadata(path).expect("it is there");
+    let mode = metadata.permissions().mode() & 0o777;
+    assert_eq!(mode & 0o077, 0, "{} has the mode {mode:o}", path.display());
+    if !metadata.is_dir() {
+        return 1;
+    }
+    let entries = std::fs::read_dir(path).expect("a folder can be listed");
+    let below = entries.map(|entry| check_modes(&entry.expect("an entry is there").path()));
+    below.sum::<usize>() + 1
+}

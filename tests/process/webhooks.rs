@@ -1,0 +1,62 @@
+//! Events and `kill -9`: whatever was acknowledged is told, at least once, however often the server dies in between.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
+
+use engine::{Entropy, SeededEntropy};
+use tests::{DataFolder, Form, Receiver};
+
+const ROUNDS: u64 = 12;
+const LIFE_MS_MIN: u64 = 50;
+const LIFE_MS_MAX: u64 = 400;
+
+#[test]
+fn what_was_acknowledged_is_told_however_often_the_server_is_killed() {
+    let chance = SeededEntropy::new(3);
+    let (folder, key) = DataFolder::with_bucket();
+    let receiver = Receiver::start();
+    let url = receiver.url("/");
+    let words = ["webhook", "create", "--bucket", "photos", "--url", &url];
+    folder.done(&[&words[..], &["--event", "s3:ObjectCreated:*"]].concat());
+    let serve = ["--listen", "127.0.0.1:0", "--webhook-allow", &receiver.origin()];
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let mut server = folder.serve_with(&serve);
+        let (address, key) = (server.address(), key.clone());
+        let client = thread::spawn(move || {
+            let mut stored = Vec::new();
+            let connection = tests::Connection::connect(address).expect("it takes connections");
+            let mut connection = connection.with_key(&key);
+            for number in 0.. {
+                let name = format!("{round}-{number}.txt");
+                let form = Form::new().file("f", &name, None, name.as_bytes());
+                match connection.upload("/photos/", form) {
+                    Ok(answer) if answer.status == 200 => stored.push(name),
+                    Ok(answer) => panic!("{}", answer.text()),
+                    Err(_) => break,
+                }
+            }
+            stored
+        });
+        let life_ms = LIFE_MS_MIN + chance.number() % (LIFE_MS_MAX - LIFE_MS_MIN);
+        thread::sleep(Duration::from_millis(life_ms));
+        server.kill();
+        acknowledged.extend(client.join().expect("the client ends"));
+    }
+    assert!(acknowledged.len() > ROUNDS as usize, "there was hardly any load");
+    let server = folder.serve_with(&serve);
+    let told = |seen: &[tests::Seen]| -> BTreeSet<String> {
+        seen.iter().map(|seen| seen.told().1).collect()
+    };
+    receiver.wait_until(|seen| {
+        seen.len() >= acknowledged.len() && told(seen).is_superset(&acknowledged)
+    });
+    // And nothing that is not there.
+    for name in told(&receiver.seen()).difference(&acknowledged) {
+        let answer = server.connect().get(&format!("/photos/{name}")).expect("it answers");
+        assert_eq!(answer.status, 200, "{name} is told and not there");
+    }
+    println!("{} acknowledged, {} told", acknowledged.len(), receiver.seen().len());
+    server.stop();
+}

@@ -1,0 +1,235 @@
+//! A machine that webhooks are sent to: HTTP/1.1 on a port of its own, with TLS or without, each connection a thread.
+//!
+//! It writes down what it gets and answers as it was told. Promises: a request that it answered is among those that it
+//! has seen. Never here: whether what it got is right.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::Value;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The machine.
+#[derive(Clone)]
+pub struct Receiver(Arc<Inner>);
+
+struct Inner {
+    address: SocketAddr,
+    scheme: &'static str,
+    state: Mutex<State>,
+    changed: Condvar,
+    connections: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    seen: Vec<Seen>,
+    script: VecDeque<Scripted>,
+    otherwise: Option<Scripted>,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The first line.
+    pub line: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// Which connection it came over, from 1.
+    pub connection: usize,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Scripted {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: String,
+    /// How long it takes.
+    pub wait: Duration,
+}
+
+impl Scripted {
+    /// An answer at once.
+    pub fn status(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: String::new(), wait: Duration::ZERO }
+    }
+}
+
+impl Receiver {
+    /// Begins to listen.
+    pub fn start() -> Self {
+        Self::listen("http", None)
+    }
+
+    /// The same with TLS.
+    pub fn start_tls(config: Arc<ServerConfig>) -> Self {
+        Self::listen("https", Some(config))
+    }
+
+    fn listen(scheme: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let inner = Arc::new(Inner {
+            address: listener.local_addr().expect("the port is known"),
+            scheme,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            connections: AtomicUsize::new(0),
+        });
+        let receiver = Self(inner);
+        let served = receiver.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (served, tls) = (served.clone(), tls.clone());
+                let connection = served.0.connections.fetch_add(1, Ordering::SeqCst) + 1;
+                // What breaks is seen by whoever sends.
+                thread::spawn(move || drop(served.serve(stream, tls, connection)));
+            }
+        });
+        receiver
+    }
+
+    /// What an operator allows to let webhooks get here.
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.0.scheme, self.0.address)
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.origin())
+    }
+
+    pub fn port(&self) -> u16 {
+        self.0.address.port()
+    }
+
+    /// What it answers next, behind what it was told before.
+    pub fn script(&self, answers: impl IntoIterator<Item = Scripted>) {
+        self.state().script.extend(answers);
+    }
+
+    /// What it answers when it was told nothing; without this 200.
+    pub fn otherwise(&self, answer: Scripted) {
+        self.state().otherwise = Some(answer);
+    }
+
+    /// Everything that came.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.state().seen.clone()
+    }
+
+    /// Everything that came since the last time.
+    pub fn take_seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.state().seen)
+    }
+
+    /// How many connections were made.
+    pub fn connections(&self) -> usize {
+        self.0.connections.load(Ordering::SeqCst)
+    }
+
+    /// Waits until what came is what a test waits for.
+    pub fn wait_until(&self, is_there: impl Fn(&[Seen]) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        while !is_there(&state.seen) {
+            assert!(Instant::now() < deadline, "it does not come: {:?}", state.seen);
+            let waited = self.0.changed.wait_timeout(state, Duration::from_millis(100));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        tls: Option<Arc<ServerConfig>>,
+        connection: usize,
+    ) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        match tls {
+            None => self.serve_requests(stream, connection),
+            Some(config) => {
+                let session = ServerConnection::new(config).map_err(io::Error::other)?;
+                self.serve_requests(StreamOwned::new(session, stream), connection)
+            }
+        }
+    }
+
+    fn serve_requests(&self, stream: impl Read + Write, connection: usize) -> io::Result<()> {
+        let mut stream = BufReader::new(stream);
+        while let Some(seen) = Seen::read(&mut stream, connection)? {
+            let answer = {
+                let mut state = self.state();
+                state.seen.push(seen);
+                let told = state.script.pop_front().or_else(|| state.otherwise.clone());
+                told.unwrap_or_else(|| Scripted::status(200))
+            };
+            self.0.changed.notify_all();
+            thread::sleep(answer.wait);
+            let mut head = format!("HTTP/1.1 {} X\r\n", answer.status);
+            for (name, value) in &answer.headers {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+            head.push_str(&format!("content-length: {}\r\n\r\n", answer.body.len()));
+            stream.get_mut().write_all((head + &answer.body).as_bytes())?;
+            stream.get_mut().flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn read(stream: &mut impl BufRead, connection: usize) -> io::Result<Option<Self>> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line)? == 0 {
+                return Ok(None);
+            }
+            match line.trim_end() {
+                "" => break,
+                line => lines.push(line.to_owned()),
+            }
+        }
+        let headers: Vec<(String, String)> = lines
+            .iter()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let line = lines.first().cloned().unwrap_or_default();
+        let mut seen = Self { line, headers, body: Vec::new(), connection };
+        seen.body = vec![0; seen.header("content-length").parse().unwrap_or(0)];
+        stream.read_exact(&mut seen.body)?;
+        Ok(Some(seen))
+    }
+
+    /// The value of a header; empty when it is absent.
+    pub fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(header, _)| header == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("the body is JSON")
+    }
+
+    /// What it tells: the kind of event and the key.
+    pub fn told(&self) -> (String, String) {
+        let json = self.json();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&json["type"]), text(&json["data"]["key"]))
+    }
+}

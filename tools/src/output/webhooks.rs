@@ -1,0 +1,75 @@
+//! Webhooks and their deliveries, for people.
+
+use server::management::{DeadLettersView, WebhookTestedView, WebhookView};
+
+use super::{number, plain, table};
+
+const WEBHOOK: &[&str] = &[
+    "ID",
+    "BUCKET",
+    "URL",
+    "EVENTS",
+    "PREFIX",
+    "ENABLED",
+    "PENDING",
+    "RETRYING",
+    "DEAD",
+    "DROPPED",
+    "DELIVERED",
+    "STATUS",
+    "ERROR",
+];
+
+pub(super) fn webhooks_text(webhooks: &[WebhookView]) -> String {
+    let row = |webhook: &WebhookView| {
+        let error = webhook.disabled_reason.as_ref().or(webhook.last_error.as_ref());
+        vec![
+            webhook.id.clone(),
+            webhook.bucket_name.clone(),
+            webhook.url.clone(),
+            webhook.events.join(","),
+            webhook.prefix.clone(),
+            if webhook.enabled { "yes" } else { "no" }.to_owned(),
+            webhook.pending_count.to_string(),
+            webhook.retrying_count.to_string(),
+            webhook.dead_letter_count.to_string(),
+            webhook.dropped_count.to_string(),
+            webhook.last_delivery_at.clone().unwrap_or_default(),
+            number(webhook.last_status.map(u64::from)),
+            error.cloned().unwrap_or_default(),
+        ]
+    };
+    table(WEBHOOK, &webhooks.iter().map(row).collect::<Vec<_>>())
+}
+
+pub(super) fn tested_text(tested: &WebhookTestedView) -> String {
+    let outcome = match (&tested.delivery_error, tested.status) {
+        (Some(error), _) => format!("not delivered: {}", plain(error)),
+        (None, Some(status)) => format!("delivered: the answer was {status}"),
+        (None, None) => "delivered".to_owned(),
+    };
+    let mut text = format!("{outcome}, after {} ms\n", tested.duration_ms);
+    for line in tested.answer.lines() {
+        text.push_str(&format!("  {}\n", plain(line)));
+    }
+    text
+}
+
+const DEAD_LETTER: &[&str] =
+    &["EVENT", "TYPE", "KEY", "HAPPENED", "TRIES", "GIVEN UP", "STATUS", "ERROR"];
+
+pub(super) fn dead_letters_text(letters: &DeadLettersView) -> String {
+    let rows = letters.dead_letters.iter().map(|letter| {
+        vec![
+            letter.event_id.clone(),
+            letter.kind.clone(),
+            letter.key.clone(),
+            letter.timestamp.clone(),
+            letter.attempt_count.to_string(),
+            letter.given_up_at.clone(),
+            number(letter.status.map(u64::from)),
+            letter.delivery_error.clone(),
+        ]
+    });
+    table(DEAD_LETTER, &rows.collect::<Vec<_>>())
+}
