@@ -16,9 +16,11 @@ pub mod header;
 pub mod index_value;
 pub mod model;
 pub mod multipart;
+pub mod photograph;
 pub mod query;
 pub mod range_header;
 pub mod record;
+pub mod scaled_jpeg;
 pub mod segment;
 pub mod store;
 pub mod target;
@@ -46,6 +48,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "query", property: query::run, seeds: 10_000 },
     Target { name: "range_header", property: range_header::run, seeds: 10_000 },
     Target { name: "record", property: record::run, seeds: 20_000 },
+    Target { name: "scaled_jpeg", property: scaled_jpeg::run, seeds: 1_500 },
     Target { name: "segment", property: segment::run, seeds: 4_000 },
     Target { name: "store", property: store::run, seeds: 1_000 },
     Target { name: "target", property: target::run, seeds: 20_000 },

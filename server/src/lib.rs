@@ -32,6 +32,7 @@ pub mod error;
 pub mod fair_use;
 pub mod form_part;
 pub mod handlers;
+pub mod images;
 pub mod intake;
 pub mod json_body;
 mod layers;

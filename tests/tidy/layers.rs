@@ -28,7 +28,17 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots"],
+    &[
+        "limits",
+        "reserved",
+        "conditional",
+        "pace",
+        "claims",
+        "bridge",
+        "address",
+        "roots",
+        "images",
+    ],
     &["destination"],
     &["object_name", "range", "config", "paced_io", "open_uploads", "damage_log", "outbound"],
     &["content_type", "catalog"],

@@ -1,0 +1,4 @@
+//! Hands `fuzz::scaled_jpeg` to libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::scaled_jpeg::run(input));

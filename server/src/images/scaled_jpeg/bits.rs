@@ -1,0 +1,242 @@
+//! Entropy data as bits, without the zeros that are stuffed behind `FF` (T.81, F.1.2.3 and F.2.2.5).
+//!
+//! Promises: never reads past a marker. Where a marker or the end of the file comes, zeros follow, and
+//! [`Bits::ran_out`] tells whether one of them was used. Never here: what the bits mean.
+
+use super::markers::code;
+
+/// A reader with up to 64 bits at hand.
+#[derive(Clone, Debug)]
+pub(super) struct Bits<'a> {
+    bytes: &'a [u8],
+    /// The next byte to take in.
+    at: usize,
+    /// Bits at hand, the next one highest. Below `count` they are those of the byte at `at`, or zeros.
+    held: u64,
+    /// How many are at hand.
+    count: u32,
+    /// How many of all that were taken in are made up.
+    made_up: u32,
+}
+
+/// Why a block could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// Bits that no code has, or a coefficient beyond the block.
+    Code,
+    /// A marker or the end of the file came first.
+    RanOut,
+}
+
+impl<'a> Bits<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at, held: 0, count: 0, made_up: 0 }
+    }
+
+    /// Makes sure that at least `wanted` bits, 56 at most, are at hand.
+    #[inline(always)]
+    pub(super) fn have(&mut self, wanted: u32) {
+        if self.count < wanted {
+            self.take_in();
+        }
+    }
+
+    /// The next `N` bits, which stay.
+    #[inline(always)]
+    pub(super) fn next<const N: u32>(&self) -> usize {
+        (self.held >> (64 - N)) as usize
+    }
+
+    /// Passes over bits that are at hand, 63 at most.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, count: u32) {
+        self.held <<= count;
+        self.count = self.count.saturating_sub(count);
+    }
+
+    /// The next bits, 0 to 16, as a number.
+    #[inline(always)]
+    pub(super) fn number(&mut self, count: u32) -> u32 {
+        self.have(16);
+        let number = ((self.held >> 1) >> (63 - count)) as u32;
+        self.pass(count);
+        number
+    }
+
+    /// The next bit.
+    #[inline(always)]
+    pub(super) fn bit(&mut self) -> bool {
+        self.have(1);
+        let set = self.held >> 63 == 1;
+        self.pass(1);
+        set
+    }
+
+    /// A coefficient of so many bits, 0 to 16, that are at hand (T.81, F.2.2.1, EXTEND).
+    #[inline(always)]
+    pub(super) fn extended(&mut self, count: u32) -> i32 {
+        let number = ((self.held >> 1) >> (63 - count)) as i32;
+        self.pass(count);
+        extend(number, count)
+    }
+
+    /// Whether bits were used that are not in the file.
+    #[inline(always)]
+    pub(super) fn ran_out(&self) -> bool {
+        self.made_up > self.count
+    }
+
+    /// What is broken where something is.
+    #[cold]
+    pub(super) fn broken(&self) -> Broken {
+        if self.ran_out() { Broken::RanOut } else { Broken::Code }
+    }
+
+    /// Goes to the next marker, forgetting the bits at hand, and gives it; none where the file ends. `FF` and marker
+    /// are not passed.
+    pub(super) fn find_marker(&mut self) -> Option<u8> {
+        (self.held, self.count, self.made_up) = (0, 0, 0);
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let Some(found) = memchr::memchr(0xff, rest) else {
+                self.at = self.bytes.len();
+                return None;
+            };
+            self.at += found;
+            match self.bytes.get(self.at + 1) {
+                Some(0x00) => self.at += 2,
+                Some(0xff) => self.at += 1,
+                Some(marker) => return Some(*marker),
+                None => {
+                    self.at = self.bytes.len();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Passes the marker that was found.
+    pub(super) fn pass_marker(&mut self) {
+        self.at += 2;
+    }
+
+    /// Offset of the next byte that was not taken in: after [`Bits::find_marker`], of the marker.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    #[inline(always)]
+    fn take_in(&mut self) {
+        if let Some(eight) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            let word = u64::from_be_bytes(*eight);
+            if !has_ff(word) {
+                self.held |= word >> self.count;
+                self.at += ((63 - self.count) >> 3) as usize;
+                self.count |= 56;
+                return;
+            }
+        }
+        self.take_in_slowly();
+    }
+
+    #[inline(never)]
+    fn take_in_slowly(&mut self) {
+        while self.count <= 56 {
+            let byte = match (self.bytes.get(self.at), self.bytes.get(self.at + 1)) {
+                (Some(0xff), Some(0x00)) => {
+                    self.at += 2;
+                    0xff
+                }
+                (Some(0xff), Some(0xff)) => {
+                    self.at += 1;
+                    continue;
+                }
+                (Some(0xff), _) | (None, _) => {
+                    self.made_up = self.made_up.saturating_add(8);
+                    0
+                }
+                (Some(byte), _) => {
+                    self.at += 1;
+                    *byte
+                }
+            };
+            self.held |= u64::from(byte) << (56 - self.count);
+            self.count += 8;
+        }
+    }
+}
+
+/// The number behind `count` bits: those that begin with 0 are negative.
+#[inline(always)]
+pub(super) fn extend(number: i32, count: u32) -> i32 {
+    let negative = i32::from(count > 0 && number >> (count - 1) == 0);
+    number - negative * ((1 << count) - 1)
+}
+
+/// Whether a marker is a restart, and which one: 0 to 7.
+pub(super) fn restart_number(marker: u8) -> Option<u8> {
+    matches!(marker, code::RST0..=code::RST7).then_some(marker & 7)
+}
+
+/// Whether one of the eight bytes is `FF`.
+#[inline(always)]
+fn has_ff(word: u64) -> bool {
+    let zeros = !word;
+    zeros.wrapping_sub(0x0101_0101_0101_0101) & !zeros & 0x8080_8080_8080_8080 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_are_those_of_the_bytes_without_stuffing(
+            data in prop::collection::vec(prop_oneof![Just(0xff_u8), any::<u8>()], 0..60),
+            lengths in prop::collection::vec(1_u32..17, 1..80),
+        ) {
+            let mut stuffed = Vec::new();
+            for byte in &data {
+                stuffed.push(*byte);
+                if *byte == 0xff {
+                    stuffed.push(0);
+                }
+            }
+            stuffed.extend([0xff, 0xd9]);
+            let mut bits = Bits::new(&stuffed, 0);
+            let mut used = 0;
+            for length in lengths {
+                let wanted = (used..used + length as usize).fold(0, |number, at| {
+                    let byte = data.get(at / 8).copied().unwrap_or(0);
+                    number << 1 | u32::from(byte >> (7 - at % 8) & 1)
+                });
+                prop_assert_eq!(bits.number(length), wanted);
+                used += length as usize;
+                prop_assert_eq!(bits.ran_out(), used > 8 * data.len());
+            }
+            prop_assert_eq!(bits.find_marker(), Some(0xd9));
+            prop_assert_eq!(bits.at(), stuffed.len() - 2);
+        }
+    }
+
+    #[test]
+    fn numbers_extend_to_both_signs() {
+        let table =
+            [(0, 0, 0), (0, 1, -1), (1, 1, 1), (0, 2, -3), (1, 2, -2), (2, 2, 2), (3, 2, 3)];
+        for (number, count, value) in table {
+            assert_eq!(extend(number, count), value);
+        }
+        assert_eq!((extend(0, 16), extend(0xffff, 16)), (-65_535, 65_535));
+    }
+
+    #[test]
+    fn the_next_marker_is_found_behind_data_and_fill_bytes() {
+        let mut bits = Bits::new(&[1, 0xff, 0, 2, 0xff, 0xff, 0xd3, 9, 0xff], 0);
+        assert_eq!(bits.find_marker().and_then(restart_number), Some(3));
+        bits.pass_marker();
+        assert_eq!(bits.number(8), 9);
+        assert_eq!((bits.find_marker(), bits.at()), (None, 9));
+    }
+}

@@ -1,0 +1,117 @@
+//! The blocks of a scan in their order, over restart intervals (T.81, E.2.4), and what is left of them after damage.
+//!
+//! Broken data is given up until the next restart marker. Its number, modulo eight, tells how many intervals are
+//! missing before it: up to four are left out; five to seven mean that the marker came too late, and it is passed
+//! over. So are markers that do not exist, which broken data makes.
+
+use super::Stop;
+use super::bits::{Bits, Broken, restart_number};
+use super::error::Error;
+use super::markers::code;
+use super::planes::Condition;
+use super::scan::Grid;
+
+/// What reads the MCUs of a scan.
+pub(super) trait Mcus {
+    /// An interval begins: forget the blocks before.
+    fn restart(&mut self);
+
+    /// Reads the MCU in a column and row of the grid.
+    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken>;
+}
+
+/// The entropy data of one scan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entropy<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Offset of its first byte.
+    pub(super) at: usize,
+    pub(super) grid: Grid,
+    /// MCUs between restart markers; 0 for none.
+    pub(super) restart_interval: usize,
+}
+
+impl Entropy<'_> {
+    /// Reads the scan; gives its condition, and the offset at or before the next marker.
+    pub(super) fn read(
+        &self,
+        mcus: &mut impl Mcus,
+        stop: Stop<'_>,
+    ) -> Result<(Condition, usize), Error> {
+        let Grid { across, down } = self.grid;
+        let total = across * down;
+        let interval = if self.restart_interval == 0 { total } else { self.restart_interval };
+        let mut bits = Bits::new(self.bytes, self.at);
+        let mut condition = Condition::Whole;
+        let mut start = 0;
+        while start < total {
+            let end = (start + interval).min(total);
+            mcus.restart();
+            let read = read_interval(&mut bits, mcus, across, start..end, stop)?;
+            if read.is_err() {
+                condition = Condition::Damaged;
+            }
+            if end == total {
+                break;
+            }
+            let Some(left_out) = find_restart(&mut bits, start / interval) else {
+                condition = if bits.at() < self.bytes.len() {
+                    Condition::Damaged
+                } else {
+                    Condition::Truncated
+                };
+                break;
+            };
+            if left_out > 0 {
+                condition = Condition::Damaged;
+            }
+            start = end + left_out * interval;
+        }
+        if condition == Condition::Damaged && bits.find_marker().is_none() {
+            condition = Condition::Truncated;
+        }
+        Ok((condition, bits.at()))
+    }
+}
+
+fn read_interval(
+    bits: &mut Bits<'_>,
+    mcus: &mut impl Mcus,
+    across: usize,
+    interval: std::ops::Range<usize>,
+    stop: Stop<'_>,
+) -> Result<Result<(), Broken>, Error> {
+    let (mut x, mut y) = (interval.start % across, interval.start / across);
+    for _ in interval {
+        if x == 0 && stop() {
+            return Err(Error::Cancelled);
+        }
+        if let Err(broken) = mcus.read(bits, x, y) {
+            return Ok(Err(broken));
+        }
+        x += 1;
+        if x == across {
+            (x, y) = (0, y + 1);
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Goes behind the restart marker that ends an interval; how many intervals behind it are missing. None where another
+/// marker comes first, or the end of the file.
+fn find_restart(bits: &mut Bits<'_>, interval: usize) -> Option<usize> {
+    loop {
+        let marker = bits.find_marker()?;
+        match restart_number(marker) {
+            Some(number) => {
+                bits.pass_marker();
+                let ahead = (usize::from(number) + 8 - interval % 8) % 8;
+                if ahead <= 4 {
+                    return Some(ahead);
+                }
+            }
+            None if marker < code::SOF0 => bits.pass_marker(),
+            None => return None,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Which coefficients of a block a scale needs.
+
+/// Zigzag position -> row * 8 + column (T.81, figure A.6).
+#[rustfmt::skip]
+pub(super) const ZIGZAG: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5,
+    12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
+    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+    58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// The place of a coefficient that is not kept: beyond every block.
+pub(super) const DROPPED: u8 = u8::MAX;
+
+/// The lowest coefficients of a block: `across` x `down` of them, kept row by row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Columns kept, and samples a block across: 1 to 4.
+    pub(super) across: usize,
+    /// Rows kept, and samples a block down: 1 to 4.
+    pub(super) down: usize,
+    /// By zigzag position: the place among the kept ones, or [`DROPPED`].
+    pub(super) places: [u8; 64],
+    /// The last zigzag position that is kept.
+    pub(super) last: usize,
+    /// A bit for each zigzag position that is kept.
+    pub(super) mask: u64,
+}
+
+impl Kept {
+    pub(super) fn new(across: usize, down: usize) -> Self {
+        let (mut places, mut last, mut mask) = ([DROPPED; 64], 0, 0);
+        for (position, (place, natural)) in places.iter_mut().zip(ZIGZAG).enumerate() {
+            let (row, column) = (usize::from(natural / 8), usize::from(natural % 8));
+            if row < down && column < across {
+                *place = (row * across + column) as u8;
+                last = position;
+                mask |= 1 << position;
+            }
+        }
+        Self { across, down, places, last, mask }
+    }
+
+    /// How many are kept: 1 to 16.
+    pub(super) fn count(&self) -> usize {
+        self.across * self.down
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_are_kept_row_by_row() {
+        let kept = Kept::new(2, 2);
+        assert_eq!((kept.last, kept.mask, kept.count()), (4, 0b1_0111, 4));
+        assert_eq!(kept.places[..6], [0, 1, 2, DROPPED, 3, DROPPED]);
+        assert_eq!((Kept::new(1, 1).last, Kept::new(1, 1).mask), (0, 1));
+        assert_eq!((Kept::new(3, 3).last, Kept::new(4, 4).last), (12, 24));
+        assert_eq!(Kept::new(2, 1).mask, 0b11);
+        let mut natural = ZIGZAG;
+        natural.sort_unstable();
+        assert!((0..64).eq(natural), "each position once");
+    }
+}

@@ -1,0 +1,593 @@
+//! Progressive files (T.81, G): several scans add to the coefficients of each block, which are turned into samples at
+//! the end.
+//!
+//! 1. The scan headers are read, and their entropy data is passed over.
+//! 2. From the last scan to the first it is decided which ones matter (`needed`).
+//! 3. Those are decoded into the kept coefficients, 16 bits each. Where bits of a refining scan stand depends on which
+//!    coefficients of the block are not zero by then, kept or not, so a component that keeps more than the constant
+//!    term remembers that in 64 bits for each block.
+//! 4. The planes are made, and the coefficients of each component forgotten.
+
+use std::ops::Range;
+
+use super::Stop;
+use super::bits::{Bits, Broken};
+use super::error::{Error, Limit};
+use super::frame::Frame;
+use super::header::{Opened, read_between};
+use super::huffman::{Coefficient, Huffman};
+use super::intervals::{Entropy, Mcus};
+use super::inverse::{self, Flatness, dequantised};
+use super::layout::{Layout, Part};
+use super::limits::Limits;
+use super::markers::{Segment, Segments, code, end_of_scan};
+use super::planes::{Condition, Plane};
+use super::scan::Scan;
+use super::tables::{Class, Tables};
+
+/// Decodes the scans of an opened file.
+pub(super) fn decode(
+    bytes: &[u8],
+    opened: &Opened,
+    layout: &Layout,
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<(Vec<Plane>, Condition), Error> {
+    let frame = &opened.header.frame;
+    let (mut found, mut condition) = find_scans(bytes, opened, limits, stop)?;
+    mark_needed(&mut found, layout);
+    let needed = found.iter().filter(|found| found.is_needed);
+    if needed.map(|found| found.scan.blocks(frame)).sum::<u64>() > limits.blocks_max {
+        return Err(Error::OverLimit(Limit::Blocks));
+    }
+    let mut scans = Scans {
+        bytes,
+        frame,
+        tables: opened.tables.clone(),
+        components: layout.parts.iter().map(Coefficients::new).collect(),
+        stop,
+    };
+    let mut tables_at = opened.scan_at;
+    let mut is_first = true;
+    for found in &found {
+        let read = scans
+            .read_tables(tables_at..found.segment.at)
+            .and_then(|()| if found.is_needed { scans.read(found) } else { Ok(Condition::Whole) });
+        match read {
+            Ok(read) => condition = condition.max(read),
+            Err(error) => {
+                condition = condition.max(error.after_a_scan(is_first)?);
+                break;
+            }
+        }
+        tables_at = found.end;
+        is_first = false;
+    }
+    let mut planes = Vec::with_capacity(3);
+    for (part, component) in layout.parts.iter().zip(scans.components) {
+        if component.quantiser.is_none() {
+            condition = condition.max(Condition::Damaged);
+        }
+        planes.push(component.into_plane(part, stop)?);
+    }
+    Ok((planes, condition))
+}
+
+/// A scan and where it lies.
+struct Found<'a> {
+    scan: Scan,
+    segment: Segment<'a>,
+    /// Offset of its entropy data, and of the marker behind.
+    data_at: usize,
+    end: usize,
+    is_needed: bool,
+}
+
+/// Every scan up to the end of the picture, and whether there was one.
+fn find_scans<'a>(
+    bytes: &'a [u8],
+    opened: &Opened,
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<(Vec<Found<'a>>, Condition), Error> {
+    let mut found = Vec::new();
+    let mut segments = Segments::new(bytes, opened.scan_at);
+    loop {
+        let step = segments.next().and_then(|segment| match segment.marker {
+            code::SOS => {
+                Scan::read(&segment, &opened.header.frame).map(|scan| Some((scan, segment)))
+            }
+            marker if Frame::begins(marker) => Err(segment.malformed("a second frame header")),
+            _ => Ok(None),
+        });
+        match step {
+            Ok(Some((scan, segment))) => {
+                if found.len() == limits.scans_max {
+                    return Err(Error::OverLimit(Limit::Scans));
+                }
+                if stop() {
+                    return Err(Error::Cancelled);
+                }
+                let data_at = segments.at;
+                segments.at = end_of_scan(bytes, data_at);
+                let end = segments.at;
+                found.push(Found { scan, segment, data_at, end, is_needed: false });
+            }
+            Ok(None) if ends(bytes, segments.at) => return Ok((found, Condition::Whole)),
+            Ok(None) => {}
+            Err(error) => {
+                let condition = error.after_a_scan(found.is_empty())?;
+                return Ok((found, condition));
+            }
+        }
+    }
+}
+
+/// Whether the segment before an offset was the end of the picture.
+fn ends(bytes: &[u8], at: usize) -> bool {
+    at.checked_sub(2).and_then(|from| bytes.get(from..at)) == Some(&[0xff, code::EOI])
+}
+
+/// A scan matters if it has kept coefficients, or if a refining scan that matters has some of its coefficients.
+fn mark_needed(found: &mut [Found<'_>], layout: &Layout) {
+    let mut wanted: Vec<u64> = layout.parts.iter().map(|part| part.kept.mask).collect();
+    for found in found.iter_mut().rev() {
+        let scan = &found.scan;
+        let band = band(scan.first, scan.last);
+        for selected in &scan.components {
+            let Some(wanted) = wanted.get_mut(selected.component) else { continue };
+            if band & *wanted != 0 {
+                found.is_needed = true;
+                if scan.refines.is_some() {
+                    *wanted |= band;
+                }
+            }
+        }
+    }
+}
+
+/// A bit for each position from the first to the last, which are below 64.
+fn band(first: usize, last: usize) -> u64 {
+    (u64::MAX << (first & 63)) & (u64::MAX >> (63 - (last & 63)))
+}
+
+/// What is known of a component.
+struct Coefficients {
+    /// The kept ones, block by block.
+    values: Vec<i16>,
+    /// For each block, which positions are not zero; empty where only the constant term is kept.
+    nonzero: Vec<u64>,
+    places: [u8; 64],
+    count: usize,
+    /// Blocks in a row.
+    across: usize,
+    /// From its first scan on.
+    quantiser: Option<[u16; 64]>,
+}
+
+impl Coefficients {
+    fn new(part: &Part) -> Self {
+        let (count, blocks) = (part.kept.count(), part.blocks.0 * part.blocks.1);
+        Self {
+            values: vec![0; blocks * count],
+            nonzero: vec![0; if count > 1 { blocks } else { 0 }],
+            places: part.kept.places,
+            count,
+            across: part.blocks.0,
+            quantiser: None,
+        }
+    }
+
+    /// The constant term of a block.
+    #[inline(always)]
+    fn constant(&mut self, block: usize) -> Option<&mut i16> {
+        self.values.get_mut(block * self.count)
+    }
+
+    fn into_plane(self, part: &Part, stop: Stop<'_>) -> Result<Plane, Error> {
+        let mut plane = part.plane();
+        let Some(quantiser) = self.quantiser else { return Ok(plane) };
+        let mut steps = [0; 16];
+        for (place, step) in self.places.iter().zip(quantiser) {
+            if let Some(place) = steps.get_mut(usize::from(*place)) {
+                *place = step;
+            }
+        }
+        let inverse = inverse::of(part.kept.across, part.kept.down);
+        let mut blocks = self.values.chunks_exact(self.count);
+        for row in 0..part.blocks.1 {
+            if stop() {
+                return Err(Error::Cancelled);
+            }
+            let line = row * part.kept.down * plane.stride;
+            for (column, block) in blocks.by_ref().take(part.blocks.0).enumerate() {
+                let mut coefficients = [0; 16];
+                for ((place, value), step) in coefficients.iter_mut().zip(block).zip(steps) {
+                    *place = dequantised(i32::from(*value), step);
+                }
+                let [_, others @ ..] = &coefficients;
+                let is_flat = others.iter().all(|coefficient| *coefficient == 0);
+                let flatness = if is_flat { Flatness::Flat } else { Flatness::Varied };
+                let at = line + column * part.kept.across;
+                inverse(&coefficients, flatness, &mut plane.samples, at, plane.stride);
+            }
+        }
+        Ok(plane)
+    }
+}
+
+struct Scans<'a> {
+    bytes: &'a [u8],
+    frame: &'a Frame,
+    tables: Tables,
+    components: Vec<Coefficients>,
+    stop: Stop<'a>,
+}
+
+impl Scans<'_> {
+    fn read_tables(&mut self, between: Range<usize>) -> Result<(), Error> {
+        let mut segments = Segments::new(self.bytes, between.start);
+        while segments.at < between.end {
+            let segment = segments.next()?;
+            if segment.at < between.end {
+                read_between(&segment, &mut self.tables)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, found: &Found<'_>) -> Result<Condition, Error> {
+        let (scan, stop) = (&found.scan, self.stop);
+        for selected in &scan.components {
+            let component = self.frame.components.get(selected.component);
+            let quantiser =
+                component.and_then(|component| self.tables.quantiser(component.quantiser));
+            let missing = found.segment.malformed("a component without its quantisation table");
+            let quantiser = *quantiser.ok_or(missing)?;
+            if let Some(coefficients) = self.components.get_mut(selected.component) {
+                coefficients.quantiser.get_or_insert(quantiser);
+            }
+        }
+        let entropy = Entropy {
+            bytes: self.bytes,
+            at: found.data_at,
+            grid: scan.grid(self.frame),
+            restart_interval: self.tables.restart_interval,
+        };
+        let read = match (scan.first, scan.refines) {
+            (0, None) => {
+                let components = self.constants(found)?;
+                entropy.read(&mut Constants { components, shift: scan.shift }, stop)
+            }
+            (0, Some(_)) => {
+                let components = self.refined_constants(scan);
+                let one = (1_u16 << scan.shift) as i16;
+                entropy.read(&mut RefinedConstants { components, one }, stop)
+            }
+            (_, refines) => {
+                let mut band = self.band(found)?;
+                match refines {
+                    None => entropy.read(&mut band, stop),
+                    Some(_) => entropy.read(&mut Refined(band), stop),
+                }
+            }
+        };
+        read.map(|(condition, _)| condition)
+    }
+
+    fn code(&self, found: &Found<'_>, class: Class, number: usize) -> Result<Huffman, Error> {
+        let code = self.tables.code(class, number);
+        let code = code.ok_or(found.segment.malformed("a scan without its Huffman table"))?;
+        Ok(Huffman::new(code, class, 0))
+    }
+
+    fn constants(&mut self, found: &Found<'_>) -> Result<Vec<Constant<'_>>, Error> {
+        let mut codes = Vec::with_capacity(3);
+        for selected in &found.scan.components {
+            codes.push(self.code(found, Class::Constant, selected.constant_code)?);
+        }
+        let constants = self.refined_constants(&found.scan).into_iter().zip(codes);
+        Ok(constants.map(|(blocks, code)| Constant { blocks, code, before: 0 }).collect())
+    }
+
+    fn refined_constants(&mut self, scan: &Scan) -> Vec<Blocks<'_>> {
+        let mut components: Vec<Option<&mut Coefficients>> =
+            self.components.iter_mut().map(Some).collect();
+        let is_alone = scan.components.len() == 1;
+        let mut blocks = Vec::with_capacity(3);
+        for selected in &scan.components {
+            let number = selected.component;
+            let coefficients = components.get_mut(number).and_then(Option::take);
+            if let (Some(coefficients), Some(component)) =
+                (coefficients, self.frame.components.get(number))
+            {
+                let in_mcu = if is_alone { (1, 1) } else { (component.across, component.down) };
+                blocks.push(Blocks { coefficients, in_mcu });
+            }
+        }
+        blocks
+    }
+
+    fn band(&mut self, found: &Found<'_>) -> Result<Band<'_>, Error> {
+        let scan = &found.scan;
+        let nothing = found.segment.malformed("a scan without components");
+        let [selected] = *scan.components else { return Err(nothing) };
+        let code = self.code(found, Class::Varying, selected.varying_code)?;
+        let coefficients = self.components.get_mut(selected.component).ok_or(nothing)?;
+        Ok(Band {
+            coefficients,
+            code,
+            first: scan.first,
+            last: scan.last,
+            shift: scan.shift,
+            ended: 0,
+        })
+    }
+}
+
+/// The blocks of a component, by MCU.
+struct Blocks<'a> {
+    coefficients: &'a mut Coefficients,
+    in_mcu: (usize, usize),
+}
+
+impl Blocks<'_> {
+    /// The numbers of the blocks in an MCU.
+    #[inline(always)]
+    fn of(&self, x: usize, y: usize) -> impl Iterator<Item = usize> + use<> {
+        let ((across, down), in_row) = (self.in_mcu, self.coefficients.across);
+        let first = y * down * in_row + x * across;
+        (0..down).flat_map(move |row| {
+            let start = first + row * in_row;
+            start..start + across
+        })
+    }
+}
+
+/// First scan of constant terms (G.1.2.1).
+struct Constants<'a> {
+    components: Vec<Constant<'a>>,
+    shift: u32,
+}
+
+struct Constant<'a> {
+    blocks: Blocks<'a>,
+    code: Huffman,
+    before: i32,
+}
+
+impl Mcus for Constants<'_> {
+    fn restart(&mut self) {
+        self.components.iter_mut().for_each(|component| component.before = 0);
+    }
+
+    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+        for component in &mut self.components {
+            for block in component.blocks.of(x, y) {
+                let constant = component.before + component.code.difference(bits)?;
+                component.before = constant.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
+                if bits.ran_out() {
+                    return Err(Broken::RanOut);
+                }
+                if let Some(place) = component.blocks.coefficients.constant(block) {
+                    *place = (component.before << self.shift) as i16;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Later scans of constant terms: one bit for each.
+struct RefinedConstants<'a> {
+    components: Vec<Blocks<'a>>,
+    one: i16,
+}
+
+impl Mcus for RefinedConstants<'_> {
+    fn restart(&mut self) {}
+
+    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+        for blocks in &mut self.components {
+            for block in blocks.of(x, y) {
+                let bit = bits.bit();
+                if bits.ran_out() {
+                    return Err(Broken::RanOut);
+                }
+                if let (true, Some(place)) = (bit, blocks.coefficients.constant(block)) {
+                    *place |= self.one;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// First scan of a band of the others (G.1.2.2).
+struct Band<'a> {
+    coefficients: &'a mut Coefficients,
+    code: Huffman,
+    first: usize,
+    last: usize,
+    shift: u32,
+    /// Blocks from here on that have nothing more in this band.
+    ended: u32,
+}
+
+impl Mcus for Band<'_> {
+    fn restart(&mut self) {
+        self.ended = 0;
+    }
+
+    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+        if self.ended > 0 {
+            self.ended -= 1;
+            return Ok(());
+        }
+        let Some(mut block) = Block::of(self.coefficients, x, y) else { return Ok(()) };
+        let mut position = self.first;
+        while position <= self.last {
+            match self.code.coefficient(bits)? {
+                Coefficient::Value { zeros, value } => {
+                    position += zeros;
+                    if position > self.last {
+                        return Err(bits.broken());
+                    }
+                    if bits.ran_out() {
+                        return Err(Broken::RanOut);
+                    }
+                    block.set(position, (value << self.shift) as i16);
+                    position += 1;
+                }
+                Coefficient::Zeros => position += 16,
+                Coefficient::End { run_bits } => {
+                    self.ended = (1 << run_bits) - 1 + bits.number(run_bits);
+                    break;
+                }
+            }
+        }
+        if bits.ran_out() { Err(Broken::RanOut) } else { Ok(()) }
+    }
+}
+
+/// Later scans of a band (G.1.2.3): a bit for each coefficient that is not zero, and new ones of one bit.
+struct Refined<'a>(Band<'a>);
+
+impl Mcus for Refined<'_> {
+    fn restart(&mut self) {
+        self.0.ended = 0;
+    }
+
+    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+        let Self(scan) = self;
+        let Some(mut block) = Block::of(scan.coefficients, x, y) else { return Ok(()) };
+        let one = 1 << scan.shift;
+        let mut position = scan.first;
+        while position <= scan.last && scan.ended == 0 {
+            let (zeros, new) = match scan.code.coefficient(bits)? {
+                Coefficient::Value { zeros, value } if value.abs() == 1 => (zeros, value * one),
+                Coefficient::Value { .. } => return Err(bits.broken()),
+                Coefficient::Zeros => (15, 0),
+                Coefficient::End { run_bits } => {
+                    scan.ended = (1 << run_bits) + bits.number(run_bits);
+                    break;
+                }
+            };
+            let end = block.after_zeros(position, scan.last, zeros);
+            block.refine(bits, position..end, one)?;
+            if end <= scan.last && new != 0 {
+                block.set(end, new as i16);
+            }
+            position = end + 1;
+        }
+        if scan.ended > 0 {
+            block.refine(bits, position..scan.last + 1, one)?;
+            scan.ended -= 1;
+        }
+        if bits.ran_out() { Err(Broken::RanOut) } else { Ok(()) }
+    }
+}
+
+/// One block of a component that keeps more than the constant term.
+struct Block<'a> {
+    values: &'a mut [i16],
+    nonzero: &'a mut u64,
+    places: &'a [u8; 64],
+}
+
+impl<'a> Block<'a> {
+    #[inline(always)]
+    fn of(coefficients: &'a mut Coefficients, x: usize, y: usize) -> Option<Self> {
+        let number = y * coefficients.across + x;
+        let start = number * coefficients.count;
+        Some(Self {
+            values: coefficients.values.get_mut(start..start + coefficients.count)?,
+            nonzero: coefficients.nonzero.get_mut(number)?,
+            places: &coefficients.places,
+        })
+    }
+
+    /// The kept coefficient at a position.
+    #[inline(always)]
+    fn kept(&mut self, position: usize) -> Option<&mut i16> {
+        let place = self.places.get(position)?;
+        self.values.get_mut(usize::from(*place))
+    }
+
+    #[inline(always)]
+    fn set(&mut self, position: usize, value: i16) {
+        *self.nonzero |= 1 << (position & 63);
+        if let Some(place) = self.kept(position) {
+            *place = value;
+        }
+    }
+
+    /// The position, from one on, of the coefficient that is zero and has so many zeros before it; behind the last
+    /// where there is none.
+    #[inline(always)]
+    fn after_zeros(&self, from: usize, last: usize, zeros: usize) -> usize {
+        let mut left = !*self.nonzero & band(from, last);
+        for _ in 0..zeros {
+            left &= left.wrapping_sub(1);
+        }
+        if left == 0 { last + 1 } else { left.trailing_zeros() as usize }
+    }
+
+    /// A bit for each coefficient in a range that is not zero: those with a set bit grow by one step.
+    #[inline(always)]
+    fn refine(
+        &mut self,
+        bits: &mut Bits<'_>,
+        positions: Range<usize>,
+        one: i32,
+    ) -> Result<(), Broken> {
+        if positions.is_empty() {
+            return Ok(());
+        }
+        let mut left = *self.nonzero & band(positions.start, positions.end - 1);
+        while left != 0 {
+            let position = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if !bits.bit() {
+                continue;
+            }
+            if bits.ran_out() {
+                return Err(Broken::RanOut);
+            }
+            if let Some(value) = self.kept(position)
+                && i32::from(*value) & one == 0
+            {
+                let grown = i32::from(*value) + if *value < 0 { -one } else { one };
+                *value = grown as i16;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the coefficients of a layout take, in bytes.
+#[cfg(test)]
+pub(super) fn bytes_of_coefficients(layout: &Layout) -> usize {
+    let components = layout.parts.iter().map(Coefficients::new);
+    components
+        .map(|component| 2 * component.values.capacity() + 8 * component.nonzero.capacity())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_counted_between_coefficients_that_are_not() {
+        let (mut values, mut nonzero, places) = ([0; 4], 0b1011 << 2, [0; 64]);
+        let block = Block { values: &mut values, nonzero: &mut nonzero, places: &places };
+        assert_eq!(block.after_zeros(1, 63, 0), 1);
+        assert_eq!(block.after_zeros(1, 63, 1), 4);
+        assert_eq!(block.after_zeros(2, 63, 0), 4);
+        assert_eq!(block.after_zeros(2, 63, 1), 6);
+        assert_eq!(block.after_zeros(1, 5, 2), 6, "behind the last");
+        assert_eq!(block.after_zeros(60, 63, 15), 64);
+        assert_eq!((band(0, 0), band(0, 63), band(63, 63)), (1, u64::MAX, 1 << 63));
+    }
+}

@@ -1,0 +1,231 @@
+//! Baseline and extended sequential files (T.81, F.2): each block is whole in one scan and goes straight to its plane.
+
+use super::Stop;
+use super::bits::{Bits, Broken};
+use super::error::{Error, Limit};
+use super::frame::{Component, Frame};
+use super::header::{Opened, read_between};
+use super::huffman::{Coefficient, Huffman};
+use super::intervals::{Entropy, Mcus};
+use super::inverse::{self, Flatness, Inverse, dequantised};
+use super::kept::Kept;
+use super::layout::Layout;
+use super::limits::Limits;
+use super::markers::{Segment, Segments, code};
+use super::planes::{Condition, Plane};
+use super::scan::Scan;
+use super::tables::{Class, Tables};
+
+/// Decodes the scans of an opened file.
+pub(super) fn decode(
+    bytes: &[u8],
+    opened: &Opened,
+    layout: &Layout,
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<(Vec<Plane>, Condition), Error> {
+    let mut scans = Scans {
+        frame: &opened.header.frame,
+        layout,
+        tables: opened.tables.clone(),
+        planes: layout.parts.iter().map(|part| part.plane()).collect(),
+        missing: layout.parts.iter().map(|_| true).collect(),
+        blocks_left: limits.blocks_max,
+        condition: Condition::Whole,
+        stop,
+    };
+    let mut segments = Segments::new(bytes, opened.scan_at);
+    let mut is_first = true;
+    while scans.missing.contains(&true) {
+        let step = segments.next().and_then(|segment| match segment.marker {
+            code::SOS => scans.read(bytes, &segment, &mut segments),
+            code::EOI => Err(segment.malformed("a picture that ends before its scans")),
+            marker if Frame::begins(marker) => Err(segment.malformed("a second frame header")),
+            _ => read_between(&segment, &mut scans.tables),
+        });
+        if let Err(error) = step {
+            scans.condition = scans.condition.max(error.after_a_scan(is_first)?);
+            break;
+        }
+        is_first = false;
+    }
+    Ok((scans.planes, scans.condition))
+}
+
+struct Scans<'a> {
+    frame: &'a Frame,
+    layout: &'a Layout,
+    tables: Tables,
+    planes: Vec<Plane>,
+    /// Whether no scan had the component yet.
+    missing: Vec<bool>,
+    blocks_left: u64,
+    condition: Condition,
+    stop: Stop<'a>,
+}
+
+impl Scans<'_> {
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        segment: &Segment<'_>,
+        segments: &mut Segments<'_>,
+    ) -> Result<(), Error> {
+        let scan = Scan::read(segment, self.frame)?;
+        let blocks = scan.blocks(self.frame);
+        self.blocks_left =
+            self.blocks_left.checked_sub(blocks).ok_or(Error::OverLimit(Limit::Blocks))?;
+        let code = |class, number| {
+            let code = self.tables.code(class, number);
+            let code = code.ok_or(segment.malformed("a scan without its Huffman table"))?;
+            Ok(Huffman::new(code, class, blocks))
+        };
+        let mut codes = Vec::with_capacity(3);
+        for selected in &scan.components {
+            let constant = code(Class::Constant, selected.constant_code)?;
+            codes.push((constant, code(Class::Varying, selected.varying_code)?));
+        }
+        let mut planes: Vec<Option<&mut Plane>> = self.planes.iter_mut().map(Some).collect();
+        let mut components = Vec::with_capacity(3);
+        for (selected, (constant, varying)) in scan.components.iter().zip(&codes) {
+            let number = selected.component;
+            let component = self.frame.components.get(number);
+            let (Some(component), Some(part), Some(plane), Some(missing)) = (
+                component,
+                self.layout.parts.get(number),
+                planes.get_mut(number).and_then(Option::take),
+                self.missing.get_mut(number).filter(|missing| **missing),
+            ) else {
+                return Err(segment.malformed("a component in two scans"));
+            };
+            let quantiser = self.tables.quantiser(component.quantiser);
+            let quantiser =
+                quantiser.ok_or(segment.malformed("a component without its quantisation table"))?;
+            *missing = false;
+            let is_alone = scan.components.len() == 1;
+            components.push(Part::new(
+                plane,
+                &part.kept,
+                if is_alone { Component { across: 1, down: 1, ..*component } } else { *component },
+                quantiser,
+                (constant, varying),
+            ));
+        }
+        let entropy = Entropy {
+            bytes,
+            at: segments.at,
+            grid: scan.grid(self.frame),
+            restart_interval: self.tables.restart_interval,
+        };
+        let (condition, next) = entropy.read(&mut Interleaved { components }, self.stop)?;
+        self.condition = self.condition.max(condition);
+        segments.at = next;
+        Ok(())
+    }
+}
+
+/// The components of a scan.
+struct Interleaved<'a> {
+    components: Vec<Part<'a>>,
+}
+
+/// One component of a scan.
+struct Part<'a> {
+    samples: &'a mut [u8],
+    stride: usize,
+    /// Blocks in an MCU, and samples in a block.
+    blocks: (usize, usize),
+    size: (usize, usize),
+    /// By zigzag position: the place among the kept coefficients, and the step of its quantisation.
+    steps: [(u8, u16); 64],
+    /// The last zigzag position that is kept.
+    last: usize,
+    constant: &'a Huffman,
+    varying: &'a Huffman,
+    inverse: Inverse,
+    /// The constant term of the block before.
+    before: i32,
+}
+
+impl<'a> Part<'a> {
+    fn new(
+        plane: &'a mut Plane,
+        kept: &Kept,
+        component: Component,
+        quantiser: &[u16; 64],
+        (constant, varying): (&'a Huffman, &'a Huffman),
+    ) -> Self {
+        let mut steps = kept.places.map(|place| (place, 0));
+        steps.iter_mut().zip(quantiser).for_each(|(step, quantiser)| step.1 = *quantiser);
+        Self {
+            samples: &mut plane.samples,
+            stride: plane.stride,
+            blocks: (component.across, component.down),
+            size: (kept.across, kept.down),
+            steps,
+            last: kept.last,
+            constant,
+            varying,
+            inverse: inverse::of(kept.across, kept.down),
+            before: 0,
+        }
+    }
+
+    /// Reads one block to an offset of the plane.
+    #[inline(always)]
+    fn read(&mut self, bits: &mut Bits<'_>, at: usize) -> Result<(), Broken> {
+        let constant = self.before + self.constant.difference(bits)?;
+        self.before = constant.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
+        let mut coefficients = [0; 16];
+        let [(_, step), ..] = self.steps;
+        let [first, ..] = &mut coefficients;
+        *first = dequantised(self.before, step);
+        let (mut position, mut flatness) = (1, Flatness::Flat);
+        while position <= self.last {
+            match self.varying.coefficient(bits)? {
+                Coefficient::Value { zeros, value } => {
+                    position += zeros;
+                    let (place, step) = *self.steps.get(position).ok_or_else(|| bits.broken())?;
+                    if let Some(coefficient) = coefficients.get_mut(usize::from(place)) {
+                        *coefficient = dequantised(value, step);
+                        flatness = Flatness::Varied;
+                    }
+                    position += 1;
+                }
+                Coefficient::Zeros => position += 16,
+                Coefficient::End { .. } => position = 64,
+            }
+        }
+        if position < 64 {
+            self.varying.pass_block(bits, position)?;
+        } else if position > 64 {
+            return Err(bits.broken());
+        }
+        if bits.ran_out() {
+            return Err(Broken::RanOut);
+        }
+        (self.inverse)(&coefficients, flatness, self.samples, at, self.stride);
+        Ok(())
+    }
+}
+
+impl Mcus for Interleaved<'_> {
+    fn restart(&mut self) {
+        self.components.iter_mut().for_each(|part| part.before = 0);
+    }
+
+    #[inline(always)]
+    fn read(&mut self, bits: &mut Bits<'_>, x: usize, y: usize) -> Result<(), Broken> {
+        for part in &mut self.components {
+            let ((across, down), (columns, rows)) = (part.blocks, part.size);
+            let mut line = y * down * rows * part.stride + x * across * columns;
+            for _ in 0..down {
+                for block in 0..across {
+                    part.read(bits, line + block * columns)?;
+                }
+                line += rows * part.stride;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! Does the scaled JPEG decoder show what a full decoder shows, and how much of a damaged file?
+//!
+//! Pictures are made and encoded in the tests. `likeness` compares planes with those of `zune-jpeg` made smaller by
+//! areas, by peak signal-to-noise ratio; `damage` cuts files off and breaks them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod damage;
+mod likeness;
+
+use fuzz::photograph::{Encoding, SamplingFactor, Tables};
+use server::images::scaled_jpeg::{Decoded, Error, Limits, Scale};
+
+const SAMPLINGS: [SamplingFactor; 4] = [
+    SamplingFactor::R_4_4_4,
+    SamplingFactor::R_4_2_0,
+    SamplingFactor::R_4_2_2,
+    SamplingFactor::R_4_4_0,
+];
+
+/// Baseline, without restart markers.
+const PLAIN: Encoding = Encoding {
+    sampling: SamplingFactor::R_4_2_0,
+    is_grey: false,
+    progressive: None,
+    restart_interval: 0,
+    quality: 90,
+    tables: Tables::Usual,
+};
+
+fn decode(file: &[u8], scale: Scale) -> Result<Decoded, Error> {
+    server::images::scaled_jpeg::decode(file, scale, &Limits::PHOTOGRAPH, &|| false)
+}
