@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use self::copy::Copier;
 use self::destination::Destination;
-pub(crate) use self::source::Published;
 use self::source::Source;
+pub(crate) use self::source::{Published, UsageOf};
 use crate::disk::Disk;
 use crate::error::{Corruption, Error, Result};
 use crate::format::BackupFile;
@@ -64,17 +64,19 @@ impl BackupReport {
     }
 }
 
-/// Makes or renews the image in the folder of `to`. `published` tells what is published at the moment.
+/// Makes or renews the image in the folder of `to`. `published` tells what is published at the moment, `usage_of` what is
+/// in a segment.
 pub(crate) fn backup(
     segments: &Arc<SegmentSet>,
     published: &dyn Fn() -> Result<Published>,
+    usage_of: UsageOf<'_>,
     to: &dyn Disk,
     watch: &mut Watch<'_>,
 ) -> Result<BackupReport> {
     let begun_ms = segments.clock().monotonic_ms();
     let mut destination = Destination::open(to, segments.store())?;
     let held = segments.hold_names();
-    let source = Source::find(segments, &held, published)?;
+    let source = Source::find(segments, &held, published, usage_of)?;
     destination.prepare(&source)?;
 
     let mut report = BackupReport { last_lsn: source.last_lsn, ..BackupReport::default() };
@@ -95,7 +97,8 @@ pub(crate) fn backup(
             report.kept_bytes += file.bytes;
             progress.done_bytes += file.bytes;
         } else {
-            let copier = Copier { from: segments.disk(), to, store: segments.store() };
+            let (from, store) = (segments.disk(), segments.store());
+            let copier = Copier { from, to, store, usage_of };
             copier.copy(file, &mut report, &mut progress, watch)?;
         }
         progress.done_items += 1;

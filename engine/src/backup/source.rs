@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Corruption, Error, Result};
-use crate::format::{Malformed, Predecessor, SegmentClass, SegmentHeader, SegmentId};
+use crate::format::{Malformed, Predecessor, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
 use crate::segment::{
     COMPACTED_FOLDER, LOG_FOLDER, LogPosition, NamesHeld, SegmentSet, read_footer, read_header,
 };
@@ -17,6 +17,9 @@ pub(crate) struct Published {
     /// The big segments in use.
     pub(crate) big: Vec<SegmentId>,
 }
+
+/// What the index says now of a segment that is in use.
+pub(crate) type UsageOf<'a> = &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>;
 
 /// The segments that the image is to consist of.
 pub(super) struct Source {
@@ -38,6 +41,8 @@ pub(super) struct SourceFile {
     pub(super) header: Option<SegmentHeader>,
     /// How much of the file counts.
     pub(super) bytes: u64,
+    /// Where its groups end, if it is not sealed and somebody says so.
+    pub(super) end: Option<u64>,
     /// Whether it ends with a footer or trailer: then it changes no more.
     pub(super) is_sealed: bool,
 }
@@ -57,6 +62,7 @@ impl Source {
         segments: &SegmentSet,
         held: &NamesHeld,
         published: &dyn Fn() -> Result<Published>,
+        usage_of: UsageOf<'_>,
     ) -> Result<Self> {
         loop {
             let retired = held.retired();
@@ -73,7 +79,8 @@ impl Source {
                     source.add(segments, id, SegmentClass::Compacted, NamedEnd::Unknown)?;
                 }
             }
-            source.add_log(segments, &listed(segments, LOG_FOLDER, &retired)?, &position)?;
+            let log = listed(segments, LOG_FOLDER, &retired)?;
+            source.add_log(segments, &log, &position, usage_of)?;
             // A compaction that ended while this was listed may be here in half.
             if held.retired().iter().all(|id| retired.contains(id) || !source.has_records_of(*id)) {
                 return Ok(source);
@@ -96,16 +103,18 @@ impl Source {
         self.files.iter().any(|file| file.id == id && file.class != SegmentClass::Big)
     }
 
-    /// The log up to the position. What was begun since is left out.
+    /// The log up to the position. Ids ascend as the log does: what has a later one was begun since, or is a spare. What
+    /// could not be made or begun is left out, too: without a header, and not in use.
     fn add_log(
         &mut self,
         segments: &SegmentSet,
         ids: &[SegmentId],
         position: &LogPosition,
+        usage_of: UsageOf<'_>,
     ) -> Result<()> {
         let mut successor: Option<SegmentHeader> = None;
         let mut log = Vec::new();
-        for id in ids.iter().rev().copied() {
+        for id in ids.iter().rev().copied().filter(|id| Some(*id) <= position.segment) {
             let path = id.path(SegmentClass::Log);
             let file = segments.disk().open(&path);
             let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
@@ -113,6 +122,7 @@ impl Source {
                 match read_header(file.as_ref(), &path, id, SegmentClass::Log, segments.store()) {
                     Ok(header) => Some(header),
                     Err(Error::Corrupt(spare)) if spare.reason == Malformed::Blank => continue,
+                    Err(Error::Corrupt(_)) if usage_of(id)?.is_none() => continue,
                     Err(Error::Corrupt(_)) => None,
                     Err(other) => return Err(other),
                 };
@@ -166,11 +176,12 @@ impl Source {
                 .is_some(),
         };
         let length = file.bytes_len().map_err(io)?;
-        let bytes = match named_end {
-            NamedEnd::Closed(end) | NamedEnd::Noted(end) if !is_sealed => end.min(length),
-            _ => length,
+        let end = match named_end {
+            NamedEnd::Closed(end) | NamedEnd::Noted(end) if !is_sealed => Some(end),
+            _ => None,
         };
-        self.files.push(SourceFile { id, class, path, header, bytes, is_sealed });
+        let bytes = end.unwrap_or(length).min(length);
+        self.files.push(SourceFile { id, class, path, header, bytes, end, is_sealed });
         Ok(())
     }
 }

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use super::Unrecoverable;
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Entry, EntryContent, Malformed, Record, SegmentClass, SegmentHeader, SegmentId, What,
+    Content, Entry, EntryContent, Malformed, Record, SegmentClass, SegmentHeader, SegmentId,
+    SegmentUsage, What,
 };
 use crate::name::ObjectName;
 use crate::progress::{Watch, WorkProgress};
@@ -29,6 +30,7 @@ pub(crate) struct LogReader<'a> {
     /// What was published: nothing behind it is read.
     pub(crate) position: LogPosition,
     pub(crate) entry: &'a dyn Fn(&ObjectName) -> Result<Option<Arc<Entry>>>,
+    pub(crate) usage_of: &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>,
 }
 
 /// One pass over the log.
@@ -71,9 +73,14 @@ impl<'a> LogScan<'a> {
         loop {
             let (headers, mut is_all) = self.headers()?;
             self.progress.total_items = (self.seen.len() + headers.len()) as u64;
-            for (at, header) in headers.iter().enumerate() {
-                let next = headers.get(at + 1);
-                is_all &= self.segment(header, next, watch, visit)?;
+            for header in &headers {
+                // A compacted segment may stand between one of the log and its successor.
+                let named_end = headers
+                    .iter()
+                    .filter_map(|later| later.predecessor)
+                    .find(|before| before.segment == header.segment)
+                    .map(|before| before.end);
+                is_all &= self.segment(header, named_end, watch, visit)?;
                 self.seen.insert(header.segment);
                 self.progress.done_items += 1;
             }
@@ -99,8 +106,13 @@ impl<'a> LogScan<'a> {
         let mut headers = Vec::new();
         let mut is_all = true;
         for (id, class) in listed {
-            // What no compaction committed yet repeats what is read elsewhere.
-            if class == SegmentClass::Compacted && self.log.segments.class_of(id) != class {
+            let is_in_use = match class {
+                // What no compaction committed yet repeats what is read elsewhere.
+                SegmentClass::Compacted => self.log.segments.class_of(id) == class,
+                // Ids ascend as the log does: a later one was begun since, is a spare, or could not be begun.
+                _ => Some(id) <= self.log.position.segment,
+            };
+            if !is_in_use {
                 continue;
             }
             let path = id.path(class);
@@ -117,6 +129,8 @@ impl<'a> LogScan<'a> {
                 // Begun since, or a spare.
                 Ok(_) => {}
                 Err(Error::Corrupt(corruption)) if corruption.reason == Malformed::Blank => {}
+                // One that could not be made or begun holds nothing.
+                Err(Error::Corrupt(_)) if (self.log.usage_of)(id)?.is_none() => {}
                 Err(Error::Corrupt(_)) => {
                     self.damage_count += 1;
                     self.seen.insert(id);
@@ -132,7 +146,7 @@ impl<'a> LogScan<'a> {
     fn segment(
         &mut self,
         header: &SegmentHeader,
-        next: Option<&SegmentHeader>,
+        named_end: Option<u64>,
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
     ) -> Result<bool> {
@@ -144,10 +158,7 @@ impl<'a> LogScan<'a> {
         let position = &self.log.position;
         let end = match position.segment == Some(header.segment) {
             true => Some(position.offset),
-            false => next
-                .and_then(|next| next.predecessor)
-                .filter(|before| before.segment == header.segment)
-                .map(|before| before.end),
+            false => named_end,
         };
         let mut cursor = RecordCursor::open(file, path, *header, end)?;
         let mut count = 0_u64;
@@ -174,10 +185,16 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
     let What::Put { meta, content, .. } = &found.record().what else {
         return Ok(Err(Unrecoverable::Unknown));
     };
+    let was_punched = || {
+        let usage = (log.usage_of)(found.place().segment)?;
+        Ok::<_, Error>(usage.is_none_or(|usage| usage.punched_bytes > 0))
+    };
     match content {
         Content::Inline { .. } => match found.cursor.read_body(&found.found) {
             Ok(_) => Ok(Ok(())),
-            Err(Error::Corrupt(_)) if found.cursor.is_punched(&found.found)? => {
+            Err(Error::Corrupt(_))
+                if was_punched()? && found.cursor.is_punched(&found.found)? =>
+            {
                 Ok(Err(Unrecoverable::SpaceGivenBack))
             }
             Err(error) => unrecoverable(error).map(Err),

@@ -173,7 +173,8 @@ impl RecordCursor {
         self.header.context().at(at.offset)
     }
 
-    /// Whether whole pages of a record's body read as zeros and nothing else does: their space was given back.
+    /// Whether a whole page of a record's body reads as zeros: in a segment that space was given back of, the body's
+    /// was. Where power went meanwhile, other pages may be as they were.
     pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
         let start = of.place.offset + u64::from(of.place.head_bytes);
         let end = start + of.record.body_bytes();
@@ -183,7 +184,8 @@ impl RecordCursor {
         }
         let mut pages = vec![0; usize::try_from(last - first).unwrap_or(usize::MAX)];
         self.read(first, &mut pages)?;
-        Ok(pages.iter().all(|&byte| byte == 0))
+        let mut pages = pages.chunks(PAGE_BYTES as usize);
+        Ok(pages.any(|page| page.iter().all(|&byte| byte == 0)))
     }
 
     /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.

@@ -53,7 +53,8 @@ impl Store {
                 })
             })
         };
-        backup::backup(&self.0.segments, &published, to.as_ref(), watch)
+        let usage_of = |id| self.look(|view| view.segment_usage(id));
+        backup::backup(&self.0.segments, &published, &usage_of, to.as_ref(), watch)
     }
 
     fn read_log<T>(&self, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
@@ -62,6 +63,7 @@ impl Store {
             segments: &self.0.segments,
             position: position.map_or(LogPosition::START, LogPosition::from),
             entry: &|name| self.look(|view| view.entry(name)),
+            usage_of: &|id| self.look(|view| view.segment_usage(id)),
         })
     }
 }
