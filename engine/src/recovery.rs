@@ -4,7 +4,7 @@
 //! 2. Open the index; one that is missing or unusable is made anew, and filled from the whole log. One that is ahead of
 //!    the log is kept, and what the log lacks is damage.
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
-//! 4. Replay the log from where the index stands, segment by segment.
+//! 4. Replay the log from where the index stands, segment by segment. Finish compactions that were committed before it.
 //! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
@@ -35,7 +35,7 @@ use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
 use crate::format::{
-    BIG_FOLDER_SEGMENTS, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
+    BIG_FOLDER_SEGMENTS, Covers, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
     SegmentHeader, SegmentId, StoreFile, big_folder_number,
 };
 use crate::index::{Index, IndexPlace};
@@ -114,7 +114,7 @@ pub(crate) fn recover(
         log.retain(|header| !is_replaced(header));
     }
     compacted.make_known(&segments);
-    let position = replay_log(&segments, &index, &log, is_anew.then_some(&compacted), &mut report)?;
+    let position = replay_log(&segments, &index, &log, &compacted, &mut report)?;
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
     if report.index_rebuilt || compacted.were_replaced(&index.view())? {
         index.freeze();
@@ -328,13 +328,14 @@ fn replay_log(
     segments: &Arc<SegmentSet>,
     index: &Index,
     log: &[SegmentHeader],
-    anew_with: Option<&Compacted>,
+    compacted: &Compacted,
     report: &mut RecoveryReport,
 ) -> Result<LogPosition> {
-    let covers = anew_with.map(Compacted::covers).unwrap_or_default();
-    let mut replay = match anew_with {
-        Some(compacted) => Replay::anew(index, segments, compacted.merge(segments))?,
-        None => Replay::new(index, segments)?,
+    let is_anew = index.checkpointed().is_none();
+    let covers = if is_anew { compacted.covers() } else { Covers::default() };
+    let mut replay = match is_anew {
+        true => Replay::anew(index, segments, compacted.merge(segments))?,
+        false => Replay::new(index, segments)?,
     };
     let start = replay.position().segment;
     for (at, header) in log.iter().enumerate() {
@@ -348,6 +349,9 @@ fn replay_log(
         SegmentReplay { segments, header, successors, covers: &covers }.run(&mut replay, report)?;
     }
     replay.apply_merged()?;
+    if !is_anew {
+        compacted.finish_begun(&mut replay)?;
+    }
     for (segment, fault) in replay.take_faults() {
         let CursorFault { offset, first_lsn, reason } = fault;
         report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });

@@ -145,6 +145,22 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
+    /// Finishes a compaction that the index speaks of, and was checkpointed in the middle of: no record that is replayed
+    /// says so any more. Where a copy cannot be read nothing is lost: the originals stay.
+    pub(crate) fn finish_compaction(
+        &mut self,
+        output: SegmentId,
+        inputs: &[SegmentId],
+    ) -> Result<()> {
+        if self.view.segment_usage(output)?.is_none() || !self.view.knows_any(inputs)? {
+            return Ok(());
+        }
+        let known_faults = self.faults.len();
+        self.compacted(&[output], inputs)?;
+        self.faults.truncate(known_faults);
+        self.reach(self.position)
+    }
+
     fn point_to(&mut self, output: SegmentId, inputs: &[SegmentId]) -> Result<()> {
         if self.view.segment_usage(output)?.is_none() {
             let mut usage = SegmentUsage::empty(SegmentClass::Compacted);

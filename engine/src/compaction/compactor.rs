@@ -1,6 +1,6 @@
 //! Carrying a selection out, step by step, through the same committer as everything else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -244,6 +244,7 @@ impl Compactor {
         watch: &mut Watch<'_>,
     ) -> Result<CompactionReport> {
         let mut refused = self.lock();
+        self.finish_begun()?;
         let selection = self.select_without(rules, &refused)?;
         let mut report = CompactionReport::default();
         let mut tally = Tally(WorkProgress {
@@ -267,6 +268,11 @@ impl Compactor {
                         report.refused.push((input.segment, error.clone()));
                     }
                 }
+                // It is committed, and there was no room for what comes after.
+                Err(Error::NoSpace) if !self.is_settled()? => {
+                    report.is_postponed = true;
+                    return Ok(report);
+                }
                 Err(Error::NoSpace) => {
                     self.punch(step, &mut report)?;
                     // What came back may be room enough; if not, there is none for the others either.
@@ -283,8 +289,8 @@ impl Compactor {
         Ok(report)
     }
 
-    /// Whether no segment is left that another took the place of. While there is one, a rebuilt index may read it
-    /// instead of its copy, and everything that keeps its records dead is still needed.
+    /// Whether no segment is left that another took the place of, or that nothing names. While there is one, a rebuilt
+    /// index may read it instead of its copy, or besides, and everything that keeps its records dead is still needed.
     fn is_settled(&self) -> Result<bool> {
         let segments = &self.desk.segments;
         // What a backup held goes when that ends, and no checkpoint may have come since.
@@ -295,7 +301,16 @@ impl Compactor {
             let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
             present.extend(names.iter().filter_map(|name| SegmentId::from_file_name(name)));
         }
-        for (id, usage) in self.desk.index.view().segments()? {
+        let view = self.desk.index.view();
+        // One that nothing committed would count once its inputs are gone: it was to be removed, and could not be.
+        let names = segments.disk().list(COMPACTED_FOLDER);
+        let names = names.map_err(|source| Error::io("listing compacted segments", source))?;
+        for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
+            if view.segment_usage(id)?.is_none() {
+                return Ok(false);
+            }
+        }
+        for (id, usage) in view.segments()? {
             if usage.class == SegmentClass::Compacted {
                 let origin = match read_origin(segments.disk(), id, segments.store()) {
                     Ok((_, origin)) => origin,
@@ -402,12 +417,50 @@ impl Compactor {
             }
             return Err(error);
         }
-        for (output, _) in &rewritten.outputs {
+        let outputs: Vec<SegmentId> = rewritten.outputs.iter().map(|(id, _)| *id).collect();
+        self.finish(&outputs, inputs)
+    }
+
+    /// Finishes what was committed and then failed: until then the index points to the originals, nothing else can be
+    /// compacted, and an index that is made anew knows nothing of the copies.
+    fn finish_begun(&self) -> Result<()> {
+        let view = self.desk.index.view();
+        let segments = &self.desk.segments;
+        let mut begun: BTreeMap<Vec<SegmentId>, Vec<SegmentId>> = BTreeMap::new();
+        for (id, usage) in view.segments()? {
+            if usage.class != SegmentClass::Compacted {
+                continue;
+            }
+            let origin = match read_origin(segments.disk(), id, segments.store()) {
+                Ok((_, origin)) => origin,
+                // Damage is for others to report.
+                Err(Error::Corrupt(_)) => continue,
+                Err(other) => return Err(other),
+            };
+            if view.knows_any(&origin.inputs)? {
+                begun.entry(origin.inputs).or_default().push(id);
+            }
+        }
+        for (inputs, outputs) in begun {
+            match self.finish(&outputs, &inputs) {
+                Err(Error::NoSpace) => {}
+                // The originals stay, and are read.
+                Err(error @ Error::Corrupt(_)) if !Index::is_damage(&error) => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The copies count: points the index to them, and removes the originals.
+    fn finish(&self, outputs: &[SegmentId], inputs: &[SegmentId]) -> Result<()> {
+        let segments = &self.desk.segments;
+        for output in outputs {
             self.repoint(*output, inputs)?;
         }
         let done = self.commit(Operation::Repointed { inputs: inputs.to_vec() })?;
         if !done.inputs_are_free {
-            let path = rewritten.outputs.first().map(|(id, _)| id.path(SegmentClass::Compacted));
+            let path = outputs.first().map(|id| id.path(SegmentClass::Compacted));
             let reason = crate::format::Malformed::Count;
             return Err(Error::corrupt(path.unwrap_or_default(), 0, reason));
         }

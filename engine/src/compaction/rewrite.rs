@@ -14,7 +14,9 @@ use std::sync::Arc;
 use super::selection::CompactionStep;
 use super::throttle::Throttle;
 use crate::error::{Error, Result};
-use crate::format::{Location, Malformed, Origin, Record, SegmentId, SegmentUsage, What};
+use crate::format::{
+    Location, Malformed, Origin, Record, SegmentClass, SegmentId, SegmentUsage, What,
+};
 use crate::index::View;
 use crate::progress::Watch;
 use crate::replay::Merge;
@@ -113,13 +115,22 @@ impl Rewrite<'_> {
         let mut from = 0;
         let mut later = finished.iter().skip(1).map(|writer| writer.header().base_lsn - 1);
         let ends: Vec<u64> = finished.iter().map(|_| later.next().unwrap_or(u64::MAX)).collect();
-        for (writer, to) in finished.into_iter().zip(ends) {
-            let segment = writer.header().segment;
-            let covers = self.origin.covers.between(from, to);
-            rewritten.outputs.push((segment, writer.finish(covers)?));
-            from = to.saturating_add(1);
+        let finish = || {
+            for (writer, to) in finished.into_iter().zip(ends) {
+                let segment = writer.header().segment;
+                let covers = self.origin.covers.between(from, to);
+                rewritten.outputs.push((segment, writer.finish(covers)?));
+                from = to.saturating_add(1);
+            }
+            self.segments.sync_compacted_names()
+        };
+        // One that stayed would count once its inputs are gone, and bring back what has been deleted since.
+        if let Err(error) = finish() {
+            for (output, _) in &rewritten.outputs {
+                self.segments.retire(*output, SegmentClass::Compacted);
+            }
+            return Err(error);
         }
-        self.segments.sync_compacted_names()?;
         Ok(rewritten)
     }
 

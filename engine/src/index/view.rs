@@ -116,6 +116,16 @@ impl View {
         self.checkpointed.segment_usage(id)
     }
 
+    /// Whether any of these segments has counters.
+    pub(crate) fn knows_any(&self, ids: &[SegmentId]) -> Result<bool> {
+        for id in ids {
+            if self.segment_usage(*id)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The position in the log that this view stands for.
     pub(crate) fn position(&self) -> Option<AppliedPosition> {
         let in_memory = self.overlays().find_map(|overlay| overlay.position);

@@ -13,7 +13,7 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::error::{Error, Result};
 use crate::format::{Covers, Malformed, Origin, SegmentClass, SegmentHeader, SegmentId};
 use crate::index::View;
-use crate::replay::Merge;
+use crate::replay::{Merge, Replay};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_origin};
 
 /// The compacted segments on the disk.
@@ -102,6 +102,14 @@ impl Compacted {
         for (header, _) in &self.found {
             segments.add_compacted(header.segment);
         }
+    }
+
+    /// For an index that goes on: finishes what was committed, and not done when the index was written.
+    pub(super) fn finish_begun(&self, replay: &mut Replay<'_>) -> Result<()> {
+        for (header, origin) in &self.found {
+            replay.finish_compaction(header.segment, &origin.inputs)?;
+        }
+        Ok(())
     }
 
     /// Whether the log says of a segment that is still there that it was replaced, and the index on disk does not.

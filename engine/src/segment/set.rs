@@ -280,13 +280,16 @@ impl SegmentSet {
         locked(&self.removed_from).insert(folder);
     }
 
-    /// Makes all removals durable.
+    /// Makes all removals durable. Those that this fails for are not durable yet: the next call tries them again.
     pub(crate) fn sync_removals(&self) -> Result<()> {
-        let folders = std::mem::take(&mut *locked(&self.removed_from));
-        for folder in folders {
+        let mut folders = std::mem::take(&mut *locked(&self.removed_from));
+        while let Some(folder) = folders.pop_first() {
             match self.disk.sync_folder(&folder) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(format!("syncing {folder}"), source));
+                    let error = Error::io(format!("syncing {folder}"), source);
+                    folders.insert(folder);
+                    locked(&self.removed_from).append(&mut folders);
+                    return Err(error);
                 }
                 _ => {}
             }
