@@ -140,6 +140,12 @@ impl EventPattern {
     pub const KNOWN: &str = "there are s3:ObjectCreated:*, s3:ObjectCreated:Put, s3:ObjectCreated:Post, \
          s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectRemoved:* and s3:ObjectRemoved:Delete";
 
+    /// Every pattern.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let groups = [Self::EveryCreated, Self::EveryRemoved];
+        groups.into_iter().chain(EventKind::ALL.into_iter().map(Self::Only))
+    }
+
     /// Reads S3's name of it, with `s3:` before it or without.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix("s3:").unwrap_or(text) {

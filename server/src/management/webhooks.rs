@@ -5,12 +5,14 @@
 use engine::BucketName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
 
 use super::bucket_name;
 use super::reply::Reply;
 use super::settings::{given, named, text_or_null};
 use crate::catalog::{
-    Catalog, CatalogError, DeadLetter, NewWebhook, Webhook, WebhookChange, WebhookId,
+    Catalog, CatalogError, DeadLetter, EventPattern, NewWebhook, Webhook, WebhookChange, WebhookId,
     event_patterns,
 };
 use crate::destination::Destination;
@@ -71,13 +73,20 @@ pub struct WebhookSettings {
     pub url: Option<String>,
     /// S3's names of events.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, min_items = 1)]
+    #[schema(schema_with = events_schema)]
     pub events: Option<Vec<String>>,
     #[serde(deserialize_with = "text_or_null", skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub enabled: Option<bool>,
+}
+
+fn events_schema() -> RefOr<Schema> {
+    let name = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(EventPattern::all().map(|pattern| pattern.to_string())));
+    ArrayBuilder::new().items(name).min_items(Some(1)).into()
 }
 
 /// A webhook, without its secret, and how its deliveries go.
