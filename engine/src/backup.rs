@@ -64,8 +64,8 @@ impl BackupReport {
     }
 }
 
-/// Makes or renews the image in the folder of `to`. `published` tells what is published at the moment, `usage_of` what is
-/// in a segment.
+/// Makes or renews the image in the folder of `to`. `published` tells what is published at the moment, `usage_of` what
+/// is in a segment.
 pub(crate) fn backup(
     segments: &Arc<SegmentSet>,
     published: &dyn Fn() -> Result<Published>,

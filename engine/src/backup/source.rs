@@ -103,8 +103,8 @@ impl Source {
         self.files.iter().any(|file| file.id == id && file.class != SegmentClass::Big)
     }
 
-    /// The log up to the position. Ids ascend as the log does: what has a later one was begun since, or is a spare. What
-    /// could not be made or begun is left out, too: without a header, and not in use.
+    /// The log up to the position. Ids ascend as the log does: what has a later one was begun since, or is a spare.
+    /// What could not be made or begun is left out, too: it has no header, and is not in use.
     fn add_log(
         &mut self,
         segments: &SegmentSet,

@@ -317,10 +317,11 @@ fn a_segment_that_could_not_be_made_is_no_damage_to_a_backup_or_a_history() {
     let mut model = Model::default();
     let store = world.open();
     put_all(&store, &mut model, 0..5, 3_000);
-    // There is no room for a whole spare, its file cannot be removed, and a smaller one is made instead.
+    // There is no room for a spare, and its file cannot be removed; then there is room.
     let log = || Where::Prefix("log".to_owned());
     world.disk.inject(Rule::once(Operation::Allocate, log(), Fault::NoSpace));
     world.disk.inject(Rule::once(Operation::Remove, log(), Fault::Error));
+    assert!(matches!(roll_over(&store), Err(Error::NoSpace)));
     for round in 1..4 {
         roll_over(&store).unwrap();
         put_all(&store, &mut model, 10 * round..10 * round + 5, 3_000);
