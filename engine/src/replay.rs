@@ -145,8 +145,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Finishes a compaction that the index speaks of, and was checkpointed in the middle of: no record that is replayed
-    /// says so any more. Where a copy cannot be read nothing is lost: the originals stay.
+    /// Finishes a compaction that the index speaks of, and was checkpointed in the middle of: no record that is
+    /// replayed says so any more. Where a copy cannot be read nothing is lost: the originals stay.
     pub(crate) fn finish_compaction(
         &mut self,
         output: SegmentId,
