@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub(crate) use self::compacted::Compacted;
 pub use self::report::{LogDamage, RecoveryReport};
 use self::tail::SegmentReplay;
-pub(crate) use self::tail::{follows, named_end};
+pub(crate) use self::tail::follows;
 use crate::clock::Clock;
 use crate::commit::write_checkpoint;
 use crate::disk::Disk;

@@ -295,18 +295,16 @@ impl Compactor {
         let segments = &self.desk.segments;
         // What a backup held goes when that ends, and no checkpoint may have come since.
         segments.sync_removals()?;
-        let mut present = BTreeSet::new();
-        for folder in [LOG_FOLDER, COMPACTED_FOLDER] {
+        let listed = |folder: &str| -> Result<BTreeSet<SegmentId>> {
             let names = segments.disk().list(folder);
             let names = names.map_err(|source| Error::io(format!("listing {folder}"), source))?;
-            present.extend(names.iter().filter_map(|name| SegmentId::from_file_name(name)));
-        }
+            Ok(names.iter().filter_map(|name| SegmentId::from_file_name(name)).collect())
+        };
+        let (log, compacted) = (listed(LOG_FOLDER)?, listed(COMPACTED_FOLDER)?);
         let view = self.desk.index.view();
         // One that nothing committed would count once its inputs are gone: it was to be removed, and could not be.
-        let names = segments.disk().list(COMPACTED_FOLDER);
-        let names = names.map_err(|source| Error::io("listing compacted segments", source))?;
-        for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
-            if view.segment_usage(id)?.is_none() {
+        for id in &compacted {
+            if view.segment_usage(*id)?.is_none() {
                 return Ok(false);
             }
         }
@@ -318,7 +316,8 @@ impl Compactor {
                     Err(Error::Corrupt(_)) => return Ok(false),
                     Err(other) => return Err(other),
                 };
-                if origin.inputs.iter().any(|input| present.contains(input)) {
+                let is_present = |id: &SegmentId| log.contains(id) || compacted.contains(id);
+                if origin.inputs.iter().any(is_present) {
                     return Ok(false);
                 }
             }

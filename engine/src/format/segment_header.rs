@@ -112,6 +112,12 @@ impl SegmentHeader {
         SegmentContext { salt: self.salt, segment: self.segment }
     }
 
+    /// Where the groups of this segment end according to the one of `others` that was begun after it.
+    pub(crate) fn end_named_by(&self, others: &[Self]) -> Option<u64> {
+        let mut predecessors = others.iter().filter_map(|later| later.predecessor);
+        predecessors.find(|before| before.segment == self.segment).map(|before| before.end)
+    }
+
     /// The whole page, with both copies, of a log or big segment.
     pub fn encode_page(&self) -> Vec<u8> {
         self.encode_page_with(|_| Vec::new())

@@ -10,7 +10,7 @@ use super::ground::Ground;
 use crate::error::{Error, Result};
 use crate::format::{SegmentClass, SegmentHeader};
 use crate::index::INDEX_FILE;
-use crate::recovery::{follows, named_end};
+use crate::recovery::follows;
 use crate::segment::LogPosition;
 
 impl Check<'_, '_> {
@@ -27,7 +27,7 @@ impl Check<'_, '_> {
             let later = headers.get(number + 1..).unwrap_or_default();
             self.check_link(ground, header, &position);
             let Some(held) = ground.held.get_mut(&header.segment) else { continue };
-            held.end = named_end(header, later);
+            held.end = header.end_named_by(later);
             position = match self.check_groups(ground, header, later, position) {
                 Err(Error::Io { source, .. }) => {
                     self.unreadable(ground, header, &source);

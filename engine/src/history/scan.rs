@@ -75,11 +75,7 @@ impl<'a> LogScan<'a> {
             self.progress.total_items = (self.seen.len() + headers.len()) as u64;
             for header in &headers {
                 // A compacted segment may stand between one of the log and its successor.
-                let named_end = headers
-                    .iter()
-                    .filter_map(|later| later.predecessor)
-                    .find(|before| before.segment == header.segment)
-                    .map(|before| before.end);
+                let named_end = header.end_named_by(&headers);
                 is_all &= self.segment(header, named_end, watch, visit)?;
                 self.seen.insert(header.segment);
                 self.progress.done_items += 1;
@@ -218,10 +214,12 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
 
 /// The body of a version whose head is read from the footer of its segment, where it is repeated.
 pub(super) fn read_by_footer(log: &LogReader<'_>, of: &Entry) -> Result<Option<Bytes>> {
-    let is_inline = matches!(of.content, EntryContent::Inline { .. });
+    if !matches!(of.content, EntryContent::Inline { .. }) {
+        return Ok(None);
+    }
     let mut records = log.segments.records(of.record.segment)?;
     while let Some(found) = records.step()? {
-        if is_inline && found.record.lsn == of.lsn {
+        if found.record.lsn == of.lsn {
             return records.read_body(&found).map(Some);
         }
     }

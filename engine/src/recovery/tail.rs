@@ -48,7 +48,7 @@ impl SegmentReplay<'_> {
         }
         let length = file.bytes_len();
         let length = length.map_err(|source| Error::io(format!("reading {path}"), source))?;
-        let end = match (&footer, named_end(self.header, self.successors)) {
+        let end = match (&footer, self.header.end_named_by(self.successors)) {
             (Some(footer), _) => footer.footer_offset,
             (None, Some(end)) => end.min(length),
             (None, None) => length,
@@ -283,15 +283,6 @@ pub(crate) fn follows(header: &SegmentHeader, position: &LogPosition, covers: &C
     follows || is_compacted_before
 }
 
-/// Where a segment's groups end according to the segment that was begun after it.
-pub(crate) fn named_end(header: &SegmentHeader, successors: &[SegmentHeader]) -> Option<u64> {
-    successors
-        .iter()
-        .filter_map(|later| later.predecessor)
-        .find(|before| before.segment == header.segment)
-        .map(|before| before.end)
-}
-
 /// A fact whose value is damaged is lost; an object is not, because its key answers that it is damaged.
 fn is_lost(scanned: &Scanned<'_>) -> bool {
     matches!(scanned.record.what, What::Fact { .. }) && scanned.verify_body().is_err()
@@ -310,7 +301,7 @@ pub(super) fn seal_if_needed(
     if read_footer(file.as_ref(), header)?.is_some() {
         return Ok(());
     }
-    match named_end(header, successors) {
+    match header.end_named_by(successors) {
         Some(end) => super::seal_at(segments, header, end, report),
         None => leave_unsealed(segments, header),
     }

@@ -9,8 +9,8 @@ use engine::disk::Disk;
 use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{
-    Batch, CompactionReport, CompactionRules, Error, FolderKey, Health, Precondition, Store,
-    VersionFilter, VersionScope,
+    Batch, CompactionRules, Error, FolderKey, Health, Precondition, Store, VersionFilter,
+    VersionScope,
 };
 use tests::store::{
     Change, Contents, Model, World, batch, body, commit, compact, delete, name, put, roll_over,
@@ -349,14 +349,6 @@ fn readers_of_the_log_are_right_in_runs_that_found_them_wrong() {
     }
 }
 
-/// Whatever is worth copying.
-const ALL: CompactionRules =
-    CompactionRules { store_dead_percent_min: 0, segment_dead_percent_min: 1 };
-
-fn compact_all(store: &Store) -> Result<CompactionReport, Error> {
-    store.compact(ALL, None, &mut |_| ControlFlow::Continue(()))
-}
-
 #[test]
 fn copies_whose_names_could_not_be_made_durable_bring_nothing_back() {
     let world = World::new(1);
@@ -368,18 +360,18 @@ fn copies_whose_names_could_not_be_made_durable_bring_nothing_back() {
     store.checkpoint().unwrap();
     let names = Where::Prefix("compacted".to_owned());
     world.disk.inject(Rule::once(Operation::SyncFolder, names, Fault::Error));
-    let failed = compact_all(&store);
+    let failed = compact(&store);
     assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
     assert_eq!(world.files_in("compacted/"), Vec::<String>::new(), "nothing is left of it");
     // The same segments are compacted again, and later what was copied is deleted, and the deletions are dropped.
     for from in [5, 15, 25] {
-        compact_all(&store).unwrap();
+        compact(&store).unwrap();
         delete_all(&store, &mut model, from..(from + 10).min(30));
         put_all(&store, &mut model, 100 + from..102 + from, 100);
         roll_over(&store).unwrap();
         store.checkpoint().unwrap();
     }
-    compact_all(&store).unwrap();
+    compact(&store).unwrap();
     store.close().unwrap();
     drop(store);
     reopens_without_index(&world, &model);
@@ -398,7 +390,7 @@ fn a_compaction_that_failed_after_it_was_committed_is_finished_by_the_next_or_by
     // The first to open it seals it, the second reads where the copies are.
     let copies = Where::Prefix("compacted/".to_owned());
     world.disk.inject(Rule::once(Operation::Open, copies, Fault::Error).after(1));
-    let failed = compact_all(&store);
+    let failed = compact(&store);
     assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
     assert_eq!(world.files_in("compacted/").len(), 1, "it was committed");
     // The index on disk stands behind the commit, so no replay does it.
@@ -408,7 +400,7 @@ fn a_compaction_that_failed_after_it_was_committed_is_finished_by_the_next_or_by
     crashed.power_on(LossPolicy::KeepSynced, 0);
     check(&crashed, &[&model]).unwrap();
 
-    compact_all(&store).unwrap();
+    compact(&store).unwrap();
     let after = world.files_in("log/");
     assert!(!after.contains(&before[0]), "{before:?}, then {after:?}");
     store.close().unwrap();
