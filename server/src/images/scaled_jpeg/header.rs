@@ -29,7 +29,16 @@ pub struct Header {
     /// The colour profile put together; none where there is none, where parts of it are missing, and where it is larger
     /// than the limit.
     pub profile: Option<Vec<u8>>,
+    /// Components in the first scan.
+    pub(super) first_components: usize,
     pub(super) frame: Frame,
+}
+
+impl Header {
+    /// Whether components come in scans of their own, one after the other, without being progressive.
+    pub fn is_in_parts(&self) -> bool {
+        !self.progressive && self.first_components < self.sampling.len()
+    }
 }
 
 /// What the components of a picture mean.
@@ -65,7 +74,8 @@ pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
             code::SOS => {
                 let frame: Frame =
                     frame.ok_or(segment.malformed("a scan before the frame header"))?;
-                let header = header(bytes, frame, &metadata, limits);
+                let first = segment.payload.first().copied().unwrap_or(0);
+                let header = header(bytes, frame, first, &metadata, limits);
                 return Ok(Opened { header, tables, scan_at: segment.at });
             }
             marker if Frame::begins(marker) => {
@@ -90,7 +100,13 @@ pub(super) fn read_between(segment: &Segment<'_>, tables: &mut Tables) -> Result
     }
 }
 
-fn header(bytes: &[u8], frame: Frame, metadata: &Metadata, limits: &Limits) -> Header {
+fn header(
+    bytes: &[u8],
+    frame: Frame,
+    first_components: u8,
+    metadata: &Metadata,
+    limits: &Limits,
+) -> Header {
     let factor = |factor: usize| u8::try_from(factor).unwrap_or(1);
     Header {
         width: frame.width,
@@ -101,6 +117,7 @@ fn header(bytes: &[u8], frame: Frame, metadata: &Metadata, limits: &Limits) -> H
         orientation: metadata.orientation,
         exif: metadata.exif.clone(),
         profile: metadata.profile(bytes, limits.profile_bytes_max),
+        first_components: first_components.into(),
         frame,
     }
 }

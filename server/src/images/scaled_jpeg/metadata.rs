@@ -46,7 +46,7 @@ impl Metadata {
             code::APP0 => self.is_jfif |= behind(JFIF).is_some(),
             code::APP1 if self.exif.is_none() => {
                 if let Some(tiff) = behind(EXIF) {
-                    self.orientation = orientation(tiff).unwrap_or(1);
+                    self.orientation = exif_orientation(tiff).unwrap_or(1);
                     self.exif = Some(end - tiff.len()..end);
                 }
             }
@@ -82,8 +82,8 @@ impl Metadata {
     }
 }
 
-/// The orientation in the first directory of Exif data.
-fn orientation(tiff: &[u8]) -> Option<u8> {
+/// The orientation in the first directory of Exif data, from its byte order on: 1 to 8.
+pub fn exif_orientation(tiff: &[u8]) -> Option<u8> {
     let little = match tiff.first_chunk()? {
         b"II*\0" => true,
         b"MM\0*" => false,
@@ -126,17 +126,17 @@ mod tests {
     fn the_orientation_is_read_in_both_byte_orders() {
         for little in [true, false] {
             for value in 1..=8 {
-                assert_eq!(orientation(&tiff(little, value)), Some(value as u8));
+                assert_eq!(exif_orientation(&tiff(little, value)), Some(value as u8));
             }
             for value in [0, 9, 256, u16::MAX] {
-                assert_eq!(orientation(&tiff(little, value)), None);
+                assert_eq!(exif_orientation(&tiff(little, value)), None);
             }
             let whole = tiff(little, 6);
             for end in 0..whole.len() {
-                assert_eq!(orientation(&whole[..end]), None, "cut off at {end}");
+                assert_eq!(exif_orientation(&whole[..end]), None, "cut off at {end}");
             }
         }
-        assert_eq!(orientation(b"II*\0\xff\xff\xff\xff"), None);
+        assert_eq!(exif_orientation(b"II*\0\xff\xff\xff\xff"), None);
     }
 
     fn with_parts(parts: &[(u8, u8)]) -> Metadata {

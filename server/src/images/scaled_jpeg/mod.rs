@@ -79,6 +79,7 @@ mod tests;
 pub use self::error::{Error, Limit, Unsupported};
 pub use self::header::{Colour, Header};
 pub use self::limits::Limits;
+pub use self::metadata::exif_orientation;
 pub use self::planes::{Condition, Decoded, Plane};
 pub use self::rgb::to_rgb;
 pub use self::scale::Scale;
@@ -86,7 +87,7 @@ pub use self::scale::Scale;
 use self::layout::Layout;
 
 /// Asked once a row of blocks; true ends the decoding with [`Error::Cancelled`].
-pub type Stop<'a> = &'a dyn Fn() -> bool;
+pub type Stop<'a> = super::Stop<'a>;
 
 /// Reads what stands before the first scan, and nothing behind it. Allocates nothing but the profile.
 ///

@@ -1,0 +1,64 @@
+//! Files into pixels, one module for each format.
+
+mod jpeg;
+mod png;
+mod webp;
+
+use super::Stop;
+use super::error::{Bound, Error};
+use super::format::Format;
+use super::limits::SOURCE_BYTES_MAX;
+use super::picture::Picture;
+use super::plan::Plan;
+use super::source::Source;
+
+/// A decoded picture, which may be smaller than the stored one.
+pub(super) struct Decoded {
+    pub(super) picture: Picture,
+    /// Columns and rows of it that the stored picture covers; the last ones it may cover in part.
+    pub(super) covered: (f64, f64),
+}
+
+impl Decoded {
+    /// A picture at its own size.
+    fn whole(picture: Picture) -> Self {
+        let covered = (f64::from(picture.width), f64::from(picture.height));
+        Self { picture, covered }
+    }
+}
+
+/// Reads what the header says.
+///
+/// # Errors
+///
+/// [`Error::Undecodable`], and [`Error::TooLarge`] of a file that is too long.
+pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error> {
+    if bytes.len() as u64 > SOURCE_BYTES_MAX {
+        return Err(Error::TooLarge(Bound::Bytes));
+    }
+    let source = match format {
+        Format::Jpeg => jpeg::read_source(bytes)?,
+        Format::Png => png::read_source(bytes)?,
+        Format::WebP => webp::read_source(bytes)?,
+        Format::Gif | Format::Avif => return Err(Error::undecodable("it is not read")),
+    };
+    match source.sides {
+        (0, _) | (_, 0) => Err(Error::undecodable("it has no pixels")),
+        _ => Ok(source),
+    }
+}
+
+/// Decodes the first picture, at least as large as a plan needs it.
+pub(super) fn decode(
+    bytes: &[u8],
+    source: &Source,
+    plan: &Plan,
+    stop: Stop<'_>,
+) -> Result<Decoded, Error> {
+    match source.format {
+        Format::Jpeg => jpeg::decode(bytes, source, plan, stop),
+        Format::Png => png::decode(bytes, stop).map(Decoded::whole),
+        Format::WebP => webp::decode(bytes, source).map(Decoded::whole),
+        Format::Gif | Format::Avif => Err(Error::undecodable("it is not read")),
+    }
+}

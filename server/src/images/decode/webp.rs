@@ -1,0 +1,49 @@
+//! WebP; of an animated one the first picture.
+
+use std::io::Cursor;
+
+use image_webp::{DecodingError, WebPDecoder};
+
+use crate::images::error::{Bound, Error};
+use crate::images::format::Format;
+use crate::images::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
+use crate::images::orientation;
+use crate::images::picture::{Layout, Picture};
+use crate::images::source::Source;
+
+pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
+    let mut decoder = decoder(bytes)?;
+    let exif = decoder.exif_metadata().unwrap_or_default();
+    Ok(Source {
+        orientation: exif.as_deref().map(orientation::of_exif).unwrap_or_default(),
+        frames: decoder.num_frames().max(1),
+        is_lossless: !decoder.is_lossy(),
+        ..Source::still(Format::WebP, decoder.dimensions())
+    })
+}
+
+pub(super) fn decode(bytes: &[u8], source: &Source) -> Result<Picture, Error> {
+    let mut decoder = decoder(bytes)?;
+    let length = decoder.output_buffer_size().filter(|length| *length as u64 <= JOB_BYTES_MAX);
+    let mut samples = vec![0; length.ok_or(Error::TooLarge(Bound::Memory))?];
+    decoder.read_image(&mut samples).map_err(told)?;
+    let layout = if decoder.has_alpha() { Layout::Rgba } else { Layout::Rgb };
+    let profile = decoder.icc_profile().unwrap_or_default();
+    let profile = profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
+    Picture::new(source.sides, layout, samples, profile)
+}
+
+fn decoder(bytes: &[u8]) -> Result<WebPDecoder<Cursor<&[u8]>>, Error> {
+    let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(told)?;
+    decoder.set_memory_limit(JOB_BYTES_MAX as usize);
+    Ok(decoder)
+}
+
+fn told(error: DecodingError) -> Error {
+    match error {
+        DecodingError::ImageTooLarge | DecodingError::MemoryLimitExceeded => {
+            Error::TooLarge(Bound::Memory)
+        }
+        other => Error::undecodable(other),
+    }
+}

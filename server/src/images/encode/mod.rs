@@ -1,0 +1,32 @@
+//! Pixels into files, one module for each format. No metadata is written, and no profile: what is written is sRGB.
+
+mod jpeg;
+mod png;
+mod webp;
+
+use super::Stop;
+use super::error::Error;
+use super::format::Format;
+use super::picture::Picture;
+use super::plan::Quality;
+
+/// Writes a still picture in sRGB, whatever profile it carries.
+pub(super) fn encode(
+    picture: Picture,
+    format: Format,
+    quality: Quality,
+    stop: Stop<'_>,
+) -> Result<Vec<u8>, Error> {
+    if stop() {
+        return Err(Error::Cancelled);
+    }
+    let picture = picture.without_idle_alpha();
+    match (format, quality) {
+        (Format::Jpeg, Quality::Lossy(quality)) => jpeg::encode(&picture.on_white(), quality),
+        (Format::Png, _) => png::encode(&picture),
+        (Format::WebP, quality) => webp::encode(&picture.in_colour(), quality, stop),
+        (format, quality) => {
+            Err(Error::Failed(format!("{} is not written at {quality:?}", format.extension())))
+        }
+    }
+}
