@@ -13,6 +13,7 @@
 //!   profile    into sRGB
 //!   orientation  turned as it is seen
 //!   encode     a module for each format
+//!   animation  the same for each picture of one that moves
 //! ```
 //!
 //! Bytes of strangers meet safe Rust only; the one encoder in C, libwebp, sees pixels that were made here.
@@ -21,6 +22,7 @@
 //! decode have panicked on crafted files before, so whoever calls catches that. Never here: requests, names, where bytes
 //! come from, which thread works.
 
+mod animation;
 mod decode;
 mod encode;
 mod error;

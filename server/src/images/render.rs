@@ -5,7 +5,7 @@ use super::format::Format;
 use super::picture::Picture;
 use super::plan::Plan;
 use super::source::Source;
-use super::{Stop, decode, encode, profile, resize};
+use super::{Stop, animation, decode, encode, profile, resize};
 
 /// Reads the header of a picture in this format.
 ///
@@ -30,13 +30,20 @@ pub fn render(
     plan: &Plan,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
+    if plan.is_animated {
+        let seen = |picture| as_seen(decode::Decoded::whole(picture), source, plan);
+        return animation::make(bytes, source, plan, &seen, stop);
+    }
     let decoded = decode::decode(bytes, source, plan, stop)?;
     if stop() {
         return Err(Error::Cancelled);
     }
+    encode::encode(as_seen(decoded, source, plan)?, plan.format, plan.quality, stop)
+}
+
+fn as_seen(decoded: decode::Decoded, source: &Source, plan: &Plan) -> Result<Picture, Error> {
     let small = shrink(decoded, source, plan)?;
-    let seen = source.orientation.apply(profile::to_srgb(small)?);
-    encode::encode(seen, plan.format, plan.quality, stop)
+    Ok(source.orientation.apply(profile::to_srgb(small)?))
 }
 
 fn shrink(decoded: decode::Decoded, source: &Source, plan: &Plan) -> Result<Picture, Error> {

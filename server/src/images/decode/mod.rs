@@ -1,5 +1,6 @@
 //! Files into pixels, one module for each format.
 
+mod gif;
 mod jpeg;
 mod png;
 mod webp;
@@ -21,7 +22,7 @@ pub(super) struct Decoded {
 
 impl Decoded {
     /// A picture at its own size.
-    fn whole(picture: Picture) -> Self {
+    pub(super) fn whole(picture: Picture) -> Self {
         let covered = (f64::from(picture.width), f64::from(picture.height));
         Self { picture, covered }
     }
@@ -40,7 +41,8 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
         Format::Jpeg => jpeg::read_source(bytes)?,
         Format::Png => png::read_source(bytes)?,
         Format::WebP => webp::read_source(bytes)?,
-        Format::Gif | Format::Avif => return Err(Error::undecodable("it is not read")),
+        Format::Gif => gif::read_source(bytes)?,
+        Format::Avif => return Err(Error::undecodable("it is not read")),
     };
     match source.sides {
         (0, _) | (_, 0) => Err(Error::undecodable("it has no pixels")),
@@ -58,7 +60,8 @@ pub(super) fn decode(
     match source.format {
         Format::Jpeg => jpeg::decode(bytes, source, plan, stop),
         Format::Png => png::decode(bytes, stop).map(Decoded::whole),
-        Format::WebP => webp::decode(bytes, source).map(Decoded::whole),
-        Format::Gif | Format::Avif => Err(Error::undecodable("it is not read")),
+        Format::WebP => webp::decode(bytes, source, stop).map(Decoded::whole),
+        Format::Gif => gif::decode(bytes, source, stop).map(Decoded::whole),
+        Format::Avif => Err(Error::undecodable("it is not read")),
     }
 }

@@ -4,6 +4,8 @@ use std::io::Cursor;
 
 use image_webp::{DecodingError, WebPDecoder};
 
+use crate::images::Stop;
+use crate::images::animation;
 use crate::images::error::{Bound, Error};
 use crate::images::format::Format;
 use crate::images::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
@@ -12,17 +14,22 @@ use crate::images::picture::{Layout, Picture};
 use crate::images::source::Source;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
+    if let Some(animated) = animation::read_webp_source(bytes)? {
+        return Ok(animated);
+    }
     let mut decoder = decoder(bytes)?;
     let exif = decoder.exif_metadata().unwrap_or_default();
     Ok(Source {
         orientation: exif.as_deref().map(orientation::of_exif).unwrap_or_default(),
-        frames: decoder.num_frames().max(1),
         is_lossless: !decoder.is_lossy(),
         ..Source::still(Format::WebP, decoder.dimensions())
     })
 }
 
-pub(super) fn decode(bytes: &[u8], source: &Source) -> Result<Picture, Error> {
+pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
+    if animation::read_webp_source(bytes)?.is_some() {
+        return animation::first(bytes, source, stop);
+    }
     let mut decoder = decoder(bytes)?;
     let length = decoder.output_buffer_size().filter(|length| *length as u64 <= JOB_BYTES_MAX);
     let mut samples = vec![0; length.ok_or(Error::TooLarge(Bound::Memory))?];

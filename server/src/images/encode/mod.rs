@@ -1,8 +1,10 @@
 //! Pixels into files, one module for each format. No metadata is written, and no profile: what is written is sRGB.
 
+pub(super) mod colours;
+pub(super) mod gif;
 mod jpeg;
 mod png;
-mod webp;
+pub(super) mod webp;
 
 use super::Stop;
 use super::error::Error;
@@ -25,6 +27,9 @@ pub(super) fn encode(
         (Format::Jpeg, Quality::Lossy(quality)) => jpeg::encode(&picture.on_white(), quality),
         (Format::Png, _) => png::encode(&picture),
         (Format::WebP, quality) => webp::encode(&picture.in_colour(), quality, stop),
+        (Format::Gif, Quality::Colours(colours)) => {
+            gif::encode(&picture.in_colour(), colours, stop)
+        }
         (format, quality) => {
             Err(Error::Failed(format!("{} is not written at {quality:?}", format.extension())))
         }

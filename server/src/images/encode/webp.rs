@@ -14,7 +14,7 @@ const METHOD: u8 = 4;
 const LOSSLESS_METHOD: u8 = 2;
 
 /// Writes a picture in colour.
-pub(super) fn encode(
+pub(in crate::images) fn encode(
     picture: &Picture,
     quality: Quality,
     stop: Stop<'_>,

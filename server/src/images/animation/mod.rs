@@ -1,0 +1,89 @@
+//! Animations: read, made smaller, and written picture by picture.
+//!
+//! ```text
+//! frames        the next picture, composed with those before it: gif_frames, webp_frames (in a riff file)
+//! canvas        what it is composed on
+//! writer        equal pictures joined, and what has changed written: gif_writer, webp_writer
+//! plays         how often all of it plays
+//! ```
+//!
+//! Never all pictures at once: of the source one canvas, one frame and what lies under it are held, and of what is made
+//! three pictures.
+
+mod canvas;
+mod frames;
+mod gif_frames;
+mod gif_writer;
+mod plays;
+mod riff;
+#[cfg(test)]
+mod tests;
+mod webp_frames;
+mod webp_writer;
+mod writer;
+
+use self::canvas::Canvas;
+use self::gif_writer::GifWriter;
+pub(super) use self::webp_frames::read_source as read_webp_source;
+use self::webp_writer::WebPWriter;
+use self::writer::{Sequence, Writer};
+use super::Stop;
+use super::error::Error;
+use super::format::Format;
+use super::picture::Picture;
+use super::plan::{Plan, Quality};
+use super::source::Source;
+
+/// The first picture of a file that may move.
+pub(super) fn first(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
+    let mut frames = frames::open(bytes, source)?;
+    frames.next(stop)?;
+    frames.canvas().picture(frames.profile().map(<[u8]>::to_vec))
+}
+
+/// Makes a plan that moves. `seen` makes a picture of the file what is seen of it.
+///
+/// # Errors
+///
+/// Every [`Error`]; `stop` is asked for every picture at least.
+pub(super) fn make(
+    bytes: &[u8],
+    source: &Source,
+    plan: &Plan,
+    seen: &dyn Fn(Picture) -> Result<Picture, Error>,
+    stop: Stop<'_>,
+) -> Result<Vec<u8>, Error> {
+    let frames = frames::open(bytes, source)?;
+    let plays = frames.plays();
+    match (plan.format, plan.quality) {
+        (Format::WebP, quality) => {
+            let writer = WebPWriter::new(plan.sides, quality, plays);
+            copy(frames, writer, source.frames, seen, stop)
+        }
+        (Format::Gif, Quality::Colours(colours)) => {
+            let writer = GifWriter::new(plan.sides, colours, plays)?;
+            copy(frames, writer, source.frames, seen, stop)
+        }
+        (format, quality) => {
+            Err(Error::Failed(format!("{} does not move at {quality:?}", format.extension())))
+        }
+    }
+}
+
+/// Of no more pictures than the plan was made for.
+fn copy<W: Writer>(
+    mut frames: Box<dyn frames::Frames + '_>,
+    writer: W,
+    count: u32,
+    seen: &dyn Fn(Picture) -> Result<Picture, Error>,
+    stop: Stop<'_>,
+) -> Result<Vec<u8>, Error> {
+    let profile = frames.profile().map(<[u8]>::to_vec);
+    let mut sequence = Sequence::new(writer);
+    for _ in 0..count {
+        let Some(delay_ms) = frames.next(stop)? else { break };
+        let picture = seen(frames.canvas().picture(profile.clone())?)?;
+        sequence.push(Canvas::of(picture), delay_ms, stop)?;
+    }
+    sequence.finish(stop)
+}

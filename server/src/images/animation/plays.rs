@@ -1,0 +1,66 @@
+//! How often an animation plays.
+
+use gif::Repeat;
+
+/// How often an animation plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plays {
+    Forever,
+    /// So often, at least once.
+    Times(u32),
+}
+
+impl Plays {
+    /// GIF counts repetitions, in the extension of Netscape that browsers read so: 3 plays four times.
+    pub(super) fn of_gif(repeat: Repeat) -> Self {
+        match repeat {
+            Repeat::Infinite => Self::Forever,
+            Repeat::Finite(repetitions) => Self::Times(u32::from(repetitions) + 1),
+        }
+    }
+
+    /// More than 65,536 are not told.
+    pub(super) fn to_gif(self) -> Repeat {
+        match self {
+            Self::Forever => Repeat::Infinite,
+            Self::Times(times) => {
+                Repeat::Finite(u16::try_from(times.saturating_sub(1)).unwrap_or(u16::MAX))
+            }
+        }
+    }
+
+    /// WebP counts plays, and 0 is no end.
+    pub(super) fn of_webp(count: u16) -> Self {
+        if count == 0 { Self::Forever } else { Self::Times(count.into()) }
+    }
+
+    /// More than 65,535 are not told.
+    pub(super) fn to_webp(self) -> u16 {
+        match self {
+            Self::Forever => 0,
+            Self::Times(times) => u16::try_from(times).unwrap_or(u16::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_formats_come_to_the_same_number() {
+        assert_eq!(Plays::of_gif(Repeat::Finite(0)), Plays::Times(1));
+        assert_eq!(Plays::of_gif(Repeat::Finite(3)).to_webp(), 4);
+        assert_eq!(Plays::of_webp(4).to_gif(), Repeat::Finite(3));
+        assert_eq!(Plays::of_webp(1).to_gif(), Repeat::Finite(0));
+        assert_eq!(Plays::of_gif(Repeat::Infinite).to_webp(), 0);
+        assert_eq!(Plays::of_webp(0).to_gif(), Repeat::Infinite);
+    }
+
+    #[test]
+    fn the_largest_numbers_stay_numbers() {
+        assert_eq!(Plays::of_gif(Repeat::Finite(u16::MAX)).to_gif(), Repeat::Finite(u16::MAX));
+        assert_eq!(Plays::of_gif(Repeat::Finite(u16::MAX)).to_webp(), u16::MAX);
+        assert_eq!(Plays::of_webp(u16::MAX).to_webp(), u16::MAX);
+    }
+}
