@@ -34,6 +34,7 @@ mod plan;
 mod profile;
 mod render;
 mod resize;
+mod riff;
 pub mod scaled_jpeg;
 mod source;
 mod wish;

@@ -97,6 +97,8 @@ impl Plan {
         };
         // Bytes a pixel: what the decoder gives and holds; where there may be alpha, the resizer's copy of it.
         let decoded = match (source.format, source.is_progressive) {
+            // The canvas, what is kept of it, the picture on it.
+            _ if self.is_animated => 16,
             (Format::Jpeg, false) => 6,
             (Format::Jpeg, true) => 12,
             (Format::Gif, _) => 12,
@@ -109,6 +111,8 @@ impl Plan {
             Format::WebP | Format::Gif => 24,
             Format::Jpeg | Format::Png => 12,
         };
+        // The pictures before and after one.
+        let encoder = if self.is_animated { encoder + 12 } else { encoder };
         kept * decoded + made * encoder
     }
 

@@ -114,7 +114,7 @@ impl Frames for GifFrames<'_> {
                 self.is_over = true;
                 return Ok(None);
             }
-            Err(Error::Undecodable(_)) if brush.has_begun() => self.is_over = true,
+            Err(Error::Undecodable(_)) if brush.has_begun => self.is_over = true,
             Err(error) => return Err(error),
         }
         self.has_shown = true;
@@ -232,10 +232,6 @@ impl Brush {
             }
             indices = later;
         }
-    }
-
-    fn has_begun(&self) -> bool {
-        self.has_begun
     }
 
     fn is_done(&self) -> bool {

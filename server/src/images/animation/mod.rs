@@ -1,7 +1,7 @@
 //! Animations: read, made smaller, and written picture by picture.
 //!
 //! ```text
-//! frames        the next picture, composed with those before it: gif_frames, webp_frames (in a riff file)
+//! frames        the next picture, composed with those before it: gif_frames, webp_frames
 //! canvas        what it is composed on
 //! writer        equal pictures joined, and what has changed written: gif_writer, webp_writer
 //! plays         how often all of it plays
@@ -15,7 +15,6 @@ mod frames;
 mod gif_frames;
 mod gif_writer;
 mod plays;
-mod riff;
 #[cfg(test)]
 mod tests;
 mod webp_frames;

@@ -12,13 +12,14 @@ use image_webp::WebPDecoder;
 use super::canvas::{Area, Canvas, Pixel};
 use super::frames::Frames;
 use super::plays::Plays;
-use super::riff::{self, Chunks};
 use crate::images::Stop;
+use crate::images::decode::webp::stream_sides;
 use crate::images::error::Error;
 use crate::images::format::Format;
 use crate::images::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::images::orientation;
 use crate::images::picture::{Layout, Picture};
+use crate::images::riff::{self, Chunks};
 use crate::images::source::Source;
 
 /// In the flags of `VP8X`: there are frames.
@@ -200,12 +201,12 @@ fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
         }
     }
     let still = riff::file(&still)?;
-    let mut decoder = WebPDecoder::new(Cursor::new(&*still)).map_err(Error::undecodable)?;
-    decoder.set_memory_limit(JOB_BYTES_MAX as usize);
-    // Checked before anything is allocated: the place of the frame lies on the canvas, which is bounded.
-    if decoder.dimensions() != sides {
+    // Before anything is allocated: the place of the frame lies on the canvas, which is bounded.
+    if stream_sides(&still)? != sides {
         return Err(Error::undecodable("a frame is not as large as it says"));
     }
+    let mut decoder = WebPDecoder::new(Cursor::new(&*still)).map_err(Error::undecodable)?;
+    decoder.set_memory_limit(JOB_BYTES_MAX as usize);
     let layout = if decoder.has_alpha() { Layout::Rgba } else { Layout::Rgb };
     let mut samples = vec![0; sides.0 as usize * sides.1 as usize * layout.channels()];
     decoder.read_image(&mut samples).map_err(Error::undecodable)?;

@@ -6,7 +6,6 @@
 
 use super::canvas::{Area, Canvas};
 use super::plays::Plays;
-use super::riff::{self, Chunks};
 use super::webp_frames::{HAS_ALPHA, IS_ANIMATED, NOT_BLENDED};
 use super::writer::{Shown, Writer};
 use crate::images::Stop;
@@ -14,6 +13,7 @@ use crate::images::encode::webp;
 use crate::images::error::Error;
 use crate::images::picture::Layout;
 use crate::images::plan::Quality;
+use crate::images::riff::{self, Chunks};
 
 pub(super) struct WebPWriter {
     quality: Quality,

@@ -3,7 +3,7 @@
 mod gif;
 mod jpeg;
 mod png;
-mod webp;
+pub(super) mod webp;
 
 use super::Stop;
 use super::error::{Bound, Error};

@@ -7,6 +7,7 @@ use super::{GifFrame, WebPFrame, colour, film_of, gif_of, made_of, source_of, we
 use crate::images::error::{Bound, Error};
 use crate::images::format::Format;
 use crate::images::plan::plan;
+use crate::images::riff;
 use crate::images::wish::Wish;
 
 fn small_gif() -> Vec<u8> {
@@ -39,7 +40,7 @@ fn a_file_that_ends_early_has_the_pictures_before() {
     for (file, others) in [(small_gif(), Format::WebP), (small_webp(), Format::Gif)] {
         let whole = film_of(&file).unwrap();
         let mut most = 0;
-        for end in 0..file.len() {
+        for end in 0..=file.len() {
             let cut = &file[..end];
             let film = film_of(cut).unwrap_or_default();
             // The first picture is shown as far as it goes, later ones only whole.
@@ -186,6 +187,33 @@ fn a_frame_of_a_webp_is_where_and_as_large_as_it_says() {
         broken[at + byte] = value;
         assert!(film_of(&broken).is_err(), "byte {byte}");
     }
+}
+
+#[test]
+fn a_picture_is_not_larger_than_the_container_says() {
+    let large = webpx::Encoder::new_rgba(&[90; 4 * 200 * 200], 200, 200).quality(50.0);
+    let large = large.encode(enough::Unstoppable).unwrap();
+    let parts: Vec<_> = riff::Chunks::of_file(&large).unwrap().skip(1).collect();
+    assert_eq!(parts.iter().map(|part| part.0).collect::<Vec<_>>(), [*b"ALPH", *b"VP8 "]);
+    let with = |flags: u8, wrap: fn(&[u8]) -> Vec<u8>| {
+        let mut chunks = Vec::new();
+        riff::push(&mut chunks, *b"VP8X", &[flags, 0, 0, 0, 11, 0, 0, 9, 0, 0]).unwrap();
+        let mut still = Vec::new();
+        parts.iter().for_each(|(name, bytes)| riff::push(&mut still, *name, bytes).unwrap());
+        chunks.extend_from_slice(&wrap(&still));
+        riff::file(&chunks).unwrap()
+    };
+    let still = with(0x10, <[u8]>::to_vec);
+    assert!(matches!(source_of(&still), Err(Error::Undecodable(_))));
+    let moving = with(0x12, |still| {
+        let mut chunks = Vec::new();
+        riff::push(&mut chunks, *b"ANIM", &[0; 6]).unwrap();
+        let frame = [&[0, 0, 0, 0, 0, 0, 11, 0, 0, 9, 0, 0, 5, 0, 0, 0], still].concat();
+        riff::push(&mut chunks, *b"ANMF", &frame).unwrap();
+        chunks
+    });
+    assert_eq!(source_of(&moving).unwrap().sides, (12, 10));
+    assert!(matches!(film_of(&moving), Err(Error::Undecodable(_))));
 }
 
 proptest! {

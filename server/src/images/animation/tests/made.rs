@@ -18,6 +18,7 @@ use crate::images::format::Format;
 use crate::images::picture::Picture;
 use crate::images::plan::Quality;
 use crate::images::render;
+use crate::images::riff;
 use crate::images::wish::{Fit, Wish};
 
 const SIDES: (u32, u32) = (16, 12);
@@ -153,6 +154,26 @@ fn every_picture_is_shrunk_and_cut() {
             assert_alike(&halves[y * 10 + 7..][..3], &[colour(2); 3], 1, "right");
         }
         assert_eq!(film.iter().map(|(_, delay)| delay).sum::<u32>(), 300);
+    }
+}
+
+#[test]
+fn every_picture_is_turned() {
+    let webp = webp_with(0, &[50, 50]);
+    // Tag 274 of Exif: seen with the left column on top.
+    let exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+    let mut chunks = webp[12..].to_vec();
+    riff::push(&mut chunks, *b"EXIF", exif).unwrap();
+    let turned = riff::file(&chunks).unwrap();
+    let (plain, _) = others_film_of(&made_of(&webp, &wish(Format::Gif)).unwrap());
+    let made = made_of(&turned, &wish(Format::Gif)).unwrap();
+    assert_eq!(source_of(&made).unwrap().sides, (SIDES.1, SIDES.0));
+    let (width, height) = (SIDES.0 as usize, SIDES.1 as usize);
+    for ((seen, _), (stored, _)) in others_film_of(&made).0.iter().zip(&plain) {
+        for (at, pixel) in seen.iter().enumerate() {
+            let (x, y) = (at % height, at / height);
+            assert_eq!(*pixel, stored[(height - 1 - x) * width + y]);
+        }
     }
 }
 

@@ -13,10 +13,10 @@ use image::codecs::gif::GifDecoder;
 use webpx::AnimationDecoder;
 
 use super::canvas::{Canvas, Pixel};
-use super::riff;
 use crate::images::error::Error;
 use crate::images::format::Format;
 use crate::images::plan::{Plan, Planned, plan};
+use crate::images::riff;
 use crate::images::source::Source;
 use crate::images::wish::{Wanted, Wish};
 use crate::images::{read_source, render};
