@@ -1,10 +1,11 @@
 //! The pictures of a GIF, one after the other.
 //!
-//! As browsers show them: what is disposed of becomes clear, whatever the background colour says, and what stands out of
-//! the canvas is not seen. A frame is drawn while it is unpacked, so nothing of it is held, and however large it says it
-//! is, nothing is allocated for it. Where its data end early the rest of it is clear.
+//! As browsers show them: what is disposed of becomes clear, whatever the background colour says, and what stands out
+//! of the canvas is not seen. A frame is drawn while it is unpacked, so nothing of it is held, and however large it
+//! says it is, nothing is allocated for it. Where its data end early the rest of it is clear.
 //!
-//! After a frame that is broken no more are shown. The first one is then shown as far as it goes, a later one not at all.
+//! After a frame that is broken no more are shown. The first one is then shown as far as it goes, a later one not at
+//! all.
 
 use gif::streaming_decoder::{Block, Decoded, OutputBuffer, StreamingDecoder};
 use gif::{DecodeOptions, DisposalMethod, Frame};
@@ -18,8 +19,8 @@ use crate::images::limits::FRAMES_PIXELS_MAX;
 
 /// Pixels that are unpacked of one file. Frames that lie on their canvas come to half of it at most.
 const UNPACKED_MAX: u64 = 2 * FRAMES_PIXELS_MAX;
-/// Pixels that are unpacked at once. The library loses data where a piece is so short that codes which it has read already
-/// fill it: 64 bits of them, each of which stands for 4,096 pixels at most.
+/// Pixels that are unpacked at once. The library loses data where a piece is so short that codes which it has read
+/// already fill it: 64 bits of them, each of which stands for 4,096 pixels at most.
 const PIECE_PIXELS: usize = 1 << 16;
 
 pub(super) struct GifFrames<'a> {

@@ -1,8 +1,9 @@
 //! Animated GIF.
 //!
-//! Each frame is what has changed, with a palette of its own; what has not is clear in it, which packs better and leaves
-//! the palette to the rest. A pixel that was opaque can become clear only when the whole frame before is disposed of, so
-//! a frame that is followed by such a picture covers what is to be cleared, and its place is made clear after it.
+//! Each frame is what has changed, with a palette of its own; what has not is clear in it, which packs better and
+//! leaves the palette to the rest. A pixel that was opaque can become clear only when the whole frame before is
+//! disposed of, so a frame that is followed by such a picture covers what is to be cleared, and its place is made
+//! clear after it.
 
 use gif::{DisposalMethod, Encoder};
 
@@ -35,8 +36,8 @@ impl GifWriter {
         Ok(Self { encoder, colours, ground: None, owed_ms: 0 })
     }
 
-    /// A delay in hundredths of a second, so that the sum of all is right. What a browser shows as long as it says is not
-    /// made so short that it does not.
+    /// A delay in hundredths of a second, so that the sum of all is right. What a browser shows as long as it says is
+    /// not made so short that it does not.
     fn units(&mut self, delay_ms: u32) -> u16 {
         let due = i64::from(delay_ms) + i64::from(self.owed_ms);
         let least = if delay_ms > 10 { UNITS_SHOWN_MIN } else { 0 };
@@ -75,7 +76,14 @@ impl Writer for GifWriter {
                 pairs.map(|(pixel, under)| if pixel == under { CLEAR } else { *pixel }).collect()
             }
         };
-        let indexed = reduce(&pixels, area.width, self.colours, Dither::None, stop)?;
+        // Some readers clear with the background's colour where a frame says of none that it is clear.
+        let indexed = match cleared {
+            Some(_) => {
+                reduce(&pixels, area.width, self.colours.saturating_sub(1), Dither::None, stop)?
+                    .with_clear()
+            }
+            None => reduce(&pixels, area.width, self.colours, Dither::None, stop)?,
+        };
         let mut frame = frame(indexed, (area.width as u16, area.height as u16));
         frame.left = area.left as u16;
         frame.top = area.top as u16;

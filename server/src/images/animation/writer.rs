@@ -35,8 +35,8 @@ pub(super) trait Writer {
 /// Hands pictures to a writer: equal ones are joined, and what stays longer than the format can say is written several
 /// times. Two pictures are held at most.
 ///
-/// Delays stay what they are, though browsers show those of 10 ms and less for 100 ms. Where pictures are joined the time
-/// for which they are seen is kept, so there such a delay counts 100 ms.
+/// Delays stay what they are, though browsers show those of 10 ms and less for 100 ms. Where pictures are joined the
+/// time for which they are seen is kept, so there such a delay counts 100 ms.
 pub(super) struct Sequence<W> {
     writer: W,
     held: Option<(Canvas, u32)>,

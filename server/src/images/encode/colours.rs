@@ -37,6 +37,17 @@ pub(in crate::images) enum Dither {
     Diffusion,
 }
 
+impl Indexed {
+    /// The same with a number that stands for clear. One must be left for it.
+    pub(in crate::images) fn with_clear(mut self) -> Self {
+        if self.clear.is_none() {
+            self.clear = Some((self.palette.len() / 3) as u8);
+            self.palette.extend_from_slice(&[0; 3]);
+        }
+        self
+    }
+}
+
 /// Brings rows of pixels into `most` colours at most, 2 to 256, the clear one included. As many colours as that stay
 /// exactly what they are.
 ///
@@ -56,14 +67,13 @@ pub(in crate::images) fn reduce(
         Some(indexed) => indexed,
         None => nearest(pixels, width, most, dither, stop)?,
     };
-    if has_clear {
-        let clear = (indexed.palette.len() / 3) as u8;
-        indexed.palette.extend_from_slice(&[0; 3]);
-        let opaque = pixels.iter().map(is_opaque);
-        for (index, _) in indexed.indices.iter_mut().zip(opaque).filter(|(_, opaque)| !opaque) {
-            *index = clear;
-        }
-        indexed.clear = Some(clear);
+    if !has_clear {
+        return Ok(indexed);
+    }
+    indexed = indexed.with_clear();
+    let opaque = pixels.iter().map(is_opaque);
+    for (index, _) in indexed.indices.iter_mut().zip(opaque).filter(|(_, opaque)| !opaque) {
+        *index = indexed.clear.unwrap_or_default();
     }
     Ok(indexed)
 }
@@ -267,7 +277,8 @@ mod tests {
             (0..64 * 64).map(|at| [grey(at), grey(at), grey(at), 255]).collect();
         let mean = |dither| {
             let indexed = reduced(&pixels, 64, 4, dither);
-            // Of blocks of 8 by 8, but for those at the ends, which have no colour beyond theirs, the distances of means.
+            // Of blocks of 8 by 8, but for those at the ends, which have no colour beyond theirs, the distances of
+            // means.
             let blocks = (0..64).filter(|block| (2..6).contains(&(block % 8))).map(|block| {
                 let at = |k: usize| (block / 8 * 8 + k / 8) * 64 + block % 8 * 8 + k % 8;
                 let is: i32 = (0..64).map(|k| i32::from(colour(&indexed, at(k)).unwrap()[0])).sum();

@@ -198,6 +198,17 @@ fn written<W: Writer>(writer: W, pictures: &[Canvas]) -> Vec<u8> {
     sequence.finish(&|| false).unwrap()
 }
 
+/// Whether every frame that is cleared has a clear colour, without which some readers take the background's.
+fn background_is_clear(gif: &[u8]) -> bool {
+    let mut frames = gif::Decoder::new(gif).unwrap();
+    while let Some(frame) = frames.next_frame_info().unwrap() {
+        if frame.dispose == DisposalMethod::Background && frame.transparent.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
 /// The same pictures one after the other, equal ones once, with the sum of their delays.
 fn joined(film: &[(Vec<Pixel>, u32)]) -> Film {
     let mut joined = Film::new();
@@ -221,6 +232,7 @@ proptest! {
         }).collect();
         let gif = written(GifWriter::new(SIDES, 256, Plays::Forever).unwrap(), &pictures);
         prop_assert_eq!(joined(&others_film_of(&gif).0), joined(&given));
+        prop_assert!(background_is_clear(&gif), "a frame is disposed of to a colour");
         prop_assert_eq!(film_of(&gif).unwrap(), others_film_of(&gif).0);
         let webp = written(WebPWriter::new(SIDES, Quality::Lossless, Plays::Forever), &pictures);
         let seen: Film = others_film_of(&webp).0.into_iter().map(|(pixels, delay)| {
