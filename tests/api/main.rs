@@ -19,6 +19,7 @@ mod errors;
 mod forms;
 mod full_disk;
 mod hostile_paths;
+mod images;
 mod integrations;
 mod keys;
 mod list;
