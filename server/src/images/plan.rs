@@ -98,7 +98,7 @@ impl Plan {
         // Bytes a pixel: what the decoder gives and holds; where there may be alpha, the resizer's copy of it.
         let decoded = match (source.format, source.is_progressive) {
             (Format::Jpeg, false) => 6,
-            (Format::Jpeg, true) => 12,
+            (Format::Jpeg, true) => 10,
             (Format::Gif, _) => 12,
             (Format::Png | Format::WebP | Format::Avif, _) => 8,
         };
@@ -107,7 +107,7 @@ impl Plan {
         let encoder = match self.format {
             Format::Avif => 48,
             Format::WebP | Format::Gif => 24,
-            Format::Jpeg | Format::Png => 12,
+            Format::Jpeg | Format::Png => 8,
         };
         kept * decoded + made * encoder
     }
