@@ -3,7 +3,8 @@
 //! Heads stay, so that groups stay whole; a body that reads as zeros fails its checksums, and whoever looks it up in
 //! the log learns that its space was given back. The log says so before it is done.
 //!
-//! Promises: nobody who has a piece of a segment's map sees it change: such a segment is passed over.
+//! Promises: nobody who has a piece of a segment's map sees it change, nor a backup under way: such a segment is passed
+//! over.
 //! Never here: segments that still grow.
 
 use std::ops::Range;
