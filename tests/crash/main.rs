@@ -19,6 +19,7 @@ mod model;
 mod mutation;
 mod mutation_orders;
 mod power_loss;
+mod punched_rot;
 mod punching;
 mod repair_cuts;
 mod resumable_cuts;
