@@ -1,5 +1,5 @@
-//! Dead bodies were punched out, and the index is lost: who makes it anew meets them as groups, where a footer cannot be
-//! used, and as values of facts. They are no damage, and what is damaged beside them is told.
+//! Dead bodies were punched out, and the index is lost: who makes it anew meets them in groups, where a footer cannot
+//! be used, and as values of facts. They are no damage, and what is damaged beside them is told.
 
 use engine::Error;
 use engine::disk::Disk;
