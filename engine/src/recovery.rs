@@ -5,8 +5,8 @@
 //!    the log is kept, and what the log lacks is damage.
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
 //! 4. Replay the log from where the index stands, segment by segment. Finish compactions that were committed before it.
-//! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for. Bad bodies of
-//!    records that are replaced further on are none: their space may have been given back.
+//! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for. Bad bodies
+//!    of records that are replaced further on are none: their space may have been given back.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
 //! 7. Write a checkpoint where the index was made anew, or points to segments that a compaction replaced.

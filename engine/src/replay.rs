@@ -116,11 +116,10 @@ impl<'a> Replay<'a> {
         place: Location,
         fault: CursorFault,
     ) -> Result<()> {
-        let suspect = record.clone();
         if !matches!(record.what, What::Fact { .. }) {
-            self.apply_one(record, place, &[])?;
+            self.apply_one(record.clone(), place, &[])?;
         }
-        self.suspects.add(&suspect, place.segment, fault);
+        self.suspects.add(&record, place.segment, fault);
         Ok(())
     }
 
