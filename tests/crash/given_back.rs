@@ -28,14 +28,18 @@ fn full_disk() -> (World, Store, Model) {
         model.objects.insert(name, (bytes.into(), false));
         roll_over(&store).unwrap();
     }
-    for at in (0..24).step_by(2) {
-        let name = name(&format!("{at}"));
-        delete(&store, &name).unwrap();
-        model.objects.remove(&name);
-    }
+    delete_all(&store, &mut model, (0..24).step_by(2));
     store.checkpoint().unwrap();
     world.disk.set_free_bytes(300_000);
     (world, store, model)
+}
+
+fn delete_all(store: &Store, model: &mut Model, keys: impl Iterator<Item = u64>) {
+    for at in keys {
+        let name = name(&format!("{at}"));
+        delete(store, &name).unwrap();
+        model.objects.remove(&name);
+    }
 }
 
 /// The versions of all objects, by key and number.
@@ -160,33 +164,39 @@ fn damage_beside_space_that_was_given_back_is_told_as_damage() {
 
 #[test]
 fn a_version_that_is_given_back_while_it_is_brought_back_is_gone_and_not_damaged() {
-    let (world, store, model) = full_disk();
-    let mut punched_bytes = 0;
-    let undeleted = store.undelete(&UndeleteRequest::Object(name("2")), &mut |progress| {
+    let (world, store, mut model) = full_disk();
+    // There is no room left that the spare segment took.
+    assert!(compact(&store).unwrap().punched_bytes > 0);
+    delete_all(&store, &mut model, (1..24).step_by(4));
+    let mut compacted = None;
+    let undeleted = store.undelete(&UndeleteRequest::Object(name("1")), &mut |progress| {
         // It was found, and is about to be read.
         if progress.total_items == 1 {
-            punched_bytes = compact(&store).unwrap().punched_bytes;
+            world.disk.set_free_bytes(300_000);
+            compacted = Some(compact(&store).unwrap());
             world.disk.set_free_bytes(100 << 20);
         }
         ControlFlow::Continue(())
     });
-    assert!(punched_bytes > 0);
-    let undeleted = undeleted.unwrap();
-    assert_eq!(undeleted.refused, [(name("2"), Unrecoverable::SpaceGivenBack)]);
+    let compacted = compacted.unwrap();
+    assert!(compacted.punched_bytes > 0 && compacted.steps == 0, "{compacted:?}");
+    assert_eq!(undeleted.unwrap().refused, [(name("1"), Unrecoverable::SpaceGivenBack)]);
     Contents::of(&store).unwrap().must_be(&model).unwrap();
 }
 
 #[test]
 fn nothing_is_given_back_of_what_a_backup_is_about_to_copy() {
     let (world, store, mut model) = full_disk();
+    // There is no room left that the spare segment took.
+    assert!(compact(&store).unwrap().punched_bytes > 0);
     let image = SimDisk::with_seed(1);
     let to: Arc<dyn Disk> = Arc::new(image.clone());
     let before = model.clone();
     let mut compacted = None;
     let backup = store.backup(&to, &mut |_| {
         compacted.get_or_insert_with(|| {
-            delete(&store, &name("1")).unwrap();
-            model.objects.remove(&name("1"));
+            delete_all(&store, &mut model, (1..24).step_by(4));
+            world.disk.set_free_bytes(300_000);
             compact(&store).unwrap()
         });
         ControlFlow::Continue(())

@@ -157,6 +157,7 @@ fn a_large_object_that_was_replaced_gave_its_space_back() {
 fn the_file_of_a_large_object_that_is_gone_never_becomes_anothers() {
     let world = World::new(1);
     let store = world.open();
+    put(&store, &name("small"), &body(1, 100)).unwrap();
     put(&store, &name("first"), &body(1, 9_000)).unwrap();
     let file = world.files_in("big/");
     delete(&store, &name("first")).unwrap();
