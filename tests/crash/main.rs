@@ -11,6 +11,7 @@ mod compaction;
 mod failed_sync;
 mod footer_rot;
 mod full_disk;
+mod given_back;
 mod index_faults;
 mod index_loss;
 mod layout;

@@ -54,7 +54,7 @@ struct Held {
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
 
-/// While this is there, no segment's name is removed, and nothing is punched out of one; what is retired goes when the
+/// While this is there, no segment's name is removed, and no space of one is given back; what is retired goes when the
 /// last one is dropped. After a crash before that, opening finds it as what it is: named by nothing.
 pub(crate) struct NamesHeld(Arc<SegmentSet>);
 
@@ -269,8 +269,10 @@ impl SegmentSet {
         }
     }
 
-    /// Keeps the names of all segments, and what is in them, until the answer is dropped.
+    /// Keeps the names of all segments, and all that is in them, until the answer is dropped. Waits for whoever gives
+    /// space back.
     pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
+        let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
         locked(&self.held).holders += 1;
         NamesHeld(Arc::clone(self))
     }
@@ -359,15 +361,14 @@ impl SegmentSet {
             .map(Some)
     }
 
-    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins
-    /// to meanwhile. None, with nothing done, while somebody does, or holds all segments as they are.
+    /// Does something to the file of a sealed segment that nobody reads from a map and nobody holds the name of, and
+    /// sees to it that nobody begins to meanwhile. None, with nothing done, while somebody does.
     pub(crate) fn while_unread<T>(
         &self,
         id: SegmentId,
         work: impl FnOnce(&dyn DiskFile) -> Result<T>,
     ) -> Result<Option<T>> {
         let _mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner);
-        // Whoever holds them wants them as they were; who begins to from now on knows what is done here.
         if locked(&self.held).holders > 0 {
             return Ok(None);
         }
