@@ -22,7 +22,7 @@ pub struct OpenUploads(Arc<Mutex<HashMap<Uuid, Seat>>>);
 /// An upload between two requests. Dropping it may wait for the disk.
 pub enum Waiting {
     /// More of it is to come.
-    Growing(ResumableUpload),
+    Growing(Box<ResumableUpload>),
     /// It is whole, and could not be stored yet.
     Whole(Staged),
 }

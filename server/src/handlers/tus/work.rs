@@ -79,7 +79,7 @@ impl Work {
             })
             .await?;
             work.save(received).await?;
-            work.leave_open(Waiting::Growing(open)).await;
+            work.leave_open(Waiting::Growing(Box::new(open))).await;
             Ok(work)
         })
         .await
@@ -126,7 +126,7 @@ impl Work {
         self.step(|work| async move {
             match waiting {
                 Some(Waiting::Whole(staged)) => work.stored(staged).await,
-                Some(Waiting::Growing(open)) => work.finished(open).await,
+                Some(Waiting::Growing(open)) => work.finished(*open).await,
                 None => {
                     let open = work.resumed().await?;
                     work.finished(open).await
@@ -194,7 +194,7 @@ impl Work {
             if work.upload.received.bytes == work.upload.length {
                 return work.finished(open).await;
             }
-            work.leave_open(Waiting::Growing(open)).await;
+            work.leave_open(Waiting::Growing(Box::new(open))).await;
             ended.map(|()| work)
         })
         .await
@@ -203,7 +203,7 @@ impl Work {
     /// The upload, open at what was counted.
     async fn open(&self) -> Result<ResumableUpload, ApiError> {
         if let Some(Waiting::Growing(open)) = self.turn.take() {
-            return Ok(open);
+            return Ok(*open);
         }
         self.step(|work| async move { work.resumed().await }).await
     }
