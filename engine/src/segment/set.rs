@@ -54,8 +54,8 @@ struct Held {
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
 
-/// While this is there, no name of a segment that was in use is removed; what is retired goes when the last one is dropped. After a crash
-/// before that, opening finds it as what it is: named by nothing.
+/// While this is there, no name of a segment that was in use is removed; what is retired goes when the last
+/// one is dropped. After a crash before that, opening finds it as what it is: named by nothing.
 pub(crate) struct NamesHeld(Arc<SegmentSet>);
 
 impl NamesHeld {
