@@ -74,8 +74,8 @@ impl SimDisk {
     }
 
     /// How many operations have reached the disk: `create`, `remove`, `create_folder` (one for each folder made),
-    /// `rename`, `link`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`. Those refused before, as
-    /// `NotFound`, do not count.
+    /// `rename`, `link`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`. Those refused before,
+    /// as `NotFound`, do not count.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }

@@ -9,8 +9,8 @@
 //!
 //! Promises: an offset that was told is durable, and a client that comes back may go on from there, after a crash of
 //! the server too; a file is stored exactly once, in one batch with the note that its upload is done; who comes for an
-//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored; what came
-//! whole and cannot be stored for now is kept, and stored by whichever request finds that it can be.
+//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored; what
+//! came whole and cannot be stored for now is kept, and stored by whichever request finds that it can be.
 //! Never here: names, places and quotas, which are those of any upload.
 
 mod sweep;

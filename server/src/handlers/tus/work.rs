@@ -2,8 +2,8 @@
 //!
 //! Promises: what is counted is durable before it is told, also when the connection broke; a piece with a checksum
 //! counts whole or not at all; an upload of which everything is counted is stored before that is told. A step that was
-//! begun is ended with the turn in hand, also when its request is gone, so no two ever write to one file. An upload that
-//! is whole and cannot be stored for now stays whole, and each request tries again.
+//! begun is ended with the turn in hand, also when its request is gone, so no two ever write to one file. An upload
+//! that is whole and cannot be stored for now stays whole, and each request tries again.
 //! Never here: headers of answers.
 
 use std::future::Future;
