@@ -40,6 +40,7 @@ mod tenants;
 mod thumbnail_flag;
 mod tus;
 mod tus_turns;
+mod tus_waits;
 mod upload;
 mod ways_in;
 mod webhooks;
