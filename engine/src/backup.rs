@@ -3,7 +3,8 @@
 //! The folder is laid out as the store's own, without the index, which is made anew from the segments when the image is
 //! opened. What the image consists of is said by its `BACKUP` file, so it changes at once; the steps are:
 //!
-//! 1. Hold the names of the store's segments: what is retired from now on stays until the backup is done.
+//! 1. Hold the names of the store's segments: what is retired from now on stays until the backup is done, and nothing
+//!    is punched.
 //! 2. Note what was published, and which segments it lies in.
 //! 3. Copy what the image does not have yet: big segments, compacted ones, those of the log up to the noted position.
 //!    Each is written under another name, verified, synced, and renamed. The image still is what it was.
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use self::copy::Copier;
 use self::destination::Destination;
 use self::source::Source;
-pub(crate) use self::source::{Published, UsageOf};
+pub(crate) use self::source::{AskIndex, Published};
 use crate::disk::Disk;
 use crate::error::{Corruption, Error, Result};
 use crate::format::BackupFile;
@@ -64,19 +65,17 @@ impl BackupReport {
     }
 }
 
-/// Makes or renews the image in the folder of `to`. `published` tells what is published at the moment, `usage_of` what
-/// is in a segment.
+/// Makes or renews the image in the folder of `to`.
 pub(crate) fn backup(
     segments: &Arc<SegmentSet>,
-    published: &dyn Fn() -> Result<Published>,
-    usage_of: UsageOf<'_>,
+    index: &AskIndex<'_>,
     to: &dyn Disk,
     watch: &mut Watch<'_>,
 ) -> Result<BackupReport> {
     let begun_ms = segments.clock().monotonic_ms();
     let mut destination = Destination::open(to, segments.store())?;
     let held = segments.hold_names();
-    let source = Source::find(segments, &held, published, usage_of)?;
+    let source = Source::find(segments, &held, index)?;
     destination.prepare(&source)?;
 
     let mut report = BackupReport { last_lsn: source.last_lsn, ..BackupReport::default() };
@@ -98,7 +97,7 @@ pub(crate) fn backup(
             progress.done_bytes += file.bytes;
         } else {
             let (from, store) = (segments.disk(), segments.store());
-            let copier = Copier { from, to, store, usage_of };
+            let copier = Copier { from, to, store, index };
             copier.copy(file, &mut report, &mut progress, watch)?;
         }
         progress.done_items += 1;

@@ -65,6 +65,8 @@ pub const REPOINT_BATCH: usize = 512;
 /// Most separate stretches of the log that one compacted segment may stand for.
 pub const COVERS_MAX: usize = 64;
 
+/// A replay remembers this many damaged bodies of records that may be replaced further on in the log.
+pub const REPLAY_SUSPECTS_MAX: usize = CHECKPOINT_ENTRIES;
 /// A report of fsck lists this many findings and counts the rest.
 pub const FINDINGS_LISTED_MAX: usize = 1_000;
 /// A finding names this many objects and counts the rest.

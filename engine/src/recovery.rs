@@ -5,7 +5,8 @@
 //!    the log is kept, and what the log lacks is damage.
 //! 3. Read the headers of the log's segments. A segment with a blank header is a spare; nothing is in it.
 //! 4. Replay the log from where the index stands, segment by segment. Finish compactions that were committed before it.
-//! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for.
+//! 5. Where a group is broken, tell a torn tail from damage: damage is what something durable vouches for. Bad bodies
+//!    of records that are replaced further on are none: their space may have been given back.
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
 //! 7. Write a checkpoint where the index was made anew, or points to segments that a compaction replaced.
@@ -352,10 +353,12 @@ fn replay_log(
     if !is_anew {
         compacted.finish_begun(&mut replay)?;
     }
-    for (segment, fault) in replay.take_faults() {
+    let (faults, unlisted) = replay.take_faults();
+    for (segment, fault) in faults {
         let CursorFault { offset, first_lsn, reason } = fault;
         report.add_damage(LogDamage { segment, offset, first_lsn: Some(first_lsn), reason });
     }
+    report.damage_unlisted += unlisted;
     let position = replay.position();
     report.replayed_records = replay.finish();
     report.last_lsn = position.lsn;

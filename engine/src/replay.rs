@@ -5,10 +5,12 @@
 //! Never here: which segments, whether a tail is torn.
 
 mod merge;
+mod suspects;
 
 use bytes::Bytes;
 
 pub(crate) use self::merge::Merge;
+use self::suspects::Suspects;
 use crate::error::{Error, Result};
 use crate::format::{
     Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage, What,
@@ -29,6 +31,8 @@ pub(crate) struct Replay<'a> {
     retired: Vec<SegmentId>,
     /// Copies of compactions that could not be read.
     faults: Vec<(SegmentId, CursorFault)>,
+    /// Bodies that are not what was written.
+    suspects: Suspects,
     /// When the index is made anew: the records of compacted segments, which are applied among those of the log.
     merged: Option<Merge>,
 }
@@ -38,8 +42,17 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(index: &'a Index, segments: &'a SegmentSet) -> Result<Self> {
         let view = View::clone(&index.view());
         let position = view.position().map_or(LogPosition::START, LogPosition::from);
-        let (retired, faults) = (Vec::new(), Vec::new());
-        Ok(Self { index, segments, view, position, records: 0, retired, faults, merged: None })
+        Ok(Self {
+            index,
+            segments,
+            view,
+            position,
+            records: 0,
+            retired: Vec::new(),
+            faults: Vec::new(),
+            suspects: Suspects::default(),
+            merged: None,
+        })
     }
 
     /// A replay of everything, into an empty index. `compacted` are the compacted segments that count.
@@ -67,18 +80,51 @@ impl<'a> Replay<'a> {
         self.apply_one(record, place, value)
     }
 
+    /// The same for a record whose body is not what was written: damage, unless a later record replaces it. A fact is
+    /// lost; an object is not, because its key answers that it is damaged.
+    pub(crate) fn apply_damaged(
+        &mut self,
+        record: Record,
+        place: Location,
+        fault: CursorFault,
+    ) -> Result<()> {
+        self.apply_merged_before(record.lsn)?;
+        self.apply_damaged_one(record, place, fault)
+    }
+
     /// Applies what compacted segments hold from before this LSN.
     fn apply_merged_before(&mut self, lsn: u64) -> Result<()> {
         while let Some(merged) = &mut self.merged
             && let Some(older) = merged.next_before(lsn)?
         {
-            self.apply_one(older.record, older.place, &older.value)?;
+            match older.value {
+                Ok(value) => self.apply_one(older.record, older.place, &value)?,
+                Err(reason) => {
+                    let (offset, first_lsn) = (older.place.offset, older.record.lsn);
+                    let fault = CursorFault { offset, first_lsn, reason };
+                    self.apply_damaged_one(older.record, older.place, fault)?;
+                }
+            }
             self.reach(self.position)?;
         }
         Ok(())
     }
 
+    fn apply_damaged_one(
+        &mut self,
+        record: Record,
+        place: Location,
+        fault: CursorFault,
+    ) -> Result<()> {
+        if !matches!(record.what, What::Fact { .. }) {
+            self.apply_one(record.clone(), place, &[])?;
+        }
+        self.suspects.add(&record, place.segment, fault);
+        Ok(())
+    }
+
     fn apply_one(&mut self, record: Record, place: Location, value: &[u8]) -> Result<()> {
+        self.suspects.replaced_by(&record);
         let lsn = record.lsn;
         let replaced = match record.what {
             What::Put { name, meta, content } => {
@@ -187,12 +233,14 @@ impl<'a> Replay<'a> {
         self.apply_merged_before(u64::MAX)
     }
 
-    /// What was broken in compacted segments, as far as they were read.
-    pub(crate) fn take_faults(&mut self) -> Vec<(SegmentId, CursorFault)> {
-        let merged = self.merged.take().map(Merge::into_faults).unwrap_or_default();
+    /// What was broken in compacted segments, as far as they were read, and the damaged bodies of records that count;
+    /// and how many more of these there are than are remembered.
+    pub(crate) fn take_faults(&mut self) -> (Vec<(SegmentId, CursorFault)>, u64) {
+        let (bodies, unlisted) = std::mem::take(&mut self.suspects).into_faults();
         let mut faults = std::mem::take(&mut self.faults);
-        faults.extend(merged);
-        faults
+        faults.extend(self.merged.take().map(Merge::into_faults).unwrap_or_default());
+        faults.extend(bodies);
+        (faults, unlisted)
     }
 
     /// Publishes what was applied and gives the space of replaced big segments back.

@@ -20,6 +20,7 @@ pub mod photograph;
 pub mod query;
 pub mod range_header;
 pub mod record;
+pub mod render;
 pub mod scaled_jpeg;
 pub mod segment;
 pub mod store;
@@ -48,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "query", property: query::run, seeds: 10_000 },
     Target { name: "range_header", property: range_header::run, seeds: 10_000 },
     Target { name: "record", property: record::run, seeds: 20_000 },
+    Target { name: "render", property: render::run, seeds: 600 },
     Target { name: "scaled_jpeg", property: scaled_jpeg::run, seeds: 1_500 },
     Target { name: "segment", property: segment::run, seeds: 4_000 },
     Target { name: "store", property: store::run, seeds: 1_000 },

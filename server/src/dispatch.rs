@@ -45,8 +45,10 @@ impl App {
     /// Answers a request.
     pub async fn call(&self, request: Request<Body>) -> Response<Body> {
         let outgoing = Outgoing::of(&request, self.state.next_request_id());
-        let origins = self.origins(&request);
-        let mut response = outgoing.finish(self.answer(request).await);
+        // Read once, for whoever may read the answer and for what is delivered.
+        let target = is_delivery(&request).then(|| Target::from_path(request.uri().path()));
+        let origins = self.origins(&request, target.as_ref());
+        let mut response = outgoing.finish(self.answer(request, target).await);
         if let Some((bucket, origin)) = origins {
             restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
         }
@@ -55,18 +57,22 @@ impl App {
 
     /// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
     /// deliveries and preflights. Errors about a bucket count as its answers.
-    fn origins(&self, request: &Request<Body>) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
-        let is_preflight = request.method() == Method::OPTIONS;
-        if !is_preflight && !is_delivery(request) {
-            return None;
-        }
-        let bucket = Target::bucket_of_path(request.uri().path())?;
-        let bucket = self.state.catalog.bucket(&bucket)?;
+    fn origins(
+        &self,
+        request: &Request<Body>,
+        delivered: Option<&Delivered>,
+    ) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
+        let bucket = match delivered {
+            Some(Ok(target)) => self.state.catalog.bucket(&target.bucket),
+            None if request.method() != Method::OPTIONS => None,
+            // The path behind the bucket is none, or does not matter.
+            _ => self.state.catalog.bucket(&Target::bucket_of_path(request.uri().path())?),
+        }?;
         let is_restricted = bucket.cors_origins != CorsOrigins::Every;
         is_restricted.then(|| (bucket, request.headers().get(header::ORIGIN).cloned()))
     }
 
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>, delivered: Option<Delivered>) -> Response<Body> {
         if request.method() == Method::OPTIONS {
             return self.options(request).await;
         }
@@ -75,12 +81,15 @@ impl App {
         {
             return ApiError::rate_limited(&refused).into_response();
         }
-        if is_delivery(&request) {
+        if let Some(target) = delivered {
             let (head, _) = request.into_parts();
             if is_presigning(&head) {
                 return presign_address(&self.state, &head).into_response();
             }
-            return deliver(&self.state, &head).await.into_response();
+            return match target {
+                Ok(target) => deliver(&self.state, &head, target).await.into_response(),
+                Err(refusal) => refusal.into_response(),
+            };
         }
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
@@ -107,6 +116,9 @@ impl App {
         response
     }
 }
+
+/// What the path of a delivery names, or why it names nothing.
+type Delivered = Result<Target, ApiError>;
 
 fn is_tus(path: &str) -> bool {
     path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

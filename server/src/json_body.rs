@@ -1,7 +1,9 @@
 //! The JSON body of a management request, read field by field or into settings.
 //!
-//! Promises: it is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`]; a field that is not known, or not of the
-//! right kind, is a 400 that names it. Never here: what a field means.
+//! Promises: it is an object of at most [`limits::MANAGEMENT_BODY_BYTES_MAX`]; a field that is not known, not of the
+//! right kind, or there twice, is a 400 that names it. Never here: what a field means.
+
+mod distinct;
 
 use axum::body::Body;
 use axum::extract::FromRequest;
@@ -10,6 +12,7 @@ use http::{HeaderValue, Request, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use self::distinct::Distinct;
 use crate::content_type::essence;
 use crate::error::ApiError;
 use crate::limits;
@@ -22,17 +25,17 @@ pub struct JsonBody(Map<String, Value>);
 impl JsonBody {
     /// Reads the text of a body.
     fn parse(text: &[u8]) -> Result<Self, ApiError> {
-        let refuse = |why: &dyn std::fmt::Display| {
-            let message = format!("The body is not a JSON object: {why}");
-            ApiError::new(StatusCode::BAD_REQUEST, "bad_json", message)
-        };
+        let refuse = |message| ApiError::new(StatusCode::BAD_REQUEST, "bad_json", message);
+        let is_none = "The body is not a JSON object";
         match serde_json::from_slice(text) {
-            Ok(Value::Object(mut fields)) => {
+            Ok(Distinct(Value::Object(mut fields))) => {
                 fields.values_mut().for_each(make_whole);
                 Ok(Self(fields))
             }
-            Ok(_) => Err(refuse(&"it is something else")),
-            Err(error) => Err(refuse(&error)),
+            Ok(_) => Err(refuse(format!("{is_none}: it is something else"))),
+            // It is JSON, and a name in it is there twice.
+            Err(error) if error.is_data() => Err(refuse(format!("The body is ambiguous: {error}"))),
+            Err(error) => Err(refuse(format!("{is_none}: {error}"))),
         }
     }
 
@@ -161,6 +164,23 @@ mod tests {
         for bad in ["", "[]", "null", "{", r#"{"a":1}{}"#, "\u{feff}{}"] {
             assert_eq!(refused(bad), ("bad_json", Value::Null), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_refused_at_any_depth() {
+        for (text, named) in [
+            (r#"{"name":"a","name":"b"}"#, "name"),
+            (r#"{"name":"a","count":1,"na\u006de":"a"}"#, "name"),
+            (r#"{"name":[{"x":{"y":1,"y":null}}]}"#, "y"),
+        ] {
+            let refusal = JsonBody::parse(text.as_bytes()).unwrap_err();
+            assert_eq!((refusal.status().as_u16(), refusal.code()), (400, "bad_json"));
+            let says = format!("The body is ambiguous: the field \"{named}\" is there twice");
+            assert!(refusal.message().starts_with(&says), "{text}: {}", refusal.message());
+        }
+        let apart = r#"{"a":{"x":[1,-2,3.5,true,null,"s"]},"b":[{"x":1},{"x":1}]}"#;
+        let JsonBody(fields) = JsonBody::parse(apart.as_bytes()).unwrap();
+        assert_eq!(Value::Object(fields).to_string(), apart);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::ResumableUpload;
+use engine::{ResumableUpload, Staged};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -19,12 +19,20 @@ use crate::limits;
 #[derive(Clone, Default)]
 pub struct OpenUploads(Arc<Mutex<HashMap<Uuid, Seat>>>);
 
+/// An upload between two requests. Dropping it may wait for the disk.
+pub enum Waiting {
+    /// More of it is to come.
+    Growing(Box<ResumableUpload>),
+    /// It is whole, and could not be stored yet.
+    Whole(Staged),
+}
+
 /// The place at an upload.
 #[derive(Default)]
 struct Seat {
     is_taken: bool,
     /// What is held open for the next request, and when it was put back.
-    waiting: Option<(ResumableUpload, u64)>,
+    waiting: Option<(Waiting, u64)>,
     /// The one who has it is asked to let go.
     asked: Arc<Notify>,
     /// Whoever waits is told that it is free.
@@ -65,9 +73,10 @@ impl OpenUploads {
         self.seats().get(&id).is_some_and(|seat| seat.is_taken)
     }
 
-    /// Closes what waits open for the next request.
+    /// Closes what waits open for the next request. Waits for the disk.
     pub fn close(&self, id: Uuid) {
-        close(&mut self.seats(), id);
+        let closed = take(&mut self.seats(), id);
+        drop(closed);
     }
 
     fn seats(&self) -> MutexGuard<'_, HashMap<Uuid, Seat>> {
@@ -82,35 +91,38 @@ impl Turn {
     }
 
     /// What the request before left open.
-    pub fn take(&self) -> Option<ResumableUpload> {
+    pub fn take(&self) -> Option<Waiting> {
         self.uploads.seats().get_mut(&self.id)?.waiting.take().map(|(upload, _)| upload)
     }
 
-    /// Leaves the upload open for the next request. What waits longest makes room.
-    pub fn leave_open(&self, upload: ResumableUpload, now_ms: u64) {
+    /// Leaves the upload open for the next request. What waits longest makes room: it is handed out, to be dropped.
+    #[must_use]
+    pub fn leave_open(&self, upload: Waiting, now_ms: u64) -> Option<Waiting> {
         let mut seats = self.uploads.seats();
+        let mut closed = None;
         let open = seats.values().filter(|seat| seat.waiting.is_some()).count();
         if open >= limits::TUS_OPEN_MAX {
             let oldest =
                 seats.iter().filter_map(|(id, seat)| Some((seat.waiting.as_ref()?.1, *id))).min();
             if let Some((_, id)) = oldest {
-                close(&mut seats, id);
+                closed = take(&mut seats, id);
             }
         }
         if let Some(seat) = seats.get_mut(&self.id) {
             seat.waiting = Some((upload, now_ms));
         }
+        closed
     }
 }
 
-/// Closes what waits, and forgets the seat if nobody has it.
-fn close(seats: &mut HashMap<Uuid, Seat>, id: Uuid) {
-    if let Some(seat) = seats.get_mut(&id) {
-        seat.waiting = None;
-        if !seat.is_taken {
-            seats.remove(&id);
-        }
+/// Takes what waits, and forgets the seat if nobody has it.
+fn take(seats: &mut HashMap<Uuid, Seat>, id: Uuid) -> Option<Waiting> {
+    let seat = seats.get_mut(&id)?;
+    let waiting = seat.waiting.take();
+    if !seat.is_taken {
+        seats.remove(&id);
     }
+    waiting.map(|(upload, _)| upload)
 }
 
 impl Drop for Turn {

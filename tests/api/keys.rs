@@ -80,7 +80,11 @@ async fn what_is_wrong_in_a_body_is_named() {
     let past = json!({"scopes": ["read"], "expiresAt": "2001-01-31T12:00:00Z"});
     client.post_json("/api/keys", past).await.check_error(400, "bad_request");
     let nowhere = json!({"scopes": ["read"], "bucketName": "nowhere"});
-    client.post_json("/api/keys", nowhere).await.check_error(404, "not_found");
+    let reply = client.post_json("/api/keys", nowhere).await;
+    reply.check_error(404, "bucket_not_found");
+    assert!(reply.text().contains("nowhere"), "{}", reply.text());
+    let theirs = json!({"scopes": ["read"], "bucketName": "no bucket can be called so"});
+    client.post_json("/api/keys", theirs).await.check_error(404, "bucket_not_found");
     for id in ["abcdefghijklmnop", "x", "%00", "..%2f"] {
         client.delete(&format!("/api/keys/{id}")).await.check_error(404, "api_key_not_found");
     }

@@ -94,7 +94,7 @@ async fn what_is_somebody_elses_is_as_what_does_not_exist() {
     town.bob.upload("/photos/", form()).await.check_error(404, "bucket_not_found");
     let key = json!({"scopes": ["read"], "bucketName": "photos"});
     let there = town.bob.post_json("/api/keys", key).await;
-    there.check_error(404, "not_found");
+    there.check_error(404, "bucket_not_found");
     assert!(!town.bob.get("/api/buckets").await.text().contains("photos"));
     assert!(!town.bob.get("/api/usage").await.text().contains("photos"));
     assert!(!town.bob.get("/api/keys").await.text().contains(&town.ann_key_id));

@@ -40,6 +40,10 @@ impl Disk for Meanwhile {
         self.disk.rename(from, to)
     }
 
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         self.disk.list(folder)
     }

@@ -2,11 +2,14 @@
 //! whoever reads goes on, and a power cut at any operation changes neither.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::disk::sim::LossPolicy;
+use engine::disk::Disk;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::{CompactionRules, Store};
-use tests::store::{Model, World, body, compact, delete, name, put, read, roll_over};
+use tests::store::{Contents, Model, World, body, compact, delete, name, put, read, roll_over};
 
 use crate::survivor::check;
 
@@ -88,6 +91,35 @@ fn a_segment_that_somebody_reads_is_not_punched() {
     for (name, (body, _)) in &model.objects {
         assert_eq!(read(&store, name).unwrap().as_deref(), Some(&**body), "{name}");
     }
+}
+
+#[test]
+fn a_backup_has_what_died_and_could_be_punched_out_since_it_began() {
+    let (world, store, mut model, ()) = full(|_| ());
+    let at_first = model.clone();
+    let no_room = Where::Prefix("compacted/".to_owned());
+    world.disk.inject(Rule::always(Operation::Create, no_room, Fault::NoSpace));
+    let image = SimDisk::with_seed(1);
+    let to: Arc<dyn Disk> = Arc::new(image.clone());
+    let mut punched = None;
+    let copied = store.backup(&to, &mut |_| {
+        if punched.is_none() {
+            for at in (1..60).step_by(2) {
+                let name = name(&format!("photo/{at}"));
+                delete(&store, &name).unwrap();
+                model.objects.remove(&name);
+            }
+            punched = Some(compact(&store).unwrap().punched_bytes);
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(copied.unwrap().damage, []);
+    assert_eq!(punched, Some(0), "the backup needs it");
+    let (restored, report) = World::on(image, 22).open_and_tell();
+    assert_eq!(report.damage_count(), 0, "{report}");
+    Contents::of(&restored).unwrap().must_be(&at_first).unwrap();
+    assert!(compact(&store).unwrap().punched_bytes > 1_000_000, "now nobody does");
+    Contents::of(&store).unwrap().must_be(&model).unwrap();
 }
 
 #[test]

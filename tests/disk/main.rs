@@ -52,6 +52,8 @@ on_both_disks!(
     a_removed_file_can_still_be_read_by_who_has_it_open,
     a_renamed_file_takes_the_place_of_another,
     only_files_that_are_there_are_renamed_and_only_into_folders_that_are,
+    a_file_with_two_names_is_one_file_until_the_last_is_gone,
+    only_files_that_are_there_get_another_name_and_only_one_that_is_free,
     what_is_punched_reads_as_zeros_and_the_rest_stays,
     a_folder_lists_its_own_names_sorted,
     the_lock_has_one_holder,
@@ -236,6 +238,41 @@ fn only_files_that_are_there_are_renamed_and_only_into_folders_that_are(disk: &d
     assert_eq!(disk.list("").unwrap(), ["file", "folder"]);
 }
 
+fn a_file_with_two_names_is_one_file_until_the_last_is_gone(disk: &dyn Disk) {
+    disk.create_folder("log").unwrap();
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[b"one"]).unwrap();
+    disk.link("file", "log/file").unwrap();
+    disk.sync_folder("log").unwrap();
+    file.write_at(0, &[b"ONE"]).unwrap();
+    assert_eq!(all(&*disk.open("log/file").unwrap()), b"ONE");
+    disk.rename("file", "log/file").unwrap();
+    assert_eq!(disk.list("").unwrap(), ["file", "log"], "both name it already");
+    drop(file);
+    disk.remove("file").unwrap();
+    assert_eq!(all(&*disk.open("log/file").unwrap()), b"ONE");
+    disk.link("log/file", "file").unwrap();
+    disk.remove("log/file").unwrap();
+    assert_eq!(all(&*disk.open("file").unwrap()), b"ONE");
+    assert_eq!(disk.list("log").unwrap(), [""; 0]);
+}
+
+fn only_files_that_are_there_get_another_name_and_only_one_that_is_free(disk: &dyn Disk) {
+    disk.create_folder("folder").unwrap();
+    disk.create("file").unwrap();
+    disk.create("taken").unwrap();
+    let kind = |from, to| disk.link(from, to).unwrap_err().kind();
+    assert_eq!(kind("none", "other"), ErrorKind::NotFound);
+    assert_eq!(kind("file", "none/other"), ErrorKind::NotFound);
+    assert_eq!(kind("file", "file"), ErrorKind::AlreadyExists);
+    assert_eq!(kind("file", "taken"), ErrorKind::AlreadyExists);
+    assert_eq!(kind("file", "folder"), ErrorKind::AlreadyExists);
+    assert_eq!(kind("folder", "other"), ErrorKind::IsADirectory);
+    assert_eq!(kind("file", "file/other"), ErrorKind::NotADirectory);
+    assert_eq!(kind("file", "../other"), ErrorKind::InvalidInput);
+    assert_eq!(disk.list("").unwrap(), ["file", "folder", "taken"]);
+}
+
 fn what_is_punched_reads_as_zeros_and_the_rest_stays(disk: &dyn Disk) {
     let file = disk.create("file").unwrap();
     file.write_at(0, &[&[9; 50_000]]).unwrap();
@@ -337,6 +374,7 @@ fn paths_that_leave_the_folder_are_refused(disk: &dyn Disk) {
             disk.create(path).map(drop),
             disk.remove(path),
             disk.rename(path, "other"),
+            disk.link(path, "other"),
             disk.list(path).map(drop),
             disk.create_folder(path),
             disk.sync_folder(path),
@@ -429,10 +467,11 @@ fn told(disk: &dyn Disk, seed: u64) -> Vec<String> {
         let offset = chance.below(20_000);
         let bytes = vec![u8::try_from(step % 251).unwrap(); usize::try_from(offset / 3).unwrap()];
         let file = disk.open(path);
-        let answer = match (chance.below(10), file) {
+        let answer = match (chance.below(11), file) {
             (0, _) => disk.remove(path).map(|()| 0),
             (1, _) => disk.create(path).map(|_| 0),
             (6, _) => disk.rename(path, other).map(|()| 0),
+            (10, _) => disk.link(path, other).map(|()| 0),
             (7, Ok(file)) => file.punch(offset / 2..offset).map(|()| 0),
             (2, Ok(file)) => file.set_len(offset).map(|()| 0),
             (3, Ok(file)) => file.allocate(offset).map(|()| 0),

@@ -311,6 +311,32 @@ fn a_rename_is_durable_once_both_folders_were_synced() {
 }
 
 #[test]
+fn another_name_is_durable_once_its_folder_was_synced_and_shows_the_bytes_of_the_file() {
+    let disk = disk_with_a_folder("log");
+    let file = synced(&disk, "file", b"before");
+    disk.link("file", "log/file").unwrap();
+    file.write_at(0, &[b"after!"]).unwrap();
+    let unsynced = disk.fork();
+    unsynced.power_on(LossPolicy::KeepSynced, 0);
+    assert_eq!(contents(&unsynced), [("file".to_owned(), b"before".to_vec())]);
+    disk.sync_folder("log").unwrap();
+    file.sync_data().unwrap();
+    disk.remove("file").unwrap();
+    drop(file);
+    let both = disk.fork();
+    both.power_on(LossPolicy::KeepSynced, 0);
+    let whole = b"after!".to_vec();
+    assert_eq!(
+        contents(&both),
+        [("file", &whole), ("log/file", &whole)]
+            .map(|(path, bytes)| (path.to_owned(), bytes.clone()))
+    );
+    disk.sync_folder("").unwrap();
+    disk.power_on(LossPolicy::KeepSynced, 0);
+    assert_eq!(contents(&disk), [("log/file".to_owned(), whole)]);
+}
+
+#[test]
 fn what_is_done_to_a_new_name_is_never_undone_by_the_rename() {
     let disk = disk_with_a_folder("log");
     made(&disk, "file", b"moved");
@@ -429,6 +455,7 @@ fn script(disk: &SimDisk) {
         disk.remove("log/2")?;
         disk.open("log/1")?.punch(100..2_900)?;
         disk.rename("log/1", "log/deep/1")?;
+        disk.link("log/deep/1", "log/1")?;
         disk.create("log/deep/file")?.write_at(0, &[b"deep"])?;
         disk.sync_folder("log/deep")
     })();

@@ -154,6 +154,27 @@ fn a_large_object_that_was_replaced_gave_its_space_back() {
 }
 
 #[test]
+fn the_file_of_a_large_object_that_is_gone_never_becomes_anothers() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("small"), &body(1, 100)).unwrap();
+    put(&store, &name("first"), &body(1, 9_000)).unwrap();
+    let file = world.files_in("big/");
+    delete(&store, &name("first")).unwrap();
+    assert_eq!(world.files_in("big/"), Vec::<String>::new());
+    store.close().unwrap();
+    drop(store);
+    // Its record in the log is all that still knows the number of its file.
+    world.disk.remove("index.redb").unwrap();
+    let store = world.open();
+    put(&store, &name("second"), &body(2, 9_000)).unwrap();
+    assert!(world.files_in("big/") > file);
+    let gone = Err(Unrecoverable::SpaceGivenBack);
+    assert_eq!(states(&store, "first"), [Some((VersionState::Deleted, gone)), None]);
+    assert_eq!(read(&store, &name("second")).unwrap().unwrap(), body(2, 9_000));
+}
+
+#[test]
 fn an_object_comes_back_as_it_was() {
     let world = World::new(1);
     let store = world.open();

@@ -1,9 +1,13 @@
 //! Bodies that come in over days: taken up again after the process ended, whole in the end, and never from bytes that
 //! are not those that came.
 
+use std::io::ErrorKind;
+
 use engine::disk::Disk;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::LossPolicy;
 use engine::{Batch, Error, PutOptions, Received, ResumableUpload, Store, fsck::Severity};
-use tests::store::{World, body, commit, name, read, stage};
+use tests::store::{World, body, commit, name, put, read, stage};
 use uuid::Uuid;
 
 const ID: Uuid = Uuid::from_u128(7);
@@ -68,11 +72,115 @@ fn no_byte_of_a_large_body_is_written_twice() {
     let before = world.disk.bytes(&path());
     assert_eq!(before.len(), 4_096 + whole.len());
     keep(&store, "it", upload);
-    assert_eq!(world.files_in("uploads/"), [""; 0]);
     let big = world.files_in("big/");
     assert_eq!(big.len(), 1);
     let after = world.disk.bytes(&big[0]);
     assert!(after[4_096..before.len()] == before[4_096..], "the body lies where it lay");
+    assert!(world.disk.bytes(&path()) == after, "the upload's name is one more of the same file");
+    store.remove_upload(ID).unwrap();
+    assert_eq!(world.files_in("uploads/"), [""; 0]);
+    assert!(world.disk.bytes(&big[0]) == after);
+}
+
+/// A large body, all of it come and told.
+fn whole_upload(store: &Store) -> (Vec<u8>, Received) {
+    let whole = body(5, 300_000);
+    let mut upload = store.begin_upload(ID).unwrap();
+    upload.push(&whole).unwrap();
+    (whole, upload.sync().unwrap())
+}
+
+#[test]
+fn a_large_body_that_was_not_committed_is_taken_up_again() {
+    let world = World::new(1);
+    let store = world.open();
+    let (whole, received) = whole_upload(&store);
+    for _ in 0..3 {
+        let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
+        assert_eq!(world.files_in("big/").len(), 1);
+        drop(staged);
+        assert_eq!(world.files_in("big/"), [""; 0]);
+    }
+    // Nor is it lost with the process that was about to commit it.
+    let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
+    world.disk.restart_process();
+    drop((staged, store));
+    let store = world.open();
+    assert_eq!(world.files_in("big/"), [""; 0]);
+    keep(&store, "it", store.resume_upload(ID, received).unwrap());
+    store.remove_upload(ID).unwrap();
+    assert!(read(&store, &name("it")).unwrap().unwrap() == whole);
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(world.fsck(true).unwrap().findings, []);
+}
+
+#[test]
+fn a_large_body_that_a_record_may_name_is_not_touched() {
+    let world = World::new(1);
+    let store = world.open();
+    let (whole, received) = whole_upload(&store);
+    let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
+    let must_refuse = |store: &Store| {
+        let before = world.disk.bytes(&path());
+        match store.resume_upload(ID, received).map(|_| ()) {
+            Err(Error::Io { source, .. }) => assert_eq!(source.kind(), ErrorKind::ResourceBusy),
+            other => panic!("{other:?}"),
+        }
+        assert!(world.disk.bytes(&path()) == before);
+    };
+    must_refuse(&store);
+    commit(&store, Batch::new().put(name("it"), staged, PutOptions::default())).unwrap();
+    must_refuse(&store);
+    drop(store);
+    let store = world.open();
+    must_refuse(&store);
+    assert!(read(&store, &name("it")).unwrap().unwrap() == whole);
+}
+
+#[test]
+fn a_large_body_whose_commit_nobody_can_tell_of_is_stored_or_taken_up_after_a_power_cut() {
+    let mut seen = [false; 2];
+    for (seed, policy) in (0..60).zip(LossPolicy::ALL.into_iter().cycle()) {
+        let world = World::new(1);
+        let store = world.open();
+        let (whole, received) = whole_upload(&store);
+        // The segment that the commit goes to is there already.
+        put(&store, &name("before"), b"1").unwrap();
+        let staged = store.resume_upload(ID, received).unwrap().finish().unwrap();
+        let log = Where::Prefix("log/".to_owned());
+        world.disk.inject(Rule::once(Operation::SyncData, log, Fault::Error));
+        let batch = Batch::new().put(name("it"), staged, PutOptions::default());
+        commit(&store, batch).unwrap_err();
+        let refused = store.resume_upload(ID, received).map(|_| ());
+        assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+        world.disk.cut_power();
+        drop(store);
+        world.disk.power_on(policy, seed);
+        let store = world.open();
+        let is_stored = read(&store, &name("it")).unwrap().is_some();
+        if !is_stored {
+            keep(&store, "it", store.resume_upload(ID, received).unwrap());
+        }
+        assert!(read(&store, &name("it")).unwrap().unwrap() == whole, "{policy:?} {seed}");
+        seen[usize::from(is_stored)] = true;
+    }
+    assert_eq!(seen, [true; 2]);
+}
+
+#[test]
+fn on_a_file_system_without_links_a_large_body_moves() {
+    let world = World::new(1);
+    let uploads = Where::Prefix("uploads/".to_owned());
+    world.disk.inject(Rule::always(Operation::Link, uploads, Fault::Unsupported));
+    let store = world.open();
+    let (whole, received) = whole_upload(&store);
+    keep(&store, "it", store.resume_upload(ID, received).unwrap());
+    assert_eq!(world.files_in("uploads/"), [""; 0]);
+    world.disk.cut_power();
+    drop(store);
+    world.disk.power_on(LossPolicy::KeepSynced, 0);
+    assert!(read(&world.open(), &name("it")).unwrap().unwrap() == whole);
 }
 
 #[test]

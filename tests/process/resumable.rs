@@ -1,9 +1,9 @@
 //! A resumable upload whose server is killed again and again, wherever it is by then.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::{Entropy, SeededEntropy};
-use tests::{Answer, Connection, DataFolder};
+use tests::{Answer, Connection, DataFolder, ServerProcess};
 
 use crate::ledger::BodyNumber;
 
@@ -17,6 +17,75 @@ fn offset(answer: &Answer) -> usize {
     answer.header("upload-offset").parse().unwrap_or_else(|_| panic!("no offset: {answer:?}"))
 }
 
+/// Begins an upload of `photos/a.bin`, and tells its address.
+fn begun(server: &ServerProcess, key: &str, bytes: usize) -> String {
+    let length = bytes.to_string();
+    // `bucketName photos, path a.bin`
+    let said = "bucketName cGhvdG9z,path YS5iaW4=";
+    let headers = [VERSION, ("upload-length", &*length), ("upload-metadata", said)];
+    let created = connect(server, key).send("POST", "/api/tus/", &headers, b"");
+    let created = created.expect("it answers");
+    assert_eq!(created.status, 201, "{created:?}");
+    format!("/api/tus/{}", created.header("location"))
+}
+
+fn connect(server: &ServerProcess, key: &str) -> Connection {
+    Connection::connect(server.address()).expect("it listens").with_key(key)
+}
+
+fn head(server: &ServerProcess, key: &str, path: &str) -> usize {
+    let answer = connect(server, key).send("HEAD", path, &[VERSION], b"").expect("it answers");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    offset(&answer)
+}
+
+#[test]
+fn an_upload_that_is_about_to_become_a_file_outlives_every_kill() {
+    let seed = std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(4);
+    println!("seed {seed}");
+    let chance = SeededEntropy::new(seed);
+    let (folder, key) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    let (mut unfinished, mut slowest_micros) = (0, 4_000);
+    for round in 0..20 {
+        let whole = BodyNumber { number: round, bytes: 2_000_000 }.body();
+        let path = begun(&server, &key, whole.len());
+        let (first, last) = whole.split_at(whole.len() - 1_000);
+        let begins = Instant::now();
+        let headers = [VERSION, CHUNK, ("upload-offset", "0")];
+        let answer = connect(&server, &key).send("PATCH", &path, &headers, first);
+        assert_eq!(answer.expect("it answers").status, 204);
+        // The end takes about as long as the beginning took, and mostly its syncs.
+        slowest_micros = slowest_micros.max(begins.elapsed().as_micros() as u64);
+        let at = first.len().to_string();
+        let headers = [VERSION, CHUNK, ("upload-offset", &at)];
+        let mut connection = connect(&server, &key);
+        let begun = connection.begin("PATCH", &path, &headers, last.len());
+        begun.and_then(|()| connection.more(last)).expect("it takes bytes");
+        std::thread::sleep(Duration::from_micros(chance.number() % slowest_micros));
+        server.kill();
+        server = folder.serve();
+        let told = head(&server, &key, &path);
+        assert!(told >= first.len(), "{told} of {}", whole.len());
+        if told < whole.len() {
+            unfinished += 1;
+            let at = told.to_string();
+            let headers = [VERSION, CHUNK, ("upload-offset", &at)];
+            let answer = connect(&server, &key).send("PATCH", &path, &headers, &whole[told..]);
+            assert_eq!(answer.expect("it answers").status, 204);
+        }
+        let stored = connect(&server, &key).get("/photos/a.bin").expect("it answers");
+        assert!(stored.body == whole, "round {round}: {} bytes, or others", stored.body.len());
+        let deleted = connect(&server, &key).delete("/photos/a.bin").expect("it answers");
+        assert_eq!(deleted.status, 200, "{deleted:?}");
+    }
+    println!("{unfinished} of 20 were not whole yet");
+    server.stop();
+    folder.done(&["fsck", "--deep"]);
+    let left = std::fs::read_dir(folder.path().join("big/00")).map_or(0, Iterator::count);
+    assert_eq!(left, 0);
+}
+
 #[test]
 fn an_upload_goes_on_however_often_the_server_is_killed() {
     let seed = std::env::var("TRUG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(3);
@@ -25,36 +94,15 @@ fn an_upload_goes_on_however_often_the_server_is_killed() {
     let whole = BodyNumber { number: 7, bytes: BYTES }.body();
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
-    let connect = |address| Connection::connect(address).expect("it listens").with_key(&key);
-    let begin = |address| {
-        let length = BYTES.to_string();
-        // `bucketName photos, path a.bin`
-        let said = "bucketName cGhvdG9z,path YS5iaW4=";
-        let headers = [VERSION, ("upload-length", &*length), ("upload-metadata", said)];
-        let created = connect(address).send("POST", "/api/tus/", &headers, b"");
-        let created = created.expect("it answers");
-        assert_eq!(created.status, 201, "{created:?}");
-        format!("/api/tus/{}", created.header("location"))
-    };
-    let mut path = begin(server.address());
+    let path = begun(&server, &key, BYTES);
 
-    let (mut told, mut rounds, mut was_whole) = (0, 0, false);
+    let (mut told, mut rounds) = (0, 0);
     while told < BYTES {
         rounds += 1;
         assert!(rounds < ROUNDS_MAX, "it does not come forward: {told} of {BYTES}");
-        let answer = connect(server.address()).send("HEAD", &path, &[VERSION], b"");
-        let answer = answer.expect("it answers");
-        if answer.status == 410 {
-            // The one moment at which it is to be begun again: the bytes are a file that is not stored yet.
-            assert!(was_whole, "{answer:?}");
-            println!("begun again");
-            path = begin(server.address());
-            (told, was_whole) = (0, false);
-            continue;
-        }
-        assert_eq!(answer.status, 200, "{answer:?}");
-        assert!(offset(&answer) >= told, "{} was told, now it is {}", told, offset(&answer));
-        told = offset(&answer);
+        let now = head(&server, &key, &path);
+        assert!(now >= told, "{told} was told, now it is {now}");
+        told = now;
         if told == BYTES {
             break;
         }
@@ -62,10 +110,9 @@ fn an_upload_goes_on_however_often_the_server_is_killed() {
         for is_last in [false, true] {
             let rest = &whole[told..];
             let piece = &rest[..rest.len().min(100_000 + chance.number() as usize % 1_000_000)];
-            was_whole = piece.len() == rest.len();
             let at = told.to_string();
             let headers = [VERSION, CHUNK, ("upload-offset", &at)];
-            let mut connection = connect(server.address());
+            let mut connection = connect(&server, &key);
             if is_last {
                 let begun = connection.begin("PATCH", &path, &headers, piece.len());
                 begun.and_then(|()| connection.more(piece)).expect("it takes bytes");
@@ -84,7 +131,7 @@ fn an_upload_goes_on_however_often_the_server_is_killed() {
             server = folder.serve();
         }
     }
-    let stored = connect(server.address()).get("/photos/a.bin").expect("it answers");
+    let stored = connect(&server, &key).get("/photos/a.bin").expect("it answers");
     assert!(stored.body == whole, "{} bytes are stored, or others", stored.body.len());
     println!("{rounds} rounds");
     server.stop();

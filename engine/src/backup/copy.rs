@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::BackupReport;
 use super::destination::{at_destination, part_of};
-use super::source::{SourceFile, UsageOf};
+use super::source::{AskIndex, SourceFile};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Corruption, Error, Result};
 use crate::format::{
@@ -24,7 +24,7 @@ pub(super) struct Copier<'a> {
     pub(super) from: &'a dyn Disk,
     pub(super) to: &'a dyn Disk,
     pub(super) store: uuid::Uuid,
-    pub(super) usage_of: UsageOf<'a>,
+    pub(super) index: &'a AskIndex<'a>,
 }
 
 impl Copier<'_> {
@@ -91,7 +91,7 @@ impl Copier<'_> {
             Ok(header) if file.class == SegmentClass::Big => {
                 verify_big(copy.as_ref(), &file.path, &header, report)
             }
-            Ok(header) => verify_records(copy, file, header, self.usage_of, report),
+            Ok(header) => verify_records(copy, file, header, self.index, report),
             Err(error) => Err(error),
         };
         note(found, report)
@@ -113,17 +113,16 @@ fn verify_records(
     copy: &Arc<dyn DiskFile>,
     file: &SourceFile,
     header: SegmentHeader,
-    usage_of: UsageOf<'_>,
+    index: &AskIndex<'_>,
     report: &mut BackupReport,
 ) -> Result<()> {
-    // Nothing is known any more of one that was replaced meanwhile.
-    let was_punched =
-        || Ok::<_, Error>(usage_of(file.id)?.is_none_or(|usage| usage.punched_bytes > 0));
     let mut cursor = RecordCursor::open(Arc::clone(copy), file.path.clone(), header, file.end)?;
-    while let Some(record) = cursor.step()? {
-        match cursor.read_body(&record) {
+    while let Some(found) = cursor.step()? {
+        match cursor.read_body(&found) {
             Ok(_) => {}
-            Err(Error::Corrupt(_)) if was_punched()? && cursor.is_punched(&record)? => {}
+            Err(Error::Corrupt(_))
+                if (index.may_be_punched)(&found.record, found.place)?
+                    && cursor.is_punched(&found)? => {}
             Err(error) => note(Err(error), report)?,
         }
     }

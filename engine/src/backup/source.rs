@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Corruption, Error, Result};
-use crate::format::{Malformed, Predecessor, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
+use crate::format::{
+    Location, Malformed, Predecessor, Record, SegmentClass, SegmentHeader, SegmentId, SegmentUsage,
+};
 use crate::segment::{
     COMPACTED_FOLDER, LOG_FOLDER, LogPosition, NamesHeld, SegmentSet, read_footer, read_header,
 };
@@ -18,8 +20,15 @@ pub(crate) struct Published {
     pub(crate) big: Vec<SegmentId>,
 }
 
-/// What the index says now of a segment that is in use.
-pub(crate) type UsageOf<'a> = &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>;
+/// What the index says at the moment that it is asked.
+pub(crate) struct AskIndex<'a> {
+    /// What is published.
+    pub(crate) published: &'a dyn Fn() -> Result<Published>,
+    /// What is in a segment that is in use.
+    pub(crate) usage_of: &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>,
+    /// Whether the space of a record's body may have been given back where it lies.
+    pub(crate) may_be_punched: &'a dyn Fn(&Record, Location) -> Result<bool>,
+}
 
 /// The segments that the image is to consist of.
 pub(super) struct Source {
@@ -61,12 +70,11 @@ impl Source {
     pub(super) fn find(
         segments: &SegmentSet,
         held: &NamesHeld,
-        published: &dyn Fn() -> Result<Published>,
-        usage_of: UsageOf<'_>,
+        index: &AskIndex<'_>,
     ) -> Result<Self> {
         loop {
             let retired = held.retired();
-            let Published { position, big } = published()?;
+            let Published { position, big } = (index.published)()?;
             let end = position.segment.map(|segment| Predecessor { segment, end: position.offset });
             let (files, damage) = (Vec::new(), Vec::new());
             let mut source = Self { last_lsn: position.lsn, end, files, damage };
@@ -80,7 +88,7 @@ impl Source {
                 }
             }
             let log = listed(segments, LOG_FOLDER, &retired)?;
-            source.add_log(segments, &log, &position, usage_of)?;
+            source.add_log(segments, &log, &position, index)?;
             // A compaction that ended while this was listed may be here in half.
             if held.retired().iter().all(|id| retired.contains(id) || !source.has_records_of(*id)) {
                 return Ok(source);
@@ -110,7 +118,7 @@ impl Source {
         segments: &SegmentSet,
         ids: &[SegmentId],
         position: &LogPosition,
-        usage_of: UsageOf<'_>,
+        index: &AskIndex<'_>,
     ) -> Result<()> {
         let mut successor: Option<SegmentHeader> = None;
         let mut log = Vec::new();
@@ -122,7 +130,7 @@ impl Source {
                 match read_header(file.as_ref(), &path, id, SegmentClass::Log, segments.store()) {
                     Ok(header) => Some(header),
                     Err(Error::Corrupt(spare)) if spare.reason == Malformed::Blank => continue,
-                    Err(Error::Corrupt(_)) if usage_of(id)?.is_none() => continue,
+                    Err(Error::Corrupt(_)) if (index.usage_of)(id)?.is_none() => continue,
                     Err(Error::Corrupt(_)) => None,
                     Err(other) => return Err(other),
                 };

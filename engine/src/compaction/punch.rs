@@ -3,13 +3,14 @@
 //! Heads stay, so that groups stay whole; a body that reads as zeros fails its checksums, and whoever looks it up in
 //! the log learns that its space was given back. The log says so before it is done.
 //!
-//! Promises: nobody who has a piece of a segment's map sees it change: such a segment is passed over.
+//! Promises: nobody who has a piece of a segment's map sees it change, and no backup copies it while it does: such a
+//! segment is passed over.
 //! Never here: segments that still grow.
 
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::format::{EntryContent, Location, Record, SegmentId, What};
+use crate::format::SegmentId;
 use crate::index::View;
 use crate::segment::SegmentSet;
 
@@ -25,21 +26,11 @@ pub(super) fn dead_pages(
         let body = found.place.offset + u64::from(found.place.head_bytes);
         let end = body + found.record.body_bytes();
         let whole = body.next_multiple_of(PAGE_BYTES)..end - end % PAGE_BYTES;
-        if whole.start < whole.end && !is_live(view, &found.record, found.place)? {
+        if whole.start < whole.end && !view.points_to(&found.record, found.place)? {
             pages.push(whole);
         }
     }
     Ok(pages)
-}
-
-fn is_live(view: &View, record: &Record, at: Location) -> Result<bool> {
-    Ok(match &record.what {
-        What::Put { name, .. } => view.entry(name)?.is_some_and(|entry| {
-            entry.record == at && matches!(entry.content, EntryContent::Inline { .. })
-        }),
-        What::Fact { name, .. } => view.fact(name)?.is_some_and(|fact| fact.record == at),
-        _ => false,
-    })
 }
 
 /// File systems give space back in blocks of this size, or of a part of it.

@@ -136,8 +136,7 @@ impl Rewrite<'_> {
 
     fn fate(&self, record: &Record, at: Location) -> Result<Fate> {
         let is_live = match &record.what {
-            What::Put { name, .. } => self.view.entry(name)?.is_some_and(|it| it.record == at),
-            What::Fact { name, .. } => self.view.fact(name)?.is_some_and(|it| it.record == at),
+            What::Put { .. } | What::Fact { .. } => self.view.points_to(record, at)?,
             What::Delete { name, .. } => {
                 return self.fate_of_removal(record.lsn, self.view.entry(name)?.is_some());
             }

@@ -19,6 +19,8 @@ pub enum Operation {
     Remove,
     /// `Disk::rename`, by the name that the file had.
     Rename,
+    /// `Disk::link`, by the name that the file has.
+    Link,
     /// `Disk::create_folder`.
     CreateFolder,
     /// `Disk::sync_folder`.
@@ -48,6 +50,8 @@ pub enum Fault {
     Error,
     /// Whatever needs space: `StorageFull`, and nothing done.
     NoSpace,
+    /// A link or a punch: `Unsupported`, and nothing done.
+    Unsupported,
     /// A sync of a file or folder: EIO once, and what was unsynced never becomes durable, though it can still be read
     /// and the next sync says Ok. So do kernels.
     SyncGone,
@@ -71,12 +75,14 @@ impl Fault {
                 operation,
                 O::Create
                     | O::Rename
+                    | O::Link
                     | O::CreateFolder
                     | O::Write
                     | O::SetLen
                     | O::Allocate
                     | O::Punch
             ),
+            Self::Unsupported => matches!(operation, O::Link | O::Punch),
             Self::SyncGone => matches!(operation, O::SyncData | O::SyncFolder),
             Self::Torn | Self::Lost | Self::Misdirected => operation == O::Write,
             Self::Flipped => matches!(operation, O::Read | O::Write | O::Map),

@@ -54,6 +54,11 @@ pub trait Disk: Send + Sync + 'static {
     /// [`Disk::sync_folder`] of both folders.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
+    /// Gives a file one more name; each of its names can be removed without the other. `AlreadyExists` when there is a
+    /// file of that name, `Unsupported` where a file system cannot do it. Durable after [`Disk::sync_folder`] of the
+    /// new name's folder.
+    fn link(&self, from: &str, to: &str) -> io::Result<()>;
+
     /// The names in a folder, sorted; empty when there is no such folder.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
 

@@ -42,6 +42,10 @@ impl Disk for PrivateDisk {
         Err(refused())
     }
 
+    fn link(&self, _: &str, _: &str) -> io::Result<()> {
+        Err(refused())
+    }
+
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         self.0.list(folder)
     }

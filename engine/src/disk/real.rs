@@ -100,6 +100,22 @@ impl Disk for RealDisk {
         std::fs::rename(from, to)
     }
 
+    /// A file system without links says that it is not permitted.
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        check_path(from)?;
+        check_path(to)?;
+        let (from, to) = (self.root.join(from), self.root.join(to));
+        if std::fs::symlink_metadata(&from)?.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        match rustix::fs::link(from, to) {
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
+                Err(ErrorKind::Unsupported.into())
+            }
+            answer => answer.map_err(no_room_or),
+        }
+    }
+
     /// Names that are not UTF-8 are left out: they were never ours.
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let entries = match std::fs::read_dir(self.folder(folder)?) {

@@ -74,8 +74,8 @@ impl SimDisk {
     }
 
     /// How many operations have reached the disk: `create`, `remove`, `create_folder` (one for each folder made),
-    /// `rename`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`. Those refused before, as
-    /// `NotFound`, do not count.
+    /// `rename`, `link`, `sync_folder`, `write_at`, `set_len`, `allocate`, `punch`, `sync_data`. Those refused before,
+    /// as `NotFound`, do not count.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
@@ -250,6 +250,12 @@ impl Disk for SimDisk {
         check_path(from)?;
         check_path(to)?;
         self.state().rename(from, to)
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        check_path(from)?;
+        check_path(to)?;
+        self.state().link(from, to)
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {

@@ -135,9 +135,23 @@ impl State {
         let change = Change::Rename { from: from.to_owned(), to: to.to_owned(), file };
         self.begin(Operation::Rename, from, Some(&change))?;
         let replaced = self.live.files.get(to).copied();
+        if replaced == Some(file) && from != to {
+            // So do kernels: two names of one file stay.
+            return Ok(());
+        }
         self.live.apply(&change);
         self.remember(change);
         replaced.into_iter().for_each(|id| self.release(id));
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let file = self.find(from)?;
+        self.must_be_new(to)?;
+        let change = Change::Name { path: to.to_owned(), file };
+        self.begin(Operation::Link, from, Some(&change))?;
+        self.live.apply(&change);
+        self.remember(change);
         Ok(())
     }
 
@@ -528,6 +542,7 @@ impl File {
 fn plain_errors(fault: Option<Fault>) -> io::Result<Option<Fault>> {
     match fault {
         Some(Fault::Error) => Err(input_output()),
+        Some(Fault::Unsupported) => Err(ErrorKind::Unsupported.into()),
         Some(Fault::NoSpace) => Err(ErrorKind::StorageFull.into()),
         other => Ok(other),
     }

@@ -48,27 +48,43 @@ pub fn block_places(
 impl Record {
     /// Checks every block of the body that follows the head at `head`.
     pub fn verify_body(&self, head: Place, body: &[u8]) -> Result<(), BodyFault> {
-        let at = head.plus(self.head_bytes() as u64);
-        let fault = |place: Place| BodyFault { lsn: self.lsn, offset: place.offset };
-        if body.len() as u64 != self.body_bytes() {
-            return Err(fault(at));
-        }
-        match &self.what {
-            What::Put { content: Content::Inline { bytes, blocks }, .. } => {
-                let pieces = body.chunks(limits::BLOCK_BYTES).zip(block_places(at, *bytes));
-                if blocks.len() != pieces.len() {
-                    return Err(fault(at));
-                }
-                for (check, (piece, (_, place))) in blocks.iter().zip(pieces) {
-                    check.verify(CheckClass::Block, piece, place).map_err(|_| fault(place))?;
-                }
-                Ok(())
+        match self.broken_blocks(head, body).next() {
+            Some(block) => {
+                let at = head.plus(self.head_bytes() as u64);
+                Err(BodyFault { lsn: self.lsn, offset: at.plus(block.start).offset })
             }
-            What::Fact { check, .. } => {
-                check.verify(CheckClass::Block, body, at).map_err(|_| fault(at))
-            }
-            _ => Ok(()),
+            None => Ok(()),
         }
+    }
+
+    /// The blocks of the body that follows the head at `head` which are not what was written: which of its bytes each
+    /// covers. One of the wrong length is one such block.
+    pub fn broken_blocks<'a>(
+        &'a self,
+        head: Place,
+        body: &'a [u8],
+    ) -> impl Iterator<Item = Range<u64>> + 'a {
+        let (bytes, at) = (self.body_bytes(), head.plus(self.head_bytes() as u64));
+        let (checks, count) = match &self.what {
+            What::Put { content: Content::Inline { blocks, .. }, .. } => {
+                (blocks.as_slice(), block_count(bytes))
+            }
+            // The value of a fact is one block, even when it is empty.
+            What::Fact { check, .. } => (std::slice::from_ref(check), 1),
+            _ => ([].as_slice(), 0),
+        };
+        let is_length = body.len() as u64 == bytes && checks.len() as u64 == count;
+        let of_wrong_length = (!is_length).then_some(0..bytes);
+        let checks = if is_length { checks } else { &[] };
+        let blocks =
+            (0..).step_by(limits::BLOCK_BYTES).zip(checks).filter_map(move |(start, check)| {
+                let end = bytes.min(start + BLOCK);
+                let piece = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+                let piece = piece.and_then(|(start, end)| body.get(start..end)).unwrap_or_default();
+                let verified = check.verify(CheckClass::Block, piece, at.plus(start));
+                verified.is_err().then_some(start..end)
+            });
+        of_wrong_length.into_iter().chain(blocks)
     }
 }
 

@@ -21,6 +21,7 @@ use std::fmt;
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, open, seal};
 use super::malformed::Malformed;
+use super::record::{Record, What};
 use super::segment_header::{SegmentClass, SegmentId};
 use crate::limits;
 use crate::name::{BucketName, FactName, ObjectKey, ObjectName};
@@ -54,12 +55,23 @@ pub struct Damage {
 }
 
 /// What a record is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordName {
     /// An object.
     Object(ObjectName),
     /// A fact.
     Fact(FactName),
+}
+
+impl RecordName {
+    /// What this record is about. None: about segments.
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        match &record.what {
+            What::Put { name, .. } | What::Delete { name, .. } => Some(Self::Object(name.clone())),
+            What::Fact { name, .. } | What::FactGone { name } => Some(Self::Fact(name.clone())),
+            What::Compacted { .. } | What::Punched { .. } => None,
+        }
+    }
 }
 
 impl Damage {

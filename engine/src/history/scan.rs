@@ -14,8 +14,8 @@ use bytes::Bytes;
 use super::Unrecoverable;
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Entry, EntryContent, Malformed, Record, SegmentClass, SegmentHeader, SegmentId,
-    SegmentUsage, What,
+    Content, Entry, EntryContent, Location, Malformed, Record, SegmentClass, SegmentHeader,
+    SegmentId, SegmentUsage, What,
 };
 use crate::name::ObjectName;
 use crate::progress::{Watch, WorkProgress};
@@ -31,6 +31,8 @@ pub(crate) struct LogReader<'a> {
     pub(crate) position: LogPosition,
     pub(crate) entry: &'a dyn Fn(&ObjectName) -> Result<Option<Arc<Entry>>>,
     pub(crate) usage_of: &'a dyn Fn(SegmentId) -> Result<Option<SegmentUsage>>,
+    /// Whether the space of a record's body may have been given back where it lies.
+    pub(crate) may_be_punched: &'a dyn Fn(&Record, Location) -> Result<bool>,
 }
 
 /// One pass over the log.
@@ -53,7 +55,7 @@ impl Found<'_> {
     }
 
     /// The record as the index would point to it.
-    pub(super) fn place(&self) -> crate::format::Location {
+    pub(super) fn place(&self) -> Location {
         self.found.place
     }
 }
@@ -181,20 +183,8 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
     let What::Put { meta, content, .. } = &found.record().what else {
         return Ok(Err(Unrecoverable::Unknown));
     };
-    let was_punched = || {
-        let usage = (log.usage_of)(found.place().segment)?;
-        Ok::<_, Error>(usage.is_none_or(|usage| usage.punched_bytes > 0))
-    };
     match content {
-        Content::Inline { .. } => match found.cursor.read_body(&found.found) {
-            Ok(_) => Ok(Ok(())),
-            Err(Error::Corrupt(_))
-                if was_punched()? && found.cursor.is_punched(&found.found)? =>
-            {
-                Ok(Err(Unrecoverable::SpaceGivenBack))
-            }
-            Err(error) => unrecoverable(error).map(Err),
-        },
+        Content::Inline { .. } => Ok(read_body(log, found.cursor, &found.found)?.map(|_| ())),
         Content::Lost { .. } => Ok(Err(Unrecoverable::Damaged)),
         Content::Big { bytes, segment } => {
             let opened = log.segments.open(*segment, SegmentClass::Big, Patience::Wait);
@@ -212,15 +202,35 @@ pub(super) fn verify(log: &LogReader<'_>, found: &Found<'_>) -> Result<Result<()
     }
 }
 
-/// The body of a version whose head is read from the footer of its segment, where it is repeated.
-pub(super) fn read_by_footer(log: &LogReader<'_>, of: &Entry) -> Result<Option<Bytes>> {
+/// The body of a version that lies in the log.
+fn read_body(
+    log: &LogReader<'_>,
+    cursor: &RecordCursor,
+    of: &CursorRecord,
+) -> Result<Result<Bytes, Unrecoverable>> {
+    match cursor.read_body(of) {
+        Ok(body) => Ok(Ok(body)),
+        Err(Error::Corrupt(_))
+            if (log.may_be_punched)(&of.record, of.place)? && cursor.is_punched(of)? =>
+        {
+            Ok(Err(Unrecoverable::SpaceGivenBack))
+        }
+        Err(error) => unrecoverable(error).map(Err),
+    }
+}
+
+/// The body of a version in the log, whose head is read from the footer of its segment, where it is repeated.
+pub(super) fn read_by_footer(
+    log: &LogReader<'_>,
+    of: &Entry,
+) -> Result<Option<Result<Bytes, Unrecoverable>>> {
     if !matches!(of.content, EntryContent::Inline { .. }) {
         return Ok(None);
     }
     let mut records = log.segments.records(of.record.segment)?;
     while let Some(found) = records.step()? {
         if found.record.lsn == of.lsn {
-            return records.read_body(&found).map(Some);
+            return read_body(log, &records, &found).map(Some);
         }
     }
     Ok(None)

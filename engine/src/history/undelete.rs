@@ -252,7 +252,8 @@ fn prepare(
         }));
     };
     let staged = match copy(log, put_back, name, &entry) {
-        Ok(staged) => staged,
+        Ok(Ok(staged)) => staged,
+        Ok(Err(why)) => return Ok(Err(why)),
         Err(error) => return unrecoverable(error).map(Err),
     };
     let options = PutOptions {
@@ -279,22 +280,28 @@ fn copy(
     put_back: &PutBack<'_>,
     name: &ObjectName,
     entry: &Entry,
-) -> Result<Staged> {
+) -> Result<Result<Staged, Unrecoverable>> {
     let mut upload = (put_back.upload)();
-    match open(log, name, entry) {
-        Ok(body) => {
-            while upload.bytes() < body.bytes() {
-                upload.push(&body.read(upload.bytes()..body.bytes())?)?;
-            }
+    let copied = open(log, name, entry).and_then(|body| {
+        while upload.bytes() < body.bytes() {
+            upload.push(&body.read(upload.bytes()..body.bytes())?)?;
         }
-        // Its head is damaged where it lies; the footer may repeat it.
+        Ok(())
+    });
+    match copied {
+        Ok(()) => {}
+        // Its head is damaged where it lies, and the footer may repeat it; or its space was given back meanwhile.
         Err(Error::Corrupt(corruption)) => match read_by_footer(log, entry)? {
-            Some(body) => upload.push(&body)?,
+            Some(Ok(body)) => {
+                upload = (put_back.upload)();
+                upload.push(&body)?;
+            }
+            Some(Err(why)) => return Ok(Err(why)),
             None => return Err(Error::Corrupt(corruption)),
         },
         Err(other) => return Err(other),
     }
-    upload.finish()
+    upload.finish().map(Ok)
 }
 
 fn open(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<Body> {

@@ -116,6 +116,23 @@ impl View {
         self.checkpointed.segment_usage(id)
     }
 
+    /// Whether a record, which lies here, is the one that counts for its name.
+    pub(crate) fn points_to(&self, record: &Record, at: Location) -> Result<bool> {
+        Ok(match &record.what {
+            What::Put { name, .. } => self.entry(name)?.is_some_and(|entry| entry.record == at),
+            What::Fact { name, .. } => self.fact(name)?.is_some_and(|fact| fact.record == at),
+            _ => false,
+        })
+    }
+
+    /// Whether the space of a record's body may have been given back where it lies. Of a segment that was replaced
+    /// nothing is known any more.
+    pub(crate) fn may_be_punched(&self, record: &Record, at: Location) -> Result<bool> {
+        let usage = self.segment_usage(at.segment)?;
+        let was_punched = usage.is_none_or(|usage| usage.punched_bytes > 0);
+        Ok(was_punched && !self.points_to(record, at)?)
+    }
+
     /// Whether any of these segments has counters.
     pub(crate) fn knows_any(&self, ids: &[SegmentId]) -> Result<bool> {
         for id in ids {

@@ -3,6 +3,8 @@
 //! A group that is broken at LSN x was never acknowledged unless something durable says that x was: a later group
 //! header in the file, a later segment (one is begun only when all before it is durable), or a footer. Then it is
 //! damage: the walk goes on behind it and nothing is cut. Else it is a torn tail, and the log ends before x.
+//! Of a group whose bodies alone are broken, every record is replayed; which of these bodies are damage is seen at the
+//! end of the log.
 
 use std::sync::Arc;
 
@@ -10,11 +12,13 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, Checksum, Covers, FooterEntries, FooterTrailer, GroupView, Malformed, Scanned,
-    SegmentClass, SegmentContext, SegmentHeader, What, compare, salvage,
+    BodyFault, CheckClass, Checksum, Covers, FooterEntries, FooterTrailer, GroupView, Malformed,
+    Scanned, SegmentClass, SegmentContext, SegmentHeader, What, compare, salvage,
 };
 use crate::replay::{Replay, location};
-use crate::segment::{GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer};
+use crate::segment::{
+    CursorFault, GroupRead, LogPosition, LogWalk, SegmentSet, Walked, read_footer,
+};
 
 /// One segment to be replayed.
 pub(super) struct SegmentReplay<'a> {
@@ -42,7 +46,7 @@ impl SegmentReplay<'_> {
         }
         if let Some(footer) = &footer
             && is_first_seen
-            && self.replay_footer(file.as_ref(), footer, replay, report)?
+            && self.replay_footer(file.as_ref(), footer, replay)?
         {
             return Ok(());
         }
@@ -109,7 +113,6 @@ impl SegmentReplay<'_> {
         file: &dyn DiskFile,
         footer: &FooterTrailer,
         replay: &mut Replay<'_>,
-        report: &mut RecoveryReport,
     ) -> Result<bool> {
         let context = self.header.context();
         let path = self.header.segment.path(SegmentClass::Log);
@@ -129,8 +132,8 @@ impl SegmentReplay<'_> {
                 value = vec![0; bytes as usize];
                 let value_at = entry.offset + u64::from(entry.head_bytes);
                 file.read_at(value_at, &mut value).map_err(io)?;
-                if entry.record.verify_body(context.at(entry.offset), &value).is_err() {
-                    self.report(report, value_at, entry.record.lsn, Malformed::Checksum);
+                if let Err(fault) = entry.record.verify_body(context.at(entry.offset), &value) {
+                    replay.apply_damaged(entry.record, place, damaged(fault))?;
                     continue;
                 }
             }
@@ -168,14 +171,12 @@ impl SegmentReplay<'_> {
                         let path = self.header.segment.path(SegmentClass::Log);
                         Error::corrupt(path, start, reason)
                     })?;
-                    if let Err(fault) = view.verify_bodies() {
-                        if !self.is_vouched(&walk, footer, first_lsn)? {
-                            report.torn_tail = Some((self.header.segment, start));
-                            return Ok(last);
-                        }
-                        self.report(report, fault.offset, fault.lsn, Malformed::Checksum);
+                    let is_whole = view.verify_bodies().is_ok();
+                    if !is_whole && !self.is_vouched(&walk, footer, first_lsn)? {
+                        report.torn_tail = Some((self.header.segment, start));
+                        return Ok(last);
                     }
-                    self.apply(&group, view, replay)?;
+                    self.apply(&group, view, is_whole, replay)?;
                     last = Some(group);
                 }
                 Walked::Broken(reason) => {
@@ -200,13 +201,21 @@ impl SegmentReplay<'_> {
         }
     }
 
-    fn apply(&self, group: &GroupRead, view: GroupView<'_>, replay: &mut Replay<'_>) -> Result<()> {
+    /// Applies a group, all bodies of which are what was written, or not all of them.
+    fn apply(
+        &self,
+        group: &GroupRead,
+        view: GroupView<'_>,
+        is_whole: bool,
+        replay: &mut Replay<'_>,
+    ) -> Result<()> {
         let header = group.header;
         for scanned in view.into_records() {
-            if !is_lost(&scanned) {
-                let place =
-                    location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
-                replay.apply(scanned.record, place, scanned.body)?;
+            let place = location(self.header.segment, scanned.place.offset, scanned.head_bytes)?;
+            let verified = if is_whole { Ok(()) } else { scanned.verify_body() };
+            match verified {
+                Ok(()) => replay.apply(scanned.record, place, scanned.body)?,
+                Err(fault) => replay.apply_damaged(scanned.record, place, damaged(fault))?,
             }
         }
         replay.reach(LogPosition {
@@ -281,6 +290,10 @@ pub(crate) fn follows(header: &SegmentHeader, position: &LogPosition, covers: &C
     let is_compacted_before =
         header.base_lsn > position.lsn + 1 && covers.contain(position.lsn + 1, header.base_lsn - 1);
     follows || is_compacted_before
+}
+
+fn damaged(body: BodyFault) -> CursorFault {
+    CursorFault { offset: body.offset, first_lsn: body.lsn, reason: Malformed::Checksum }
 }
 
 /// A fact whose value is damaged is lost; an object is not, because its key answers that it is damaged.

@@ -7,8 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use bytes::Bytes;
+
 use crate::error::{Error, Result};
-use crate::format::{Location, Record, SegmentHeader, SegmentId, What};
+use crate::format::{Location, Malformed, Record, SegmentHeader, SegmentId, What};
 use crate::segment::{CursorFault, CursorRecord, RecordCursor};
 
 /// Reads many segments as one.
@@ -23,11 +25,12 @@ pub(crate) struct Merge {
     faults: Vec<(SegmentId, CursorFault)>,
 }
 
-/// A record from a compacted segment, with its value when it is a fact.
+/// A record from a compacted segment.
 pub(crate) struct Merged {
     pub(crate) record: Record,
     pub(crate) place: Location,
-    pub(crate) value: Vec<u8>,
+    /// When it is a fact, its value, or what is wrong with it.
+    pub(crate) value: Result<Bytes, Malformed>,
 }
 
 impl Merge {
@@ -51,26 +54,19 @@ impl Merge {
         self.waiting.iter().map(|header| header.segment)
     }
 
-    /// The next record, if its number is less than `lsn`. A fact whose value is damaged is lost, which is a fault.
+    /// The next record, if its number is less than `lsn`.
     pub(crate) fn next_before(&mut self, lsn: u64) -> Result<Option<Merged>> {
-        while let Some((found, cursor)) = self.pop_before(lsn)? {
-            let value = match &found.record.what {
-                What::Fact { .. } => cursor.read_body(&found),
-                _ => Ok(Default::default()),
-            };
-            let CursorRecord { record, place } = found;
-            self.advance(place.segment, cursor)?;
-            match value {
-                Ok(value) => return Ok(Some(Merged { record, place, value: value.to_vec() })),
-                Err(Error::Corrupt(corruption)) => {
-                    let (offset, reason) = (place.offset, corruption.reason);
-                    let fault = CursorFault { offset, first_lsn: record.lsn, reason };
-                    self.faults.push((place.segment, fault));
-                }
-                Err(other) => return Err(other),
-            }
-        }
-        Ok(None)
+        let Some((found, cursor)) = self.pop_before(lsn)? else { return Ok(None) };
+        let value = match &found.record.what {
+            What::Fact { .. } => match cursor.read_body(&found) {
+                Err(Error::Corrupt(corruption)) => Err(corruption.reason),
+                read => Ok(read?),
+            },
+            _ => Ok(Bytes::new()),
+        };
+        let CursorRecord { record, place } = found;
+        self.advance(place.segment, cursor)?;
+        Ok(Some(Merged { record, place, value }))
     }
 
     /// The next record, whatever its number, without its value.

@@ -5,6 +5,7 @@
 //! free space is used. Memory: one write buffer, and 4 bytes a block.
 //! Never here: the object's name, which is decided later.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crate::disk::DiskFile;
@@ -113,8 +114,9 @@ impl Drop for BigWriter {
     }
 }
 
-/// Makes a file that holds a body where that of a big segment lies a big segment, and gives it its name among them.
-/// Promises as [`BigWriter::finish`]. `blocks` are the checksums of the body's blocks, bound to no place.
+/// Makes a file that holds a body where that of a big segment lies a big segment, and gives it one more name, among
+/// them. The name that it has stays, so that the body outlives an abandoned segment; on a file system without links it
+/// goes. Promises as [`BigWriter::finish`]. `blocks` are the checksums of the body's blocks, bound to no place.
 pub(crate) fn adopt_big(
     segments: &SegmentSet,
     from: &str,
@@ -142,9 +144,14 @@ pub(crate) fn adopt_big(
         }
         file.write_at(0, &[&header.encode_page()]).map_err(io)?;
         file.sync_data().map_err(|source| Error::io(format!("syncing {from}"), source))?;
-        let named = segments.disk().rename(from, &to);
+        let linked = segments.disk().link(from, &to);
+        let must_move = linked.as_ref().is_err_and(|it| it.kind() == ErrorKind::Unsupported);
+        let named = if must_move { segments.disk().rename(from, &to) } else { linked };
         named.map_err(|source| Error::io(format!("naming {to}"), source))?;
         segments.sync_big_name(header.segment)?;
+        if !must_move {
+            return Ok(());
+        }
         // A name that moved is durable where it went when it is durable where it came from.
         let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
         let synced = segments.disk().sync_folder(folder);

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -173,19 +174,16 @@ impl RecordCursor {
         self.header.context().at(at.offset)
     }
 
-    /// Whether a whole page of a record's body reads as zeros: in a segment that space was given back of, the body's
-    /// was. Where power went meanwhile, other pages may be as they were.
+    /// Whether a body that is not what was written looks as if its space was given back: every block that is wrong has
+    /// a page of zeros. Where power went meanwhile, any of the other pages may be as they were.
     pub(crate) fn is_punched(&self, of: &CursorRecord) -> Result<bool> {
+        let body = match self.read_body_as_it_is(&of.record, of.place) {
+            Err(Error::Corrupt(_)) => return Ok(false),
+            other => other?,
+        };
         let start = of.place.offset + u64::from(of.place.head_bytes);
-        let end = start + of.record.body_bytes();
-        let (first, last) = (start.next_multiple_of(PAGE_BYTES), end - end % PAGE_BYTES);
-        if first >= last {
-            return Ok(false);
-        }
-        let mut pages = vec![0; usize::try_from(last - first).unwrap_or(usize::MAX)];
-        self.read(first, &mut pages)?;
-        let mut pages = pages.chunks(PAGE_BYTES as usize);
-        Ok(pages.any(|page| page.iter().all(|&byte| byte == 0)))
+        let mut broken = of.record.broken_blocks(self.place(of.place), &body);
+        Ok(broken.all(|block| has_zero_page(&body, start, block)))
     }
 
     /// The places passed so far where records may be missing, the first [`limits::DAMAGE_LISTED_MAX`] of them.
@@ -363,6 +361,17 @@ fn record(segment: SegmentId, offset: u64, record: Record) -> CursorRecord {
     // A head's length is a u16 on disk.
     let head_bytes = u32::try_from(record.head_bytes()).unwrap_or(u32::MAX);
     CursorRecord { record, place: Location { segment, offset, head_bytes } }
+}
+
+/// Whether a page of zeros has bytes of this block and lies within the body, which begins at `start` of the file.
+fn has_zero_page(body: &[u8], start: u64, block: Range<u64>) -> bool {
+    // The rest of the page that the body begins in belongs to its head, too.
+    let before = usize::try_from(start.next_multiple_of(PAGE_BYTES) - start).unwrap_or(usize::MAX);
+    let pages = body.get(before..).unwrap_or_default().chunks_exact(PAGE_BYTES as usize);
+    let mut pages = (before as u64..).step_by(PAGE_BYTES as usize).zip(pages);
+    pages.any(|(at, page)| {
+        at < block.end && at + PAGE_BYTES > block.start && page.iter().all(|&byte| byte == 0)
+    })
 }
 
 /// Space is given back in pages of this size.

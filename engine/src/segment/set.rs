@@ -54,8 +54,8 @@ struct Held {
     retired: BTreeSet<(SegmentId, SegmentClass)>,
 }
 
-/// While this is there, no segment's name is removed; what is retired goes when the last one is dropped. After a crash
-/// before that, opening finds it as what it is: named by nothing.
+/// While this is there, no name of a segment that was in use is removed, and no space of one is given back; what is
+/// retired goes when the last one is dropped. After a crash before that, opening finds it as what it is: named by nothing.
 pub(crate) struct NamesHeld(Arc<SegmentSet>);
 
 impl NamesHeld {
@@ -238,10 +238,10 @@ impl SegmentSet {
         locked(&self.in_flight).remove(&id);
     }
 
-    /// Nobody will name this big segment: removes it.
+    /// Nobody will name this big segment: removes it at once, since nobody can hold a name that never was in use.
     pub(crate) fn abandon_big(&self, id: SegmentId) {
         locked(&self.in_flight).insert(id);
-        self.retire(id, SegmentClass::Big);
+        self.remove_name(id, SegmentClass::Big);
     }
 
     /// Removes a segment's name; readers that have it open go on. What cannot be removed stays in flight, so that the
@@ -257,6 +257,10 @@ impl SegmentSet {
             return;
         }
         drop(held);
+        self.remove_name(id, class);
+    }
+
+    fn remove_name(&self, id: SegmentId, class: SegmentClass) {
         let removed = self.disk.remove(&id.path(class));
         // After the name is gone, so that nobody maps the file again for nothing.
         self.mapped.remove(&id);
@@ -269,8 +273,10 @@ impl SegmentSet {
         }
     }
 
-    /// Keeps the names of all segments until the answer is dropped.
+    /// Keeps the names of all segments, and all that is in them, until the answer is dropped. Waits for whoever gives
+    /// space back.
     pub(crate) fn hold_names(self: &Arc<Self>) -> NamesHeld {
+        let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
         locked(&self.held).holders += 1;
         NamesHeld(Arc::clone(self))
     }
@@ -359,14 +365,17 @@ impl SegmentSet {
             .map(Some)
     }
 
-    /// Does something to the file of a sealed segment that nobody reads from a map, and sees to it that nobody begins
-    /// to meanwhile. None, with nothing done, while somebody does.
+    /// Does something to the file of a sealed segment that nobody reads from a map and nobody holds the name of, and
+    /// sees to it that nobody begins to meanwhile. None, with nothing done, while somebody does.
     pub(crate) fn while_unread<T>(
         &self,
         id: SegmentId,
         work: impl FnOnce(&dyn DiskFile) -> Result<T>,
     ) -> Result<Option<T>> {
         let _mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner);
+        if locked(&self.held).holders > 0 {
+            return Ok(None);
+        }
         self.mapped.remove(&id);
         let readers = locked(&self.readers).remove(&id).unwrap_or_default();
         if readers.iter().any(|it| it.strong_count() > 0) {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use crate::backup::{self, BackupReport, Published};
+use crate::backup::{self, AskIndex, BackupReport, Published};
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::format::SegmentClass;
@@ -53,8 +53,12 @@ impl Store {
                 })
             })
         };
-        let usage_of = |id| self.look(|view| view.segment_usage(id));
-        backup::backup(&self.0.segments, &published, &usage_of, to.as_ref(), watch)
+        let index = AskIndex {
+            published: &published,
+            usage_of: &|id| self.look(|view| view.segment_usage(id)),
+            may_be_punched: &|record, at| self.look(|view| view.may_be_punched(record, at)),
+        };
+        backup::backup(&self.0.segments, &index, to.as_ref(), watch)
     }
 
     fn read_log<T>(&self, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
@@ -64,6 +68,7 @@ impl Store {
             position: position.map_or(LogPosition::START, LogPosition::from),
             entry: &|name| self.look(|view| view.entry(name)),
             usage_of: &|id| self.look(|view| view.segment_usage(id)),
+            may_be_punched: &|record, at| self.look(|view| view.may_be_punched(record, at)),
         })
     }
 }

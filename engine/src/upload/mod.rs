@@ -264,6 +264,11 @@ impl Staged {
         &self.0.hash
     }
 
+    /// Whether the body lies in a file of its own: dropping it uncommitted then waits for the disk.
+    pub fn is_big(&self) -> bool {
+        matches!(self.0.place, StagedPlace::Big { .. })
+    }
+
     /// The first bytes, up to [`UPLOAD_HEAD_BYTES`].
     pub fn head(&self) -> &[u8] {
         &self.0.head

@@ -1,11 +1,12 @@
 //! A body that comes in over days: in a file of its own that stays when the process ends.
 //!
 //! The file lies in `uploads/` and is laid out as a big segment whose header page is still blank: the body begins where
-//! it will lie for good. When it is whole it gets header, table and trailer, and moves to the big segments by its name
-//! alone, so no byte of it is written twice. A body that is small after all is read once more into memory.
+//! it will lie for good. When it is whole it gets header, table and trailer, and a second name among the big segments,
+//! so no byte of it is written twice. A body that is small after all is read once more into memory.
 //!
-//! Promises: what [`ResumableUpload::sync`] has told is there after a crash; a body is only taken up again if its bytes
-//! are those that came. Opening a store leaves these files alone: whoever began them removes them.
+//! Promises: what [`ResumableUpload::sync`] has told is there after a crash, and after a commit that failed; a body is
+//! only taken up again if its bytes are those that came, and never while a record may count on them. Opening a store
+//! leaves these files alone: whoever began them removes them.
 //! Never here: how long such a body may wait, and whose it is.
 
 use std::io;
@@ -16,7 +17,9 @@ use uuid::Uuid;
 use super::{Staged, StagedBody, StagedPlace, UPLOAD_HEAD_BYTES, Upload, UploadMemory};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
-use crate::format::{Checksum, Malformed, RunningChecksum, SEGMENT_HEADER_BYTES};
+use crate::format::{
+    Checksum, Malformed, RunningChecksum, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader,
+};
 use crate::limits;
 use crate::segment::{SegmentSet, adopt_big};
 use crate::space::Space;
@@ -70,11 +73,13 @@ impl UploadFolder {
         Ok(self.upload(path, file, false))
     }
 
-    /// Takes a body up again where it had come to; what lies behind that is forgotten. Reads all of it.
+    /// Takes a body up again where it had come to; what lies behind that is forgotten. Reads all of it. Refused as
+    /// `ResourceBusy` while the file is a big segment, too: a record may name it.
     pub(crate) fn resume(&self, id: Uuid, received: Received) -> Result<ResumableUpload> {
         let path = path_of(id);
         let io = |source| Error::io(format!("reading {path}"), source);
         let file = self.segments.disk().open(&path).map_err(io)?;
+        self.require_no_segment(&path, file.as_ref())?;
         let end = BODY_OFFSET + received.bytes;
         if received.bytes > 0 && file.bytes_len().map_err(io)? < end {
             return Err(Error::corrupt(path, end, Malformed::Short));
@@ -111,6 +116,23 @@ impl UploadFolder {
         let names =
             names.map_err(|source| Error::io(format!("listing {UPLOADS_FOLDER}"), source))?;
         Ok(names.iter().filter_map(|name| Uuid::parse_str(name).ok()).collect())
+    }
+
+    /// Not a byte may change of a file that is also a big segment. Header pages of two files differ in their salt.
+    fn require_no_segment(&self, path: &str, file: &dyn DiskFile) -> Result<()> {
+        let Some(page) = header_page(path, file)? else { return Ok(()) };
+        let Ok(header) = SegmentHeader::decode_page(&page) else { return Ok(()) };
+        let segment = header.segment.path(SegmentClass::Big);
+        let other = match self.segments.disk().open(&segment) {
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(|source| Error::io(format!("opening {segment}"), source))?,
+        };
+        if header_page(&segment, other.as_ref())?.is_some_and(|other| other == page) {
+            let why = format!("it is {segment}, too");
+            let refused = io::Error::new(io::ErrorKind::ResourceBusy, why);
+            return Err(Error::io(format!("taking up {path}"), refused));
+        }
+        Ok(())
     }
 
     fn upload(&self, path: String, file: Arc<dyn DiskFile>, is_named: bool) -> ResumableUpload {
@@ -186,8 +208,9 @@ impl ResumableUpload {
         Ok(self.received())
     }
 
-    /// Ends the body. A large one is durable when this returns, and its file is gone from the uploads; a small one is
-    /// in memory until it is committed, and its file stays until it is removed. Waits for the disk.
+    /// Ends the body. A large one is durable when this returns; a small one is in memory until it is committed. Either
+    /// way its file stays among the uploads until it is removed, so that a body that was not committed can be taken up
+    /// again once its [`Staged`] is dropped; but a large one moves on a file system without links. Waits for the disk.
     pub fn finish(mut self) -> Result<Staged> {
         self.flush()?;
         if self.bytes <= self.folder.inline_bytes_max {
@@ -274,6 +297,16 @@ impl ResumableUpload {
 
 /// Where the body begins.
 const BODY_OFFSET: u64 = SEGMENT_HEADER_BYTES as u64;
+
+/// The page before the body; none where the file is shorter.
+fn header_page(path: &str, file: &dyn DiskFile) -> Result<Option<[u8; SEGMENT_HEADER_BYTES]>> {
+    let mut page = [0; SEGMENT_HEADER_BYTES];
+    match file.read_at(0, &mut page) {
+        Ok(()) => Ok(Some(page)),
+        Err(source) if source.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(source) => Err(Error::io(format!("reading {path}"), source)),
+    }
+}
 
 fn path_of(id: Uuid) -> String {
     format!("{UPLOADS_FOLDER}/{id}")

@@ -67,7 +67,7 @@ impl Catalog {
     }
 
     pub(super) fn require_bucket(&self, name: &BucketName) -> Result<Arc<Bucket>, CatalogError> {
-        self.bucket(name).ok_or_else(|| CatalogError::Missing(format!("the bucket {name}")))
+        self.bucket(name).ok_or_else(|| CatalogError::NoBucket(name.to_string()))
     }
 }
 

@@ -126,6 +126,8 @@ pub enum CatalogError {
     Exists(String),
     /// There is none: what was asked for.
     Missing(String),
+    /// There is no such bucket: its name.
+    NoBucket(String),
     /// The request breaks a rule: which.
     Refused(String),
     /// A setting is not what it must be: its name in JSON, and why.
@@ -420,6 +422,7 @@ impl fmt::Display for CatalogError {
             Self::Unreadable { fact, why } => write!(f, "the fact {fact} cannot be read: {why}"),
             Self::Exists(what) => write!(f, "{what} exists already"),
             Self::Missing(what) => write!(f, "{what} does not exist"),
+            Self::NoBucket(name) => write!(f, "the bucket {name:?} does not exist"),
             Self::Refused(rule) => f.write_str(rule),
             Self::BadSetting { rule, .. } => f.write_str(rule),
             Self::NotEmpty(bucket, objects) => {

@@ -288,6 +288,12 @@ impl ApiError {
         Self::new(StatusCode::LOCKED, "upload_locked", message)
     }
 
+    /// 423: all of the upload has come, and something else keeps it from being stored for now.
+    pub fn upload_waits(why: &Self) -> Self {
+        let message = format!("The upload is whole and waits to be stored: {}", why.message());
+        Self::new(StatusCode::LOCKED, "upload_locked", message).with_log(why.to_string())
+    }
+
     /// 429: the account has begun too many uploads and not ended them.
     pub fn too_many_uploads(bound: usize) -> Self {
         let message = format!("The account has {bound} unfinished uploads: end or remove some");

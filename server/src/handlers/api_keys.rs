@@ -79,7 +79,7 @@ pub async fn list(
     request_body = ApiKeySettings,
     responses(
         (status = OK, body = ApiKeyIssuedReply),
-        (status = NOT_FOUND, description = "`not_found`: there is no such bucket."),
+        (status = NOT_FOUND, description = "`bucket_not_found`: there is no such bucket."),
     )
 )]
 pub async fn create(

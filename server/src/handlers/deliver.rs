@@ -56,8 +56,11 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
         (status = RANGE_NOT_SATISFIABLE, description = "`range_not_satisfiable`, with `size`."),
     )
 )]
-pub async fn deliver(app: &AppState, request: &Parts) -> Result<Response, ApiError> {
-    let target = Target::from_path(request.uri.path())?;
+pub async fn deliver(
+    app: &AppState,
+    request: &Parts,
+    target: Target,
+) -> Result<Response, ApiError> {
     let query = Query::of(&request.uri);
     let bucket = app.catalog.bucket(&target.bucket).ok_or_else(ApiError::bucket_not_found)?;
     check_delivery(app, &bucket, &target, request, &query)?;

@@ -19,7 +19,7 @@ pub const SCANS_MAX: usize = 100;
 /// A colour profile; a larger one is left out of account, as a broken one is.
 pub const PROFILE_BYTES_MAX: usize = 1 << 20;
 /// What one job may take.
-pub const JOB_BYTES_MAX: u64 = 256 << 20;
+pub const JOB_BYTES_MAX: u64 = 320 << 20;
 /// Width, and height, of what is made. Clients 6.3.
 pub const OUTPUT_SIDE_MAX: u32 = 8_192;
 /// Pixels of an AVIF that is made: its encoder is the slowest.

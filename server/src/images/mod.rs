@@ -19,8 +19,8 @@
 //! Bytes of strangers meet safe Rust only; the one encoder in C, libwebp, sees pixels that were made here.
 //!
 //! Promises of everything here: no panic of ours and no unbounded memory on any bytes, and no `unsafe`; libraries that
-//! decode have panicked on crafted files before, so whoever calls catches that. Never here: requests, names, where bytes
-//! come from, which thread works.
+//! decode have panicked on crafted files before, so whoever calls catches that. Never here: requests, names, where
+//! bytes come from, which thread works.
 
 mod animation;
 mod decode;

@@ -100,7 +100,7 @@ impl Plan {
             // The canvas, what is kept of it, the picture on it.
             _ if self.is_animated => 16,
             (Format::Jpeg, false) => 6,
-            (Format::Jpeg, true) => 12,
+            (Format::Jpeg, true) => 10,
             (Format::Gif, _) => 12,
             (Format::Png | Format::WebP | Format::Avif, _) => 8,
         };
@@ -109,7 +109,7 @@ impl Plan {
         let encoder = match self.format {
             Format::Avif => 48,
             Format::WebP | Format::Gif => 24,
-            Format::Jpeg | Format::Png => 12,
+            Format::Jpeg | Format::Png => 8,
         };
         // The pictures before and after one.
         let encoder = if self.is_animated { encoder + 12 } else { encoder };

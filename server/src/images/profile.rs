@@ -1,7 +1,7 @@
 //! Colours out of a file's profile into sRGB, which every screen takes a picture without a profile to be in.
 //!
-//! Done after the picture was made smaller, so it costs next to nothing. Relative colorimetric, as browsers do. A profile
-//! that is broken, or of another colour space than the picture, counts as none.
+//! Done after the picture was made smaller, so it costs next to nothing. Relative colorimetric, as browsers do. A
+//! profile that is broken, or of another colour space than the picture, counts as none.
 
 use moxcms::{ColorProfile, DataColorSpace, Layout as Channels, RenderingIntent, TransformOptions};
 

@@ -1,8 +1,8 @@
 //! A picture, or a part of it, at another size.
 //!
 //! Lanczos with three lobes over the gamma-encoded samples, alpha multiplied in meanwhile: what libvips, and so every
-//! server that is built on it, does unless it is told otherwise. Averaging linear light makes fine bright detail on dark
-//! ground brighter, and halos on text; it costs three times as much.
+//! server that is built on it, does unless it is told otherwise. Averaging linear light makes fine bright detail on
+//! dark ground brighter, and halos on text; it costs three times as much.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};

@@ -40,8 +40,8 @@ pub enum Fit {
     /// Inside the box, in its own ratio.
     #[default]
     Contain,
-    /// The box is filled; what stands out, equally on both sides, is cut off. Where the picture is smaller than the box,
-    /// the box shrinks in its ratio.
+    /// The box is filled; what stands out, equally on both sides, is cut off. Where the picture is smaller than the
+    /// box, the box shrinks in its ratio.
     Cover,
     /// Exactly the box, stretched. A side that is shorter stays as it is.
     Fill,

@@ -352,6 +352,7 @@ impl From<CatalogError> for ApiError {
             CatalogError::Unreadable { .. } => Self::internal(message),
             CatalogError::Exists(_) => refuse(StatusCode::CONFLICT, "already_exists"),
             CatalogError::Missing(_) => refuse(StatusCode::NOT_FOUND, "not_found"),
+            CatalogError::NoBucket(_) => refuse(StatusCode::NOT_FOUND, "bucket_not_found"),
             CatalogError::Refused(_) => refuse(StatusCode::BAD_REQUEST, "bad_request"),
             CatalogError::BadSetting { setting, .. } => {
                 refuse(StatusCode::BAD_REQUEST, "bad_parameter").with("parameter", setting)
@@ -373,7 +374,7 @@ impl From<ArchiveError> for CatalogError {
 }
 
 fn existing_bucket(catalog: &Catalog, name: &str) -> Result<Arc<Bucket>, CatalogError> {
-    let missing = || CatalogError::Missing(format!("the bucket {name:?}"));
+    let missing = || CatalogError::NoBucket(name.to_owned());
     catalog.bucket(&bucket_name(name)?).ok_or_else(missing)
 }
 
@@ -407,5 +408,5 @@ fn organisation_id(catalog: &Catalog, name_or_id: &str) -> Result<OrganisationId
 }
 
 fn bucket_name(name: &str) -> Result<BucketName, CatalogError> {
-    BucketName::parse(name).map_err(|_| CatalogError::Missing(format!("the bucket {name:?}")))
+    BucketName::parse(name).map_err(|_| CatalogError::NoBucket(name.to_owned()))
 }

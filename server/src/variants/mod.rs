@@ -8,8 +8,8 @@
 //!   remembered   headers that were read already
 //! ```
 //!
-//! Promises: one job for one variant, however many ask; a version's variants are shown while it is there and never after;
-//! whoever calls has checked that the caller may see the parent. Never here: requests and answers.
+//! Promises: one job for one variant, however many ask; a version's variants are shown while it is there and never
+//! after; whoever calls has checked that the caller may see the parent. Never here: requests and answers.
 
 mod flight;
 mod remembered;
@@ -27,6 +27,7 @@ use self::flight::{Flights, Interest};
 use self::remembered::Remembered;
 use self::shelf::Shelf;
 use self::workshop::{Cost, Undone, Workshop};
+use crate::bridge::blocking;
 use crate::images::{
     self, Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX,
 };
@@ -154,17 +155,27 @@ impl Variants {
 
     /// Looks what is kept, then removes now and then what has to go. Ends with the task.
     pub async fn keep_tidy(self) {
-        let inner = self.0.clone();
-        if let Err(error) = crate::bridge::blocking(move || inner.shelf.find()).await {
+        let variants = self.clone();
+        if let Err(error) = blocking(move || variants.find()).await {
             tracing::warn!(%error, "cannot look which variants of pictures are kept");
         }
         loop {
-            let inner = self.0.clone();
-            if let Err(error) = crate::bridge::blocking(move || inner.shelf.sweep()).await {
+            let variants = self.clone();
+            if let Err(error) = blocking(move || variants.sweep()).await {
                 tracing::warn!(%error, "cannot remove variants of pictures");
             }
             tokio::time::sleep(VARIANTS_SWEEP_WAIT).await;
         }
+    }
+
+    /// Looks which variants the store has. Waits for the disk.
+    pub fn find(&self) -> engine::Result<()> {
+        self.0.shelf.find()
+    }
+
+    /// Removes variants whose file is gone or another, and what is over the bound. Waits for the disk.
+    pub fn sweep(&self) -> engine::Result<()> {
+        self.0.shelf.sweep()
     }
 
     /// What the head of a file says, remembered or read.

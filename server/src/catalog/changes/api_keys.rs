@@ -28,7 +28,7 @@ impl Catalog {
         if let Some(name) = &new.limits.bucket {
             let bucket = self.bucket(name);
             if bucket.and_then(|bucket| self.role_in(&new.account, &bucket)).is_none() {
-                return Err(CatalogError::Missing(format!("the bucket {name}")));
+                return Err(CatalogError::NoBucket(name.to_string()));
             }
         }
         let now_ms = self.0.clock.unix_ms();

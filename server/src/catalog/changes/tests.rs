@@ -135,7 +135,7 @@ fn a_key_for_a_bucket_of_somebody_else_is_not_issued() {
         scopes: vec![Scope::Upload],
         limits: KeyLimits { bucket: Some(bucket.name.clone()), ..KeyLimits::default() },
     });
-    assert!(matches!(issued, Err(CatalogError::Missing(_))));
+    assert!(matches!(issued, Err(CatalogError::NoBucket(name)) if name == "photos"));
 }
 
 #[test]

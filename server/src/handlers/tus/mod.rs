@@ -9,7 +9,8 @@
 //!
 //! Promises: an offset that was told is durable, and a client that comes back may go on from there, after a crash of
 //! the server too; a file is stored exactly once, in one batch with the note that its upload is done; who comes for an
-//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored.
+//! upload that somebody is working on gets it. That everything has come is only told of a file that is stored; what
+//! came whole and cannot be stored for now is kept, and stored by whichever request finds that it can be.
 //! Never here: names, places and quotas, which are those of any upload.
 
 mod sweep;
@@ -25,7 +26,7 @@ use utoipa::ToSchema;
 
 pub use self::sweep::{sweep, sweep_now_and_then};
 use self::wish::Wish;
-use self::work::Work;
+use self::work::{Work, may_pass};
 use crate::auth::Caller;
 use crate::delivery_headers::allow_every_origin;
 use crate::error::ApiError;
@@ -120,7 +121,7 @@ pub async fn create(
         )),
         (status = GONE, description = "`upload_expired`: begin it again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
-        (status = LOCKED, description = "`upload_locked`."),
+        (status = LOCKED, description = "`upload_locked`; also while it is whole and cannot be stored for now."),
     )
 )]
 pub async fn state(
@@ -130,7 +131,10 @@ pub async fn state(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     check_version(&headers)?;
-    let work = Work::find(&app, &caller, &id).await?.completed().await?;
+    let work = Work::find(&app, &caller, &id).await?;
+    // Any other refusal makes clients begin the upload again, from its first byte.
+    let locked = |why: ApiError| if may_pass(&why) { ApiError::upload_waits(&why) } else { why };
+    let work = work.completed().await.map_err(locked)?;
     let mut response = answer(StatusCode::OK);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     put(&mut response, UPLOAD_LENGTH, &work.upload.length.to_string());

@@ -1,6 +1,7 @@
 //! Resumable uploads that nobody goes on with: removed when their time is over.
 //!
-//! Promises: bytes without a record go, and records go with their bytes; what somebody works on stays.
+//! Promises: bytes without a record go, and those of a file that is stored, and records go with their bytes; what
+//! somebody works on stays.
 //! Never here: how long an upload is kept, which its record says.
 
 use std::collections::BTreeSet;
@@ -40,7 +41,9 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
         after = last;
         for upload in page {
             if upload.expires_ms > now_ms || app.open_uploads.is_taken(upload.id) {
-                kept.insert(upload.id);
+                if !upload.is_stored {
+                    kept.insert(upload.id);
+                }
                 continue;
             }
             app.store.commit(Batch::new().delete_fact(upload.fact()?.0))?;

@@ -2,14 +2,16 @@
 //!
 //! Promises: what is counted is durable before it is told, also when the connection broke; a piece with a checksum
 //! counts whole or not at all; an upload of which everything is counted is stored before that is told. A step that was
-//! begun is ended with the turn in hand, also when its request is gone, so no two ever write to one file.
+//! begun is ended with the turn in hand, also when its request is gone, so no two ever write to one file. An upload
+//! that is whole and cannot be stored for now stays whole, and each request tries again.
 //! Never here: headers of answers.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use axum::body::Body;
-use engine::{Batch, ObjectKey, ObjectName, ResumableUpload};
+use engine::{Batch, ObjectKey, ObjectName, ResumableUpload, Staged};
+use http::StatusCode;
 use http::header::HeaderMap;
 use uuid::Uuid;
 
@@ -22,7 +24,7 @@ use crate::handlers::upload::check_destination;
 use crate::intake::{Destination, Manner, Received, keep, wanted_keys};
 use crate::limits;
 use crate::object_name::{NameRule, Naming};
-use crate::open_uploads::Turn;
+use crate::open_uploads::{Turn, Waiting};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of, public_url};
@@ -77,7 +79,7 @@ impl Work {
             })
             .await?;
             work.save(received).await?;
-            work.leave_open(open);
+            work.leave_open(Waiting::Growing(Box::new(open))).await;
             Ok(work)
         })
         .await
@@ -114,14 +116,24 @@ impl Work {
         to_its_end(step(self.clone())).await
     }
 
-    /// Stores what came whole and was not stored, because the server was killed, or the disk was full: a client that
+    /// Stores what came whole and was not stored, because the server was killed, or there was no room: a client that
     /// hears that everything has come asks no more.
     pub(super) async fn completed(self) -> Result<Self, ApiError> {
         if self.upload.is_stored || self.upload.received.bytes < self.upload.length {
             return Ok(self);
         }
-        let open = self.open().await?;
-        self.step(|work| work.stored(open)).await
+        let waiting = self.turn.take();
+        self.step(|work| async move {
+            match waiting {
+                Some(Waiting::Whole(staged)) => work.stored(staged).await,
+                Some(Waiting::Growing(open)) => work.finished(*open).await,
+                None => {
+                    let open = work.resumed().await?;
+                    work.finished(open).await
+                }
+            }
+        })
+        .await
     }
 
     /// Where the file goes, if the caller may put it there.
@@ -180,9 +192,9 @@ impl Work {
         self.step(|work| async move {
             let (work, open) = work.synced(open).await?;
             if work.upload.received.bytes == work.upload.length {
-                return work.stored(open).await;
+                return work.finished(open).await;
             }
-            work.leave_open(open);
+            work.leave_open(Waiting::Growing(Box::new(open))).await;
             ended.map(|()| work)
         })
         .await
@@ -190,25 +202,34 @@ impl Work {
 
     /// The upload, open at what was counted.
     async fn open(&self) -> Result<ResumableUpload, ApiError> {
-        if let Some(open) = self.turn.take() {
-            return Ok(open);
+        if let Some(Waiting::Growing(open)) = self.turn.take() {
+            return Ok(*open);
         }
-        self.step(|work| async move {
-            let (store, id, received) =
-                (work.app.store.clone(), work.upload.id, work.upload.received);
-            match blocking(move || store.resume_upload(id, received)).await {
-                Err(error) if is_lost(&error) => {
-                    work.forget().await?;
-                    Err(ApiError::upload_expired().with_log(error.to_string()))
-                }
-                other => Ok(other?),
-            }
-        })
-        .await
+        self.step(|work| async move { work.resumed().await }).await
     }
 
-    fn leave_open(&self, open: ResumableUpload) {
-        self.turn.leave_open(open, self.app.clock.unix_ms());
+    /// The upload, as its bytes lie on the disk.
+    async fn resumed(&self) -> Result<ResumableUpload, ApiError> {
+        let (store, id, received) = (self.app.store.clone(), self.upload.id, self.upload.received);
+        self.unless_lost(blocking(move || store.resume_upload(id, received)).await).await
+    }
+
+    /// Forgets the upload where its bytes turn out to be lost: the client is to send them all again.
+    async fn unless_lost<T>(&self, outcome: engine::Result<T>) -> Result<T, ApiError> {
+        match outcome {
+            Err(error) if is_lost(&error) => {
+                self.forget().await?;
+                Err(ApiError::upload_expired().with_log(error.to_string()))
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn leave_open(&self, upload: Waiting) {
+        let closed = self.turn.leave_open(upload, self.app.clock.unix_ms());
+        if closed.is_some() {
+            blocking(move || drop(closed)).await;
+        }
     }
 
     /// Makes durable what has come, and counts it.
@@ -239,9 +260,15 @@ impl Work {
         Ok(())
     }
 
-    /// Makes the file, and notes in the same batch that it is made.
-    async fn stored(mut self, open: ResumableUpload) -> Result<Self, ApiError> {
-        match self.try_store(open).await {
+    /// Ends the body, and makes it the file.
+    async fn finished(self, open: ResumableUpload) -> Result<Self, ApiError> {
+        let staged = self.unless_lost(blocking(move || open.finish()).await).await?;
+        self.stored(staged).await
+    }
+
+    /// Makes the file, and notes in the same batch that it is made. What cannot be stored for now waits.
+    async fn stored(mut self, staged: Staged) -> Result<Self, ApiError> {
+        match self.try_store(staged.clone()).await {
             Ok(key) => {
                 // Not needed for anything but the address in the answers to come.
                 let (is_stored, key) = (true, Some(key));
@@ -249,16 +276,23 @@ impl Work {
                 self.remove_bytes().await?;
                 Ok(self)
             }
+            Err(error) if may_pass(&error) => {
+                // A small one is soon read again, and takes memory that all share.
+                if staged.is_big() {
+                    self.leave_open(Waiting::Whole(staged)).await;
+                }
+                Err(error)
+            }
             Err(error) => {
+                blocking(move || drop(staged)).await;
                 self.forget().await?;
                 Err(error)
             }
         }
     }
 
-    async fn try_store(&self, open: ResumableUpload) -> Result<ObjectKey, ApiError> {
+    async fn try_store(&self, staged: Staged) -> Result<ObjectKey, ApiError> {
         let destination = self.destination()?;
-        let staged = blocking(move || open.finish()).await?;
         let metadata = Metadata::parse(&self.upload.metadata)?;
         let text = |names: &[&str]| metadata.text(names).map(str::to_owned);
         let name = text(&["filename", "name"]);
@@ -294,7 +328,8 @@ impl Work {
     async fn forget(&self) -> Result<(), ApiError> {
         let (fact, _) = self.upload.fact()?;
         commit(&self.app.store, Batch::new().delete_fact(fact)).await?;
-        drop(self.turn.take());
+        let waiting = self.turn.take();
+        blocking(move || drop(waiting)).await;
         self.remove_bytes().await
     }
 
@@ -302,6 +337,11 @@ impl Work {
         let (store, id) = (self.app.store.clone(), self.upload.id);
         Ok(blocking(move || store.remove_upload(id)).await?)
     }
+}
+
+/// Whether what keeps an upload from being stored may be over when the client asks again.
+pub(super) fn may_pass(error: &ApiError) -> bool {
+    error.status().is_server_error() || error.status() == StatusCode::CONFLICT
 }
 
 /// Whether the bytes of an upload are not there any more, or not those that came.

@@ -1,0 +1,107 @@
+//! Bodies that are not what was written, until the replay has shown whether somebody can ask for them.
+//!
+//! Nobody asks for the body of a record that a later one replaced, and its space may have been given back: then it
+//! reads as zeros. What was replaced is known when the log has ended.
+//!
+//! Promises: the newest record of a name is never let go; memory is bounded: bodies beyond what is remembered are taken
+//! for damage. Never here: reading them.
+
+use std::collections::BTreeMap;
+
+use crate::format::{Record, RecordName, SegmentId};
+use crate::limits;
+use crate::segment::CursorFault;
+
+/// Damaged bodies of the newest records so far.
+#[derive(Default)]
+pub(super) struct Suspects {
+    by_name: BTreeMap<RecordName, (SegmentId, CursorFault)>,
+    /// Those that were too many to be remembered by name, the first of them.
+    beyond: Vec<(SegmentId, CursorFault)>,
+    /// How many more there were.
+    unlisted: u64,
+}
+
+impl Suspects {
+    /// The body of this record, the newest of its name so far, is damaged.
+    pub(super) fn add(&mut self, record: &Record, segment: SegmentId, fault: CursorFault) {
+        let Some(name) = RecordName::of(record) else { return };
+        let is_remembered = self.by_name.contains_key(&name);
+        if is_remembered || self.by_name.len() < limits::REPLAY_SUSPECTS_MAX {
+            self.by_name.insert(name, (segment, fault));
+        } else if self.beyond.len() < limits::DAMAGE_LISTED_MAX {
+            self.beyond.push((segment, fault));
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// This record replaces all that came before it under its name.
+    pub(super) fn replaced_by(&mut self, record: &Record) {
+        if self.by_name.is_empty() {
+            return;
+        }
+        if let Some(name) = RecordName::of(record) {
+            self.by_name.remove(&name);
+        }
+    }
+
+    /// The log has ended: what is left is damage. Some places of it, in the order of the disk, and how many more there
+    /// are.
+    pub(super) fn into_faults(self) -> (Vec<(SegmentId, CursorFault)>, u64) {
+        let mut faults: Vec<_> = self.by_name.into_values().chain(self.beyond).collect();
+        faults.sort_by_key(|(segment, fault)| (*segment, fault.offset));
+        (faults, self.unlisted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Checksum, Malformed, What};
+    use crate::name::FactName;
+
+    fn fact(at: u64, lsn: u64) -> Record {
+        let name = FactName::parse(&format!("fact/{at}")).unwrap();
+        Record { lsn, what: What::Fact { name, bytes: 1, check: Checksum::of(b"1") } }
+    }
+
+    fn add(suspects: &mut Suspects, record: &Record) {
+        let fault = CursorFault {
+            offset: record.lsn * 100,
+            first_lsn: record.lsn,
+            reason: Malformed::Checksum,
+        };
+        suspects.add(record, SegmentId::new(1).unwrap(), fault);
+    }
+
+    fn lsns(suspects: Suspects) -> Vec<u64> {
+        suspects.into_faults().0.iter().map(|(_, fault)| fault.first_lsn).collect()
+    }
+
+    #[test]
+    fn a_damaged_body_is_damage_unless_its_record_is_replaced() {
+        let mut suspects = Suspects::default();
+        for (at, lsn) in [(7, 1), (3, 2), (5, 3)] {
+            add(&mut suspects, &fact(at, lsn));
+        }
+        suspects.replaced_by(&fact(3, 4));
+        add(&mut suspects, &fact(5, 5));
+        assert_eq!(lsns(suspects), [1, 5]);
+    }
+
+    #[test]
+    fn more_damage_than_can_be_remembered_is_told_all_the_same() {
+        let mut suspects = Suspects::default();
+        let (remembered, listed) =
+            (limits::REPLAY_SUSPECTS_MAX as u64, limits::DAMAGE_LISTED_MAX as u64);
+        for at in 0..remembered + listed + 10 {
+            add(&mut suspects, &fact(at, at + 1));
+        }
+        for at in 0..remembered + listed + 10 {
+            suspects.replaced_by(&fact(at, 1 << 40));
+        }
+        let (faults, unlisted) = suspects.into_faults();
+        assert_eq!((faults.len() as u64, unlisted), (listed, 10));
+    }
+}

@@ -1,0 +1,102 @@
+//! A picture made into another: any bytes, and broken pictures of every format.
+//!
+//! The input chooses what is wanted; what is left of it is a file, or a picture is made from it, written in a format, and
+//! changed here and there. No panic, of ours or of a library; what comes out is a picture of the format and the sides
+//! that were decided, which is upright; nothing comes out behind a stop.
+
+use server::images::{
+    Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, render,
+};
+
+use crate::choices::Choices;
+use crate::photograph::{Encoding, Photograph, SamplingFactor, Tables};
+
+/// Larger pictures are not decoded here, to get through many.
+const PIXELS_MAX: u64 = 1 << 14;
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let wish = wish(&mut choices);
+    if choices.below(4) == 0 {
+        any_file(choices.rest(), &wish);
+    } else {
+        any_file(&broken_file(&mut choices), &wish);
+    }
+}
+
+fn wish(choices: &mut Choices<'_>) -> Wish {
+    let side = |choices: &mut Choices<'_>| match choices.below(3) {
+        0 => None,
+        1 => Some(1 + choices.below(100) as u32),
+        _ => Some(1 + u32::from(choices.pair())),
+    };
+    Wish {
+        format: match choices.below(32) {
+            // Its encoder takes as long as all the others together.
+            0 => Wanted::Format(Format::Avif),
+            1..=7 => Wanted::Format(Format::Jpeg),
+            8..=13 => Wanted::Format(Format::Png),
+            14..=20 => Wanted::Format(Format::WebP),
+            21..=27 => Wanted::Format(Format::Gif),
+            _ => Wanted::Stored,
+        },
+        width: side(choices),
+        height: side(choices),
+        quality: (choices.below(2) == 0).then(|| 1 + choices.below(100) as u8),
+        fit: choices.one_of(&[Fit::Contain, Fit::Cover, Fit::Fill]),
+    }
+}
+
+/// A picture in one of the formats, of which some bytes are others, or the end is missing.
+fn broken_file(choices: &mut Choices<'_>) -> Vec<u8> {
+    let sides = (1 + choices.below(48) as u16, 1 + choices.below(48) as u16);
+    let encoding = Encoding {
+        sampling: choices.one_of(&[SamplingFactor::R_4_4_4, SamplingFactor::R_4_2_0]),
+        is_grey: choices.below(5) == 0,
+        progressive: choices.one_of(&[None, Some(4)]),
+        restart_interval: choices.one_of(&[0, 2]),
+        quality: 80,
+        tables: Tables::Usual,
+    };
+    let jpeg = Photograph::new(choices.number() >> 8, sides.0, sides.1).jpeg(&encoding);
+    let format = choices.one_of(&[Format::Jpeg, Format::Png, Format::WebP, Format::Gif]);
+    let mut file = if format == Format::Jpeg {
+        jpeg
+    } else {
+        let wish = Wish { format: Wanted::Format(format), ..Wish::default() };
+        let source = read_source(Format::Jpeg, &jpeg).expect("a whole file");
+        let Ok(Planned::Made(plan)) = plan(&source, &wish) else { panic!("nothing is planned") };
+        render(&jpeg, &source, &plan, &|| false).expect("a whole file")
+    };
+    for _ in 0..choices.below(6) {
+        let at = choices.below(file.len().min(1 << 16));
+        for (old, new) in file.iter_mut().skip(at).zip(choices.short_bytes().iter().take(8)) {
+            *old = *new;
+        }
+    }
+    if choices.below(4) == 0 {
+        file.truncate(usize::from(choices.pair()));
+    }
+    file
+}
+
+fn any_file(file: &[u8], wish: &Wish) {
+    let Some(format) = Format::of(file) else { return };
+    let Ok(source) = read_source(format, file) else { return };
+    assert_eq!(source.format, format);
+    let Ok(Planned::Made(plan)) = plan(&source, wish) else { return };
+    if source.pixels() * u64::from(source.frames) > PIXELS_MAX {
+        return;
+    }
+    assert_eq!(render(file, &source, &plan, &|| true), Err(Error::Cancelled));
+    match render(file, &source, &plan, &|| false) {
+        Ok(made) => {
+            assert_eq!(Format::of(&made), Some(plan.format));
+            let Source { sides, orientation, .. } = read_source(plan.format, &made).expect("ours");
+            assert_eq!((sides, orientation), (plan.sides, Default::default()));
+        }
+        Err(Error::Undecodable(_) | Error::TooLarge(_)) => {}
+        Err(error @ (Error::Cancelled | Error::Failed(_))) => panic!("{error} for {plan:?}"),
+    }
+}

@@ -1,0 +1,80 @@
+//! Broken and huge pictures.
+
+use tests::World;
+
+use super::{jpeg, png};
+
+/// The head of a PNG that says that it is so large.
+fn png_head(width: u32, height: u32) -> Vec<u8> {
+    let mut head = b"IHDR".to_vec();
+    head.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
+    head.extend([8, 0, 0, 0, 0]);
+    let mut file = b"\x89PNG\r\n\x1a\n\0\0\0\x0d".to_vec();
+    file.extend(&head);
+    file.extend(crc32(&head).to_be_bytes());
+    file.extend(b"\0\0\0\0IDAT");
+    file.extend(crc32(b"IDAT").to_be_bytes());
+    file
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 }
+        })
+    }) ^ u32::MAX
+}
+
+#[tokio::test]
+async fn a_broken_picture_is_told_as_such_and_its_bytes_still_come() {
+    let (_world, client) = World::with_bucket(1);
+    let whole = png(60, 40);
+    for (name, bytes) in [
+        ("cut.png", &whole[..whole.len() / 2]),
+        ("head.png", &whole[..20]),
+        ("noise.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF and then nothing"),
+        ("noise.webp", b"RIFF\x20\0\0\0WEBPVP8 \x10\0\0\0................"),
+    ] {
+        client.put(&format!("/photos/{name}"), name, bytes).await;
+        let path = format!("/photos/{name}?width=10");
+        for _ in 0..2 {
+            client.get(&path).await.check_error(422, "undecodable");
+        }
+        assert_eq!(&client.get(&format!("/photos/{name}")).await.body[..], bytes, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_jpeg_that_breaks_off_is_shown_as_far_as_it_goes() {
+    let (_world, client) = World::with_bucket(1);
+    let whole = jpeg(200, 160);
+    for keep in [3, 5, 8] {
+        let path = format!("/photos/{keep}.jpg");
+        client.put(&path, "x.jpg", &whole[..whole.len() * keep / 10]).await;
+        for width in [20, 100, 200] {
+            let reply = client.get(&format!("{path}?width={width}&format=png")).await;
+            assert_eq!(reply.status, 200, "{keep} tenths at {width}: {}", reply.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_picture_over_a_bound_goes_out_as_it_is_and_says_why() {
+    let (_world, client) = World::with_bucket(1);
+    for (width, height, query, reason) in [
+        (30_000, 30_000, "width=10", "side"),
+        (9_000, 9_000, "width=10", "pixels"),
+        (9_000, 10, "format=webp", "output"),
+        (7_000, 7_000, "width=10", "memory"),
+        (u32::MAX >> 1, 1, "width=10", "memory"),
+    ] {
+        let file = png_head(width, height);
+        let path = format!("/photos/{width}x{height}.png");
+        client.put(&path, "x.png", &file).await;
+        let reply = client.get(&format!("{path}?{query}")).await;
+        assert_eq!((reply.status.as_u16(), &reply.body[..]), (200, &file[..]), "{path}");
+        let told = format!("skipped; reason={reason}");
+        assert_eq!(reply.header("x-image-transform"), told, "{path}");
+        assert_eq!(reply.header("etag"), client.get(&path).await.header("etag"));
+    }
+}

@@ -1,0 +1,185 @@
+//! Resumable uploads that are whole and cannot be stored for now: kept, and stored by the next request that can:
+//! `API.md`, Resumable uploads.
+
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::LossPolicy;
+use server::management::{ApiKeySettings, BucketSettings};
+use tests::store::body;
+use tests::{Client, World};
+
+use super::tus::{append, begun, head};
+
+const SAID: [(&str, &str); 2] = [("bucketName", "photos"), ("path", "a.bin")];
+/// One that stays in memory, and one that becomes a big segment.
+const SIZES: [usize; 2] = [10_000, 1_500_000];
+
+/// What a client may do next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Head,
+    Append,
+}
+
+const NEXT: [Next; 2] = [Next::Head, Next::Append];
+
+fn quota(bytes: Option<u64>) -> BucketSettings {
+    BucketSettings { quota_bytes: Some(bytes), ..BucketSettings::default() }
+}
+
+/// An upload of which all has come, and that cannot be stored for the reason given.
+async fn refused(client: &Client, whole: &[u8], status: u16, code: &str) -> String {
+    let path = begun(client, whole.len(), &SAID).await;
+    append(client, &path, 0, whole).await.check_error(status, code);
+    path
+}
+
+async fn must_be_stored(client: &Client, path: &str, whole: &[u8], next: Next) {
+    let reply = match next {
+        Next::Head => head(client, path).await,
+        Next::Append => append(client, path, whole.len(), b"").await,
+    };
+    assert!(reply.status.is_success(), "{next:?}: {} {}", reply.status, reply.text());
+    assert_eq!(reply.header("upload-offset"), whole.len().to_string());
+    assert_eq!(reply.header("x-object-url"), "https://cdn.example.com/photos/a.bin");
+    assert!(client.get("/photos/a.bin").await.body == whole);
+}
+
+#[tokio::test]
+async fn an_upload_over_the_quota_is_stored_once_there_is_room_without_a_byte_sent_again() {
+    for (bytes, next) in SIZES.into_iter().flat_map(|bytes| NEXT.map(|next| (bytes, next))) {
+        let (world, client) = World::with_bucket(1);
+        world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
+        let whole = body(1, bytes);
+        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        for _ in 0..2 {
+            // A client that hears anything else begins again.
+            assert_eq!(head(&client, &path).await.status, 423);
+            let reply = append(&client, &path, bytes, b"").await;
+            reply.check_error(507, "quota_exceeded");
+        }
+        assert_eq!(client.get("/photos/a.bin").await.status, 404);
+        world.edit_bucket("photos", quota(None));
+        must_be_stored(&client, &path, &whole, next).await;
+        assert_eq!(world.object_count("photos"), 1);
+        assert!(world.store.resumable_uploads().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_waits_outlives_the_server() {
+    for (bytes, next) in SIZES.into_iter().flat_map(|bytes| NEXT.map(|next| (bytes, next))) {
+        let (world, client) = World::with_bucket(1);
+        world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
+        let whole = body(1, bytes);
+        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        world.edit_bucket("photos", quota(None));
+        let disk = world.disk.fork();
+        disk.cut_power();
+        disk.power_on(LossPolicy::KeepSynced, 0);
+        let found = world.found_on(disk);
+        let client = found.client_of("ann", ApiKeySettings::default());
+        must_be_stored(&client, &path, &whole, next).await;
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_or_is_full_while_a_large_upload_is_stored_loses_nothing_of_it() {
+    let big = || Where::Prefix("big".to_owned());
+    let uploads = || Where::Prefix("uploads/".to_owned());
+    let rules = [
+        (Rule::once(Operation::CreateFolder, big(), Fault::NoSpace), 507, "no_space"),
+        // The body is written before.
+        (Rule::once(Operation::Write, uploads(), Fault::NoSpace).after(3), 507, "no_space"),
+        (Rule::once(Operation::Write, uploads(), Fault::Torn).after(4), 500, "internal"),
+        (Rule::once(Operation::SyncData, uploads(), Fault::SyncGone).after(2), 500, "internal"),
+        (Rule::once(Operation::Link, uploads(), Fault::NoSpace), 507, "no_space"),
+        (Rule::once(Operation::SyncFolder, big(), Fault::SyncGone), 500, "internal"),
+    ];
+    let whole = body(1, SIZES[1]);
+    for ((rule, status, code), next) in rules.iter().flat_map(|rule| NEXT.map(|next| (rule, next)))
+    {
+        let (world, client) = World::with_bucket(1);
+        world.disk.inject(rule.clone());
+        let path = refused(&client, &whole, *status, code).await;
+        assert_eq!(world.disk.fault_count(), 1);
+        must_be_stored(&client, &path, &whole, next).await;
+        let disk = world.disk.fork();
+        disk.cut_power();
+        disk.power_on(LossPolicy::KeepSynced, 0);
+        let found = world.found_on(disk).stranger().get("/photos/a.bin").await;
+        assert!(found.body == whole, "{rule:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_whose_commit_nobody_can_tell_of_is_stored_once_after_the_restart() {
+    for (bytes, policy) in SIZES.into_iter().flat_map(|it| LossPolicy::ALL.map(|all| (it, all))) {
+        let (world, client) = World::with_bucket(1);
+        let whole = body(1, bytes);
+        let path = begun(&client, bytes, &SAID).await;
+        // The commits of the pieces go well, that of the file does not.
+        let log = Where::Prefix("log/".to_owned());
+        world.disk.inject(Rule::once(Operation::SyncData, log, Fault::Error).after(1));
+        append(&client, &path, 0, &whole).await.check_error(500, "internal");
+        append(&client, &path, bytes, b"").await.check_error(503, "read_only");
+        assert_eq!(head(&client, &path).await.status, 423);
+        let disk = world.disk.fork();
+        disk.cut_power();
+        disk.power_on(policy, 0);
+        let found = world.found_on(disk);
+        let client = found.client_of("ann", ApiKeySettings::default());
+        let told = head(&client, &path).await;
+        assert_eq!(told.status, 200, "{policy:?}");
+        assert_eq!(told.header("upload-offset"), bytes.to_string());
+        assert!(client.get("/photos/a.bin").await.body == whole, "{policy:?}");
+        assert_eq!(found.object_count("photos"), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_waits_can_be_given_up_and_expires() {
+    for bytes in SIZES {
+        let (world, client) = World::with_bucket(1);
+        world.edit_bucket("photos", quota(Some(1)));
+        let whole = body(1, bytes);
+        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        let reply = client
+            .send(http::Method::DELETE, &path, &[super::tus::VERSION], axum::body::Body::empty())
+            .await;
+        assert_eq!(reply.status, 204);
+        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        world.clock.advance(24 * 60 * 60 * 1_000);
+        append(&client, &path, bytes, b"").await.check_error(410, "upload_expired");
+        assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 1);
+        assert!(world.store.resumable_uploads().unwrap().is_empty());
+        assert!(world.disk.paths().iter().all(|path| !path.starts_with("big/")));
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_the_bucket_does_not_take_is_forgotten() {
+    for bytes in SIZES {
+        let (world, client) = World::with_bucket(1);
+        let file_bytes_max = Some(Some(bytes as u64 - 1));
+        world.edit_bucket("photos", BucketSettings { file_bytes_max, ..Default::default() });
+        let path = refused(&client, &body(1, bytes), 413, "file_too_large").await;
+        assert_eq!(head(&client, &path).await.status, 404);
+        assert!(world.store.resumable_uploads().unwrap().is_empty());
+        assert!(world.disk.paths().iter().all(|path| !path.starts_with("big/")));
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_server_left_of_a_stored_upload_is_swept() {
+    let (world, client) = World::with_bucket(1);
+    let whole = body(1, SIZES[1]);
+    let path = begun(&client, whole.len(), &SAID).await;
+    let uploads = Where::Prefix("uploads/".to_owned());
+    world.disk.inject(Rule::once(Operation::Remove, uploads, Fault::Error));
+    append(&client, &path, 0, &whole).await.check_error(500, "internal");
+    assert_eq!(world.store.resumable_uploads().unwrap().len(), 1);
+    must_be_stored(&client, &path, &whole, Next::Head).await;
+    assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 0);
+    assert!(world.store.resumable_uploads().unwrap().is_empty());
+    must_be_stored(&client, &path, &whole, Next::Append).await;
+}

@@ -1,0 +1,191 @@
+//! Dead bodies were punched out, and the index is lost: who makes it anew meets them in groups, where a footer cannot
+//! be used, and as values of facts. They are no damage, and what is damaged beside them is told.
+
+use engine::Error;
+use engine::disk::Disk;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::sim::SimDisk;
+use tests::store::{
+    Change, Contents, Model, World, batch, body, commit, compact, fact, name, read, roll_over,
+};
+
+use crate::survivor::check;
+
+/// What is put at once, and so lies in one group.
+const BATCHES: u64 = 4;
+const BODY_BYTES: usize = 20_000;
+
+/// A closed store, a segment of which holds live records and dead ones that were punched out, side by side.
+struct Punched {
+    disk: SimDisk,
+    model: Model,
+    path: String,
+}
+
+impl Punched {
+    /// The segment is the first of this folder.
+    fn in_folder(folder: &str) -> Self {
+        let world = World::wide(41);
+        let store = world.open();
+        let mut model = Model::default();
+        let mut apply = |changes: &[Change]| {
+            commit(&store, batch(&store, changes).unwrap()).unwrap();
+            model.apply(changes);
+        };
+        let value = |seed: u64| body(seed, BODY_BYTES).into();
+        for at in 0..BATCHES {
+            let (object, token) =
+                (|what| key(what, at), |what: &str| fact(&format!("{what}/{at}")));
+            apply(&[
+                Change::Put(object("replaced"), value(100 + at)),
+                Change::Put(object("live"), value(200 + at)),
+                Change::PutFact(token("replaced"), value(300 + at)),
+                Change::PutFact(token("live"), value(400 + at)),
+                Change::PutFact(token("gone"), value(500 + at)),
+                Change::Put(object("gone"), value(600 + at)),
+            ]);
+        }
+        if folder == "compacted/" {
+            apply(&[Change::Put(key("copied", 0), value(1)), Change::Delete(key("copied", 0))]);
+            roll_over(&store).unwrap();
+            store.checkpoint().unwrap();
+            assert!(compact(&store).unwrap().copied_bytes > 0);
+        }
+        for at in 0..BATCHES {
+            let (object, token) =
+                (|what| key(what, at), |what: &str| fact(&format!("{what}/{at}")));
+            apply(&[
+                Change::Put(object("replaced"), value(700 + at)),
+                Change::PutFact(token("replaced"), value(800 + at)),
+                Change::DeleteFact(token("gone")),
+                Change::Delete(object("gone")),
+            ]);
+        }
+        roll_over(&store).unwrap();
+        store.checkpoint().unwrap();
+        let no_room = Where::Prefix("compacted/".to_owned());
+        world.disk.inject(Rule::always(Operation::Create, no_room, Fault::NoSpace));
+        let report = compact(&store).unwrap();
+        assert!(report.punched_bytes > 200_000, "{report:?}");
+        world.disk.clear_faults();
+        store.close().unwrap();
+        drop(store);
+        let path = world.files_in(folder).remove(0);
+        let holes =
+            world.disk.bytes(&path).chunks(4_096).filter(|page| *page == [0; 4_096]).count();
+        assert!(holes > 30, "{path} has {holes} holes");
+        Self { disk: world.disk.fork(), model, path }
+    }
+
+    /// The machine without its index.
+    fn without_index(&self) -> World {
+        let world = World::on(self.disk.fork(), 42);
+        world.disk.remove("index.redb").unwrap();
+        world
+    }
+
+    /// Where the entries of the segment's footer begin.
+    fn entries_at(&self) -> u64 {
+        let bytes = self.disk.bytes(&self.path);
+        let trailer = &bytes[bytes.len() - 64..];
+        u64::from_le_bytes(trailer[8..16].try_into().unwrap())
+    }
+
+    /// Where the segment holds these bytes.
+    fn offset_of(&self, bytes: &[u8]) -> u64 {
+        let all = self.disk.bytes(&self.path);
+        all.windows(bytes.len()).position(|window| window == bytes).unwrap() as u64
+    }
+}
+
+fn key(what: &str, at: u64) -> engine::ObjectName {
+    name(&format!("{what}/{at}"))
+}
+
+#[test]
+fn what_was_punched_out_is_no_damage_to_an_index_that_is_made_anew() {
+    for folder in ["log/", "compacted/"] {
+        let punched = Punched::in_folder(folder);
+        let world = punched.without_index();
+        let (store, report) = world.open_and_tell();
+        assert!(report.index_rebuilt && report.damage_count() == 0, "{folder}: {report}");
+        Contents::of(&store).unwrap().must_be(&punched.model).unwrap();
+        drop(store);
+        check(&world.disk, &[&punched.model]).unwrap();
+    }
+}
+
+#[test]
+fn what_was_punched_out_is_no_damage_where_the_footer_cannot_be_used() {
+    for folder in ["log/", "compacted/"] {
+        let punched = Punched::in_folder(folder);
+        let at = punched.entries_at();
+        let open = |world: &World| match world.try_open() {
+            Ok((store, report)) => {
+                world.disk.clear_faults();
+                assert_eq!(report.damage_count(), 0, "{folder}: {report}");
+                Contents::of(&store).unwrap().must_be(&punched.model).unwrap();
+                let known = store.damage().unwrap().places;
+                known.iter().any(|it| it.offset == at && it.file() == punched.path)
+            }
+            Err(Error::Io { .. }) => false,
+            Err(other) => panic!("{other}"),
+        };
+        // Read errors come once; the segment's header, its trailer, the entries and the groups are read.
+        let unread = (0..8).filter(|skipped| {
+            let world = punched.without_index();
+            let place = Where::Prefix(punched.path.clone());
+            world.disk.inject(Rule::once(Operation::Read, place, Fault::Error).after(*skipped));
+            open(&world)
+        });
+        assert!(unread.count() > 0, "{folder}: the groups are read instead");
+        let world = punched.without_index();
+        world.disk.flip(&punched.path, at + 30, 1);
+        assert!(open(&world), "{folder}: the footer has rotted");
+    }
+}
+
+#[test]
+fn what_was_punched_out_is_no_damage_in_a_segment_that_never_got_its_footer() {
+    let punched = Punched::in_folder("log/");
+    let world = punched.without_index();
+    world.disk.open(&punched.path).unwrap().set_len(punched.entries_at()).unwrap();
+    check(&world.disk, &[&punched.model]).unwrap();
+}
+
+#[test]
+fn damage_to_a_live_body_is_told_beside_bodies_that_were_punched_out() {
+    let punched = Punched::in_folder("log/");
+    for seed in [201, 402] {
+        let world = punched.without_index();
+        let offset = punched.offset_of(&body(seed, BODY_BYTES));
+        world.disk.flip(&punched.path, offset + 9_000, 1);
+        world.disk.flip(&punched.path, punched.entries_at() + 30, 1);
+        let (store, report) = world.open_and_tell();
+        let told: Vec<_> = report.damage.iter().map(|it| (it.offset, it.reason)).collect();
+        assert_eq!(told, [(offset, engine::Malformed::Checksum)], "{seed}: {report}");
+        for at in 0..BATCHES {
+            let found = read(&store, &key("live", at));
+            match (seed, at) {
+                (201, 1) => assert!(matches!(found, Err(Error::Corrupt(_))), "{found:?}"),
+                _ => assert_eq!(found.unwrap().unwrap(), body(200 + at, BODY_BYTES)),
+            }
+            let found = store.fact(&fact(&format!("live/{at}"))).unwrap();
+            assert_eq!(found.is_some(), (seed, at) != (402, 2), "a fact without its value is lost");
+        }
+    }
+}
+
+#[test]
+fn damage_to_a_live_fact_is_told_beside_facts_that_were_punched_out() {
+    for folder in ["log/", "compacted/"] {
+        let punched = Punched::in_folder(folder);
+        let world = punched.without_index();
+        let offset = punched.offset_of(&body(402, BODY_BYTES));
+        world.disk.flip(&punched.path, offset + 9_000, 1);
+        let (_, report) = world.open_and_tell();
+        assert_eq!(report.damage_count(), 1, "{folder}: {report}");
+        let told = report.damage[0].offset;
+        assert!((offset - 100..=offset).contains(&told), "{folder}: {report}");
+    }
+}
