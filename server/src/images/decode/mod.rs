@@ -1,5 +1,6 @@
 //! Files into pixels, one module for each format.
 
+mod avif;
 mod jpeg;
 mod png;
 mod webp;
@@ -40,7 +41,8 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
         Format::Jpeg => jpeg::read_source(bytes)?,
         Format::Png => png::read_source(bytes)?,
         Format::WebP => webp::read_source(bytes)?,
-        Format::Gif | Format::Avif => return Err(Error::undecodable("it is not read")),
+        Format::Avif => avif::read_source(bytes)?,
+        Format::Gif => return Err(Error::undecodable("it is not read")),
     };
     match source.sides {
         (0, _) | (_, 0) => Err(Error::undecodable("it has no pixels")),
@@ -59,6 +61,7 @@ pub(super) fn decode(
         Format::Jpeg => jpeg::decode(bytes, source, plan, stop),
         Format::Png => png::decode(bytes, stop).map(Decoded::whole),
         Format::WebP => webp::decode(bytes, source).map(Decoded::whole),
-        Format::Gif | Format::Avif => Err(Error::undecodable("it is not read")),
+        Format::Avif => avif::decode(bytes, source, stop).map(Decoded::whole),
+        Format::Gif => Err(Error::undecodable("it is not read")),
     }
 }
