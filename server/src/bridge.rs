@@ -77,6 +77,26 @@ pub async fn body_of(object: engine::Body, pieces: Vec<Piece>) -> engine::Result
     Ok(Body::new(sending))
 }
 
+/// Makes the body of an answer out of pieces of what is in memory.
+pub fn body_in_memory(whole: &Bytes, pieces: Vec<Piece>) -> Body {
+    let slice = |range: Range<u64>| {
+        let end = range.end.min(whole.len() as u64) as usize;
+        whole.slice((range.start as usize).min(end)..end)
+    };
+    let mut parts = pieces.into_iter().map(|piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Slice(range) => slice(range),
+    });
+    let first = parts.next().unwrap_or_default();
+    let mut rest = parts.peekable();
+    if rest.peek().is_none() {
+        return Body::from(first);
+    }
+    let mut body = first.to_vec();
+    rest.for_each(|part| body.extend_from_slice(&part));
+    Body::from(body)
+}
+
 struct Sending {
     object: engine::Body,
     pieces: VecDeque<Piece>,

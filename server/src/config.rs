@@ -62,6 +62,10 @@ pub struct Config {
     pub trusted_networks: Vec<Network>,
     /// Whether the server looks once a day which accounts break fair use.
     pub fair_use_sweep: bool,
+    /// Bytes of memory that all work on pictures at once may take. Without it: a quarter of the machine's.
+    pub image_memory_bytes: Option<u64>,
+    /// Bytes that variants of pictures may take in the store. 0: none are kept.
+    pub variants_bytes_max: u64,
     /// Origins of private networks that webhooks may be sent to.
     pub webhook_allow: Vec<Origin>,
     /// Where authorities lie, in PEM, that webhooks are sent to beside Mozilla's. Whoever reads it puts them into
@@ -94,6 +98,8 @@ pub struct Layer {
     pub address_requests_burst: Option<u32>,
     pub trusted_networks: Option<Texts>,
     pub fair_use_sweep: Option<bool>,
+    pub image_memory_bytes: Option<u64>,
+    pub variants_bytes_max: Option<u64>,
     pub webhook_allow: Option<Texts>,
     pub webhook_ca_file: Option<PathBuf>,
 }
@@ -177,6 +183,8 @@ impl Layer {
             address_requests_burst: self.address_requests_burst.or(lower.address_requests_burst),
             trusted_networks: self.trusted_networks.or(lower.trusted_networks),
             fair_use_sweep: self.fair_use_sweep.or(lower.fair_use_sweep),
+            image_memory_bytes: self.image_memory_bytes.or(lower.image_memory_bytes),
+            variants_bytes_max: self.variants_bytes_max.or(lower.variants_bytes_max),
             webhook_allow: self.webhook_allow.or(lower.webhook_allow),
             webhook_ca_file: self.webhook_ca_file.or(lower.webhook_ca_file),
         }
@@ -270,6 +278,8 @@ impl Config {
             )?,
             trusted_networks: layer.trusted_networks.map_or(Ok(Vec::new()), networks)?,
             fair_use_sweep: layer.fair_use_sweep.unwrap_or(default.fair_use_sweep),
+            image_memory_bytes: layer.image_memory_bytes,
+            variants_bytes_max: layer.variants_bytes_max.unwrap_or(default.variants_bytes_max),
             webhook_allow: layer.webhook_allow.map_or(Ok(Vec::new()), origins)?,
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: ExtraRoots::default(),
@@ -298,6 +308,8 @@ impl Default for Config {
             address_requests_burst: limits::ADDRESS_REQUESTS_BURST,
             trusted_networks: Vec::new(),
             fair_use_sweep: false,
+            image_memory_bytes: None,
+            variants_bytes_max: limits::VARIANTS_BYTES_MAX,
             webhook_allow: Vec::new(),
             webhook_ca_file: None,
             webhook_roots: ExtraRoots::default(),

@@ -32,6 +32,7 @@ pub mod error;
 pub mod fair_use;
 pub mod form_part;
 pub mod handlers;
+pub mod image_wish;
 pub mod images;
 pub mod intake;
 pub mod json_body;
@@ -60,6 +61,7 @@ pub mod state;
 pub mod target;
 pub mod tus;
 mod upkeep;
+pub mod variants;
 pub mod webhooks;
 
 pub use self::config::Config;

@@ -303,8 +303,35 @@ pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Facts of events that are removed or moved in one batch.
 pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
+/// Threads that work on pictures run at this niceness: delivery comes first.
+pub const IMAGE_NICENESS: i32 = 10;
+/// Pictures that wait to be worked on; more are refused.
+pub const IMAGE_JOBS_WAITING_MAX: usize = 256;
+/// How long a picture waits for its turn.
+pub const IMAGE_WAIT: Duration = Duration::from_secs(5);
+/// Work that is expected to take longer than so many milliseconds leaves a thread to shorter work.
+pub const IMAGE_HEAVY_MS: u64 = 100;
+/// How often a request begins a picture again that was given up the moment it came.
+pub const IMAGE_JOBS_RETRIED_MAX: usize = 4;
+/// Headers of pictures, and failures, that are remembered: some hundred bytes each.
+pub const IMAGE_HEADERS_REMEMBERED: usize = 20_000;
+/// How long a picture that could not be made is not tried again.
+pub const IMAGE_FAILURE_KEPT: Duration = Duration::from_secs(10 * 60);
+/// Default for what variants of pictures may take of the disk.
+pub const VARIANTS_BYTES_MAX: u64 = 5 * 1_024 * MIB;
+/// Variants of one file that are kept; further ones are made each time.
+pub const VARIANTS_PER_OBJECT_MAX: usize = 64;
+/// Variants that are read at once when the server starts.
+pub const VARIANTS_PAGE: usize = 1_000;
+/// Variants that are removed in one batch.
+pub const VARIANTS_BATCH: usize = 500;
+/// How often variants whose file is gone are removed.
+pub const VARIANTS_SWEEP_WAIT: Duration = Duration::from_secs(60);
+/// What part of the memory all work on pictures at once may take.
+pub const IMAGE_MEMORY_PART: u64 = 4;
+
 const KIB: u64 = 1_024;
-const MIB: u64 = 1_024 * KIB;
+pub const MIB: u64 = 1_024 * KIB;
 
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);

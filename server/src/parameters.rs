@@ -27,6 +27,9 @@ pub struct BucketParameter;
 /// Bucket and path of a file or a folder in the address.
 pub struct PlaceParameters;
 
+/// What is made of a picture: `format`, `width`, `height`, `quality`, `fit`, `dpr`.
+pub struct ImageParameters;
+
 /// The bucket in the address, as management calls it.
 pub struct BucketNameParameter;
 
@@ -142,6 +145,39 @@ impl IntoParams for PlaceParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let key = "The key of a file, or of a folder with its last slash. Slashes in it may stand as they are.";
         vec![path("bucket", pattern(BUCKET), "The bucket's name."), path("path", pattern(KEY), key)]
+    }
+}
+
+impl IntoParams for ImageParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let side = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into();
+        let quality =
+            ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(100));
+        let word = |words: &[&str]| {
+            let words = words.iter().map(ToString::to_string);
+            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+        };
+        let density = ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .exclusive_minimum(Some(0))
+            .maximum(Some(10));
+        let formats = ["webp", "jpg", "jpeg", "png", "avif", "gif", "auto"];
+        vec![
+            query(
+                "format",
+                word(&formats),
+                "The picture in this format; also `fm`, `f`, `output`.",
+            ),
+            query("width", side(), "Not wider than so many pixels; also `w`."),
+            query("height", side(), "Not higher than so many pixels; also `h`."),
+            query("quality", quality.into(), "How much may be lost; also `q`."),
+            query(
+                "fit",
+                word(&["contain", "cover", "fill", "scale-down"]),
+                "What becomes of a picture in another ratio than `width` to `height`; also `resize`.",
+            ),
+            query("dpr", density.into(), "`width` and `height` count so many pixels each."),
+        ]
     }
 }
 

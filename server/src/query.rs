@@ -22,6 +22,11 @@ impl Query {
         Self(uri.path_and_query().filter(|it| it.query().is_some()).cloned())
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.raw().is_empty()
+    }
+
     /// The text given under one of the names; empty counts as absent.
     pub fn text(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
         Ok(self.text_or_empty(names)?.filter(|text| !text.is_empty()))

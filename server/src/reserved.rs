@@ -10,6 +10,9 @@ pub const OWN: &str = "-";
 /// First component, below a bucket, of the earlier presign form. Keys may not start with it.
 pub const PRESIGNED: &str = "presigned";
 
+/// The bucket of variants of pictures, which nobody can address.
+pub const VARIANTS: &str = "trug.variants";
+
 /// What stands before the token of a presigned upload. What stands behind it is a secret while it lives.
 pub const TOKEN_PATH: &str = "/api/presigned-url/";
 
@@ -18,6 +21,7 @@ pub const BUCKET_NAMES: &[&str] = &[
     API,
     OWN,
     PRESIGNED,
+    VARIANTS,
     "health",
     "metrics",
     "favicon.ico",

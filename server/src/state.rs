@@ -11,10 +11,11 @@ use tokio::sync::Semaphore;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
-use crate::limits::{SEARCHES_MAX, WEBHOOK_TESTS_MAX};
+use crate::limits::{IMAGE_MEMORY_PART, SEARCHES_MAX, WEBHOOK_TESTS_MAX};
 use crate::open_uploads::OpenUploads;
 use crate::outbound::Outbound;
 use crate::rate_limit::Allowances;
+use crate::variants::Variants;
 
 /// The running service, as one of its endpoints sees it. Cheap to clone.
 #[derive(Clone)]
@@ -51,6 +52,8 @@ pub struct Inner {
     pub outbound: Outbound,
     /// Turns to test one.
     pub webhook_tests: Arc<Semaphore>,
+    /// Pictures at other sizes and in other formats.
+    pub variants: Variants,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -84,6 +87,10 @@ impl AppState {
         let tls =
             tls.map_err(|why| CatalogError::Refused(format!("TLS cannot be set up: {why}")))?;
         let outbound = Outbound::new(&config.webhook_allow, tls);
+        let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
+        let kept_bytes_max = config.variants_bytes_max;
+        let variants = Variants::start(store.clone(), clock.clone(), kept_bytes_max, memory_bytes);
+        let variants = variants.map_err(CatalogError::Refused)?;
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         let inner = Arc::new(Inner {
@@ -100,6 +107,7 @@ impl AppState {
             searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             outbound,
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
+            variants,
             draining,
             request_ids,
         });
@@ -140,6 +148,12 @@ impl AppState {
         let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         format!("{:016x}", start.wrapping_add(number))
     }
+}
+
+/// What work on pictures may take where nobody says: a part of the machine's memory.
+fn image_memory_bytes() -> u64 {
+    let machine = rustix::system::sysinfo();
+    machine.totalram * u64::from(machine.mem_unit) / IMAGE_MEMORY_PART
 }
 
 impl std::ops::Deref for AppState {

@@ -34,6 +34,7 @@ impl Upkeep {
         tasks.spawn(tus::sweep_now_and_then(state.clone()));
         tasks.spawn(keep_delivering(state.clone()));
         tasks.spawn(keep_dead_letters(catalog.clone()));
+        tasks.spawn(state.variants.clone().keep_tidy());
         if state.config.fair_use_sweep {
             tasks.spawn(keep_fair_use(state.clone()));
         }

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::delivery_headers::allow_every_origin;
 use crate::limits;
 use crate::object_name::turns_text;
+use crate::variants::VariantError;
 
 pub use self::refusals::INVALID_API_KEY;
 use self::refusals::QUOTA_EXCEEDED;
@@ -176,6 +177,17 @@ impl From<engine::Error> for ApiError {
             _ => Self::internal(""),
         };
         refusal.with_log(log)
+    }
+}
+
+impl From<VariantError> for ApiError {
+    fn from(error: VariantError) -> Self {
+        match error {
+            VariantError::Undecodable(why) => Self::undecodable(&why),
+            VariantError::Busy | VariantError::GivenUp => Self::overloaded(1),
+            VariantError::Store(error) => error.into(),
+            VariantError::Failed(log) => Self::internal(log),
+        }
     }
 }
 

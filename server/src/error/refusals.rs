@@ -182,6 +182,12 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
+    /// 422: a file that says that it is a picture, and is a broken one.
+    pub fn undecodable(why: &str) -> Self {
+        let message = format!("The picture cannot be decoded: {why}");
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "undecodable", message)
+    }
+
     /// 507: what is uploaded does not fit into a quota.
     pub fn quota_exceeded(exceeded: Exceeded) -> Self {
         let Exceeded { whose, what, limit, used } = exceeded;

@@ -61,6 +61,7 @@ const CODES: &[&str] = &[
     "too_many_uploads",
     "tus_version",
     "type_not_allowed",
+    "undecodable",
     "unsupported_media_type",
     "upload_expired",
     "upload_locked",

@@ -4,6 +4,8 @@
 //! read for an answer without a body; what a private bucket refuses does not depend on what is in it.
 //! Never here: what the headers say, and how ranges and preconditions are read.
 
+mod shown;
+
 use axum::body::Body;
 use axum::response::Response;
 use engine::Object;
@@ -11,6 +13,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
+use self::shown::{Content, Shown};
 use crate::auth::check_delivery;
 use crate::bridge::{self, Piece};
 use crate::catalog::{Access, Bucket, ServeHtml};
@@ -19,11 +22,12 @@ use crate::delivery_headers::{
     Audience, Delivery, Download, Pages, not_modified_headers, object_headers,
 };
 use crate::error::ApiError;
-use crate::parameters::PlaceParameters;
+use crate::parameters::{ImageParameters, PlaceParameters};
 use crate::query::Query;
 use crate::range::{ByteRange, Multirange, content_range, parse_range};
 use crate::state::AppState;
 use crate::target::Target;
+use crate::variants::VariantError;
 
 /// How long a placeholder stands in for a file that may come.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
@@ -37,6 +41,7 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
     security((), ("bearer" = []), ("header" = []), ("query" = [])),
     params(
         PlaceParameters,
+        ImageParameters,
         ("download" = Option<String>, Query, description = "As an attachment, under the file's own name or this one."),
         ("Range" = Option<String>, Header, description = "Up to 8 ranges of bytes."),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags that the client has."),
@@ -47,6 +52,7 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
         (status = NOT_MODIFIED, description = "The client has it."),
         (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`, or the bucket's placeholder.", content_type = "*/*"),
         (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
+        (status = UNPROCESSABLE_ENTITY, description = "`undecodable`: a broken picture, of which another was asked for."),
         (status = RANGE_NOT_SATISFIABLE, description = "`range_not_satisfiable`, with `size`."),
     )
 )]
@@ -60,7 +66,7 @@ pub async fn deliver(app: &AppState, request: &Parts) -> Result<Response, ApiErr
     for _ in 0..LOOKUPS_MAX {
         let delivered = match app.store.get(&name)? {
             Some(object) => deliver_object(app, request, &query, &bucket, &object).await,
-            None => deliver_placeholder(app, request, &bucket).await,
+            None => deliver_placeholder(app, request, &query, &bucket).await,
         };
         match delivered {
             Err(Undelivered::Changed) => {}
@@ -82,9 +88,24 @@ enum Undelivered {
     Refused(ApiError),
 }
 
-impl<E: Into<ApiError>> From<E> for Undelivered {
-    fn from(error: E) -> Self {
+impl From<ApiError> for Undelivered {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<engine::Error> for Undelivered {
+    fn from(error: engine::Error) -> Self {
         Self::Refused(error.into())
+    }
+}
+
+impl From<VariantError> for Undelivered {
+    fn from(error: VariantError) -> Self {
+        match error {
+            VariantError::Store(engine::Error::Conflict(_)) => Self::Changed,
+            error => Self::Refused(error.into()),
+        }
     }
 }
 
@@ -96,21 +117,25 @@ async fn deliver_object(
     object: &Object,
 ) -> Result<Response, Undelivered> {
     let download = query.text_or_empty(&["download"])?;
-    let validators = validators(object);
+    let shown = Shown::of(app, request, query, object).await?;
+    let validators = Validators::new(shown.etag(), object.modified_ms());
     let delivery = Delivery {
         download: Download::of(download.as_deref()),
-        ..delivery(bucket, object, &validators)
+        ..delivery(bucket, &shown, &validators)
     };
-    let total = object.bytes();
+    let total = shown.bytes();
     let range = match evaluate(&request.method, &request.headers, Some(&validators)) {
         Outcome::PreconditionFailed => return Err(ApiError::precondition_failed().into()),
         Outcome::NotModified => {
-            return Ok(answer(StatusCode::NOT_MODIFIED, not_modified_headers(&delivery)));
+            let mut headers = not_modified_headers(&delivery);
+            shown.describe(&mut headers);
+            return Ok(answer(StatusCode::NOT_MODIFIED, headers));
         }
         Outcome::Proceed { range: RangeRule::Holds } => parse_range(&request.headers, total),
         Outcome::Proceed { range: RangeRule::Ignored } => ByteRange::Whole,
     };
     let mut headers = object_headers(&delivery);
+    shown.describe(&mut headers);
     let (status, length, pieces) = match range {
         ByteRange::Unsatisfiable => return Err(ApiError::range_not_satisfiable(total).into()),
         ByteRange::Whole => (StatusCode::OK, total, vec![Piece::Slice(0..total)]),
@@ -129,13 +154,14 @@ async fn deliver_object(
         }
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    send(app, request, object, pieces, answer(status, headers)).await
+    send(app, request, &shown, pieces, answer(status, headers)).await
 }
 
 /// A missing file: the bucket's placeholder with status 404, or else an error.
 async fn deliver_placeholder(
     app: &AppState,
     request: &Parts,
+    query: &Query,
     bucket: &Bucket,
 ) -> Result<Response, Undelivered> {
     let missing = ApiError::file_not_found;
@@ -146,7 +172,10 @@ async fn deliver_placeholder(
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
     let object = app.store.get(name)?.ok_or_else(missing)?;
-    let mut headers = object_headers(&delivery(bucket, &object, &validators(&object)));
+    let shown = Shown::of(app, request, query, &object).await?;
+    let validators = Validators::new(shown.etag(), object.modified_ms());
+    let mut headers = object_headers(&delivery(bucket, &shown, &validators));
+    shown.describe(&mut headers);
     // These describe the file at this address, and there is none.
     for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
         headers.remove(name);
@@ -154,37 +183,40 @@ async fn deliver_placeholder(
     if bucket.access == Access::Public {
         headers.insert(header::CACHE_CONTROL, PLACEHOLDER_CACHE);
     }
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(object.bytes()));
-    let pieces = vec![Piece::Slice(0..object.bytes())];
-    send(app, request, &object, pieces, answer(StatusCode::NOT_FOUND, headers)).await
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.bytes()));
+    let pieces = vec![Piece::Slice(0..shown.bytes())];
+    send(app, request, &shown, pieces, answer(StatusCode::NOT_FOUND, headers)).await
 }
 
 /// Puts the body into an answer, unless only its head was asked for.
 async fn send(
     app: &AppState,
     request: &Parts,
-    object: &Object,
+    shown: &Shown<'_>,
     pieces: Vec<Piece>,
     mut answer: Response,
 ) -> Result<Response, Undelivered> {
-    if request.method != Method::HEAD {
-        let body = match bridge::open(&app.store, object).await {
-            Err(engine::Error::Conflict(_)) => return Err(Undelivered::Changed),
-            opened => opened?,
-        };
-        *answer.body_mut() = bridge::body_of(body, pieces).await?;
+    if request.method == Method::HEAD {
+        return Ok(answer);
     }
+    *answer.body_mut() = match shown.content() {
+        Content::Stored(object) => match bridge::open(&app.store, object).await {
+            Err(engine::Error::Conflict(_)) => return Err(Undelivered::Changed),
+            opened => bridge::body_of(opened?, pieces).await?,
+        },
+        Content::Made(bytes) => bridge::body_in_memory(bytes, pieces),
+    };
     Ok(answer)
 }
 
 fn delivery<'a>(
     bucket: &'a Bucket,
-    object: &'a Object,
+    shown: &'a Shown<'_>,
     validators: &'a Validators,
 ) -> Delivery<'a> {
     Delivery {
-        file_name: object.name().key.file_name(),
-        content_type: object.content_type(),
+        file_name: shown.file_name(),
+        content_type: shown.content_type(),
         validators,
         audience: match bucket.access {
             Access::Public => Audience::Public,
@@ -197,10 +229,6 @@ fn delivery<'a>(
         },
         download: Download::No,
     }
-}
-
-fn validators(object: &Object) -> Validators {
-    Validators::new(object.etag(), object.modified_ms())
 }
 
 fn pieces(multirange: Multirange) -> Vec<Piece> {

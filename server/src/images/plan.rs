@@ -95,17 +95,21 @@ impl Plan {
             }
             None => source.pixels(),
         };
-        // Planes and pixels of a JPEG, its coefficients when it is progressive; canvas and frame of an animation; else
-        // four channels, once more where rows come out of order.
-        let decoded = kept * if source.is_progressive || source.is_animated() { 12 } else { 8 };
+        // Bytes a pixel: what the decoder gives and holds; where there may be alpha, the resizer's copy of it.
+        let decoded = match (source.format, source.is_progressive) {
+            (Format::Jpeg, false) => 6,
+            (Format::Jpeg, true) => 12,
+            (Format::Gif, _) => 12,
+            (Format::Png | Format::WebP | Format::Avif, _) => 8,
+        };
         let made = u64::from(self.sides.0) * u64::from(self.sides.1);
         // Two pictures at the new size, and what the encoder holds.
         let encoder = match self.format {
-            Format::Avif => 60,
+            Format::Avif => 48,
             Format::WebP | Format::Gif => 24,
             Format::Jpeg | Format::Png => 12,
         };
-        decoded + made * encoder
+        kept * decoded + made * encoder
     }
 
     /// About how long a processor works on it, in milliseconds: measured figures of each stage for a million pixels.

@@ -1,6 +1,6 @@
 //! Small files, put together segment by segment: what is read, refused, bounded and passed over.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::*;
 
@@ -252,16 +252,17 @@ fn memory_is_what_was_foretold() {
 fn decoding_ends_when_it_is_told_to() {
     for file in [Small::new((64, 64)), Small::progressive((64, 64), &[(0, 0, 0), (1, 63, 0)])] {
         let bytes = file.bytes();
-        let asked = Cell::new(0);
+        let asked = AtomicI32::new(0);
         let count = || {
-            asked.set(asked.get() + 1);
+            asked.fetch_add(1, Ordering::Relaxed);
             false
         };
         decode(&bytes, Scale::Half, &Limits::PHOTOGRAPH, &count).unwrap();
-        assert!(asked.get() >= 8, "once for each row of blocks");
-        for end in 0..asked.get() {
-            let left = Cell::new(end);
-            let stop = || left.replace(left.get() - 1) == 0;
+        let asked = asked.into_inner();
+        assert!(asked >= 8, "once for each row of blocks");
+        for end in 0..asked {
+            let left = AtomicI32::new(end);
+            let stop = || left.fetch_sub(1, Ordering::Relaxed) == 0;
             let ended = decode(&bytes, Scale::Half, &Limits::PHOTOGRAPH, &stop);
             assert_eq!(ended, Err(Error::Cancelled), "asked {end} times before");
         }

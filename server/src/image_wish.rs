@@ -1,0 +1,179 @@
+//! What a request wants made of a picture: the parameters of its query, under all the names that clients use.
+//!
+//! Names and rules: clients 3.1. Promises: an empty value counts as absent; a wrong one is a 400 that names the
+//! parameter; sizes above the picture's are no errors. Never here: what becomes of it.
+
+use http::header::{ACCEPT, HeaderMap};
+
+use crate::error::ApiError;
+use crate::images::{Fit, Format, Wanted, Wish};
+use crate::query::Query;
+
+const FORMAT: &[&str] = &["format", "fm", "f", "output"];
+const WIDTH: &[&str] = &["width", "w"];
+const HEIGHT: &[&str] = &["height", "h"];
+const QUALITY: &[&str] = &["quality", "q"];
+const FIT: &[&str] = &["fit", "resize"];
+const DENSITY: &[&str] = &["dpr"];
+
+/// Pixels of a screen for each that a page counts, at most.
+const DENSITY_MAX: f64 = 10.0;
+
+/// What is wanted; nothing where no parameter is there.
+pub fn image_wish(query: &Query, headers: &HeaderMap) -> Result<Wish, ApiError> {
+    let density = match query.text(DENSITY)? {
+        Some(text) => density(&text)?,
+        None => 1.0,
+    };
+    Ok(Wish {
+        format: match query.text(FORMAT)? {
+            Some(text) => format(&text, headers)?,
+            None => Wanted::Stored,
+        },
+        width: side(query, WIDTH, density)?,
+        height: side(query, HEIGHT, density)?,
+        quality: quality(query)?,
+        fit: match query.text(FIT)? {
+            Some(text) => fit(&text)?,
+            None => Fit::default(),
+        },
+    })
+}
+
+fn format(text: &str, headers: &HeaderMap) -> Result<Wanted, ApiError> {
+    if text.eq_ignore_ascii_case("auto") {
+        return Ok(Wanted::Auto {
+            avif: shows(headers, Format::Avif),
+            webp: shows(headers, Format::WebP),
+        });
+    }
+    let must = "must be webp, jpg, png, avif, gif or auto";
+    Format::named(text).map(Wanted::Format).ok_or_else(|| ApiError::bad_parameter("format", must))
+}
+
+/// Whether a client says by name that it shows a format. What takes `image/*` may be of any age.
+fn shows(headers: &HeaderMap, format: Format) -> bool {
+    let texts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_named =
+            parts.next().is_some_and(|it| it.eq_ignore_ascii_case(format.content_type()));
+        let is_refused = |it: &str| {
+            it.strip_prefix("q=").and_then(|q| q.parse::<f64>().ok()).is_some_and(|q| q <= 0.0)
+        };
+        is_named && !parts.any(is_refused)
+    })
+}
+
+fn side(query: &Query, names: &[&str], density: f64) -> Result<Option<u32>, ApiError> {
+    let Some(number) = query.number(names)? else { return Ok(None) };
+    if number == 0 {
+        let name = names.first().copied().unwrap_or("width");
+        return Err(ApiError::bad_parameter(name, "must be at least 1"));
+    }
+    let pixels = (number as f64 * density).round().clamp(1.0, f64::from(u32::MAX));
+    Ok(Some(pixels as u32))
+}
+
+fn quality(query: &Query) -> Result<Option<u8>, ApiError> {
+    match query.number(QUALITY)? {
+        None => Ok(None),
+        Some(number @ 1..=100) => Ok(u8::try_from(number).ok()),
+        Some(_) => Err(ApiError::bad_parameter("quality", "must be between 1 and 100")),
+    }
+}
+
+fn fit(text: &str) -> Result<Fit, ApiError> {
+    match &*text.to_ascii_lowercase() {
+        // Nothing is ever enlarged, so these are the same.
+        "contain" | "scale-down" => Ok(Fit::Contain),
+        "cover" => Ok(Fit::Cover),
+        "fill" => Ok(Fit::Fill),
+        _ => Err(ApiError::bad_parameter("fit", "must be contain, cover, fill or scale-down")),
+    }
+}
+
+fn density(text: &str) -> Result<f64, ApiError> {
+    let density = text.parse::<f64>().ok().filter(|it| *it > 0.0 && *it <= DENSITY_MAX);
+    density.ok_or_else(|| ApiError::bad_parameter("dpr", "must be above 0 and at most 10"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn asked(raw: &str, accept: &'static str) -> Result<Wish, ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        image_wish(&Query::of(&format!("/b/x?{raw}").parse().unwrap()), &headers)
+    }
+
+    #[test]
+    fn parameters_have_the_names_that_clients_use() {
+        let wish = Wish {
+            format: Wanted::Format(Format::WebP),
+            width: Some(400),
+            height: Some(300),
+            quality: Some(75),
+            fit: Fit::Cover,
+        };
+        for raw in [
+            "format=webp&width=400&height=300&quality=75&fit=cover",
+            "fm=WEBP&w=400&h=300&q=75&resize=Cover",
+            "f=webp&width=200&height=150&dpr=2&q=75&fit=cover",
+            "output=webp&w=800&h=600&dpr=.5&q=75&fit=cover&v=7&t=1",
+        ] {
+            assert_eq!(asked(raw, "").unwrap(), wish, "{raw}");
+        }
+        let jpeg = asked("format=JPEG", "").unwrap();
+        assert_eq!(jpeg.format, Wanted::Format(Format::Jpeg));
+    }
+
+    #[test]
+    fn what_is_absent_or_empty_or_unknown_wants_nothing() {
+        for raw in ["", "width=&height=&quality=&format=&fit=&dpr=", "v=1", "fit=cover", "dpr=2"] {
+            assert!(!asked(raw, "").unwrap().is_any(), "{raw}");
+        }
+        assert_eq!(asked("width=99999999999999999999", "").unwrap().width, Some(u32::MAX));
+    }
+
+    #[test]
+    fn wrong_values_are_refused_by_name() {
+        for (raw, name) in [
+            ("width=0", "width"),
+            ("w=-1", "width"),
+            ("height=1.5", "height"),
+            ("h=abc", "height"),
+            ("quality=0", "quality"),
+            ("q=101", "quality"),
+            ("format=bmp", "format"),
+            ("fit=inside-out", "fit"),
+            ("dpr=0", "dpr"),
+            ("dpr=NaN", "dpr"),
+            ("dpr=11", "dpr"),
+        ] {
+            let refusal = asked(raw, "").unwrap_err();
+            assert_eq!(
+                (refusal.status().as_u16(), refusal.code()),
+                (400, "bad_parameter"),
+                "{raw}"
+            );
+            assert!(refusal.message().contains(name), "{raw}: {}", refusal.message());
+        }
+    }
+
+    #[test]
+    fn a_format_is_negotiated_by_what_the_client_names() {
+        let auto = |accept| match asked("format=auto", accept).unwrap().format {
+            Wanted::Auto { avif, webp } => (avif, webp),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(auto("image/avif,image/webp,image/*,*/*;q=0.8"), (true, true));
+        assert_eq!(auto("text/html, image/webp;q=0.5"), (false, true));
+        assert_eq!(auto("image/avif;q=0, IMAGE/WEBP"), (false, true));
+        assert_eq!(auto("image/*,*/*"), (false, false));
+        assert_eq!(auto(""), (false, false));
+    }
+}

@@ -1,0 +1,144 @@
+//! One job for everybody who wants the same at the same time.
+//!
+//! Promises: while a job runs, whoever asks for the same waits for it; it knows when nobody waits any more; a job that
+//! panics leaves nobody waiting. Never here: what the job is, and keeping what came out.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// The jobs that run.
+pub(super) struct Flights<K, V>(Arc<Mutex<Running<K, V>>>);
+
+type Running<K, V> = HashMap<K, watch::Sender<Option<V>>>;
+
+/// Whether anybody waits for a job. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Interest<V>(watch::Sender<Option<V>>);
+
+impl<V> Interest<V> {
+    /// Whether nobody does.
+    pub(super) fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl<K, V> Flights<K, V>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    pub(super) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// What comes out of the job for `key`, which is `job` if none runs. None when it panicked.
+    pub(super) async fn join<F>(&self, key: K, job: impl FnOnce(Interest<V>) -> F) -> Option<V>
+    where
+        F: Future<Output = V> + Send + 'static,
+    {
+        let mut landed = {
+            let mut running = lock(&self.0);
+            match running.get(&key) {
+                Some(sender) => sender.subscribe(),
+                None => {
+                    let (sender, receiver) = watch::channel(None);
+                    running.insert(key.clone(), sender.clone());
+                    let landing = Landing { running: self.0.clone(), key };
+                    let work = job(Interest(sender.clone()));
+                    tokio::spawn(async move {
+                        // Dropped, also by a panic, it lets go of those who wait.
+                        let landing = landing;
+                        let value = work.await;
+                        drop(landing);
+                        sender.send_replace(Some(value));
+                    });
+                    receiver
+                }
+            }
+        };
+        let value = landed.wait_for(Option::is_some).await.ok()?;
+        value.clone()
+    }
+}
+
+/// Takes a job off the list.
+struct Landing<K: Eq + Hash, V> {
+    running: Arc<Mutex<Running<K, V>>>,
+    key: K,
+}
+
+impl<K: Eq + Hash, V> Drop for Landing<K, V> {
+    fn drop(&mut self) {
+        lock(&self.running).remove(&self.key);
+    }
+}
+
+fn lock<K, V>(running: &Mutex<Running<K, V>>) -> MutexGuard<'_, Running<K, V>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn many_who_want_the_same_make_one_job() {
+        let flights = Flights::<u8, usize>::new();
+        let (jobs, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let join = |key: u8| {
+            let (jobs, go) = (jobs.clone(), go.clone());
+            flights.join(key, move |_| async move {
+                let number = jobs.fetch_add(1, Ordering::SeqCst);
+                go.notified().await;
+                number
+            })
+        };
+        let all = async { tokio::join!(join(1), join(1), join(1), join(2)) };
+        let release = async {
+            tokio::task::yield_now().await;
+            go.notify_waiters();
+        };
+        let ((a, b, c, d), ()) = tokio::join!(all, release);
+        assert_eq!((a, a, a.is_some()), (b, c, true));
+        assert_ne!(a, d);
+        assert_eq!(jobs.load(Ordering::SeqCst), 2);
+        go.notify_one();
+        assert_eq!(join(1).await, Some(2), "what has landed is made again when it is asked for");
+    }
+
+    #[tokio::test]
+    async fn a_job_notices_that_nobody_waits_any_more() {
+        let flights = Arc::new(Flights::<u8, ()>::new());
+        let (told, gone) = tokio::sync::oneshot::channel();
+        let asking = {
+            let flights = flights.clone();
+            tokio::spawn(async move {
+                let job = |interest: Interest<()>| async move {
+                    while !interest.is_gone() {
+                        tokio::task::yield_now().await;
+                    }
+                    let _ = told.send(());
+                };
+                flights.join(1, job).await
+            })
+        };
+        tokio::task::yield_now().await;
+        asking.abort();
+        gone.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_leaves_nobody_waiting() {
+        let flights = Flights::<u8, ()>::new();
+        assert_eq!(flights.join(1, |_| async { panic!("on purpose") }).await, None);
+        assert_eq!(flights.join(1, |_| async {}).await, Some(()));
+    }
+}
