@@ -63,22 +63,21 @@ impl<'a> Rows<'a> {
     pub(super) fn new(frame: &'a Frame, coding: Coding) -> Result<Self, Error> {
         let is_whole = frame.planes.iter().all(|plane| plane.sides == frame.sides);
         let parts = |red, blue| Matrix::Parts { red, blue };
-        let matrix = match coding.matrix {
+        let matrix = match (coding.matrix, coding.primaries) {
             _ if frame.is_grey() => parts(0.299, 0.114),
-            0 | 8 if !is_whole => {
-                return Err(Error::undecodable(
-                    "its colours are coded as none of half the size are",
-                ));
+            (0 | 8, _) if !is_whole => {
+                return Err(Error::undecodable("its matrix is for colours of full size"));
             }
-            0 => Matrix::Identity,
-            1 => parts(0.2126, 0.0722),
-            4 => parts(0.30, 0.11),
-            // What is not said is taken to be as of JPEG.
-            2 | 5 | 6 => parts(0.299, 0.114),
-            7 => parts(0.212, 0.087),
-            8 => Matrix::YCgCo,
-            9 => parts(0.2627, 0.0593),
-            other => {
+            (0, _) => Matrix::Identity,
+            (8, _) => Matrix::YCgCo,
+            // 12 is what follows from the primaries. What is not said is taken to be as of JPEG.
+            (1, _) | (12, 1) => parts(0.2126, 0.0722),
+            (2 | 5 | 6, _) => parts(0.299, 0.114),
+            (4, _) => parts(0.30, 0.11),
+            (7, _) => parts(0.212, 0.087),
+            (9, _) | (12, 9) => parts(0.2627, 0.0593),
+            (12, 12) => parts(0.2290, 0.0793),
+            (other, _) => {
                 return Err(Error::Undecodable(format!("its colours are coded by matrix {other}")));
             }
         };
@@ -248,6 +247,7 @@ mod tests {
         assert_eq!(pixel(8, 1, false, [63, 102, 240]), [255, 1, 0]);
         assert_eq!(pixel(10, 9, true, [269, 369, 1023]), [255, 0, 0]);
         assert_eq!(pixel(8, 0, true, [10, 20, 30]), [30, 10, 20]);
+        assert_eq!(pixel(8, 12, false, [63, 102, 240]), [255, 1, 0], "by its primaries");
         // A quarter brightness, less green than the rest, more red than blue.
         assert_eq!(pixel(8, 8, true, [64, 64, 255]), [255, 0, 1]);
     }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::fields::{Box, Fields};
+use super::fields::{Fields, IsoBox};
 use crate::images::error::Error;
 use crate::images::limits::PROFILE_BYTES_MAX;
 
@@ -78,13 +78,16 @@ impl<'a> Container<'a> {
             references: Vec::new(),
         };
         let mut fields = Fields::new(file);
-        while let Some(Box { kind, body }) = fields.next_box()? {
+        while let Some(IsoBox { kind, body }) = fields.next_box()? {
             if kind == *b"meta" {
                 container.read_meta(body)?;
-                return Ok(container);
+                break;
             }
         }
-        Err(Error::undecodable("it holds no still picture"))
+        if !container.items.contains_key(&container.primary) {
+            return Err(Error::undecodable("it holds no still picture"));
+        }
+        Ok(container)
     }
 
     /// The item that is the picture.
@@ -178,7 +181,7 @@ impl<'a> Container<'a> {
     fn read_meta(&mut self, mut meta: Fields<'a>) -> Result<(), Error> {
         meta.version_and_flags()?;
         let mut length = 0;
-        while let Some(Box { kind, body }) = meta.next_box()? {
+        while let Some(IsoBox { kind, body }) = meta.next_box()? {
             if kind == *b"idat" {
                 self.idat = body.rest();
                 continue;
@@ -208,7 +211,7 @@ impl<'a> Container<'a> {
     fn read_items(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
         let (version, _) = fields.version_and_flags()?;
         fields.short_or_long(version > 0)?;
-        while let Some(Box { kind, mut body }) = fields.next_box()? {
+        while let Some(IsoBox { kind, mut body }) = fields.next_box()? {
             let (version, _) = body.version_and_flags()?;
             if kind != *b"infe" || version < 2 {
                 continue;
@@ -255,7 +258,7 @@ impl<'a> Container<'a> {
 
     fn read_references(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
         let (version, _) = fields.version_and_flags()?;
-        while let Some(Box { kind, mut body }) = fields.next_box()? {
+        while let Some(IsoBox { kind, mut body }) = fields.next_box()? {
             let from = body.short_or_long(version > 0)?;
             let count = body.u16()?;
             let to = (0..count).map(|_| body.short_or_long(version > 0));
@@ -266,10 +269,10 @@ impl<'a> Container<'a> {
     }
 
     fn read_properties(&mut self, mut fields: Fields<'a>) -> Result<(), Error> {
-        while let Some(Box { kind, mut body }) = fields.next_box()? {
+        while let Some(IsoBox { kind, mut body }) = fields.next_box()? {
             match &kind {
                 b"ipco" => {
-                    while let Some(Box { kind, body }) = body.next_box()? {
+                    while let Some(IsoBox { kind, body }) = body.next_box()? {
                         self.properties.push(Property { kind, body });
                     }
                 }

@@ -9,7 +9,7 @@ use crate::images::error::Error;
 pub(super) struct Fields<'a>(&'a [u8]);
 
 /// A box: its type and what is in it.
-pub(super) struct Box<'a> {
+pub(super) struct IsoBox<'a> {
     pub(super) kind: [u8; 4],
     pub(super) body: Fields<'a>,
 }
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The next box; none at the end.
-    pub(super) fn next_box(&mut self) -> Result<Option<Box<'a>>, Error> {
+    pub(super) fn next_box(&mut self) -> Result<Option<IsoBox<'a>>, Error> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         let broken = || Error::undecodable("a box has no length");
         let body = length.checked_sub(head).ok_or_else(broken)?;
         let body = self.take(usize::try_from(body).map_err(Error::undecodable)?)?;
-        Ok(Some(Box { kind, body: Self(body) }))
+        Ok(Some(IsoBox { kind, body: Self(body) }))
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
         let bytes = b"\0\0\0\x0aabcdXY\0\0\0\x01efgh\0\0\0\0\0\0\0\x11Z\0\0\0\0ijklrest";
         let mut fields = Fields::new(bytes);
         let mut found = Vec::new();
-        while let Some(Box { kind, body }) = fields.next_box().unwrap() {
+        while let Some(IsoBox { kind, body }) = fields.next_box().unwrap() {
             found.push((kind, body.rest()));
         }
         let expected: [([u8; 4], &[u8]); 3] =

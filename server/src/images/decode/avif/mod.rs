@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Read are 8, 10 and 12 bits, with colour or without, of half the size or not, grids and alpha. Not read are files that
-//! ask for more than that: a crop, a choice of layers, pictures made of others in another way than a grid.
+//! ask for more than that: a crop, a choice of layers, pictures made of others in another way than a grid; sequences
+//! without a still picture.
 
 mod bitstream;
 mod canvas;
