@@ -35,8 +35,8 @@ pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, Error> {
     Ok(encoded.map_err(Error::failed)?.avif_file)
 }
 
-/// Qualities as they are asked for, which are JPEG's, and those of this encoder that look the same: means by SSIMULACRA2 of
-/// five photographs, 600 pixels wide.
+/// Qualities as they are asked for, which are JPEG's, and those of this encoder that look the same: means by
+/// SSIMULACRA2 of five photographs, 600 pixels wide.
 const QUALITIES: [(u8, u8); 12] = [
     (1, 1),
     (30, 38),

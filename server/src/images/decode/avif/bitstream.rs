@@ -1,7 +1,8 @@
 //! The data of an item into planes: AV1 (AV1 Bitstream & Decoding Process Specification, 5), by `oxideav-av1`.
 //!
-//! That decoder is safe Rust, so that the worst a crafted file finds in it is a panic, which can be caught. It takes two
-//! to three times as long as `rav1d`, whose released interface is C's: there a panic ends the process.
+//! That decoder is safe Rust, so that the worst a crafted file finds in it is a panic, which can be caught. It takes
+//! three to four times as long as `rav1d` without assembler, whose released interface is C's: there a panic ends the
+//! process.
 //!
 //! Only the units that a picture consists of reach it, and only as many pictures as an item may have layers.
 

@@ -156,7 +156,7 @@ fn spread(
     let is_half_wide = plane.sides.0 != frame.sides.0;
     read_row(plane, if is_half_high { y / 2 } else { y }, frame.bits, scale, near);
     if is_half_high {
-        let next = if y % 2 == 0 { (y / 2).saturating_sub(1) } else { y / 2 + 1 };
+        let next = if y.is_multiple_of(2) { (y / 2).saturating_sub(1) } else { y / 2 + 1 };
         read_row(plane, next.min(plane.sides.1 - 1), frame.bits, scale, far);
         for (near, far) in near.iter_mut().zip(far.iter()) {
             *near = mixed(*near, *far);

@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
 
     /// Four letters.
     pub(super) fn kind(&mut self) -> Result<[u8; 4], Error> {
-        Ok((self.u32()?).to_be_bytes())
+        Ok(self.u32()?.to_be_bytes())
     }
 
     /// A number of 16 bits in early versions of a box, of 32 in later ones.

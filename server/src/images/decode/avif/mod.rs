@@ -9,9 +9,11 @@
 //! canvas      tiles into a picture
 //! ```
 //!
-//! Read are 8, 10 and 12 bits, with colour or without, of half the size or not, grids and alpha. Not read are files that
-//! ask for more than that: a crop, a choice of layers, pictures made of others in another way than a grid; sequences
-//! without a still picture.
+//! Read are 8, 10 and 12 bits, with colour or without, of half the size or not, grids and alpha. Not read are files
+//! that ask for more than that: a crop, a choice of layers, pictures made of others in another way than a grid; and
+//! sequences without a still picture.
+
+#![allow(clippy::big_endian_bytes, reason = "the fields of its boxes are")]
 
 mod bitstream;
 mod canvas;
