@@ -67,6 +67,7 @@ fn every_command_explains_itself() {
     }
     let ran = plainly(&["--version"]);
     assert!(ran.code == 0 && ran.stdout.starts_with("trug "), "{ran:?}");
+    assert!(ran.stdout.contains("AVIF is read and written without assembler"), "{ran:?}");
 }
 
 #[test]

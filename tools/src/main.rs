@@ -33,18 +33,24 @@ mod undelete;
 mod webhook;
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
+use server::images::AVIF_ENCODER;
 
 use self::exit::{Exit, Failure};
 
 /// Object storage and CDN for one box.
 #[derive(Parser)]
-#[command(name = "trug", version, after_help = exit::CODES)]
+#[command(name = "trug", version, long_version = VERSION.as_str(), after_help = exit::CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What `--version` says; `-V` says the number alone.
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{}\n{AVIF_ENCODER}", env!("CARGO_PKG_VERSION")));
 
 #[derive(Subcommand)]
 enum Command {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy};
 use server::config::{Layer, PublicUrl, Texts, VARIABLE_PREFIX};
+use server::images::AVIF_ENCODER;
 use server::roots::ExtraRoots;
 use server::{Config, ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -100,7 +101,7 @@ fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
 /// Says where the server listens, and what to do first where nothing was done yet.
 fn announce(data: &Path, started: &Started) {
     let url = PublicUrl::of_listener(started.listen);
-    let mut text = format!("listening on {}\n", url.as_str());
+    let mut text = format!("{AVIF_ENCODER}\nlistening on {}\n", url.as_str());
     if let Some(listen) = started.upload_listen {
         let url = PublicUrl::of_listener(listen);
         text.push_str(&format!("premium endpoint on {}\n", url.as_str()));

@@ -71,6 +71,7 @@ pub const HEAD_BYTES: usize = 64;
 
 /// Whether the first box is a `ftyp` that names AVIF among its brands (ISO/IEC 14496-12, 4.3; AV1 Image File Format,
 /// 6).
+#[allow(clippy::big_endian_bytes, reason = "the length of a box is")]
 fn is_avif(head: &[u8]) -> bool {
     let Some((length, rest)) = head.split_first_chunk::<4>() else { return false };
     let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);

@@ -46,5 +46,8 @@ pub use self::render::{read_source, render};
 pub use self::source::Source;
 pub use self::wish::{Fit, Wanted, Wish};
 
+/// What people are told about this build.
+pub const AVIF_ENCODER: &str = "AVIF is read and written without assembler: slowly";
+
 /// Asked now and then; true ends the work.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Send + Sync);

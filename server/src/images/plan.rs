@@ -102,7 +102,8 @@ impl Plan {
             (Format::Jpeg, false) => 6,
             (Format::Jpeg, true) => 10,
             (Format::Gif, _) => 12,
-            (Format::Png | Format::WebP | Format::Avif, _) => 8,
+            (Format::Png | Format::WebP, _) => 8,
+            (Format::Avif, _) => 20,
         };
         let made = u64::from(self.sides.0) * u64::from(self.sides.1);
         // Two pictures at the new size, and what the encoder holds.
@@ -125,7 +126,7 @@ impl Plan {
             (Format::Jpeg, None) => 5.0,
             (Format::Png, _) => 10.0,
             (Format::WebP, _) => 16.0,
-            (Format::Avif, _) => 20.0,
+            (Format::Avif, _) => 250.0,
             (Format::Gif, _) => 6.0,
         };
         let written = match self.format {

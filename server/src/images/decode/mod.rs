@@ -1,5 +1,6 @@
 //! Files into pixels, one module for each format.
 
+mod avif;
 mod gif;
 mod jpeg;
 mod png;
@@ -42,7 +43,7 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
         Format::Png => png::read_source(bytes)?,
         Format::WebP => webp::read_source(bytes)?,
         Format::Gif => gif::read_source(bytes)?,
-        Format::Avif => return Err(Error::undecodable("it is not read")),
+        Format::Avif => avif::read_source(bytes)?,
     };
     match source.sides {
         (0, _) | (_, 0) => Err(Error::undecodable("it has no pixels")),
@@ -62,6 +63,6 @@ pub(super) fn decode(
         Format::Png => png::decode(bytes, stop).map(Decoded::whole),
         Format::WebP => webp::decode(bytes, source, stop).map(Decoded::whole),
         Format::Gif => gif::decode(bytes, source, stop).map(Decoded::whole),
-        Format::Avif => Err(Error::undecodable("it is not read")),
+        Format::Avif => avif::decode(bytes, source, stop).map(Decoded::whole),
     }
 }

@@ -1,5 +1,6 @@
 //! Pixels into files, one module for each format. No metadata is written, and no profile: what is written is sRGB.
 
+mod avif;
 pub(super) mod colours;
 pub(super) mod gif;
 mod jpeg;
@@ -26,6 +27,7 @@ pub(super) fn encode(
     match (format, quality) {
         (Format::Jpeg, Quality::Lossy(quality)) => jpeg::encode(&picture.on_white(), quality),
         (Format::Png, _) => png::encode(&picture),
+        (Format::Avif, Quality::Lossy(quality)) => avif::encode(&picture.in_colour(), quality),
         (Format::WebP, quality) => webp::encode(&picture.in_colour(), quality, stop),
         (Format::Gif, Quality::Colours(colours)) => {
             gif::encode(&picture.in_colour(), colours, stop)
