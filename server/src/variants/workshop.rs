@@ -158,7 +158,7 @@ mod tests {
         cost: Cost,
     ) -> (mpsc::Sender<()>, impl Future<Output = Result<(), Undone>> + '_) {
         let (let_go, held) = mpsc::channel::<()>();
-        (let_go, workshop.run(cost, move || drop(held.recv())))
+        (let_go, workshop.run(cost, move || held.recv().unwrap_or_default()))
     }
 
     #[tokio::test]

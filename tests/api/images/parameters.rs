@@ -143,7 +143,8 @@ async fn a_format_is_chosen_by_what_the_client_shows() {
     let (_world, client) = World::with_bucket(1);
     client.put("/photos/", "a.png", &png(40, 30)).await;
     for (accept, content_type) in [
-        ("image/webp,*/*", "image/webp"),
+        ("image/avif,image/webp,*/*", "image/avif"),
+        ("image/avif;q=0,image/webp,*/*", "image/webp"),
         ("image/webp;q=0,*/*", "image/png"),
         ("*/*", "image/png"),
         ("", "image/png"),
