@@ -113,5 +113,5 @@ fn a_bucket_with_files_needs_force() {
     let deleted = folder.json(&["bucket", "delete", "--name", "photos", "--force"]);
     assert_eq!((&deleted["bucketName"], &deleted["deletedCount"]), (&"photos".into(), &1.into()));
     let again = folder.run(&["bucket", "delete", "--name", "photos"]);
-    again.check_failure(1, "photos does not exist");
+    again.check_failure(1, "the bucket \"photos\" does not exist");
 }
