@@ -54,11 +54,6 @@ impl<'a> Choices<'a> {
         String::from_utf8_lossy(self.short_bytes()).into_owned()
     }
 
-    /// All that is left.
-    pub fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-
     /// Whether nothing is left.
     pub fn are_over(&self) -> bool {
         self.rest.is_empty()
