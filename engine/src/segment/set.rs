@@ -55,7 +55,8 @@ struct Held {
 }
 
 /// While this is there, no name of a segment that was in use is removed, and no space of one is given back; what is
-/// retired goes when the last one is dropped. After a crash before that, opening finds it as what it is: named by nothing.
+/// retired goes when the last one is dropped. After a crash before that, opening finds it as what it is: named by
+/// nothing.
 pub(crate) struct NamesHeld(Arc<SegmentSet>);
 
 impl NamesHeld {
