@@ -1,8 +1,8 @@
 //! A picture made into another: any bytes, and broken pictures of every format.
 //!
-//! The input chooses what is wanted; what is left of it is a file, or a picture is made from it, written in a format, and
-//! changed here and there. No panic, of ours or of a library; what comes out is a picture of the format and the sides
-//! that were decided, which is upright; nothing comes out behind a stop.
+//! The input chooses what is wanted; what is left of it is a file, or a picture is made from it, written in a format,
+//! and changed here and there. No panic, of ours or of a library; what comes out is a picture of the format and the
+//! sides that were decided, which is upright; nothing comes out behind a stop.
 
 use server::images::{
     Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, render,

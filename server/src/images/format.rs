@@ -74,7 +74,8 @@ pub const HEAD_BYTES: usize = 64;
 #[allow(clippy::big_endian_bytes, reason = "the length of a box is")]
 fn is_avif(head: &[u8]) -> bool {
     let Some((length, rest)) = head.split_first_chunk::<4>() else { return false };
-    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+    // The highest byte comes first.
+    let length = length.iter().fold(0, |length: usize, byte| length << 8 | usize::from(*byte));
     let Some(brands) = rest.strip_prefix(b"ftyp") else { return false };
     let brands = brands.get(..length.saturating_sub(8)).unwrap_or(brands);
     // The second word is a version.

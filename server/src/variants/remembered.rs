@@ -1,7 +1,7 @@
 //! A map with a bound, that forgets what was not asked for lately.
 //!
-//! Two maps of half the size: what is found in the old one moves to the young one, and when the young one is full the old
-//! one is dropped. Never here: what is remembered.
+//! Two maps of half the size: what is found in the old one moves to the young one, and when the young one is full the
+//! old one is dropped. Never here: what is remembered.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -2,8 +2,8 @@
 //!
 //! As many threads as processors, at a lower priority than the rest of the server: pictures get the time that nobody
 //! else wants. Work that takes long may hold all of them but one, so that small work is never behind it.
-//! Promises: at most so much waits, and for so long; the memory of what runs at once has a bound; work that panics costs
-//! one request. Never here: what the work is.
+//! Promises: at most so much waits, and for so long; the memory of what runs at once has a bound; work that panics
+//! costs one request. Never here: what the work is.
 
 use std::io;
 use std::num::NonZero;
