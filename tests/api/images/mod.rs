@@ -1,5 +1,7 @@
 //! Pictures on the fly: specification 4.1, clients 3.1 and 6.
 
+#![allow(clippy::big_endian_bytes, reason = "PNG and JPEG are big-endian")]
+
 mod formats;
 mod limits;
 mod orientation;
