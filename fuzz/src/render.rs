@@ -89,7 +89,7 @@ fn any_file(file: &[u8], wish: &Wish) {
     if source.pixels() * u64::from(source.frames) > PIXELS_MAX {
         return;
     }
-    assert_eq!(render(file, &source, &plan, &|| true), Err(Error::Cancelled));
+    assert!(render(file, &source, &plan, &|| true).is_err());
     match render(file, &source, &plan, &|| false) {
         Ok(made) => {
             assert_eq!(Format::of(&made), Some(plan.format));
