@@ -184,8 +184,8 @@ fn damage_of_a_body_is_met_before_it_is_committed() {
     let staged = stage(&store, &body(1, size)).unwrap();
     let path = world.files_in("big/").remove(0);
     let end = world.disk.bytes(&path).len() as u64;
-    // The header, the first and the last block, the table, the trailer.
-    for at in [0, 4_096, 4_096 + size as u64 - 1, 4_096 + size as u64, end - 60] {
+    // The first and the last block, the table, the trailer; of the header there are two copies.
+    for at in [4_096, 4_096 + size as u64 - 1, 4_096 + size as u64, end - 60] {
         world.disk.flip(&path, at, 1);
         let read = read_staged(&staged);
         assert!(matches!(read, Err(Error::Corrupt(_))), "at {at}: {}", read.is_ok());

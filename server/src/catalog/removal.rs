@@ -108,8 +108,9 @@ impl Catalog {
 }
 
 impl Removal {
-    /// Removes the objects, then frees the name; answers how many went, without those that were made of others. Waits for the disk, for long where
-    /// there are many objects. A bucket that was to be empty and is not comes back: [`CatalogError::NotEmpty`].
+    /// Removes the objects, then frees the name; answers how many went, without those that were made of others. Waits
+    /// for the disk, for long where there are many objects. A bucket that was to be empty and is not comes back:
+    /// [`CatalogError::NotEmpty`].
     pub fn finish(mut self) -> Result<u64, CatalogError> {
         let (store, fact) = (&self.catalog.0.store, bucket::removal_fact(&self.name)?);
         if let Some(bucket) = &self.must_be_empty

@@ -1,8 +1,14 @@
 //! What a thumbnail looks like, and what there is none of.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
 use image::codecs::gif::GifEncoder;
 use image::imageops::FilterType;
 use image::{Frame, Rgba, RgbaImage};
+use server::limits::IMAGE_JOBS_WAITING_MAX;
+use server::variants::Cost;
 use tests::World;
 use tests::store::body;
 
@@ -126,26 +132,31 @@ async fn what_none_can_be_made_of_is_stored_all_the_same() {
     assert_eq!(count(&world), 0);
 }
 
+/// Asks once whether a piece of work is still to be waited for.
+async fn is_pending(work: &mut (impl Future + Unpin)) -> bool {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *work).poll(context).is_pending())).await
+}
+
 #[tokio::test]
 async fn where_too_many_pictures_wait_the_upload_goes_on_without_one() {
     let (world, client) = World::with_bucket(1);
     let (let_go, held) = std::sync::mpsc::channel::<()>();
-    let work = |bytes: u64, work: Box<dyn FnOnce() + Send>| {
-        let (variants, cost) =
-            (world.state.variants.clone(), server::variants::Cost { ms: 1, bytes });
-        tokio::spawn(async move { variants.work(cost, work).await })
-    };
-    let all_memory = work(u64::MAX, Box::new(move || held.recv().unwrap_or_default()));
-    tokio::task::yield_now().await;
-    let waiting: Vec<_> =
-        (0..server::limits::IMAGE_JOBS_WAITING_MAX).map(|_| work(1, Box::new(|| ()))).collect();
-    tokio::task::yield_now().await;
+    let variants = &world.state.variants;
+    let mut all_memory =
+        pin!(variants.work(Cost { ms: 1, bytes: u64::MAX }, move || held.recv().is_ok()));
+    assert!(is_pending(&mut all_memory).await);
+    let waiting =
+        (0..IMAGE_JOBS_WAITING_MAX).map(|_| variants.work(Cost { ms: 1, bytes: 1 }, || 7));
+    let mut waiting: Vec<_> = waiting.map(Box::pin).collect();
+    for one in &mut waiting {
+        assert!(is_pending(one).await);
+    }
     let reply = client.put("/photos/?thumbnail", "a.png", &png(60, 40)).await;
     check_none(&reply, "busy");
     drop(let_go);
-    all_memory.await.unwrap().unwrap();
+    assert_eq!(all_memory.await, Ok(false));
     for one in waiting {
-        one.await.unwrap().unwrap();
+        assert_eq!(one.await, Ok(7));
     }
     path(&client.put("/photos/?thumbnail", "a.png", &png(60, 40)).await);
 }
