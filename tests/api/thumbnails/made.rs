@@ -106,6 +106,8 @@ async fn a_file_that_lies_on_the_disk_already_gets_one_too() {
     assert!(world.disk.paths().iter().any(|path| path.starts_with("big/")));
     assert_eq!(shown(&client.get(&path(&reply)).await).width(), 400);
     assert_eq!(&client.get("/photos/a.png").await.body[..], &file[..]);
+    let too_large = [png(8, 8), vec![0; 50 << 20]].concat();
+    check_none(&client.put("/photos/?thumbnail", "b.png", &too_large).await, "too_large");
 }
 
 #[tokio::test]
