@@ -1,8 +1,8 @@
 //! Thumbnails: a small picture beside the file that it shows, made before that file is stored.
 //!
-//! A thumbnail is an object of its own, `{stem}_thumb.webp` in its file's folder, flagged as derived; its attributes are
-//! the key of its file. So it is delivered and listed as any file is, and the store itself can tell the thumbnail of
-//! this file from that of another one (`a.png` and `a.jpg` want the same name) and from somebody's own file of that
+//! A thumbnail is an object of its own, `{stem}_thumb.webp` in its file's folder, flagged as derived; its attributes
+//! are the key of its file. So it is delivered and listed as any file is, and the store itself can tell the thumbnail
+//! of this file from that of another one (`a.png` and `a.jpg` want the same name) and from somebody's own file of that
 //! name.
 //!
 //! ```text
