@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Received;
 use crate::limits::THUMBNAILS_WAIT;
-use crate::object_name::{NameRule, Proposal};
+use crate::object_name::Proposal;
 use crate::state::AppState;
 use crate::thumbnails::{
     NoThumbnail, delete_thumbnail, is_thumbnail_of, make, put_thumbnail, thumbnail_of,
@@ -61,7 +61,7 @@ fn free_name(
     Ok(is_ours.then_some(name).ok_or(NoThumbnail::NameTaken))
 }
 
-/// Adds the thumbnails to the batch that puts their files, and takes those away that their files had before.
+/// Adds the thumbnails to the batch that puts their files, and takes away what is there of files that get none.
 pub(super) fn add(
     mut batch: Batch,
     bucket: &BucketName,
@@ -74,11 +74,8 @@ pub(super) fn add(
             (Some(Ok(name)), Some(picture)) => {
                 put_thumbnail(batch, &proposal.key, name.clone(), picture.clone())
             }
-            // A name that is required to be free had no file, and so no thumbnail.
-            _ if proposal.rule == NameRule::Overwrite => {
-                delete_thumbnail(batch, &ObjectName::new(bucket.clone(), proposal.key.clone()))
-            }
-            _ => batch,
+            // Also where the name was free: an operator may have brought a thumbnail back without its file.
+            _ => delete_thumbnail(batch, &ObjectName::new(bucket.clone(), proposal.key.clone())),
         };
     }
     batch

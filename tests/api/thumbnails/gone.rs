@@ -69,6 +69,11 @@ async fn a_thumbnail_that_lost_its_file_goes_with_its_folder() {
     // Only the operator can bring it back alone.
     undelete(&world, Wanted::File { path: "dir/a_thumb.webp".into() });
     assert_eq!((world.object_count("photos"), count(&world)), (0, 1));
+    client.put("/photos/dir/", "a.png", &png(9, 9)).await;
+    assert_eq!(count(&world), 0, "it shows another picture");
+    path(&client.put("/photos/dir/?overwrite&thumbnail", "a.png", &png(8, 8)).await);
+    client.delete("/photos/dir/a.png").await.check_done();
+    undelete(&world, Wanted::File { path: "dir/a_thumb.webp".into() });
     assert_eq!(client.delete("/photos/dir/").await.check_done()["deletedCount"], 0);
     assert_eq!(count(&world), 0);
 }

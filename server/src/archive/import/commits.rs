@@ -121,13 +121,11 @@ impl<'a> Commits<'a> {
                 return Err(End::Stopped(format!("{name}: {SKIPPED}; {advice}")));
             }
         };
-        let mut batch = Batch::new()
+        let batch = Batch::new()
             .require(Precondition::FactPresent(self.bucket.clone()))
             .require(require)
             .put(name.clone(), file.staged.clone(), file.options.clone());
-        if let Doing::Replacing = doing {
-            batch = delete_thumbnail(batch, &name);
-        }
+        let batch = delete_thumbnail(batch, &name);
         self.in_flight += 1;
         self.in_flight_bytes += file.staged.bytes();
         let settle = self.settle.clone();
