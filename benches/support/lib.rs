@@ -10,5 +10,6 @@ pub mod nginx;
 pub mod process;
 pub mod rounds;
 pub mod server;
+pub mod sharp;
 pub mod stores;
 pub mod table;
