@@ -32,7 +32,7 @@ pub(super) fn zlib_of_zeros(count: usize) -> Vec<u8> {
     let runs = count.div_ceil(258);
     let mut bits = Bits::default();
     // The last block, with the usual codes. A code's highest bit comes first.
-    bits.put(0b01_1, 3);
+    bits.put(0b011, 3);
     bits.put(0x30_u8.reverse_bits().into(), 8);
     for _ in 0..runs {
         // 258 times the byte before: code 285 and distance 0.
