@@ -8,7 +8,7 @@
 //! Photographs and screenshots are those that `tests/images/fetch` brings, brought to their size and format by libvips.
 //! Each picture is made in a process of its own, by us and by sharp in turn, several times over in one thread; the
 //! first time does not count. Likeness is by SSIMULACRA2 to the file decoded whole and shrunk by Lanczos; both are
-//! read by libvips for it. `--task WORD` takes only the tasks that have it in their name.
+//! read by libvips for it. `--task WORD` takes only the tasks that have it in their name, `--rounds N` as many rounds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,8 @@ fn main() -> ExitCode {
 
 fn measure(arguments: &Arguments) -> Result<(), String> {
     println!("{}", sharp::ready()?);
-    let (round_count, times) = if arguments.quick { (1, 2) } else { (7, 4) };
+    let (round_count, times) = if arguments.quick { (1, 2) } else { (5, 4) };
+    let round_count = arguments.number("--rounds").map_or(round_count, |rounds| rounds as usize);
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let folder = folder.path();
     let wanted = arguments.value("--task").unwrap_or("");
