@@ -1,6 +1,7 @@
 //! The real binary, run on data folders of their own.
 //!
-//! Cargo builds it for the suites that run it, because they are targets of its package. Never here: what commands print.
+//! Cargo builds it for the suites that run it, because they are targets of its package. Never here: what commands
+//! print.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
