@@ -6,6 +6,7 @@
 pub mod arguments;
 pub mod data;
 pub mod folder;
+pub mod names;
 pub mod nginx;
 pub mod process;
 pub mod rounds;

@@ -95,7 +95,7 @@ pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, Obje
 pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::scrub::{ScrubOptions, ScrubReport};
-pub use self::search::{Found, Hit, Hits, SearchQuery};
+pub use self::search::{Found, Hit, Hits, SearchOptions, SearchQuery};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};

@@ -133,8 +133,22 @@ pub const VERSIONS_MAX: usize = 100_000;
 pub const LIST_PAGE_MAX: usize = 1_000;
 /// A search shows the first so many of its hits, page by page, and holds no more of them in memory.
 pub const SEARCH_WINDOW_MAX: usize = 10_000;
-/// A search looks at this many names and says then that there may be more.
+/// A search that has to walk over the index looks at this many names and says then that there may be more,
 pub const SEARCH_NAMES_MAX: usize = 4_000_000;
+/// and at so many while names are being read into memory, where the next search will look at all of them.
+pub const SEARCH_NAMES_MEANWHILE_MAX: usize = 200_000;
+/// Names of a bucket with at least so many objects are kept in memory once it is searched,
+pub const SEARCH_OBJECTS_MIN: u64 = 1_000;
+/// those of all buckets together in so much of it.
+pub const SEARCH_NAMES_BYTES_MAX: u64 = 512 * MIB as u64;
+/// A search of more names than these uses two threads.
+pub const SEARCH_ALONE_NAMES_MAX: usize = 64 * 1_024;
+/// Names that came and went since a bucket was searched last, before they are put in their places without a search,
+pub const FOLLOWED_NAMES_WAIT: usize = 4 * 1_024;
+/// and before they are given up, to be read anew: nobody takes them.
+pub const FOLLOWED_NAMES_MAX: usize = 1 << 20;
+/// So often it is looked whether many wait, in milliseconds.
+pub const FOLLOWED_LOOK_MS: u64 = 500;
 /// It looks this often, in names, whether anybody still waits for it.
 pub const SEARCH_STEP_NAMES: usize = 256;
 /// Largest piece of a body that is read, verified and handed out at once.

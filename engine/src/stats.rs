@@ -32,6 +32,10 @@ pub struct StoreStats {
     pub queued_batches: usize,
     /// Memory in use by bodies on their way in.
     pub upload_memory_bytes: u64,
+    /// Names that searches have in memory,
+    pub searched_names: u64,
+    /// and what these take there, about.
+    pub searched_names_bytes: u64,
     /// Segments that are memory-mapped.
     pub mapped_segments: usize,
     /// Whether the index was found to be damaged. Opening the store again makes a new one; no object is lost.

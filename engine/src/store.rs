@@ -32,7 +32,7 @@ use crate::index::{
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::scrub::{Scrubbed, Scrubber};
-use crate::search::{self, Hits, SearchQuery};
+use crate::search::{self, Hits, KeptNames, SearchQuery};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::space::Space;
 use crate::stats::StoreStats;
@@ -59,6 +59,7 @@ struct Parts {
     opened_ms: u64,
     scrubbed: Scrubbed,
     scrubber: Arc<Mutex<Scrubber>>,
+    kept_names: Arc<KeptNames>,
     threads: Threads,
     /// Held while the store is open.
     lock: Mutex<Option<Box<dyn Lock>>>,
@@ -234,9 +235,16 @@ impl Store {
     }
 
     /// Names by likeness to a query, or the contents of a folder. Looks through all names below the folder; ends with
-    /// [`Error::Cancelled`] soon after `cancelled` says so.
-    pub fn search(&self, query: &SearchQuery, cancelled: impl Fn() -> bool) -> Result<Hits> {
-        self.look(|view| search::search(view, query, cancelled))
+    /// [`Error::Cancelled`] soon after `cancelled` says so. Of a large bucket, the first search, and those until its
+    /// names are in memory, look at some of the names only, and say so.
+    pub fn search(&self, query: &SearchQuery, cancelled: impl Fn() -> bool + Sync) -> Result<Hits> {
+        self.look(|view| search::search(&self.0.kept_names, view, query, &cancelled))
+    }
+
+    /// Reads names into memory that a search wanted. For stores without threads.
+    #[doc(hidden)]
+    pub fn step_names(&self) {
+        self.0.kept_names.step(&self.0.index);
     }
 
     /// Objects and bytes of a bucket, exactly.
@@ -247,11 +255,14 @@ impl Store {
     /// Counts for people and gauges.
     pub fn stats(&self) -> Result<StoreStats> {
         self.0.scrubbed.gather()?;
+        let searched = self.0.kept_names.sizes();
         Ok(StoreStats {
             queued_batches: self.0.queue.len(),
             upload_memory_bytes: self.0.upload_memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
             index_is_condemned: self.0.index.is_condemned(),
+            searched_names: searched.names,
+            searched_names_bytes: searched.bytes,
             ..self.look(|view| StoreStats::of(view, &self.0.index))?
         })
     }

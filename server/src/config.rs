@@ -62,6 +62,8 @@ pub struct Config {
     pub trusted_networks: Vec<Network>,
     /// Whether the server looks once a day which accounts break fair use.
     pub fair_use_sweep: bool,
+    /// Bytes of memory that the names of searched buckets may take. 0: none are kept.
+    pub search_memory_bytes: u64,
     /// Bytes of memory that all work on pictures at once may take. Without it: a quarter of the machine's.
     pub image_memory_bytes: Option<u64>,
     /// Bytes that variants of pictures may take in the store. 0: none are kept.
@@ -98,6 +100,7 @@ pub struct Layer {
     pub address_requests_burst: Option<u32>,
     pub trusted_networks: Option<Texts>,
     pub fair_use_sweep: Option<bool>,
+    pub search_memory_bytes: Option<u64>,
     pub image_memory_bytes: Option<u64>,
     pub variants_bytes_max: Option<u64>,
     pub webhook_allow: Option<Texts>,
@@ -183,6 +186,7 @@ impl Layer {
             address_requests_burst: self.address_requests_burst.or(lower.address_requests_burst),
             trusted_networks: self.trusted_networks.or(lower.trusted_networks),
             fair_use_sweep: self.fair_use_sweep.or(lower.fair_use_sweep),
+            search_memory_bytes: self.search_memory_bytes.or(lower.search_memory_bytes),
             image_memory_bytes: self.image_memory_bytes.or(lower.image_memory_bytes),
             variants_bytes_max: self.variants_bytes_max.or(lower.variants_bytes_max),
             webhook_allow: self.webhook_allow.or(lower.webhook_allow),
@@ -278,6 +282,7 @@ impl Config {
             )?,
             trusted_networks: layer.trusted_networks.map_or(Ok(Vec::new()), networks)?,
             fair_use_sweep: layer.fair_use_sweep.unwrap_or(default.fair_use_sweep),
+            search_memory_bytes: layer.search_memory_bytes.unwrap_or(default.search_memory_bytes),
             image_memory_bytes: layer.image_memory_bytes,
             variants_bytes_max: layer.variants_bytes_max.unwrap_or(default.variants_bytes_max),
             webhook_allow: layer.webhook_allow.map_or(Ok(Vec::new()), origins)?,
@@ -308,6 +313,7 @@ impl Default for Config {
             address_requests_burst: limits::ADDRESS_REQUESTS_BURST,
             trusted_networks: Vec::new(),
             fair_use_sweep: false,
+            search_memory_bytes: engine::limits::SEARCH_NAMES_BYTES_MAX,
             image_memory_bytes: None,
             variants_bytes_max: limits::VARIANTS_BYTES_MAX,
             webhook_allow: Vec::new(),

@@ -1,7 +1,7 @@
 //! Search against a model: what is found, in which order, page by page, wherever the entries are kept.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::{
     Batch, Entropy, Error, FolderKey, Found, Hit, Hits, PutOptions, SearchQuery, SeededEntropy,
@@ -133,13 +133,18 @@ fn a_search_that_nobody_waits_for_ends_soon() {
     let store = World::wide(1).open();
     let many: Vec<String> = (0..1_000).map(|at| format!("cat {at}")).collect();
     put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
-    let asked = Cell::new(0);
-    let stopped = store.search(&query("", "cat"), || {
-        asked.set(asked.get() + 1);
-        asked.get() == 2
-    });
-    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
-    assert_eq!(asked.get(), 2);
+    let stops_when_asked_twice = || {
+        let asked = AtomicUsize::new(0);
+        let is_second = || asked.fetch_add(1, Ordering::Relaxed) == 1;
+        let stopped = store.search(&query("", "cat"), is_second);
+        assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+        assert_eq!(asked.into_inner(), 2);
+    };
+    stops_when_asked_twice();
+    assert_eq!(search(&store, &query("", "cat")).total, 1_000);
+    store.step_names();
+    assert_eq!(store.stats().unwrap().searched_names, 1_000);
+    stops_when_asked_twice();
     assert_eq!(search(&store, &query("", "cat")).total, 1_000);
 }
 
@@ -176,7 +181,9 @@ fn holds(name: &str, text: &str) -> bool {
 #[test]
 fn random_trees_are_searched_as_the_model_searches_them() {
     for seed in 0..8 {
-        let world = World::new(seed);
+        let mut world = World::new(seed);
+        // By walks, and in memory.
+        world.options.search.objects_min = if seed % 2 == 0 { u64::MAX } else { 0 };
         let chance = SeededEntropy::new(seed);
         let below = |bound: usize| usize::try_from(chance.below(bound as u64)).unwrap();
         let mut store = world.open();
@@ -195,8 +202,12 @@ fn random_trees_are_searched_as_the_model_searches_them() {
                 put(&store, &[&key]);
                 keys.insert(key);
             }
-            if step == 20 {
-                store.checkpoint().unwrap();
+            match step {
+                // From here on they follow what is committed.
+                10 => _ = search(&store, &query("", "cat")),
+                11 => store.step_names(),
+                20 => assert!(store.checkpoint().unwrap()),
+                _ => {}
             }
         }
         for reopened in [false, true] {
@@ -204,6 +215,10 @@ fn random_trees_are_searched_as_the_model_searches_them() {
                 drop(store);
                 store = world.open();
             }
+            search(&store, &query("", "cat"));
+            store.step_names();
+            let kept = store.stats().unwrap().searched_names;
+            assert_eq!(kept, if seed % 2 == 0 { 0 } else { keys.len() as u64 });
             for folder in ["", "cat/", "été/", "cat/cat/", "none/"] {
                 let names = names_below(&keys, folder);
                 for text in ["cat", "c", "ete", "É", "tr", "cat 2", "png cat", "tce", "treee", "q"]
@@ -244,4 +259,112 @@ fn random_trees_are_searched_as_the_model_searches_them() {
             }
         }
     }
+}
+
+/// A store on which every searched bucket's names are kept, with so many names in it.
+fn kept(world: &mut World, count: usize) -> Store {
+    world.options.search.objects_min = 0;
+    let store = world.open();
+    let many: Vec<String> = (0..count).map(|at| format!("{}/cat {at}", at % 7)).collect();
+    for many in many.chunks(500) {
+        put(&store, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    store
+}
+
+#[test]
+fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
+    let store = kept(&mut World::wide(1), 900);
+    for round in 0..3 {
+        assert_eq!(search(&store, &query("", "cat")).total, 900);
+        let fresh = format!("new/cat {round}");
+        put(&store, &[&fresh]);
+        assert_eq!(search(&store, &query("", "cat")).total, 901);
+        assert_eq!(keys(&store, "new/", "cat"), [fresh.clone()]);
+        delete(&store, &name(&fresh)).unwrap();
+        assert_eq!(search(&store, &query("", "cat")).total, 900);
+        assert!(keys(&store, "new/", "cat").is_empty());
+        // First by a walk, then in memory, then over a checkpoint.
+        match round {
+            0 => store.step_names(),
+            _ => assert!(store.checkpoint().unwrap()),
+        }
+    }
+    assert_eq!(store.stats().unwrap().searched_names, 900);
+}
+
+#[test]
+fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
+    let mut world = World::wide(1);
+    let store = kept(&mut world, 500);
+    let staged = stage(&store, b"x").unwrap();
+    let other = bucket_named("other");
+    let batch = (0..500).fold(Batch::new(), |batch, at| {
+        let key = name_in(&other, &format!("cat {at}"));
+        batch.put(key, staged.clone(), PutOptions::default())
+    });
+    commit(&store, batch).unwrap();
+    let one = query("", "cat");
+    let other = SearchQuery { bucket: other, ..one.clone() };
+    let look = |store: &Store, asked: &SearchQuery| {
+        assert_eq!(search(store, asked).total, 500);
+        store.step_names();
+        store.stats().unwrap()
+    };
+    let (of_one, of_both) = (look(&store, &one), look(&store, &other));
+    assert_eq!((of_one.searched_names, of_both.searched_names), (500, 1_000));
+    drop(store);
+    world.options.search.names_bytes_max = of_both.searched_names_bytes - 1;
+    let store = world.open();
+    for asked in [&one, &other, &one, &other, &other] {
+        assert_eq!(look(&store, asked).searched_names, 500);
+    }
+    drop(store);
+    // Too many for what may be kept: a walk finds them all the same.
+    world.options.search.names_bytes_max = 1_000;
+    let store = world.open();
+    for _ in 0..3 {
+        assert_eq!(look(&store, &one).searched_names, 0);
+    }
+}
+
+#[test]
+fn searches_beside_commits_find_what_was_acknowledged() {
+    let mut world = World::wide(1);
+    world.options.search.objects_min = 0;
+    let store = world.open_with_threads();
+    put(&store, &["cat"]);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let store = &store;
+            scope.spawn(move || {
+                for at in 0..200 {
+                    let key = format!("{thread}/{at}");
+                    put(store, &[&key]);
+                    assert_eq!(keys(store, &format!("{thread}/"), &format!("{at}"))[0], key);
+                }
+            });
+        }
+    });
+    while store.stats().unwrap().searched_names == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(search(&store, &query("", "1")).total, search(&store, &query("", "1")).hits.len());
+    store.close().unwrap();
+}
+
+#[test]
+fn many_names_are_searched_by_two_threads_as_by_one() {
+    let mut world = World::wide(1);
+    let store = kept(&mut world, 80_000);
+    let one = query("", "cat 77");
+    let walked = search(&store, &one);
+    store.step_names();
+    let kept = search(&store, &one);
+    assert_eq!(store.stats().unwrap().searched_names, 80_000);
+    let seen = |hits: &Hits| -> Vec<(String, u16)> {
+        hits.hits.iter().map(|hit| (key(hit), hit.points)).collect()
+    };
+    assert_eq!((kept.total, seen(&kept)), (walked.total, seen(&walked)));
+    assert!(kept.total > 800 && kept.total_is_exact && walked.total_is_exact);
 }

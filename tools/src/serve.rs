@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy};
+use engine::{Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
 use server::config::{Layer, PublicUrl, Texts, VARIABLE_PREFIX};
 use server::images::AVIF_ENCODER;
 use server::roots::ExtraRoots;
@@ -68,6 +68,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         reserve_bytes: config.reserve_bytes,
         compaction: config.compaction,
         scrub: config.scrub.clone(),
+        search: SearchOptions {
+            names_bytes_max: config.search_memory_bytes,
+            ..SearchOptions::default()
+        },
         ..OpenOptions::new(Create::IfMissing)
     };
     let store = open(&data, options)?;

@@ -13,6 +13,7 @@
 //! Promises: the order of encoded keys is that order; a key decodes if, and only if, `encode` makes it. Never here:
 //! plain byte order of whole keys (`index/listing.rs` merges it from this one), values.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::malformed::Malformed;
@@ -115,6 +116,22 @@ pub fn files_range(bucket: &BucketName, folder: &FolderKey) -> Range<Vec<u8>> {
     tagged(folder_prefix(bucket, folder), KEY_FILE)..after_folder(bucket, folder)
 }
 
+/// The order of two keys of one bucket: that of what [`encode`] makes of them.
+pub fn order(left: &str, right: &str) -> Ordering {
+    let common = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
+    let same = left.as_bytes().get(..common).unwrap_or_default();
+    let component = same.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let parts = |key: &[u8]| match key.iter().position(|byte| *byte == b'/') {
+        Some(end) => (KEY_FOLDER, end),
+        None if key.is_empty() => (KEY_MARKER, 0),
+        None => (KEY_FILE, key.len()),
+    };
+    let rest = |key| str::as_bytes(key).get(component..).unwrap_or_default();
+    let (left, right) = (rest(left), rest(right));
+    let ((left_tag, left_end), (right_tag, right_end)) = (parts(left), parts(right));
+    left_tag.cmp(&right_tag).then_with(|| left.get(..left_end).cmp(&right.get(..right_end)))
+}
+
 fn tagged(mut prefix: Vec<u8>, tag: u8) -> Vec<u8> {
     prefix.push(tag);
     prefix
@@ -164,6 +181,16 @@ mod tests {
         assert_eq!(key("a"), b"abc\0\x03a");
         assert_eq!(key("dir/sub/a.png"), b"abc\0\x02dir\0\x02sub\0\x03a.png");
         assert_eq!(key("dir/"), b"abc\0\x02dir\0\x01");
+    }
+
+    proptest! {
+        #[test]
+        fn plain_keys_are_ordered_as_their_bytes(
+            left in "[ab!é]{1,3}(/[ab!é]{1,3}){0,3}/?", right in "[ab!é]{1,3}(/[ab!é]{1,3}){0,3}/?"
+        ) {
+            prop_assert_eq!(order(&left, &right), key(&left).cmp(&key(&right)));
+            prop_assert_eq!(order(&left, &right), stated(&left).cmp(&stated(&right)));
+        }
     }
 
     #[test]

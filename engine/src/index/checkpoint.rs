@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use redb::Durability;
 
 use super::audit::Condemned;
+use super::feed::Feed;
 use super::overlay::Overlay;
 use super::tables::{BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, unusable};
 use super::view::View;
@@ -43,6 +44,7 @@ impl Index {
                 draining: Mutex::default(),
                 drained: Condvar::new(),
                 condemned: Condemned::default(),
+                feed: Feed::default(),
                 notes,
             })
         })

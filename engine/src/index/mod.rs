@@ -11,6 +11,7 @@
 mod audit;
 mod checkpoint;
 mod contents;
+mod feed;
 mod listing;
 mod merge;
 mod notes;
@@ -24,6 +25,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use self::audit::Condemned;
+use self::feed::Feed;
+pub(crate) use self::feed::{Following, NameChange};
 pub use self::listing::{FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};
 pub(crate) use self::listing::{list_folder, list_groups, list_keys};
 pub use self::notes::DamageList;
@@ -36,6 +39,7 @@ pub(crate) use self::view::{Fact, Moved, Replaced, View};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::format::AppliedPosition;
+use crate::name::BucketName;
 
 /// Where an index lies, whose it is, and how it is held.
 pub(crate) struct IndexPlace {
@@ -73,6 +77,7 @@ pub(crate) struct Index {
     drained: Condvar,
     condemned: Condemned,
     notes: Notes,
+    feed: Feed,
 }
 
 impl Index {
@@ -83,7 +88,16 @@ impl Index {
 
     /// Replaces the active overlay, which was made from the one published last.
     pub(crate) fn publish(&self, active: Overlay) {
-        self.update(|view| View { active, ..view });
+        self.update(|view| {
+            self.feed.tell(&view.active, &active);
+            View { active, ..view }
+        });
+    }
+
+    /// A view, and what comes and goes in a bucket from then on.
+    pub(crate) fn follow(&self, bucket: &BucketName) -> (Arc<View>, Arc<Following>) {
+        let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.published(), self.feed.follow(bucket))
     }
 
     /// How many changes are in memory.

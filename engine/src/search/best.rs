@@ -31,11 +31,30 @@ impl Best {
         self.count += 1;
         if self.heap.len() >= self.capacity {
             match self.heap.peek() {
+                Some(worst) if points < worst.points && worst.is_like(key) => return,
                 Some(worst) if place(key, points) < worst.place() => drop(self.heap.pop()),
                 _ => return,
             }
         }
         self.heap.push(Ranked { key: key.to_owned(), points });
+    }
+
+    /// Takes over what another has: the two were offered different names.
+    pub(super) fn add(&mut self, other: Self) {
+        let count = self.count + other.count;
+        other.heap.into_iter().for_each(|ranked| self.offer(&ranked.key, ranked.points));
+        self.count = count;
+    }
+
+    /// Files with fewer points than these are only counted.
+    pub(super) fn points_min(&self) -> u16 {
+        match self.heap.peek() {
+            Some(worst) if self.heap.len() >= self.capacity && !worst.key.ends_with('/') => {
+                worst.points
+            }
+            _ if self.capacity == 0 => u16::MAX,
+            _ => 0,
+        }
     }
 
     /// How many were offered, and the best of them, the very best first.
@@ -53,6 +72,11 @@ fn place(key: &str, points: u16) -> Order<'_> {
 }
 
 impl Ranked {
+    /// Whether both are folders, or both are files.
+    fn is_like(&self, key: &str) -> bool {
+        self.key.ends_with('/') == key.ends_with('/')
+    }
+
     fn place(&self) -> Order<'_> {
         place(&self.key, self.points)
     }
@@ -84,6 +108,13 @@ mod tests {
             let (count, found) = best.into_sorted();
             let keys: Vec<&str> = found.iter().map(|it| it.key.as_str()).collect();
             assert_eq!((count, keys.as_slice()), (7, &order[..capacity.min(7)]));
+            for half in 0..7 {
+                let (mut one, mut other) = (Best::new(capacity), Best::new(capacity));
+                offered[..half].iter().for_each(|(key, points)| one.offer(key, *points));
+                offered[half..].iter().for_each(|(key, points)| other.offer(key, *points));
+                one.add(other);
+                assert_eq!(one.into_sorted(), (count, found.clone()));
+            }
         }
     }
 }

@@ -1,19 +1,27 @@
 //! Search: names by likeness to a query, or without one the contents of a folder; folders first.
 //!
-//! `names.rs` shows the names, `rank.rs` gives them points, `best.rs` keeps the best. Promises: all of it is one moment
-//! of the index; memory is bounded by the window, work by [`limits::SEARCH_NAMES_MAX`], and whoever waits may stop it;
-//! a count that is not exact says so. Never here: who may search.
+//! `kept.rs` has the names of searched buckets in memory, `names.rs` says how they lie there, `walk.rs` finds them
+//! where they do not; `rank.rs` gives them points, `best.rs` keeps the best. Promises: what was acknowledged before a search
+//! began is found, and what is found is there at one moment of the index; memory is bounded, and so is work: whoever
+//! waits may stop it; a count that is not exact says so. Never here: who may search.
 
 mod best;
+mod candidate;
 mod fold;
+mod kept;
 mod names;
 mod near;
 mod rank;
+mod walk;
 
 use std::ops::{ControlFlow, Range};
+use std::thread;
 
 use self::best::Best;
-use self::names::Candidate;
+use self::candidate::Candidate;
+pub(crate) use self::kept::KeptNames;
+pub use self::kept::SearchOptions;
+use self::names::{Names, Part};
 use self::rank::Ranker;
 use crate::error::{Error, Result};
 use crate::index::{self, Object, View};
@@ -70,42 +78,30 @@ pub enum Found {
 
 /// The hits of a query. [`Error::Cancelled`] when `cancelled` says so in between.
 pub(crate) fn search(
+    kept: &KeptNames,
     view: &View,
     query: &SearchQuery,
-    cancelled: impl Fn() -> bool,
+    cancelled: &(impl Fn() -> bool + Sync),
 ) -> Result<Hits> {
     if query.offset.saturating_add(query.limit) > limits::SEARCH_WINDOW_MAX {
         return Err(Error::TooLarge("the window of a search"));
     }
-    match Ranker::new(&query.text, query.folder.as_str()) {
-        Some(ranker) => look_for(view, query, ranker, cancelled),
-        None => browse(view, query, cancelled),
-    }
-}
-
-fn look_for(
-    view: &View,
-    query: &SearchQuery,
-    mut ranker: Ranker,
-    cancelled: impl Fn() -> bool,
-) -> Result<Hits> {
-    let mut best = Best::new(query.offset + query.limit);
-    let mut seen = 0;
-    let walked = names::each(view, &query.bucket, &query.folder, |candidate| {
-        seen += 1;
-        if seen % limits::SEARCH_STEP_NAMES == 0 && cancelled() {
-            return Err(Error::Cancelled);
-        }
-        if !is_hidden(query, candidate.key)
-            && let Some(points) = ranker.rate(candidate)
-        {
-            best.offer(candidate.key, points);
-        }
-        let is_enough = seen >= limits::SEARCH_NAMES_MAX;
-        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })?;
+    let Some(mut ranker) = Ranker::new(&query.text, query.folder.as_str()) else {
+        return browse(view, query, cancelled);
+    };
+    let usage = view.bucket_usage(&query.bucket)?;
+    let (best, total_is_exact) =
+        match kept.find(&query.bucket, usage.objects + usage.derived_objects) {
+            kept::Found::All(names) => (look_among(&names, query, &mut ranker, cancelled)?, true),
+            kept::Found::Awaited => {
+                walk(view, query, &mut ranker, limits::SEARCH_NAMES_MEANWHILE_MAX, cancelled)?
+            }
+            kept::Found::Nothing => {
+                walk(view, query, &mut ranker, limits::SEARCH_NAMES_MAX, cancelled)?
+            }
+        };
     let (total, ranked) = best.into_sorted();
-    let mut hits = Hits { hits: Vec::new(), total, total_is_exact: walked.is_continue() };
+    let mut hits = Hits { hits: Vec::new(), total, total_is_exact };
     let mut folded = String::new();
     for ranked in ranked.into_iter().skip(query.offset) {
         let matches = ranker.matches(&Candidate::new(&ranked.key, &mut folded));
@@ -116,8 +112,78 @@ fn look_for(
     Ok(hits)
 }
 
+/// The best of the names in memory: of many, a second thread looks at one half.
+fn look_among(
+    names: &Names,
+    query: &SearchQuery,
+    ranker: &mut Ranker,
+    cancelled: &(impl Fn() -> bool + Sync),
+) -> Result<Best> {
+    let part = names.below(query.folder.as_str());
+    if part.count() <= limits::SEARCH_ALONE_NAMES_MAX {
+        return look_at(&part, query, ranker, cancelled);
+    }
+    let (first, second) = part.halves();
+    let mut another = ranker.clone();
+    thread::scope(|scope| {
+        let second = scope.spawn(|| look_at(&second, query, &mut another, cancelled));
+        let mut best = look_at(&first, query, ranker, cancelled)?;
+        match second.join() {
+            Ok(others) => best.add(others?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        Ok(best)
+    })
+}
+
+fn look_at(
+    part: &Part,
+    query: &SearchQuery,
+    ranker: &mut Ranker,
+    cancelled: &impl Fn() -> bool,
+) -> Result<Best> {
+    let mut best = Best::new(query.offset + query.limit);
+    let sieve = ranker.sieve();
+    let visit = |candidate: &Candidate<'_>| judge(query, ranker, &mut best, candidate);
+    let after_block = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
+    part.each(|letters| sieve.lets_through(letters), visit, after_block)?;
+    Ok(best)
+}
+
+/// The best of the first names that a walk over the index meets, and whether these were all.
+fn walk(
+    view: &View,
+    query: &SearchQuery,
+    ranker: &mut Ranker,
+    names_max: usize,
+    cancelled: &impl Fn() -> bool,
+) -> Result<(Best, bool)> {
+    let mut best = Best::new(query.offset + query.limit);
+    let mut seen = 0;
+    let walked = walk::each(view, &query.bucket, &query.folder, |candidate| {
+        seen += 1;
+        if seen % limits::SEARCH_STEP_NAMES == 0 && cancelled() {
+            return Err(Error::Cancelled);
+        }
+        judge(query, ranker, &mut best, candidate);
+        let is_enough = seen >= names_max;
+        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok((best, walked.is_continue()))
+}
+
+fn judge(query: &SearchQuery, ranker: &mut Ranker, best: &mut Best, candidate: &Candidate<'_>) {
+    // A folder goes before the files, however few points it has.
+    let points_min = if candidate.key.ends_with('/') { 0 } else { best.points_min() };
+    if !is_hidden(query, candidate.key)
+        && let Some(points) = ranker.rate(candidate, points_min)
+    {
+        best.offer(candidate.key, points);
+    }
+}
+
 /// What lies directly in the folder. Counted as far as a search can show it.
-fn browse(view: &View, query: &SearchQuery, cancelled: impl Fn() -> bool) -> Result<Hits> {
+fn browse(view: &View, query: &SearchQuery, cancelled: &impl Fn() -> bool) -> Result<Hits> {
     let mut hits = Hits { total_is_exact: true, ..Hits::default() };
     let wanted = query.offset..query.offset + query.limit;
     let mut after = None;

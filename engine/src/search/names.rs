@@ -1,67 +1,381 @@
-//! Where the names come from that a search looks through.
+//! The names of a bucket in memory, in the order of the index.
 //!
-//! At present from a walk over the index, which costs about as much for each name as matching it. This file is the only
-//! one that knows: names kept in memory, with their letters as a first sieve, would take its place.
-//! Promises: every object below the folder once, and every folder once, be it implied by keys or marked; all of one
-//! moment. Never here: what matches.
+//! Blocks of some hundred names each: the text, the lengths, and for each name the set of its letters, by which most
+//! names that do not match are passed over unread. Promises: a clone costs nothing and never changes; what a name takes
+//! is its length and about twelve bytes. Never here: what matches, when names come and go.
 
-use std::ops::{Bound, ControlFlow};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
 
-use super::fold::{fold_onto, letters};
+use imbl::OrdMap;
+
+use super::candidate::{Candidate, Folders, folder_of};
+use super::fold::{folded, letters};
 use crate::error::Result;
 use crate::format::entry_key;
-use crate::index::{View, damaged};
-use crate::name::{BucketName, FolderKey};
 
-/// A name to be judged.
-pub(super) struct Candidate<'a> {
-    /// The whole key; that of a folder ends in `/`.
-    pub(super) key: &'a str,
-    /// Its folded form.
-    pub(super) folded: &'a str,
-    /// The letters of that.
-    pub(super) letters: u64,
-}
+/// Most names of a block,
+const BLOCK_NAMES_MAX: usize = 256;
+/// how many a new one gets,
+const BLOCK_NAMES: usize = 192;
+/// and a smaller one takes in the next.
+const BLOCK_NAMES_MIN: usize = 64;
+/// What a block takes beside its names: its fields, its place in the map, and its first key.
+const BLOCK_OVERHEAD_BYTES: usize = 256;
+/// What a name takes beside its text.
+const NAME_BYTES: usize = size_of::<u16>() + size_of::<u64>();
 
-impl<'a> Candidate<'a> {
-    /// A key as a candidate; `folded` is room for its folded form.
-    pub(super) fn new(key: &'a str, folded: &'a mut String) -> Self {
-        folded.clear();
-        fold_onto(folded, key);
-        Self { key, folded, letters: letters(folded) }
+/// A key, in the order of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key(Arc<str>);
+
+impl Key {
+    pub(super) fn new(key: &str) -> Self {
+        Self(key.into())
     }
 }
 
-/// Shows every name below a folder, at any depth.
-pub(super) fn each(
-    view: &View,
-    bucket: &BucketName,
-    folder: &FolderKey,
-    mut visit: impl FnMut(&Candidate<'_>) -> Result<ControlFlow<()>>,
-) -> Result<ControlFlow<()>> {
-    let range = entry_key::folder_range(bucket, folder);
-    let mut folded = String::new();
-    let mut last = folder.clone();
-    for key in view.entry_keys(Bound::Included(&range.start), &range.end)? {
-        let key = entry_key::decode(&key?).map_err(damaged)?.key;
-        let inside = key.folder();
-        // What lies in a folder lies together: where one begins that the last key was not in, it is met first.
-        if inside != last {
-            let begin = folder.as_str().len();
-            for (slash, _) in inside.as_str().match_indices('/').filter(|(at, _)| *at >= begin) {
-                let path = inside.as_str().get(..=slash).unwrap_or_default();
-                if !last.as_str().starts_with(path)
-                    && visit(&Candidate::new(path, &mut folded))?.is_break()
-                {
-                    return Ok(ControlFlow::Break(()));
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        entry_key::order(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Names of one bucket.
+#[derive(Clone, Default)]
+pub(super) struct Names {
+    /// By their first keys.
+    blocks: OrdMap<Key, Arc<Block>>,
+    count: usize,
+    bytes: usize,
+}
+
+/// Some names, one after the other.
+struct Block {
+    text: Box<str>,
+    lengths: Box<[u16]>,
+    letters: Box<[u64]>,
+}
+
+/// A name in a block, with its letters.
+type Name<'a> = (&'a str, u64);
+
+impl Block {
+    fn of(names: &[Name<'_>]) -> Self {
+        Self {
+            text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
+            // No key is longer than limits::KEY_BYTES_MAX.
+            lengths: names.iter().map(|(key, _)| key.len() as u16).collect(),
+            letters: names.iter().map(|(_, letters)| *letters).collect(),
+        }
+    }
+
+    /// Where each name lies, and its letters.
+    fn places(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
+        let mut end = 0;
+        self.lengths.iter().zip(&self.letters).map(move |(length, letters)| {
+            let start = end;
+            end += usize::from(*length);
+            (start..end, *letters)
+        })
+    }
+
+    fn names(&self) -> impl Iterator<Item = Name<'_>> {
+        self.places().map(|(place, letters)| (self.key(place), letters))
+    }
+
+    fn key(&self, place: Range<usize>) -> &str {
+        self.text.get(place).unwrap_or_default()
+    }
+
+    fn first(&self) -> &str {
+        self.names().next().unwrap_or_default().0
+    }
+
+    fn last(&self) -> &str {
+        self.names().last().unwrap_or_default().0
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len() + self.lengths.len() * NAME_BYTES + BLOCK_OVERHEAD_BYTES
+    }
+}
+
+impl Names {
+    /// How many there are, markers of folders among them.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The memory that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Names that come (`true`) or go. What is there already may come, and what is not there may go.
+    pub(super) fn apply(&mut self, changes: BTreeMap<Key, bool>) {
+        let mut changes = changes.into_iter().peekable();
+        while let Some((key, _)) = changes.peek() {
+            let (mut old, mut end) = (None, None);
+            if let Some(first) = self.block_of(key) {
+                (old, end) = self.take(&first);
+            }
+            let (mut come, mut gone) = (Vec::new(), Vec::new());
+            while let Some((key, is_there)) =
+                changes.next_if(|(key, _)| end.as_ref().is_none_or(|end| key < end))
+            {
+                match is_there {
+                    true => come.push((key.clone(), letters(&folded(&key.0)))),
+                    false => gone.push(key),
                 }
             }
-            last = inside;
-        }
-        if !key.is_folder_marker() && visit(&Candidate::new(key.as_str(), &mut folded))?.is_break()
-        {
-            return Ok(ControlFlow::Break(()));
+            let mut next = None;
+            let mut names = merged(old.as_deref(), &come, &gone);
+            if let Some(end) = end.filter(|_| names.len() < BLOCK_NAMES_MIN) {
+                (next, _) = self.take(&end);
+            }
+            names.extend(next.iter().flat_map(|block: &Arc<Block>| block.names()));
+            self.put(&names);
         }
     }
-    Ok(ControlFlow::Continue(()))
+
+    /// The first key of the block that a key belongs to.
+    fn block_of(&self, key: &Key) -> Option<Key> {
+        let before = self.blocks.get_prev(key).map(|(first, _)| first);
+        before.or_else(|| self.blocks.get_min().map(|(first, _)| first)).cloned()
+    }
+
+    /// Takes a block out; with it the first key of the one behind it.
+    fn take(&mut self, first: &Key) -> (Option<Arc<Block>>, Option<Key>) {
+        let block = self.blocks.remove(first).inspect(|block| {
+            self.count -= block.lengths.len();
+            self.bytes -= block.bytes();
+        });
+        (block, self.blocks.get_next(first).map(|(next, _)| next.clone()))
+    }
+
+    /// Puts names into blocks of their own.
+    fn put(&mut self, names: &[Name<'_>]) {
+        let blocks =
+            if names.len() <= BLOCK_NAMES_MAX { 1 } else { names.len().div_ceil(BLOCK_NAMES) };
+        for names in names.chunks(names.len().div_ceil(blocks).max(1)) {
+            let block = Block::of(names);
+            self.count += names.len();
+            self.bytes += block.bytes();
+            self.blocks.insert(Key::new(block.first()), Arc::new(block));
+        }
+    }
+
+    /// The names below a folder, in the order of the index.
+    pub(super) fn below(&self, folder: &str) -> Part {
+        let start = Key::new(folder);
+        let first = self.blocks.get_prev(&start).map_or(&start, |(first, _)| first);
+        let blocks: Vec<Arc<Block>> = self
+            .blocks
+            .range::<_, Key>((Bound::Included(first), Bound::Unbounded))
+            .take_while(|(key, _)| **key <= start || key.0.starts_with(folder))
+            .map(|(_, block)| Arc::clone(block))
+            .collect();
+        Part { folder: folder.to_owned(), last: folder.to_owned(), blocks }
+    }
+}
+
+/// The names of a block, with those that come and without those that go; all in order.
+fn merged<'a>(old: Option<&'a Block>, come: &'a [(Key, u64)], gone: &[Key]) -> Vec<Name<'a>> {
+    let mut names = Vec::with_capacity(BLOCK_NAMES_MAX);
+    let mut come = come.iter().map(|(key, letters)| (&*key.0, *letters)).peekable();
+    let mut gone = gone.iter().map(|key| &*key.0).peekable();
+    for name in old.iter().flat_map(|block| block.names()) {
+        while let Some(new) = come.next_if(|(new, _)| entry_key::order(new, name.0).is_lt()) {
+            names.push(new);
+        }
+        come.next_if(|(new, _)| *new == name.0);
+        while gone.next_if(|gone| entry_key::order(gone, name.0).is_lt()).is_some() {}
+        if gone.next_if(|gone| *gone == name.0).is_none() {
+            names.push(name);
+        }
+    }
+    names.extend(come);
+    names
+}
+
+/// Names on their way in, in the order of the index.
+#[derive(Default)]
+pub(super) struct Builder {
+    names: Names,
+    open: Vec<(String, u64)>,
+}
+
+impl Builder {
+    /// The next name.
+    pub(super) fn push(&mut self, key: &str) {
+        self.open.push((key.to_owned(), letters(&folded(key))));
+        if self.open.len() == BLOCK_NAMES {
+            self.end_block();
+        }
+    }
+
+    /// The memory that they take so far, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.names.bytes
+    }
+
+    /// All of them.
+    pub(super) fn finish(mut self) -> Names {
+        self.end_block();
+        self.names
+    }
+
+    fn end_block(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let names: Vec<Name<'_>> =
+            open.iter().map(|(key, letters)| (key.as_str(), *letters)).collect();
+        self.names.put(&names);
+    }
+}
+
+/// Some of the names of a bucket that lie below a folder.
+pub(super) struct Part {
+    folder: String,
+    /// The folder of the name before the first of them.
+    last: String,
+    blocks: Vec<Arc<Block>>,
+}
+
+impl Part {
+    /// About how many names there are.
+    pub(super) fn count(&self) -> usize {
+        self.blocks.len() * BLOCK_NAMES
+    }
+
+    /// The first and the second half.
+    pub(super) fn halves(mut self) -> (Self, Self) {
+        let second = self.blocks.split_off(self.blocks.len() / 2);
+        let last = self.blocks.last().map_or(self.last.as_str(), |block| folder_of(block.last()));
+        // Of a block that begins before the folder, nothing was in it yet.
+        let last = if last.starts_with(&self.folder) { last } else { &self.folder };
+        let second = Self { folder: self.folder.clone(), last: last.to_owned(), blocks: second };
+        (self, second)
+    }
+
+    /// Shows every name whose letters may do, and every folder of such names: more letters than they have no folder
+    /// has. `after_block` may end it.
+    pub(super) fn each(
+        &self,
+        may_do: impl Fn(u64) -> bool,
+        mut visit: impl FnMut(&Candidate<'_>),
+        mut after_block: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let mut folded = String::new();
+        let mut folders = Folders::new(&self.folder, &self.last);
+        for block in &self.blocks {
+            for (place, letters) in block.places().filter(|(_, letters)| may_do(*letters)) {
+                let key = block.key(place);
+                if !key.starts_with(&self.folder) {
+                    continue;
+                }
+                for folder in folders.enter(key) {
+                    visit(&Candidate::new(folder, &mut folded));
+                }
+                if !key.ends_with('/') {
+                    visit(&Candidate::with_letters(key, letters, &mut folded));
+                }
+            }
+            after_block()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::entropy::{Entropy, SeededEntropy};
+
+    fn all(names: &Names) -> Vec<&str> {
+        names.blocks.values().flat_map(|block| block.names()).map(|(key, _)| key).collect()
+    }
+
+    /// Every name and folder that is shown, of both halves.
+    fn shown(names: &Names, folder: &str) -> Vec<String> {
+        let mut shown = Vec::new();
+        let (first, second) = names.below(folder).halves();
+        for part in [first, second] {
+            let visit = |candidate: &Candidate<'_>| {
+                assert_eq!(candidate.letters, letters(&folded(candidate.key)));
+                shown.push(candidate.key.to_owned());
+            };
+            part.each(|_| true, visit, || Ok(())).unwrap();
+        }
+        shown
+    }
+
+    #[test]
+    fn names_come_and_go_and_stay_in_order_in_blocks_of_a_bounded_size() {
+        for seed in 0..6 {
+            let chance = SeededEntropy::new(seed);
+            let below = |bound: u64| chance.below(bound);
+            let key = || match below(5) {
+                0 => format!("{}", below(900)),
+                1 => format!("{}/", below(40)),
+                2 => format!("{}/{}", below(40), below(90)),
+                3 => format!("{}/é{}/{}", below(9), below(9), below(90)),
+                _ => format!("{}/{}/{}/x", below(9), below(3), below(200)),
+            };
+            let mut model: BTreeSet<Key> = (0..below(3_000)).map(|_| Key::new(&key())).collect();
+            let mut builder = Builder::default();
+            model.iter().for_each(|key| builder.push(&key.0));
+            let mut names = builder.finish();
+            for round in 0..30 {
+                let before = (names.clone(), model.clone());
+                let mut changes = BTreeMap::new();
+                for _ in 0..below(400) {
+                    // Rounds that fill, and rounds that empty.
+                    changes.insert(Key::new(&key()), below(4) > round / 10);
+                }
+                for (key, is_there) in &changes {
+                    if *is_there {
+                        model.insert(key.clone());
+                    } else {
+                        model.remove(key);
+                    }
+                }
+                names.apply(changes);
+                let is_as = |names: &Names, model: &BTreeSet<Key>| {
+                    assert!(all(names).into_iter().eq(model.iter().map(|key| &*key.0)));
+                };
+                is_as(&names, &model);
+                is_as(&before.0, &before.1);
+                assert_eq!(names.count(), model.len());
+                let sizes = || names.blocks.values().map(|block| block.lengths.len());
+                assert!(sizes().all(|size| (1..=BLOCK_NAMES_MAX).contains(&size)));
+                assert_eq!(names.bytes(), names.blocks.values().map(|block| block.bytes()).sum());
+                for (first, block) in &names.blocks {
+                    assert_eq!(*first.0, *block.first());
+                }
+            }
+            for folder in ["", "3/", "3/é3/", "7/1/", "39/", "nowhere/"] {
+                let mut expected = BTreeSet::new();
+                for key in model.iter().map(|key| &*key.0).filter(|key| key.starts_with(folder)) {
+                    let paths = key.match_indices('/').map(|(at, _)| key[..=at].to_owned());
+                    expected.extend(paths.filter(|path| path.len() > folder.len()));
+                    expected.insert(key.to_owned());
+                }
+                expected.remove(folder);
+                let mut shown = shown(&names, folder);
+                shown.sort();
+                assert!(shown.iter().eq(&expected), "{folder}: {shown:?} {expected:?}");
+            }
+        }
+    }
 }

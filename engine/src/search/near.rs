@@ -3,12 +3,67 @@
 //! Promises: the work for one pair is bounded by the word's length and the errors allowed, however long the text.
 //! Never here: which words may have errors.
 
+use std::ops::Range;
+
 /// Longest word that may have errors.
 pub(super) const NEAR_CHARS_MAX: usize = 32;
 
+/// A word that is found with errors in it.
+#[derive(Clone)]
+pub(super) struct Near<T> {
+    word: Vec<T>,
+    errors_max: u8,
+    pieces: Vec<Piece>,
+}
+
+/// A piece of a word. An error touches one piece, or the last letter of one and the first of the next; so with one
+/// piece more than errors, and all but the last without their last letter, one stands as it is, moved by no more letters
+/// than there are errors.
+#[derive(Clone)]
+struct Piece {
+    of_word: Range<usize>,
+    moved_max: usize,
+}
+
+impl<T: Copy + PartialEq> Near<T> {
+    /// A word of at least two letters for each piece, and at most [`NEAR_CHARS_MAX`].
+    pub(super) fn new(word: Vec<T>, errors_max: u8) -> Self {
+        let count = usize::from(errors_max) + 1;
+        let start = |piece: usize| (piece * word.len()).div_ceil(count);
+        let piece = |at: usize| Piece {
+            of_word: start(at)..start(at + 1) - usize::from(at + 1 < count),
+            moved_max: if at == 0 { 0 } else { errors_max.into() },
+        };
+        Self { pieces: (0..count).map(piece).collect(), word, errors_max }
+    }
+
+    /// Where it stands with the fewest errors, and these: at the first such place where a word starts.
+    pub(super) fn find(
+        &self,
+        text: &[T],
+        starts_word: impl Fn(usize) -> bool,
+    ) -> Option<(u8, Range<usize>)> {
+        let places = (0..text.len()).filter(|at| self.may_stand(text, *at) && starts_word(*at));
+        let found = places.filter_map(|at| {
+            let (errors, length) = near(&self.word, text.get(at..)?, self.errors_max)?;
+            Some((errors, at..at + length))
+        });
+        found.min_by_key(|(errors, _)| *errors)
+    }
+
+    fn may_stand(&self, text: &[T], at: usize) -> bool {
+        self.pieces.iter().any(|Piece { of_word, moved_max }| {
+            let Some(piece) = self.word.get(of_word.clone()) else { return true };
+            let first = (at + of_word.start).saturating_sub(*moved_max);
+            let last = at + of_word.start + moved_max;
+            (first..=last).any(|from| text.get(from..from + piece.len()) == Some(piece))
+        })
+    }
+}
+
 /// The fewest errors that make a beginning of `text` out of `word`, and the length of that beginning; none when it
 /// takes more than `errors_max`. An error is a letter too many, too few, or wrong, or two neighbours changed about.
-pub(super) fn near(word: &[char], text: &[char], errors_max: u8) -> Option<(u8, usize)> {
+fn near<T: Copy + PartialEq>(word: &[T], text: &[T], errors_max: u8) -> Option<(u8, usize)> {
     type Row = [u8; NEAR_CHARS_MAX + 1];
     let width = word.len();
     if width > NEAR_CHARS_MAX {
@@ -45,7 +100,33 @@ pub(super) fn near(word: &[char], text: &[char], errors_max: u8) -> Option<(u8, 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn pieces_pass_over_no_place_that_is_near(
+            word in "[abc]{4,14}", errors in 1..3_u8, edits in proptest::collection::vec((0..4_u8, 0..16_usize, 0..3_usize), 0..3)
+        ) {
+            let mut text: Vec<u8> = word.bytes().collect();
+            for (kind, at, letter) in edits {
+                let (at, letter) = (at % text.len(), b"abc"[letter]);
+                match kind {
+                    0 => text.insert(at, letter),
+                    1 if text.len() > 1 => _ = text.remove(at),
+                    2 => text[at] = letter,
+                    _ if at > 0 => text.swap(at - 1, at),
+                    _ => {}
+                }
+            }
+            text.extend_from_slice(b"cab");
+            let errors = if word.len() < 8 { 1 } else { errors };
+            let all = Near::new(word.bytes().collect(), errors);
+            let best = near(word.as_bytes(), &text, errors).map(|(errors, length)| (errors, 0..length));
+            prop_assert_eq!(all.find(&text, |at| at == 0), best);
+        }
+    }
 
     fn errors(word: &str, text: &str, max: u8) -> Option<(u8, usize)> {
         let chars = |text: &str| text.chars().collect::<Vec<_>>();

@@ -18,9 +18,9 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
+use super::candidate::Candidate;
 use super::fold::{folded, letters};
-use super::names::Candidate;
-use super::near::{NEAR_CHARS_MAX, near};
+use super::near::{NEAR_CHARS_MAX, Near};
 
 const EXACT: u16 = 1_000;
 const PREFIX: u16 = 900;
@@ -31,6 +31,7 @@ const NEAR: u16 = 500;
 const SCATTERED_MAX: u16 = 400;
 
 /// What is looked for, with the scratch memory for looking.
+#[derive(Clone)]
 pub(super) struct Ranker {
     /// The words, with one space between.
     whole: String,
@@ -41,13 +42,17 @@ pub(super) struct Ranker {
     matcher: Matcher,
 }
 
+#[derive(Clone)]
 struct Word {
     finder: Finder<'static>,
     text: String,
     chars: Vec<char>,
     letters: u64,
-    /// Typing errors that are forgiven.
+    /// Typing errors that are forgiven,
     errors_max: u8,
+    /// and how, among characters and among bytes.
+    near_chars: Option<Near<char>>,
+    near_bytes: Option<Near<u8>>,
 }
 
 /// A candidate, cut to pieces.
@@ -58,6 +63,7 @@ struct Text<'a> {
     /// Where the name lies in the folded path, without its slash.
     name: Range<usize>,
     letters: u64,
+    is_ascii: bool,
 }
 
 /// Where a word was found, in the folded path.
@@ -85,16 +91,22 @@ impl Ranker {
         })
     }
 
-    /// The points of a candidate; none when it does not match.
-    pub(super) fn rate(&mut self, candidate: &Candidate<'_>) -> Option<u16> {
+    /// What tells most names that do not match by their letters.
+    pub(super) fn sieve(&self) -> Sieve {
+        Sieve(self.words.iter().map(|word| (word.letters, word.errors_max.into())).collect())
+    }
+
+    /// The points of a candidate; none when it does not match. Fewer than `points_min` may be told as none at all, 0.
+    pub(super) fn rate(&mut self, candidate: &Candidate<'_>, points_min: u16) -> Option<u16> {
         let text = self.text(candidate)?;
         let name = text.folded.get(text.name.clone())?;
         if name.starts_with(&self.whole) {
             return Some(if is_exact(name, &self.whole) { EXACT } else { PREFIX });
         }
         let mut least = PREFIX;
+        let wanted = Wanted::Points { min: points_min };
         for word in &self.words {
-            let (points, _) = word.find(&text, &mut self.matcher, Wanted::Points)?;
+            let (points, _) = word.find(&text, &mut self.matcher, wanted)?;
             least = least.min(points);
         }
         Some(least)
@@ -144,14 +156,25 @@ impl Ranker {
         let folded = candidate.folded.get(self.folded_below..)?;
         let end = folded.strip_suffix('/').unwrap_or(folded).len();
         let start = folded.get(..end)?.rfind('/').map_or(0, |slash| slash + 1);
-        Some(Text { path, folded, name: start..end, letters: candidate.letters })
+        let (name, letters) = (start..end, candidate.letters);
+        Some(Text { path, folded, name, letters, is_ascii: path.is_ascii() })
     }
 }
 
-/// Whether only the points are wanted, or the place too.
+/// Lets names through whose letters may do.
+pub(super) struct Sieve(Vec<(u64, u32)>);
+
+impl Sieve {
+    /// Whether a name with these letters may match.
+    pub(super) fn lets_through(&self, letters: u64) -> bool {
+        self.0.iter().all(|(wanted, errors_max)| (wanted & !letters).count_ones() <= *errors_max)
+    }
+}
+
+/// Whether only the points are wanted, and only from some number on, or the place too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    Points,
+    Points { min: u16 },
     Place,
 }
 
@@ -166,8 +189,17 @@ impl Word {
             8..=NEAR_CHARS_MAX => 2,
             _ => 0,
         };
-        let finder = Finder::new(&text).into_owned();
-        Self { finder, letters: letters(&text), chars, text, errors_max }
+        let has_errors = errors_max > 0;
+        let bytes = || Near::new(text.clone().into_bytes(), errors_max);
+        Self {
+            finder: Finder::new(&text).into_owned(),
+            letters: letters(&text),
+            near_chars: has_errors.then(|| Near::new(chars.clone(), errors_max)),
+            near_bytes: (has_errors && text.is_ascii()).then(bytes),
+            errors_max,
+            chars,
+            text,
+        }
     }
 
     fn find(&self, text: &Text<'_>, matcher: &mut Matcher, wanted: Wanted) -> Option<(u16, Place)> {
@@ -180,13 +212,20 @@ impl Word {
         {
             return Some((points, Place::Bytes(range)));
         }
+        let is_scattered = lacking == 0 && self.is_scattered_in(text);
+        if is_scattered && matches!(wanted, Wanted::Points { min } if min >= NEAR) {
+            return Some((0, Place::Characters(Vec::new())));
+        }
         if let Some((errors, range)) = self.find_near(text) {
             return Some((NEAR - u16::from(errors), Place::Bytes(range)));
         }
-        if lacking == 0 {
-            return self.find_scattered(text, matcher, wanted);
-        }
-        None
+        is_scattered.then(|| self.find_scattered(text, matcher, wanted))
+    }
+
+    /// Whether the letters of the word are anywhere in the path, in order.
+    fn is_scattered_in(&self, text: &Text<'_>) -> bool {
+        let mut path = text.folded.chars();
+        self.chars.iter().all(|wanted| path.any(|letter| letter == *wanted))
     }
 
     /// The word as it is, in the name or else in the path.
@@ -212,40 +251,30 @@ impl Word {
 
     /// The word with typing errors, where a word of the name begins.
     fn find_near(&self, text: &Text<'_>) -> Option<(u8, Range<usize>)> {
-        if self.errors_max == 0 {
-            return None;
-        }
         let name = text.folded.get(text.name.clone())?;
-        let chars: Vec<char> = name.chars().collect();
-        let mut best: Option<(u8, Range<usize>)> = None;
-        for (at, (byte, _)) in name.char_indices().enumerate() {
-            let start = text.name.start + byte;
-            if (byte > 0 && !text.starts_word(start)) || !chars.get(at)?.is_alphanumeric() {
-                continue;
-            }
-            let Some((errors, length)) = near(&self.chars, chars.get(at..)?, self.errors_max)
-            else {
-                continue;
-            };
-            if best.as_ref().is_none_or(|(fewest, _)| errors < *fewest) {
-                let bytes: usize = name.get(byte..)?.chars().take(length).map(char::len_utf8).sum();
-                best = Some((errors, start..start + bytes));
-            }
+        let begin = text.name.start;
+        let starts_word = |at: usize| at == 0 || text.starts_word(begin + at);
+        if name.is_ascii() {
+            let bytes = name.as_bytes();
+            let is_start = |at: usize| bytes[at].is_ascii_alphanumeric() && starts_word(at);
+            let (errors, place) = self.near_bytes.as_ref()?.find(bytes, is_start)?;
+            return Some((errors, begin + place.start..begin + place.end));
         }
-        best
+        let near = self.near_chars.as_ref()?;
+        let (places, chars): (Vec<usize>, Vec<char>) = name.char_indices().unzip();
+        let is_start = |at: usize| chars[at].is_alphanumeric() && starts_word(places[at]);
+        let (errors, place) = near.find(&chars, is_start)?;
+        let byte = |at: usize| begin + places.get(at).copied().unwrap_or(name.len());
+        Some((errors, byte(place.start)..byte(place.end)))
     }
 
-    /// The letters of the word, in order, anywhere in the path.
+    /// The letters of the word where nucleo likes them best.
     fn find_scattered(
         &self,
         text: &Text<'_>,
         matcher: &mut Matcher,
         wanted: Wanted,
-    ) -> Option<(u16, Place)> {
-        let mut path = text.folded.chars();
-        if !self.chars.iter().all(|wanted| path.any(|letter| letter == *wanted)) {
-            return None;
-        }
+    ) -> (u16, Place) {
         let (mut room, mut places) = (Vec::new(), Vec::new());
         let haystack = characters(text.folded, &mut room);
         let needle = match haystack {
@@ -254,10 +283,10 @@ impl Word {
             Utf32Str::Unicode(_) => Utf32Str::Unicode(&self.chars),
         };
         let score = match wanted {
-            Wanted::Points => matcher.fuzzy_match(haystack, needle),
+            Wanted::Points { .. } => matcher.fuzzy_match(haystack, needle),
             Wanted::Place => matcher.fuzzy_indices(haystack, needle, &mut places),
         };
-        Some((score.unwrap_or(0).min(SCATTERED_MAX), Place::Characters(places)))
+        (score.unwrap_or(0).min(SCATTERED_MAX), Place::Characters(places))
     }
 }
 
@@ -265,10 +294,9 @@ impl Text<'_> {
     /// Whether a word begins at this byte of the folded path: a letter or digit after something else, a capital after a
     /// small letter, a digit after a letter or the other way round.
     fn starts_word(&self, at: usize) -> bool {
-        let before = |text: &str| text.chars().next_back();
-        let (last, next) = if self.path.is_ascii() {
-            let (left, right) = self.path.split_at_checked(at).unwrap_or_default();
-            (before(left), right.chars().next())
+        let (last, next) = if self.is_ascii {
+            let byte = |at: usize| self.path.as_bytes().get(at).map(|byte| char::from(*byte));
+            (at.checked_sub(1).and_then(byte), byte(at))
         } else {
             let count = self.characters_before(at);
             let mut chars = self.path.chars().skip(count.saturating_sub(1));

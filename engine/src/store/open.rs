@@ -15,6 +15,7 @@ use crate::format::{Damage, SegmentClass};
 use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
 use crate::scrub::{ScrubOptions, Scrubbed, Scrubber};
+use crate::search::{KeptNames, SearchOptions};
 use crate::space::Space;
 use crate::upload::UploadMemory;
 
@@ -40,6 +41,8 @@ pub struct OpenOptions {
     pub background: Background,
     /// How a thread of the store's own verifies what it holds, again and again. None: there is no such thread.
     pub scrub: Option<ScrubOptions>,
+    /// What searches keep in memory.
+    pub search: SearchOptions,
 }
 
 /// How a store compacts itself.
@@ -87,6 +90,7 @@ impl OpenOptions {
             reserve_bytes: None,
             background: Background::Threads,
             scrub: None,
+            search: SearchOptions::default(),
         }
     }
 
@@ -188,6 +192,7 @@ impl Store {
         note_damage(&scrubbed, &recovered.report)?;
         let scrubber = Scrubber::new(scrubbed.clone(), options.scrub.clone().unwrap_or_default());
         let scrubber = Arc::new(Mutex::new(scrubber));
+        let kept_names = Arc::new(KeptNames::new(options.search));
         let threads = match options.background {
             Background::Steps => Threads::none(),
             Background::Threads => Threads::start(Work {
@@ -197,6 +202,7 @@ impl Store {
                 index: Arc::clone(&index),
                 segments: Arc::clone(&segments),
                 health: Arc::clone(&health),
+                kept_names: Arc::clone(&kept_names),
                 index_wants_audit: recovered.index_wants_audit,
                 scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
                 compaction: options.compaction.map(|by_itself| CompactionWork {
@@ -225,6 +231,7 @@ impl Store {
             opened_ms,
             scrubbed,
             scrubber,
+            kept_names,
             threads,
             lock: Mutex::new(Some(lock)),
         }));

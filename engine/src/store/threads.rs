@@ -1,5 +1,5 @@
 //! The store's own threads: the committer, the checkpoint, the one that prepares and seals segments, the audit of a
-//! large index, the scrub, and compaction.
+//! large index, the scrub, compaction, and the names that searches look at.
 //!
 //! Each is a loop over a step that tests call themselves. The first three end when the queue is closed and empty, the
 //! others as soon as the store is closing.
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;
 use crate::scrub::Scrubber;
+use crate::search::KeptNames;
 use crate::segment::SegmentSet;
 
 /// The threads of an open store.
@@ -33,6 +34,7 @@ pub(super) struct Work {
     pub(super) index: Arc<Index>,
     pub(super) segments: Arc<SegmentSet>,
     pub(super) health: Arc<HealthState>,
+    pub(super) kept_names: Arc<KeptNames>,
     pub(super) index_wants_audit: bool,
     pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
     pub(super) compaction: Option<CompactionWork>,
@@ -60,13 +62,23 @@ impl Threads {
         let frozen = Arc::new(Frozen::default());
         let commits = {
             let (rollover, frozen) = (Arc::clone(&rollover), Arc::clone(&frozen));
+            let kept_names = Arc::clone(&work.kept_names);
             spawn("trug-commit", move || {
                 run_committer(&committer, &queue, &frozen);
                 frozen.end();
                 rollover.stop();
+                kept_names.end();
             })?
         };
         let mut running = vec![commits, spawn("trug-segments", move || rollover.run())?];
+        {
+            let (kept_names, index) = (work.kept_names, Arc::clone(&index));
+            running.push(spawn("trug-names", move || {
+                while kept_names.wait(Duration::from_millis(limits::FOLLOWED_LOOK_MS)) {
+                    kept_names.step(&index);
+                }
+            })?);
+        }
         if work.index_wants_audit {
             let index = Arc::clone(&index);
             let closing = Arc::clone(&closing);

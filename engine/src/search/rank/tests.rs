@@ -6,7 +6,7 @@ use super::*;
 
 fn rate_below(folder: &str, query: &str, key: &str) -> Option<u16> {
     let mut room = String::new();
-    Ranker::new(query, folder).unwrap().rate(&Candidate::new(key, &mut room))
+    Ranker::new(query, folder).unwrap().rate(&Candidate::new(key, &mut room), 0)
 }
 
 fn rate(query: &str, key: &str) -> Option<u16> {
@@ -125,7 +125,7 @@ proptest! {
         let mut room = String::new();
         let candidate = Candidate::new(&key, &mut room);
         let mut ranker = Ranker::new(&query, "").unwrap();
-        let found = ranker.rate(&candidate);
+        let found = ranker.rate(&candidate, 0);
         let matches = ranker.matches(&candidate);
         if found.is_some() {
             prop_assert!(!matches.is_empty());

@@ -1,0 +1,168 @@
+//! How long does a search take, against `fzf --filter` on the same list? What does a name cost in memory, and how soon
+//! is a new one found?
+//!
+//! Expected: eight bytes a name tell which names have the letters of the query; of a million names that reads 8 MB, a
+//! millisecond or two. What is left costs about 200 ns a name, on two cores: 1 to 20 ms, by how common the letters are.
+//! fzf reads and matches the list in 200 to 400 ms. A name takes its length and twelve bytes.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use benches::arguments::Arguments;
+use benches::names::Names;
+use benches::rounds::median;
+use benches::table::{self, Table};
+use benches::{folder, stores};
+use engine::{Batch, BucketName, FolderKey, ObjectKey, ObjectName, PutOptions, SearchQuery, Store};
+
+const SEED: u64 = 6;
+/// Words with many hits and few, letters in order only, a typing error, two words, another script.
+const QUERIES: [&str; 11] = [
+    "img",
+    "2024",
+    "invoice",
+    "screenshot",
+    "chloe",
+    "семья",
+    "bdg",
+    "kitchn",
+    "wedding cat",
+    "img_20190403",
+    "zzqx",
+];
+const HITS: usize = 20;
+const BATCH: u64 = 1_000;
+
+fn main() {
+    let arguments = Arguments::read();
+    let sizes: Vec<u64> = match arguments.number("--names") {
+        Some(names) => vec![names],
+        None if arguments.quick => vec![10_000],
+        None => vec![10_000, 1_000_000],
+    };
+    let rounds = if arguments.quick { 3 } else { 15 };
+    for names in sizes {
+        let folder = folder::make(&arguments.data_folder()).expect("a data folder");
+        let list = folder.path().join("names.txt");
+        let store = fill(&folder.path().join("data"), &list, names);
+        println!("\n{} names\n", table::count(names as f64));
+        keep(&store, names);
+        compare(&store, &list, rounds);
+        println!("\na put was found after {:.2} ms (median, with the put)", until_found(&store));
+        store.close().expect("a closed store");
+    }
+}
+
+fn bucket() -> BucketName {
+    BucketName::parse("bench").expect("a name")
+}
+
+fn object(key: &str) -> ObjectName {
+    ObjectName::new(bucket(), ObjectKey::parse(key).expect("a key"))
+}
+
+fn query(text: &str) -> SearchQuery {
+    SearchQuery {
+        bucket: bucket(),
+        folder: FolderKey::root(),
+        text: text.to_owned(),
+        hidden_ending: String::new(),
+        offset: 0,
+        limit: HITS,
+    }
+}
+
+fn fill(data: &std::path::Path, list: &std::path::Path, count: u64) -> Store {
+    let (store, _) = stores::open(data);
+    let staged = stores::stage(&store, b"");
+    let mut names = Names::new(SEED);
+    let mut file = BufWriter::new(File::create(list).expect("a list"));
+    for first in (0..count).step_by(BATCH as usize) {
+        let mut batch = Batch::new();
+        for number in first..(first + BATCH).min(count) {
+            let key = names.next(number);
+            writeln!(file, "{key}").expect("a line");
+            batch = batch.put(object(&key), staged.clone(), PutOptions::default());
+        }
+        store.commit(batch).expect("a durable batch");
+    }
+    file.flush().expect("a list");
+    store
+}
+
+/// Waits until the names are in memory, and tells what they take.
+fn keep(store: &Store, names: u64) {
+    let (started, mut meanwhile) = (Instant::now(), Vec::new());
+    let stats = loop {
+        let asked = Instant::now();
+        store.search(&query("invoice"), || false).expect("hits");
+        meanwhile.push(asked.elapsed().as_secs_f64() * 1e3);
+        let stats = store.stats().expect("counts");
+        if stats.searched_names == names {
+            break stats;
+        }
+    };
+    println!(
+        "in memory after {:.2} s, searches meanwhile {:.0} ms; {:.1} bytes a name, of which {:.1} are its own\n",
+        started.elapsed().as_secs_f64(),
+        median(meanwhile),
+        stats.searched_names_bytes as f64 / names as f64,
+        own_bytes(names),
+    );
+}
+
+/// The mean length of a name.
+fn own_bytes(count: u64) -> f64 {
+    let mut names = Names::new(SEED);
+    let sample = count.min(100_000);
+    (0..sample).map(|number| names.next(number).len()).sum::<usize>() as f64 / sample as f64
+}
+
+fn compare(store: &Store, list: &std::path::Path, rounds: usize) {
+    let mut table = Table::new(&["query", "hits", "ours, ms", "slowest", "fzf, ms", "fzf / ours"]);
+    for text in QUERIES {
+        let (mut ours, mut theirs, mut ratios, mut hits) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for _ in 0..rounds {
+            let started = Instant::now();
+            hits = store.search(&query(text), || false).expect("hits").total;
+            ours.push(started.elapsed().as_secs_f64() * 1e3);
+            theirs.push(fzf(list, text).as_secs_f64() * 1e3);
+            ratios.push(theirs[theirs.len() - 1] / ours[ours.len() - 1]);
+        }
+        let slowest = ours.iter().copied().fold(0.0, f64::max);
+        table.row(vec![
+            text.to_owned(),
+            table::count(hits as f64),
+            table::figure(median(ours)),
+            table::figure(slowest),
+            table::figure(median(theirs)),
+            table::figure(median(ratios)),
+        ]);
+    }
+    table.print();
+}
+
+/// How long fzf takes for the list.
+fn fzf(list: &std::path::Path, text: &str) -> Duration {
+    let mut command = Command::new("fzf");
+    command.args(["--filter", text]).stdin(File::open(list).expect("the list"));
+    let started = Instant::now();
+    let run = command.stdout(Stdio::null()).status();
+    run.expect("fzf runs: on Debian, `apt-get install fzf`");
+    started.elapsed()
+}
+
+/// How long it takes to put a name and find it, in milliseconds.
+fn until_found(store: &Store) -> f64 {
+    let found = (0..50).map(|number| {
+        let key = format!("just put {number}.txt");
+        let started = Instant::now();
+        stores::put(store, object(&key), b"");
+        let hits = store.search(&query(&format!("just put {number}")), || false).expect("hits");
+        assert!(hits.total > 0, "{key} is not found");
+        started.elapsed().as_secs_f64() * 1e3
+    });
+    median(found)
+}

@@ -1,0 +1,247 @@
+//! Which buckets' names are in memory, and how they stay true.
+//!
+//! The first search of a bucket asks for its names; they are read from the index beside everything else, and from then
+//! on follow what is committed. Promises: names that are handed out hold everything that was published before; all of
+//! them together stay within the memory that was given, for which those of the buckets that were searched least lately
+//! are dropped. Never here: threads, and what matches.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::names::{Builder, Key, Names};
+use crate::error::{Error, Result};
+use crate::format::entry_key;
+use crate::index::{Following, Index, NameChange, damaged};
+use crate::limits;
+use crate::name::BucketName;
+
+/// How names are kept in memory for searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// Memory that the names of all buckets may take together. 0: every search walks over the index.
+    pub names_bytes_max: u64,
+    /// Buckets with fewer objects are walked over: that is as fast.
+    pub objects_min: u64,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self {
+            names_bytes_max: limits::SEARCH_NAMES_BYTES_MAX,
+            objects_min: limits::SEARCH_OBJECTS_MIN,
+        }
+    }
+}
+
+/// What is kept.
+pub(crate) struct KeptNames {
+    options: SearchOptions,
+    state: Mutex<State>,
+    /// Told when a bucket is wanted, and at the end.
+    changed: Condvar,
+    /// Counts searches.
+    searches: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    buckets: BTreeMap<BucketName, Bucket>,
+    wanted: Vec<BucketName>,
+    has_ended: bool,
+}
+
+/// A bucket that was searched.
+enum Bucket {
+    /// Its names are to be read, or are being read.
+    Awaited,
+    /// There were so many objects that their names took too much.
+    TooLarge { objects: u64 },
+    /// They are here.
+    Here(Arc<Kept>),
+}
+
+/// The names of a bucket, and what came since they were looked at.
+struct Kept {
+    names: Mutex<Names>,
+    following: Arc<Following>,
+    /// The number of the search that asked last.
+    searched: AtomicU64,
+}
+
+/// What there is of a bucket's names.
+pub(super) enum Found {
+    /// All of them.
+    All(Names),
+    /// Nothing yet; they are being read.
+    Awaited,
+    /// Nothing, and that stays so.
+    Nothing,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptSizes {
+    /// Names.
+    pub(crate) names: u64,
+    /// The memory that they take, about.
+    pub(crate) bytes: u64,
+}
+
+impl KeptNames {
+    /// Nothing yet.
+    pub(crate) fn new(options: SearchOptions) -> Self {
+        Self {
+            options,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            searches: AtomicU64::new(0),
+        }
+    }
+
+    /// The names of a bucket of so many objects. Where they are not here, they are wanted from now on.
+    pub(super) fn find(&self, bucket: &BucketName, objects: u64) -> Found {
+        if objects < self.options.objects_min || self.options.names_bytes_max == 0 {
+            return Found::Nothing;
+        }
+        let kept = {
+            let mut state = self.state();
+            match state.buckets.get(bucket) {
+                Some(Bucket::Here(kept)) => Arc::clone(kept),
+                Some(Bucket::Awaited) => return Found::Awaited,
+                Some(Bucket::TooLarge { objects: then }) if objects > then / 4 * 3 => {
+                    return Found::Nothing;
+                }
+                Some(Bucket::TooLarge { .. }) | None => {
+                    state.want(bucket);
+                    self.changed.notify_all();
+                    return Found::Awaited;
+                }
+            }
+        };
+        kept.searched.store(self.searches.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        match kept.current() {
+            Some(names) => Found::All(names),
+            None => {
+                self.state().want(bucket);
+                self.changed.notify_all();
+                Found::Awaited
+            }
+        }
+    }
+
+    /// Waits at most this long until names are wanted. False at the end.
+    pub(crate) fn wait(&self, patience: Duration) -> bool {
+        let is_idle = |state: &mut State| state.wanted.is_empty() && !state.has_ended;
+        let waited = self.changed.wait_timeout_while(self.state(), patience, is_idle);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
+    }
+
+    /// Ends [`KeptNames::wait`], and what is being read.
+    pub(crate) fn end(&self) {
+        self.state().has_ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Reads the names that are wanted, and brings those up to date for which much waits.
+    pub(crate) fn step(&self, index: &Index) {
+        let wanted = std::mem::take(&mut self.state().wanted);
+        for bucket in wanted {
+            let read = self.read(index, &bucket);
+            let mut state = self.state();
+            match read {
+                Ok(read) => state.buckets.insert(bucket, read),
+                // The next search wants them again.
+                Err(_) => state.buckets.remove(&bucket),
+            };
+        }
+        let kept: Vec<Arc<Kept>> = self.state().kept().map(|(_, kept)| Arc::clone(kept)).collect();
+        for kept in kept.iter().filter(|it| it.following.waiting() > limits::FOLLOWED_NAMES_WAIT) {
+            kept.current();
+        }
+        self.make_room();
+    }
+
+    /// How much is kept.
+    pub(crate) fn sizes(&self) -> KeptSizes {
+        let kept: Vec<Arc<Kept>> = self.state().kept().map(|(_, kept)| Arc::clone(kept)).collect();
+        kept.iter().fold(KeptSizes::default(), |sizes, kept| {
+            let names = kept.names();
+            KeptSizes {
+                names: sizes.names + names.count() as u64,
+                bytes: sizes.bytes + names.bytes() as u64,
+            }
+        })
+    }
+
+    fn read(&self, index: &Index, bucket: &BucketName) -> Result<Bucket> {
+        let (view, following) = index.follow(bucket);
+        let range = entry_key::bucket_range(bucket);
+        let mut builder = Builder::default();
+        for (at, key) in view.entry_keys(Bound::Included(&range.start), &range.end)?.enumerate() {
+            builder.push(entry_key::decode(&key?).map_err(damaged)?.key.as_str());
+            if at % limits::SEARCH_STEP_NAMES == 0 {
+                if self.state().has_ended {
+                    return Err(Error::Closed);
+                }
+                if builder.bytes() as u64 > self.options.names_bytes_max {
+                    let usage = view.bucket_usage(bucket)?;
+                    let objects = usage.objects + usage.derived_objects;
+                    return Ok(Bucket::TooLarge { objects });
+                }
+            }
+        }
+        let searched = AtomicU64::new(self.searches.fetch_add(1, Ordering::Relaxed));
+        let names = Mutex::new(builder.finish());
+        Ok(Bucket::Here(Arc::new(Kept { names, following, searched })))
+    }
+
+    /// Drops names until the rest keeps within its memory.
+    fn make_room(&self) {
+        while self.sizes().bytes > self.options.names_bytes_max {
+            let mut state = self.state();
+            let least = state.kept().min_by_key(|(_, kept)| kept.searched.load(Ordering::Relaxed));
+            let Some(bucket) = least.map(|(bucket, _)| bucket.clone()) else { return };
+            state.buckets.remove(&bucket);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn want(&mut self, bucket: &BucketName) {
+        self.buckets.insert(bucket.clone(), Bucket::Awaited);
+        self.wanted.push(bucket.clone());
+    }
+
+    fn kept(&self) -> impl Iterator<Item = (&BucketName, &Arc<Kept>)> {
+        self.buckets.iter().filter_map(|(bucket, state)| match state {
+            Bucket::Here(kept) => Some((bucket, kept)),
+            Bucket::Awaited | Bucket::TooLarge { .. } => None,
+        })
+    }
+}
+
+impl Kept {
+    /// The names as of now. None when they cannot be brought up to date.
+    fn current(&self) -> Option<Names> {
+        let mut names = self.names();
+        let changes = self.following.take()?;
+        let mut last_of_each = BTreeMap::new();
+        for NameChange { key, is_there } in changes {
+            let name = entry_key::decode(&key).ok()?;
+            last_of_each.insert(Key::new(name.key.as_str()), is_there);
+        }
+        names.apply(last_of_each);
+        Some(names.clone())
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

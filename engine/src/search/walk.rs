@@ -1,0 +1,37 @@
+//! Names from a walk over the index: what a search does as long as the names of a bucket are not kept in memory.
+//!
+//! It costs about as much for each name as matching it does. Promises: every object below the folder once, and every
+//! folder once, be it implied by keys or marked; all of one moment. Never here: what matches.
+
+use std::ops::{Bound, ControlFlow};
+
+use super::candidate::{Candidate, Folders};
+use crate::error::Result;
+use crate::format::entry_key;
+use crate::index::{View, damaged};
+use crate::name::{BucketName, FolderKey};
+
+/// Shows every name below a folder, at any depth.
+pub(super) fn each(
+    view: &View,
+    bucket: &BucketName,
+    folder: &FolderKey,
+    mut visit: impl FnMut(&Candidate<'_>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    let range = entry_key::folder_range(bucket, folder);
+    let mut folded = String::new();
+    let mut folders = Folders::new(folder.as_str(), folder.as_str());
+    for key in view.entry_keys(Bound::Included(&range.start), &range.end)? {
+        let key = entry_key::decode(&key?).map_err(damaged)?.key;
+        for folder in folders.enter(key.as_str()) {
+            if visit(&Candidate::new(folder, &mut folded))?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if !key.is_folder_marker() && visit(&Candidate::new(key.as_str(), &mut folded))?.is_break()
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
