@@ -11,5 +11,6 @@ pub mod nginx;
 pub mod process;
 pub mod rounds;
 pub mod server;
+pub mod sharp;
 pub mod stores;
 pub mod table;

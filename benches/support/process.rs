@@ -26,12 +26,20 @@ pub fn tree_cpu(root: u32) -> Duration {
 
 /// Resident memory of this process in bytes: anonymous, and of files.
 pub fn own_memory() -> (u64, u64) {
+    (own_status("RssAnon:"), own_status("RssFile:"))
+}
+
+/// Resident memory of this process in bytes: now, and at most so far.
+pub fn own_memory_at_most() -> (u64, u64) {
+    (own_status("VmRSS:"), own_status("VmHWM:"))
+}
+
+/// Bytes in a line of what the system says of this process.
+fn own_status(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
-    };
-    (field("RssAnon:").unwrap_or(0), field("RssFile:").unwrap_or(0))
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// Uses this much memory once and gives it back. On a virtual machine the host provides memory at the first touch only,

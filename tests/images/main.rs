@@ -1,12 +1,16 @@
-//! Does the scaled JPEG decoder show what a full decoder shows, and how much of a damaged file?
+//! Do pictures look as they should, and do broken files no harm?
 //!
-//! Pictures are made and encoded in the tests. `likeness` compares planes with those of `zune-jpeg` made smaller by
-//! areas, by peak signal-to-noise ratio; `damage` cuts files off and breaks them.
+//! `quality` compares what is made of real photographs with what libvips makes of them; `hostile` renders broken files
+//! and bombs, and measures memory. The others are about the scaled JPEG decoder: `likeness` compares its planes with
+//! those of `zune-jpeg` made smaller by areas, by peak signal-to-noise ratio; `damage` cuts files off and breaks them.
 
+#![allow(clippy::big_endian_bytes, reason = "PNG, JPEG and AVIF are big-endian")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod damage;
+mod hostile;
 mod likeness;
+mod quality;
 
 use fuzz::photograph::{Encoding, SamplingFactor, Tables};
 use server::images::scaled_jpeg::{Decoded, Error, Limits, Scale};

@@ -5,6 +5,7 @@ pub mod commands;
 pub mod connection;
 pub mod form;
 pub mod held_body;
+pub mod pictures;
 pub mod receiver;
 pub mod server_process;
 pub mod wire;

@@ -18,6 +18,9 @@ pub const FRAMES_PIXELS_MAX: u64 = 50_000_000;
 pub const SCANS_MAX: usize = 100;
 /// A colour profile; a larger one is left out of account, as a broken one is.
 pub const PROFILE_BYTES_MAX: usize = 1 << 20;
+/// Unpacked, what a PNG has beside its pixels, and a row of them: chunks that pack a hundred times as much are read
+/// before anything else.
+pub const PNG_OTHER_BYTES_MAX: usize = 4 << 20;
 /// What one job may take.
 pub const JOB_BYTES_MAX: u64 = 320 << 20;
 /// Width, and height, of what is made. Clients 6.3.

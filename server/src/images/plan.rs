@@ -87,7 +87,7 @@ impl Plan {
         Scale::for_size(source.sides, self.wanted_of(source)).filter(|_| source.is_scalable)
     }
 
-    /// The most memory, in bytes, that making it takes, without the file.
+    /// The most memory, in bytes, that making it takes, without the file and copies of what in it is no picture.
     pub fn memory_bytes(&self, source: &Source) -> u64 {
         let kept = match self.scale(source) {
             Some(scale) => {

@@ -7,7 +7,7 @@ use png::{BitDepth, ColorType, DecodeOptions, Decoder, Transformations};
 use crate::images::Stop;
 use crate::images::error::{Bound, Error};
 use crate::images::format::Format;
-use crate::images::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
+use crate::images::limits::{JOB_BYTES_MAX, PNG_OTHER_BYTES_MAX, PROFILE_BYTES_MAX};
 use crate::images::orientation;
 use crate::images::picture::{Layout, Picture};
 use crate::images::source::Source;
@@ -57,7 +57,7 @@ fn decoder(bytes: &[u8]) -> Decoder<Cursor<&[u8]>> {
     let mut options = DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     let mut decoder = Decoder::new_with_options(Cursor::new(bytes), options);
-    decoder.set_limits(png::Limits { bytes: JOB_BYTES_MAX as usize });
+    decoder.set_limits(png::Limits { bytes: PNG_OTHER_BYTES_MAX });
     decoder.set_transformations(Transformations::normalize_to_color8());
     decoder
 }

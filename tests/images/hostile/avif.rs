@@ -1,0 +1,37 @@
+//! AVIF files that are changed, box by box.
+
+use fuzz::photograph::Photograph;
+use server::images::{Format, Planned, plan, read_source, render};
+
+use super::child::to;
+use crate::PLAIN;
+
+/// A small whole file.
+pub(super) fn small() -> Vec<u8> {
+    let jpeg = Photograph::new(32, 64, 48).jpeg(&PLAIN);
+    let source = read_source(Format::Jpeg, &jpeg).unwrap();
+    let Ok(Planned::Made(plan)) = plan(&source, &to(Format::Avif, None)) else { panic!("a plan") };
+    render(&jpeg, &source, &plan, &|| false).unwrap()
+}
+
+/// The file that says in its container that it has these sides.
+pub(super) fn with_sides(file: &[u8], width: u32, height: u32) -> Vec<u8> {
+    let mut changed = file.to_vec();
+    let at = file.windows(4).position(|name| name == b"ispe").expect("it has sides") + 8;
+    changed[at..at + 4].copy_from_slice(&width.to_be_bytes());
+    changed[at + 4..at + 8].copy_from_slice(&height.to_be_bytes());
+    changed
+}
+
+/// Boxes of a name in one another, behind the first box of a file.
+pub(super) fn nested(file: &[u8], name: &[u8; 4], depth: usize) -> Vec<u8> {
+    let first = u32::from_be_bytes(file[..4].try_into().unwrap()) as usize;
+    let mut nested = file[..first].to_vec();
+    for level in 0..depth {
+        let length = 12 * (depth - level) as u32;
+        nested.extend(length.to_be_bytes());
+        nested.extend(name);
+        nested.extend([0; 4]);
+    }
+    nested
+}

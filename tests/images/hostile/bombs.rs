@@ -1,0 +1,235 @@
+//! Files that want more than they are: small ones of huge pictures, of endless ones, and of much that is no picture.
+
+use std::fs;
+
+use server::images::{Format, Wish};
+use tempfile::TempDir;
+
+use super::child::{Files, Outcome, render_apart, to};
+use super::{avif, gif, jpeg, png, webp};
+
+/// What a process takes beside the pixels: code that was not needed before, tables, the picture that is made.
+const OTHER_BYTES_MAX: u64 = 12 << 20;
+/// Copies of what in a file is no picture.
+const COPIES_MAX: u64 = 2;
+
+const SMALL: Option<u32> = Some(64);
+
+/// Renders files apart: each comes out as expected, and takes no more memory than was planned for it, nothing to speak
+/// of where nothing was planned.
+fn check<'a>(
+    format: Format,
+    bombs: impl IntoIterator<Item = (&'a str, Vec<u8>, &'a Wish, Outcome)>,
+) {
+    let folder = TempDir::new().unwrap();
+    let mut complaints = Vec::new();
+    for (name, file, wish, expected) in bombs {
+        let path = folder.path().join(format!("{name}.{}", format.extension()));
+        fs::write(&path, &file).unwrap();
+        let told = render_apart(&path, Files::Itself, wish);
+        let [outcome] = &told.outcomes[..] else { panic!("{name}: {told:?}") };
+        let (peak, planned) = (told.peak_bytes >> 10, told.planned_bytes >> 10);
+        let (length, whys) = (file.len(), &told.whys);
+        let found =
+            format!("{name}: {length} bytes, {outcome:?} {whys:?}, {peak} KiB of {planned}");
+        let copies = COPIES_MAX * length as u64;
+        if *outcome != expected || told.peak_bytes > told.planned_bytes + copies + OTHER_BYTES_MAX {
+            complaints.push(found.clone());
+        }
+        println!("{found}");
+    }
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+fn large(bound: &str) -> Outcome {
+    Outcome::Large(bound.to_owned())
+}
+
+use Outcome::{Broken, Made};
+
+#[test]
+fn png_bombs() {
+    const GREY: [u8; 3] = [8, 0, 0];
+    const RGBA_16: [u8; 3] = [16, 6, 0];
+    let packed = super::bits::zlib_of_zeros(256 << 20);
+    let named = |name: &[u8; 4], head: &[u8]| vec![png::chunk(name, &[head, &packed].concat())];
+    let small = (100, 100);
+    let webp = to(Format::WebP, SMALL);
+    let bombs = [
+        ("sides", png::file((i32::MAX as u32, i32::MAX as u32), GREY, &[], 9), large("memory")),
+        ("side", png::file((30_000, 30_000), GREY, &[], 9), large("side")),
+        ("pixels", png::file((16_384, 16_384), GREY, &[], 9), large("pixels")),
+        ("memory", png::file((7_000, 7_000), GREY, &[], 9), large("memory")),
+        ("no rows", png::file((6_000, 6_000), RGBA_16, &[], 9), Broken),
+        ("clear", png::file((4_000, 4_000), RGBA_16, &[], 8 * 4_000 * 4_000 + 4_000), Made),
+        ("rows", png::file((4_000, 4_000), [16, 6, 1], &[], 8 * 4_000 * 4_000 + 9_000), Made),
+        ("bits", png::file((6_000, 6_000), [1, 0, 0], &[], 751 * 6_000), Made),
+        ("too many rows", png::file(small, GREY, &[], 256 << 20), Made),
+        ("profile", png::file(small, GREY, &named(b"iCCP", b"p\0\0"), 10_100), Made),
+        ("text", png::file(small, GREY, &named(b"zTXt", b"t\0\0"), 10_100), Made),
+        ("words", png::file(small, GREY, &named(b"iTXt", b"t\0\x01\0\0\0"), 10_100), Made),
+        (
+            "exif",
+            png::file(small, GREY, &[png::chunk(b"eXIf", &vec![b'I'; 20 << 20])], 10_100),
+            large("memory"),
+        ),
+        ("chunks", png::file(small, GREY, &vec![png::chunk(b"teXt", b""); 200_000], 10_100), Made),
+        (
+            "frames",
+            png::file(
+                small,
+                GREY,
+                &[png::chunk(b"acTL", &[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0])],
+                10_100,
+            ),
+            Made,
+        ),
+    ];
+    check(Format::Png, bombs.map(|(name, file, expected)| (name, file, &webp, expected)));
+}
+
+#[test]
+fn gif_bombs() {
+    let (webp, still) = (to(Format::WebP, SMALL), to(Format::Png, SMALL));
+    let dot = |removed| gif::frame([0, 0, 1, 1], removed, 1);
+    let long = [&[0x21, 0xfe][..], &gif::blocks(&vec![b'c'; 20 << 20])].concat();
+    let all = |side: u16| gif::frame([0, 0, side, side], 0, usize::from(side).pow(2));
+    let bombs = [
+        ("sides", gif::file((65_535, 65_535), &[dot(0)]), &webp, large("side")),
+        ("pixels", gif::file((16_384, 16_384), &[dot(0)]), &webp, large("pixels")),
+        ("a canvas", gif::file((5_000, 5_000), &[dot(0)]), &webp, Made),
+        ("canvases", gif::file((4_000, 4_000), &vec![dot(3); 3]), &webp, Made),
+        ("full canvases", gif::file((2_000, 2_000), &vec![all(2_000); 12]), &webp, Made),
+        (
+            "canvases of 256",
+            gif::file((2_000, 2_000), &vec![all(2_000); 13]),
+            &webp,
+            large("frames"),
+        ),
+        ("one of them", gif::file((2_000, 2_000), &vec![all(2_000); 13]), &still, Made),
+        ("frames", gif::file((1, 1), &vec![dot(2); 257]), &webp, large("frames")),
+        ("a hundred thousand frames", gif::file((9, 9), &vec![dot(2); 100_000]), &still, Made),
+        (
+            "a huge frame",
+            gif::file((9, 9), &[gif::frame([0, 0, 65_535, 65_535], 0, 9)]),
+            &webp,
+            Made,
+        ),
+        (
+            "a frame elsewhere",
+            gif::file((9, 9), &[dot(0), gif::frame([65_000, 65_000, 500, 500], 3, 250_000)]),
+            &webp,
+            Made,
+        ),
+        (
+            "too many pixels",
+            gif::file((9, 9), &[gif::frame([0, 0, 9, 9], 0, 64 << 20)]),
+            &webp,
+            Made,
+        ),
+        ("a long comment", gif::file((9, 9), &[long, dot(0)]), &webp, Made),
+    ];
+    check(Format::Gif, bombs);
+}
+
+#[test]
+fn webp_bombs() {
+    let (png, gif) = (to(Format::Png, SMALL), to(Format::Gif, SMALL));
+    let moving = |side: u32, frames: Vec<Vec<u8>>| {
+        webp::file(&[vec![webp::extended(webp::MOVES, side, side), webp::plays()], frames].concat())
+    };
+    let frame = |side: u32| webp::frame([0, 0, side, side], &webp::lossless(side, side));
+    let lying = {
+        let mut file = webp::file(&[webp::lossless(9, 9)]);
+        file[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        file
+    };
+    let extended = |flags, side, chunks: Vec<Vec<u8>>| {
+        webp::file(&[vec![webp::extended(flags, side, side)], chunks].concat())
+    };
+    let (dot, nothing) = (webp::lossless(9, 9), webp::chunk(b"none", b""));
+    let large_chunk = |name| webp::chunk(name, &vec![b'I'; 20 << 20]);
+    let bombs = [
+        ("pixels", webp::file(&[webp::lossless(16_383, 16_383)]), &png, large("pixels")),
+        ("memory", webp::file(&[webp::lossless(7_000, 7_000)]), &png, large("memory")),
+        ("one colour", webp::file(&[webp::lossless(6_000, 6_000)]), &png, Made),
+        ("lossy pixels", webp::file(&[webp::lossy_head(16_383, 16_383)]), &png, large("pixels")),
+        ("lossy", webp::file(&[webp::lossy_head(6_000, 6_000)]), &png, Broken),
+        ("another canvas", extended(0, 16_384, vec![dot.clone()]), &png, Broken),
+        (
+            "profile",
+            extended(webp::HAS_PROFILE, 9, vec![large_chunk(b"ICCP"), dot.clone()]),
+            &png,
+            Made,
+        ),
+        ("exif", extended(webp::HAS_EXIF, 9, vec![dot.clone(), large_chunk(b"EXIF")]), &png, Made),
+        ("chunks", extended(0, 9, [vec![nothing; 500_000], vec![dot]].concat()), &png, Made),
+        ("length", lying, &png, Made),
+        ("a canvas", moving(1 << 24, vec![frame(1); 2]), &gif, large("side")),
+        ("canvases", moving(4_000, vec![frame(4_000); 3]), &gif, Made),
+        ("frames", moving(1, vec![frame(1); 257]), &gif, large("frames")),
+        ("a hundred thousand frames", moving(1, vec![frame(1); 100_000]), &png, Made),
+        ("a huge frame", moving(9, vec![frame(16_384); 2]), &gif, Broken),
+    ];
+    check(Format::WebP, bombs);
+}
+
+#[test]
+fn jpeg_bombs() {
+    let webp = to(Format::WebP, SMALL);
+    let (plain, progressive) = (jpeg::small(None), jpeg::small(Some(4)));
+    let with_sides = |width, height| jpeg::with_sides(&plain, width, height);
+    let coded_as = |marker: u8| {
+        let mut file = plain.clone();
+        file[jpeg::frame_at(&plain) + 1] = marker;
+        file
+    };
+    let sampled = |first: u8| {
+        let mut file = plain.clone();
+        file[jpeg::frame_at(&plain) + 11] = first;
+        file
+    };
+    let profile: Vec<Vec<u8>> = (1..=255)
+        .map(|part| [&b"ICC_PROFILE\0"[..], &[part, 255], &vec![7; 65_000]].concat())
+        .collect();
+    // A folder of Exif with as many entries as can be said, which goes on where it begins.
+    let exif = [&b"Exif\0\0II*\0\x08\0\0\0\xff\xff"[..], &vec![8; 60_000]].concat();
+    let long = vec![vec![b'c'; 65_000]; 300];
+    let bombs = [
+        ("sides", with_sides(65_535, 65_535), large("side")),
+        ("pixels", with_sides(16_384, 16_384), large("pixels")),
+        ("a hundred million pixels", with_sides(10_000, 10_000), Made),
+        ("a column", with_sides(1, 16_384), large("output")),
+        ("no height", with_sides(96, 0), Broken),
+        ("progressive", jpeg::with_sides(&progressive, 10_000, 10_000), Made),
+        ("a thousand scans", jpeg::with_scans(&progressive, 1_000), Broken),
+        ("large scans", jpeg::with_sides(&jpeg::with_scans(&progressive, 80), 8_000, 8_000), Made),
+        ("profile", jpeg::with_segments(&plain, 0xe2, &profile), Made),
+        ("exif", jpeg::with_segments(&plain, 0xe1, &vec![exif; 100]), Made),
+        ("comments", jpeg::with_segments(&plain, 0xfe, &long), Made),
+        ("no tables", jpeg::without(&plain, 0xc4), Broken),
+        ("no quantisation", jpeg::without(&plain, 0xdb), Broken),
+        ("lossless", coded_as(0xc3), Broken),
+        ("arithmetic", coded_as(0xc9), Broken),
+        ("hierarchical", coded_as(0xc5), Broken),
+        ("eighteen blocks", sampled(0x44), Made),
+        ("no samples", sampled(0x00), Broken),
+    ];
+    check(Format::Jpeg, bombs.map(|(name, file, expected)| (name, file, &webp, expected)));
+}
+
+#[test]
+fn avif_bombs() {
+    let png = to(Format::Png, SMALL);
+    let small = avif::small();
+    let bombs = [
+        ("whole", small.clone(), Made),
+        ("sides", avif::with_sides(&small, u32::MAX, u32::MAX), large("side")),
+        ("pixels", avif::with_sides(&small, 16_384, 16_384), large("pixels")),
+        ("memory", avif::with_sides(&small, 5_000, 5_000), large("memory")),
+        ("another size", avif::with_sides(&small, 3_000, 3_000), Broken),
+        ("meta in meta", avif::nested(&small, b"meta", 100_000), Broken),
+        ("properties", avif::nested(&small, b"iprp", 100_000), Broken),
+    ];
+    check(Format::Avif, bombs.map(|(name, file, expected)| (name, file, &png, expected)));
+}

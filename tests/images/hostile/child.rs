@@ -1,0 +1,187 @@
+//! A process that renders a file and tells what came of it.
+//!
+//! It is this very program, asked for one test only. Memory is the most that was resident at a time less what was
+//! resident before, so it holds pages of code that were not needed before too.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use server::images::{Error, Format, Planned, Wanted, Wish, plan, read_source, render};
+use tempfile::TempDir;
+
+const NAME: &str = "hostile::child::a_process_tells_what_a_picture_takes";
+/// What the process is to do, and with which file: names of variables of the environment.
+const WORK: &str = "TRUG_TEST_RENDERS";
+const FILE: &str = "TRUG_TEST_FILE";
+
+/// A process that wants more address space is ended by its allocator: the machine is kept from harm.
+const ADDRESS_BYTES_MAX: u64 = 2 << 30;
+const CUT_BYTES: usize = 1_024;
+/// How much of a file's beginning is changed, byte by byte.
+const CHANGED_BYTES: usize = 512;
+
+/// Which of the files that a file gives are rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Files {
+    /// The file itself.
+    Itself,
+    /// What is left when it is cut off at each KiB.
+    Cut,
+    /// It with one byte changed, for each byte of its beginning, in two ways.
+    Changed,
+}
+
+/// What came of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// A picture.
+    Made,
+    /// Nothing was to be made.
+    AsStored,
+    /// This bound.
+    Large(String),
+    /// It was told as broken.
+    Broken,
+}
+
+/// What a process told.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) outcomes: Vec<Outcome>,
+    /// Why files were broken.
+    pub(super) whys: Vec<String>,
+    /// How much memory it took at most.
+    pub(super) peak_bytes: u64,
+    /// The most that it said it would take.
+    pub(super) planned_bytes: u64,
+}
+
+/// Renders a file, or those that it gives, in a process.
+pub(super) fn render_apart(file: &Path, files: Files, wish: &Wish) -> Told {
+    let work = format!("{files:?} {}", words(wish));
+    let child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(WORK, &work)
+        .env(FILE, file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    let cried = String::from_utf8_lossy(&child.stderr);
+    let what = format!("{} {work}: {}: {said}{cried}", file.display(), child.status);
+    assert!(child.status.success(), "{what}");
+    let words_after = |name: &str| {
+        let lines = said.lines().filter_map(move |line| line.split_once(name));
+        lines.map(|(_, words)| words.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let number = |name| words_after(name).first().and_then(|word| word.parse().ok());
+    let outcomes = words_after("outcome:").into_iter().map(|word| match word.split_once(' ') {
+        None if word == "made" => Outcome::Made,
+        None if word == "stored" => Outcome::AsStored,
+        None if word == "broken" => Outcome::Broken,
+        Some(("large", bound)) => Outcome::Large(bound.to_owned()),
+        _ => panic!("{word}: {what}"),
+    });
+    Told {
+        outcomes: outcomes.collect(),
+        whys: words_after("because:"),
+        peak_bytes: number("peak:").expect(&what),
+        planned_bytes: number("planned:").expect(&what),
+    }
+}
+
+fn words(wish: &Wish) -> String {
+    let Wanted::Format(format) = wish.format else { panic!("a format is wanted") };
+    format!("{} {}", format.extension(), wish.width.unwrap_or(0))
+}
+
+#[test]
+fn a_process_tells_what_a_picture_takes() {
+    if let (Ok(work), Some(file)) = (env::var(WORK), env::var_os(FILE)) {
+        return work_as_child(&work, Path::new(&file));
+    }
+    // 27 million bytes of pixels, made into a picture of the same size.
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("large.png");
+    image::RgbImage::new(3_000, 3_000).save(&file).unwrap();
+    for (wish, least) in [(to(Format::Jpeg, None), 27 << 20), (to(Format::Png, Some(8)), 26 << 20)]
+    {
+        let told = render_apart(&file, Files::Itself, &wish);
+        assert_eq!(told.outcomes, [Outcome::Made]);
+        assert!((least..told.planned_bytes).contains(&told.peak_bytes), "{told:?}");
+    }
+    let told = render_apart(&file, Files::Cut, &to(Format::Jpeg, Some(8)));
+    assert_eq!(told.outcomes.len(), fs::metadata(&file).unwrap().len().div_ceil(1_024) as usize);
+    let told = render_apart(&file, Files::Changed, &to(Format::Gif, Some(8)));
+    assert!(told.outcomes.contains(&Outcome::Broken), "{told:?}");
+}
+
+/// A wish of a format, and of a width.
+pub(super) fn to(format: Format, width: Option<u32>) -> Wish {
+    Wish { format: Wanted::Format(format), width, ..Wish::default() }
+}
+
+fn work_as_child(work: &str, file: &Path) {
+    let limit = Rlimit { current: Some(ADDRESS_BYTES_MAX), maximum: Some(ADDRESS_BYTES_MAX) };
+    setrlimit(Resource::As, limit).unwrap();
+    let words: Vec<&str> = work.split(' ').collect();
+    let [files, format, width] = words[..] else { panic!("{work}") };
+    let width = width.parse().unwrap();
+    let wish = to(Format::named(format).unwrap(), (width > 0).then_some(width));
+    let whole = fs::read(file).unwrap();
+    let before = resident_bytes("VmRSS:");
+    let mut planned = 0;
+    let mut try_one = |bytes: &[u8]| {
+        let (outcome, why, bytes) = outcome(bytes, &wish);
+        planned = planned.max(bytes);
+        println!("\noutcome: {outcome}");
+        if let Some(why) = why {
+            println!("because: {why}");
+        }
+    };
+    match files {
+        "Itself" => try_one(&whole),
+        "Cut" => (0..whole.len()).step_by(CUT_BYTES).for_each(|end| try_one(&whole[..end])),
+        _ => {
+            for at in 0..whole.len().min(CHANGED_BYTES) {
+                for value in [0xff, whole[at] ^ 1] {
+                    let mut changed = whole.clone();
+                    changed[at] = value;
+                    try_one(&changed);
+                }
+            }
+        }
+    }
+    println!("planned: {planned}\npeak: {}", resident_bytes("VmHWM:").saturating_sub(before));
+}
+
+/// What came of a file in a word, why it was broken, and how much memory was planned.
+fn outcome(file: &[u8], wish: &Wish) -> (String, Option<String>, u64) {
+    let mut planned = 0;
+    let mut made = || -> Result<bool, Error> {
+        let format = Format::of(file).ok_or_else(|| Error::Undecodable("no picture".to_owned()))?;
+        let source = read_source(format, file)?;
+        let Planned::Made(plan) = plan(&source, wish)? else { return Ok(false) };
+        planned = plan.memory_bytes(&source);
+        let made = render(file, &source, &plan, &|| false)?;
+        assert_eq!(read_source(plan.format, &made)?.seen(), plan.sides, "{plan:?}");
+        Ok(true)
+    };
+    let (word, why) = match made() {
+        Ok(true) => ("made".to_owned(), None),
+        Ok(false) => ("stored".to_owned(), None),
+        Err(Error::TooLarge(bound)) => (format!("large {}", bound.as_str()), None),
+        Err(Error::Undecodable(why)) => ("broken".to_owned(), Some(why)),
+        Err(error @ (Error::Cancelled | Error::Failed(_))) => panic!("{error}"),
+    };
+    (word, why, planned)
+}
+
+/// A line of what the system says of this process.
+fn resident_bytes(line: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|found| found.strip_prefix(line)).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
+}

@@ -1,0 +1,27 @@
+//! GIF files, block by block.
+
+use super::bits::lzw_of_zeros;
+
+/// A file: the sides of its canvas, and its frames.
+pub(super) fn file((width, height): (u16, u16), frames: &[Vec<u8>]) -> Vec<u8> {
+    let head = [&b"GIF89a"[..], &width.to_le_bytes(), &height.to_le_bytes(), &[0x80, 0, 0]];
+    // Black and white.
+    let palette = [0, 0, 0, 255, 255, 255];
+    [&head.concat()[..], &palette, &frames.concat(), b";"].concat()
+}
+
+/// A frame of black: left, top, width, height, how it is removed, and how many pixels there are.
+pub(super) fn frame(place: [u16; 4], removed: u8, pixels: usize) -> Vec<u8> {
+    let mut frame = vec![0x21, 0xf9, 4, removed << 2, 4, 0, 0, 0, b','];
+    frame.extend(place.iter().flat_map(|value| value.to_le_bytes()));
+    // No palette of its own; indices of two bits.
+    frame.extend([0, 2]);
+    frame.extend(blocks(&lzw_of_zeros(pixels)));
+    frame
+}
+
+/// Data in blocks.
+pub(super) fn blocks(data: &[u8]) -> Vec<u8> {
+    let blocks = data.chunks(255).flat_map(|block| [&[block.len() as u8], block].concat());
+    blocks.chain([0]).collect()
+}

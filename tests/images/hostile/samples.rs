@@ -1,0 +1,154 @@
+//! What others made: whole files of many kinds, broken ones, and what is left of whole ones that are damaged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use image::{DynamicImage, ImageFormat};
+use server::images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use tempfile::TempDir;
+use tests::pictures::{
+    MIXED, PHOTOGRAPHS, PNG_SUITE, SCREENSHOTS, WEBP, all_fetched, fetched, vips,
+};
+
+use super::child::{Files, Outcome, render_apart, to};
+
+/// What a process may take for pictures of less than half a million pixels, whatever is done to them.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Every PNG and lossless WebP that is whole: lossless WebP made of it shows what `image` shows.
+#[test]
+fn lossless_files_of_every_kind_are_read_to_the_last_pixel() {
+    let mut count = 0;
+    for path in [all_fetched(PNG_SUITE), all_fetched(WEBP)].concat() {
+        let is_broken = path.to_string_lossy().contains("corrupted");
+        let file = fs::read(&path).unwrap();
+        let Some(format @ (Format::Png | Format::WebP)) = Format::of(&file) else { continue };
+        if is_broken {
+            continue;
+        }
+        let source = read_source(format, &file).unwrap();
+        if !source.is_lossless {
+            continue;
+        }
+        let wish = match format {
+            Format::Png => Wish { quality: Some(100), ..to(Format::WebP, None) },
+            _ => to(Format::Png, None),
+        };
+        let Planned::Made(plan) = plan(&source, &wish).unwrap() else { panic!("a plan") };
+        let made = render(&file, &source, &plan, &|| false).unwrap();
+        let (made, seen) = (image::load_from_memory(&made).unwrap(), shown(&file, format));
+        assert!(is_same(&made, &seen), "{}", path.display());
+        count += 1;
+    }
+    assert!(count > 150, "{count} files");
+}
+
+fn shown(file: &[u8], format: Format) -> DynamicImage {
+    let format = if format == Format::Png { ImageFormat::Png } else { ImageFormat::WebP };
+    image::load_from_memory_with_format(file, format).unwrap()
+}
+
+/// Whether two pictures are the same but for the rounding of sixteen bits to eight, and for what is clear.
+fn is_same(one: &DynamicImage, other: &DynamicImage) -> bool {
+    let (one, other) = (one.to_rgba8(), other.to_rgba8());
+    let near = |(a, b): (&u8, &u8)| a.abs_diff(*b) <= 1;
+    one.dimensions() == other.dimensions()
+        && one.pixels().zip(other.pixels()).all(|(one, other)| {
+            (one[3] == 0 && other[3] == 0) || one.0.iter().zip(&other.0).all(near)
+        })
+}
+
+#[test]
+fn broken_files_of_png_suite_are_told_as_broken() {
+    let broken = all_fetched(&format!("{PNG_SUITE}/corrupted"));
+    assert!(broken.len() > 10, "{broken:?}");
+    for path in broken {
+        let told = render_apart(&path, Files::Itself, &to(Format::WebP, Some(16)));
+        // The only fault of one is a sum behind its last pixel.
+        let expected = if path.ends_with("xcsn0g01.png") { Outcome::Made } else { Outcome::Broken };
+        assert_eq!(told.outcomes, [expected], "{}", path.display());
+    }
+}
+
+#[test]
+fn files_that_others_made_are_made_into_every_format() {
+    let avif = [format!("{MIXED}/avif.avif"), format!("{MIXED}/avifsequence.avif")];
+    let mixed = [format!("{MIXED}/apng.png"), format!("{MIXED}/jpg.jpg")];
+    let mut files: Vec<PathBuf> = avif.iter().chain(&mixed).map(|path| fetched(path)).collect();
+    files.extend(all_fetched(WEBP));
+    files.extend(all_fetched(SCREENSHOTS));
+    for path in files.iter().filter(|path| Format::of(&fs::read(path).unwrap()).is_some()) {
+        let file = fs::read(path).unwrap();
+        let source = read_source(Format::of(&file).unwrap(), &file).unwrap();
+        for format in [Format::Jpeg, Format::WebP, Format::Gif] {
+            let wish = Wish { format: Wanted::Format(format), width: Some(40), ..Wish::default() };
+            let Planned::Made(plan) = plan(&source, &wish).unwrap() else { continue };
+            let made = render(&file, &source, &plan, &|| false);
+            assert!(made.is_ok(), "{} as {format:?}: {:?}", path.display(), made.err());
+        }
+    }
+}
+
+/// Files of each format, still and moving, written by libvips: 40 pixels wide so many times, and 30 high.
+fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
+    let photograph = fetched(&format!("{PHOTOGRAPHS}/Picture_1A_by_freespace.jpg"));
+    let small = folder.join("small.v");
+    let [from, to] = [&photograph, &small].map(|path| path.to_str().unwrap());
+    let [width, height] = [40 * times, 30 * times].map(|side| side.to_string());
+    // A film of ten strips.
+    let film = format!("[page-height={}]", 3 * times);
+    vips(&["thumbnail", from, to, &width, "--height", &height, "--size", "force"]);
+    let made = [
+        "baseline.jpg[Q=85,optimize-coding]",
+        "progressive.jpg[Q=85,interlace]",
+        "restarts.jpg[Q=85,restart-interval=4]",
+        "plain.png[compression=9]",
+        "interlaced.png[interlace]",
+        "palette.png[palette]",
+        "lossy.webp[Q=85]",
+        "lossless.webp[lossless]",
+        "still.gif",
+        "still.avif[Q=60,effort=0]",
+        &format!("film.gif{film}"),
+        &format!("film.webp{film}"),
+    ];
+    for made in made {
+        vips(&["copy", to, folder.join(made).to_str().unwrap()]);
+    }
+    made.map(|made| folder.join(made.split('[').next().unwrap())).to_vec()
+}
+
+#[test]
+fn files_cut_off_at_each_kib_are_no_harm() {
+    let folder = TempDir::new().unwrap();
+    for path in written_by_vips(folder.path(), 8) {
+        let told = render_apart(&path, Files::Cut, &to(Format::WebP, Some(160)));
+        let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
+        println!(
+            "{}: {made} of {}, {} KiB",
+            path.display(),
+            told.outcomes.len(),
+            told.peak_bytes >> 10
+        );
+        assert!(told.outcomes.contains(&Outcome::Broken), "{}: an empty file", path.display());
+        assert!(told.peak_bytes < BYTES_MAX, "{}: {}", path.display(), told.peak_bytes);
+    }
+}
+
+#[test]
+fn files_with_another_byte_in_their_beginning_are_no_harm() {
+    let folder = TempDir::new().unwrap();
+    for path in written_by_vips(folder.path(), 3) {
+        let told = render_apart(&path, Files::Changed, &to(Format::Jpeg, Some(32)));
+        let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
+        println!(
+            "{}: {made} of {}, {} KiB",
+            path.display(),
+            told.outcomes.len(),
+            told.peak_bytes >> 10
+        );
+        assert!(made > 0, "{}", path.display());
+        let bound = told.planned_bytes.max(BYTES_MAX);
+        assert!(told.peak_bytes < bound, "{}: {}", path.display(), told.peak_bytes);
+    }
+}

@@ -1,0 +1,284 @@
+//! Pictures as the service makes them, beside those that libvips makes of the same file: as like the original, in no
+//! more bytes.
+//!
+//! The original is the file decoded whole by `image`, or what the file was made from, shrunk by Lanczos in floating
+//! point. Both pictures are read by libvips, so that it also is seen that others read what we write. What is like is
+//! told by SSIMULACRA2. Each test states how much less like ours may be and how many bytes it may have beside theirs;
+//! `-- --nocapture` prints what was found. The last test shows that a fault that can be seen is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use image::imageops::{self, FilterType};
+use image::{DynamicImage, Rgb, RgbImage, Rgba, RgbaImage};
+use server::images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use tempfile::TempDir;
+use tests::pictures::{
+    PHOTOGRAPHS, SCREENSHOTS, WEBP, fetched, likeness, seen_by_vips, vips, vips_thumbnail,
+};
+
+/// A file, and what is seen of it.
+struct Original {
+    file: PathBuf,
+    seen: RgbaImage,
+    /// What libvips must be told of it.
+    more: &'static [&'static str],
+}
+
+/// What is made of it.
+#[derive(Clone, Copy)]
+struct Task {
+    width: u32,
+    format: Format,
+    quality: Option<u8>,
+    /// Options of libvips' encoder, in brackets.
+    options: &'static str,
+    /// How many points less like the original ours may be.
+    margin: f64,
+    /// Bytes of ours for each byte of theirs.
+    bytes: f64,
+}
+
+const WEBP_400: Task = Task {
+    width: 400,
+    format: Format::WebP,
+    quality: None,
+    options: "[Q=80,strip]",
+    margin: 1.0,
+    bytes: 1.05,
+};
+
+impl Original {
+    /// A file that says all of itself: sRGB, upright.
+    fn plain(file: PathBuf) -> Self {
+        let seen = image::open(&file).unwrap().to_rgba8();
+        Self { file, seen, more: &[] }
+    }
+
+    fn photograph(name: &str) -> Self {
+        Self::plain(fetched(&format!("{PHOTOGRAPHS}/{name}")))
+    }
+
+    /// The picture, shrunk on a ground.
+    fn shrunk(&self, (width, height): (u32, u32), ground: u8) -> RgbImage {
+        let seen = on_ground(&self.seen, ground);
+        imageops::resize(&seen, width, height, FilterType::Lanczos3)
+    }
+
+    fn grounds(&self) -> &'static [u8] {
+        if self.seen.pixels().all(|pixel| pixel[3] == 255) { &[0] } else { &[0, 128, 255] }
+    }
+
+    /// Makes the picture twice and compares.
+    fn compare(&self, task: &Task) {
+        let folder = TempDir::new().unwrap();
+        let in_folder =
+            |name: &str| folder.path().join(format!("{name}.{}", task.format.extension()));
+        let (ours, theirs) = (in_folder("ours"), in_folder("theirs"));
+        fs::write(&ours, self.made(task)).unwrap();
+        let asked = format!("{}{}", theirs.display(), task.options);
+        vips_thumbnail(&self.file, task.width, &asked, self.more);
+        let bytes = [&ours, &theirs].map(|file| fs::metadata(file).unwrap().len());
+        let [ours, theirs] = [ours, theirs].map(|file| seen_by_vips(&file, folder.path()));
+        assert_eq!(ours.dimensions(), theirs.dimensions());
+        for ground in self.grounds() {
+            let original = self.shrunk(ours.dimensions(), *ground);
+            let [ours, theirs] =
+                [&ours, &theirs].map(|picture| likeness(&original, &on_ground(picture, *ground)));
+            let found = format!(
+                "{:34} {:4} {:4}: {ours:5.1} and {theirs:5.1}, {:6} and {:6} bytes",
+                self.file.file_name().unwrap().display(),
+                task.format.extension(),
+                task.width,
+                bytes[0],
+                bytes[1],
+            );
+            println!("{found}");
+            assert!(ours >= theirs - task.margin, "less like: {found}");
+            assert!(bytes[0] as f64 <= bytes[1] as f64 * task.bytes, "more bytes: {found}");
+        }
+    }
+
+    fn made(&self, task: &Task) -> Vec<u8> {
+        let file = fs::read(&self.file).unwrap();
+        let wish = Wish {
+            format: Wanted::Format(task.format),
+            width: Some(task.width),
+            quality: task.quality,
+            ..Wish::default()
+        };
+        let source = read_source(Format::of(&file).unwrap(), &file).unwrap();
+        let Planned::Made(plan) = plan(&source, &wish).unwrap() else { panic!("it is as wanted") };
+        render(&file, &source, &plan, &|| false).unwrap()
+    }
+}
+
+fn on_ground(picture: &RgbaImage, ground: u8) -> RgbImage {
+    RgbImage::from_fn(picture.width(), picture.height(), |x, y| {
+        let Rgba([red, green, blue, alpha]) = *picture.get_pixel(x, y);
+        Rgb([red, green, blue].map(|value| {
+            let alpha = u32::from(alpha);
+            let sum = u32::from(value) * alpha + u32::from(ground) * (255 - alpha);
+            ((sum + 127) / 255) as u8
+        }))
+    })
+}
+
+/// Saves a photograph in another way: an operation of libvips, what is made with options, more arguments.
+fn converted(folder: &Path, name: &str, operation: &[&str], made: &str, more: &[&str]) -> PathBuf {
+    let photograph = fetched(&format!("{PHOTOGRAPHS}/{name}"));
+    let made_path = folder.join(made);
+    let (photograph, to) = (photograph.to_str().unwrap(), made_path.to_str().unwrap());
+    vips(&[operation, &[photograph, to], more].concat());
+    folder.join(made.split('[').next().unwrap())
+}
+
+#[test]
+fn a_photograph_of_any_kind_as_small_webp() {
+    for name in [
+        // Progressive 4:2:0, 13, 12 and 16 megapixels; the second is smooth.
+        "Dragonfly_by_Bolly.jpg",
+        "sunset_by_Aitzol_Berasategi.jpg",
+        "seeding_by_Clements_Engelhardt.jpg",
+        // Baseline 4:2:0 and 4:4:4.
+        "analogpattern_by_Peter_Nerlich.jpg",
+        "free_by_Peter_Nerlich.jpg",
+        // Progressive 4:4:4, small.
+        "Picture_1A_by_freespace.jpg",
+    ] {
+        Original::photograph(name).compare(&WEBP_400);
+    }
+}
+
+#[test]
+fn a_photograph_as_large_jpeg() {
+    let task = Task {
+        width: 1_200,
+        format: Format::Jpeg,
+        quality: Some(80),
+        options: "[Q=80,optimize-coding,strip]",
+        margin: 1.0,
+        bytes: 1.05,
+    };
+    for name in ["Dragonfly_by_Bolly.jpg", "analogpattern_by_Peter_Nerlich.jpg"] {
+        Original::photograph(name).compare(&task);
+    }
+}
+
+#[test]
+fn a_photograph_as_png() {
+    let task = Task { format: Format::Png, quality: None, options: "[strip]", ..WEBP_400 };
+    Original::photograph("picosdeeuropa_by_Aitzol_Berasategi.jpg").compare(&task);
+}
+
+#[test]
+fn a_photograph_as_gif() {
+    let task =
+        Task { format: Format::Gif, quality: None, options: "[strip]", bytes: 1.15, ..WEBP_400 };
+    Original::photograph("Picture_1A_by_freespace.jpg").compare(&task);
+}
+
+#[test]
+fn a_photograph_as_small_avif() {
+    let task = Task {
+        width: 256,
+        format: Format::Avif,
+        quality: Some(60),
+        // Our numbers are JPEG's; this is the one of libvips that looks like our 60.
+        options: "[Q=45,strip]",
+        margin: 2.0,
+        bytes: 1.35,
+    };
+    for name in ["Dragonfly_by_Bolly.jpg", "picosdeeuropa_by_Aitzol_Berasategi.jpg"] {
+        Original::photograph(name).compare(&task);
+    }
+}
+
+#[test]
+fn a_screenshot_as_webp() {
+    for name in ["dlgedit2.png", "pathfinder.png"] {
+        let file = fetched(&format!("{SCREENSHOTS}/{name}"));
+        Original::plain(file).compare(&Task { width: 256, ..WEBP_400 });
+    }
+}
+
+#[test]
+fn a_picture_with_alpha_on_any_ground() {
+    let file = fetched(&format!("{WEBP}/tux.png"));
+    let webp = Task { width: 150, ..WEBP_400 };
+    Original::plain(file.clone()).compare(&webp);
+    let png = Task { format: Format::Png, options: "[strip]", bytes: 1.25, ..webp };
+    Original::plain(file).compare(&png);
+}
+
+#[test]
+fn a_photograph_out_of_other_formats() {
+    let folder = TempDir::new().unwrap();
+    for made in ["large.webp[Q=90]", "large.avif[Q=80]", "large.png"] {
+        let size = ["thumbnail"];
+        let file = converted(folder.path(), "Picture_1A_by_freespace.jpg", &size, made, &["1000"]);
+        let seen = seen_by_vips(&file, folder.path());
+        Original { file, seen, more: &[] }.compare(&WEBP_400);
+    }
+}
+
+#[test]
+fn a_photograph_taken_with_the_camera_turned() {
+    let folder = TempDir::new().unwrap();
+    let name = "Dragonfly_by_Bolly.jpg";
+    let upright = Original::photograph(name);
+    let plain = fs::read(&upright.file).unwrap();
+    // Turned by a quarter, clockwise, where it is shown: TIFF 6.0, tag 274.
+    let tag = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+    let head = [0xff, 0xd8, 0xff, 0xe1, 0, tag.len() as u8 + 2];
+    let file = folder.path().join("turned.jpg");
+    fs::write(&file, [&head[..], tag, &plain[2..]].concat()).unwrap();
+    let seen = imageops::rotate90(&upright.seen);
+    Original { file, seen, more: &[] }.compare(&Task { width: 300, ..WEBP_400 });
+}
+
+/// What is seen was sRGB before it was given another profile, so it is known what it should become again.
+#[test]
+fn a_photograph_in_another_colour_space() {
+    let folder = TempDir::new().unwrap();
+    let name = "Picture_1A_by_freespace.jpg";
+    let seen = Original::photograph(name).seen;
+    for made in ["wide.jpg[Q=95]", "wide.png"] {
+        let transform = ["icc_transform", "--input-profile", "srgb"];
+        let file = converted(folder.path(), name, &transform, made, &["p3"]);
+        let more = &["--export-profile", "srgb"];
+        Original { file, seen: seen.clone(), more }.compare(&WEBP_400);
+    }
+}
+
+#[test]
+fn a_fault_that_can_be_seen_is_told() {
+    let original = Original::photograph("Dragonfly_by_Bolly.jpg");
+    let folder = TempDir::new().unwrap();
+    let theirs = folder.path().join("theirs.webp");
+    let asked = format!("{}{}", theirs.display(), WEBP_400.options);
+    vips_thumbnail(&original.file, 400, &asked, original.more);
+    let theirs = on_ground(&seen_by_vips(&theirs, folder.path()), 0);
+    let shrunk = original.shrunk(theirs.dimensions(), 0);
+    let least = likeness(&shrunk, &theirs) - WEBP_400.margin;
+    let seen = on_ground(&original.seen, 0);
+    let (width, height) = shrunk.dimensions();
+    let resized = |filter| imageops::resize(&seen, width, height, filter);
+    let lower = original.made(&Task { quality: Some(70), ..WEBP_400 });
+    let lower = image::load_from_memory(&lower).unwrap().to_rgb8();
+    // Beside its place by half a pixel of the small picture.
+    let beside = imageops::crop_imm(&seen, 5, 0, seen.width() - 5, seen.height()).to_image();
+    let beside = imageops::resize(&beside, width, height, FilterType::Lanczos3);
+    let dark = DynamicImage::from(shrunk.clone()).brighten(-8).to_rgb8();
+    for (fault, picture) in [
+        ("less quality", lower),
+        ("nothing averaged", resized(FilterType::Nearest)),
+        ("blurred", imageops::blur(&shrunk, 0.8)),
+        ("beside its place", beside),
+        ("too dark", dark),
+    ] {
+        let found = likeness(&shrunk, &picture);
+        println!("{fault}: {found:.1}, where {least:.1} is wanted");
+        assert!(found < least, "{fault}: {found:.1} is enough for {least:.1}");
+    }
+}

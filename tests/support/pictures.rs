@@ -1,0 +1,112 @@
+//! Pictures that others made, and libvips: what `tests/images/fetch` brings.
+//!
+//! Promises: a test that finds something missing fails and says what brings it. Never here: what is compared.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use image::{RgbImage, RgbaImage};
+use ssimulacra2::{ColorPrimaries, Rgb, TransferCharacteristic, compute_frame_ssimulacra2};
+
+/// What brings the pictures and libvips.
+const FETCH: &str = "tests/images/fetch";
+
+/// Photographs, CC-BY-SA-4.0, CC-BY-4.0 and CC0-1.0: package lomiri-wallpapers-16.04.
+pub const PHOTOGRAPHS: &str = "usr/share/backgrounds";
+/// Screenshots, LGPL-2.1: package libfox-1.6-doc.
+pub const SCREENSHOTS: &str = "usr/share/doc/libfox-1.6-doc/html/screenshots";
+/// PngSuite by Willem van Schaik, whole files and broken ones: package libsixel-examples.
+pub const PNG_SUITE: &str = "usr/share/doc/libsixel-examples/examples/images/pngsuite";
+/// Lossy and lossless WebP files of libwebp, BSD-3-Clause: package golang-golang-x-image-dev.
+pub const WEBP: &str = "usr/share/gocode/src/golang.org/x/image/testdata";
+/// AVIF files of libavif, an animated PNG, MIT: package golang-github-gabriel-vasile-mimetype-dev.
+pub const MIXED: &str = "usr/share/gocode/src/github.com/gabriel-vasile/mimetype/testdata";
+
+/// The place of a picture, or of a folder of them.
+///
+/// # Panics
+///
+/// When it is not there.
+pub fn fetched(path: &str) -> PathBuf {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("images/corpus");
+    let place = corpus.join(path);
+    assert!(place.exists(), "{path} is missing: run {FETCH}");
+    place
+}
+
+/// Every file below a folder of pictures, sorted by path.
+///
+/// # Panics
+///
+/// When it is not there.
+pub fn all_fetched(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![fetched(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().expect("a folder can be read") {
+            let path = entry.expect("a folder can be read").path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs `vips`: an operation of libvips with its arguments.
+///
+/// # Panics
+///
+/// When libvips is not there, or refuses.
+pub fn vips<A: AsRef<OsStr>>(arguments: &[A]) {
+    run("vips", arguments);
+}
+
+/// Makes `made` as libvips makes pictures smaller: `width` pixels wide, and upright. Options of its encoder stand in
+/// brackets behind the path of what is made.
+///
+/// # Panics
+///
+/// When libvips is not there, or refuses.
+pub fn vips_thumbnail(file: &Path, width: u32, made: &str, more: &[&str]) {
+    let size = format!("{width}x");
+    let arguments: [&OsStr; 5] =
+        [file.as_ref(), "--size".as_ref(), size.as_ref(), "-o".as_ref(), made.as_ref()];
+    let more: Vec<&OsStr> = more.iter().map(AsRef::as_ref).collect();
+    run("vipsthumbnail", &[&arguments[..], &more].concat());
+}
+
+fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|why| panic!("{program}: {why}: run {FETCH}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {}: {said}", output.status);
+}
+
+/// The pixels of a picture, as libvips reads it; `folder` takes a file that is in between.
+///
+/// # Panics
+///
+/// When libvips does not read it.
+pub fn seen_by_vips(picture: &Path, folder: &Path) -> RgbaImage {
+    let name = picture.file_name().expect("a file has a name").to_string_lossy();
+    let seen = folder.join(format!("{name}.seen.png"));
+    vips(&["copy".as_ref(), picture.as_os_str(), seen.as_os_str()]);
+    image::open(&seen).expect("libvips writes PNG").to_rgba8()
+}
+
+/// How like a picture is to the one that it should be, by SSIMULACRA2: 100 is the same, 90 looks the same, 70 is high
+/// quality, 50 medium.
+///
+/// # Panics
+///
+/// When the sides differ, or are below 8 pixels.
+pub fn likeness(original: &RgbImage, picture: &RgbImage) -> f64 {
+    let linear = |picture: &RgbImage| {
+        let pixels = picture.pixels().map(|pixel| pixel.0.map(|value| f32::from(value) / 255.0));
+        let sides = (picture.width() as usize, picture.height() as usize);
+        let (transfer, primaries) = (TransferCharacteristic::SRGB, ColorPrimaries::BT709);
+        Rgb::new(pixels.collect(), sides.0, sides.1, transfer, primaries).expect("all the pixels")
+    };
+    compute_frame_ssimulacra2(linear(original), linear(picture)).expect("the same sides")
+}
