@@ -12,3 +12,5 @@ pub mod rounds;
 pub mod server;
 pub mod stores;
 pub mod table;
+pub mod trug;
+pub mod wire;
