@@ -17,6 +17,7 @@ pub mod index_value;
 pub mod model;
 pub mod multipart;
 pub mod photograph;
+pub mod picture_file;
 pub mod query;
 pub mod range_header;
 pub mod record;
@@ -46,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "header", property: header::run, seeds: 4_000 },
     Target { name: "index_value", property: index_value::run, seeds: 10_000 },
     Target { name: "multipart", property: multipart::run, seeds: 4_000 },
+    Target { name: "picture_file", property: picture_file::run, seeds: 2_000 },
     Target { name: "query", property: query::run, seeds: 10_000 },
     Target { name: "range_header", property: range_header::run, seeds: 10_000 },
     Target { name: "record", property: record::run, seeds: 20_000 },

@@ -1,11 +1,9 @@
-//! The real binary: built once, and run on data folders of their own.
+//! The real binary, run on data folders of their own.
 //!
-//! The suites look at `trug` from outside and cannot have cargo build it for them, so the first call does; cargo knows
-//! when there is nothing to do. Never here: what commands print.
+//! Cargo builds it for the suites that run it, because they are targets of its package. Never here: what commands print.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -27,7 +25,7 @@ pub struct Ran {
 
 /// The binary, ready to be given arguments; the settings of whoever runs the tests are kept from it.
 pub fn trug() -> Command {
-    let mut command = Command::new(built());
+    let mut command = Command::new(binary());
     for (name, _) in std::env::vars_os() {
         let is_setting = |name: &str| name.starts_with("TRUG_") || name == "RUST_LOG";
         if name.to_str().is_some_and(is_setting) {
@@ -47,45 +45,13 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
-/// Whether cargo sets a variable for the package that it runs.
-fn is_about_package(name: &str) -> bool {
-    let beginnings = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
-    let names = ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "CARGO_TARGET_TMPDIR", "OUT_DIR"];
-    beginnings.iter().any(|beginning| name.starts_with(beginning)) || names.contains(&name)
-}
-
-/// The binary of the profile that these tests were built with, which lies two folders above them.
-fn built() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let this = std::env::current_exe().expect("a process knows its file");
-        let folder =
-            this.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
-        let target = folder.parent().expect("a profile lies in target");
-        let profile = match folder.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => "dev",
-            Some(other) => other,
-        };
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests has a parent");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let arguments = ["build", "--quiet", "--package", "tools", "--bin", "trug", "--profile"];
-        let mut build = Command::new(cargo);
-        build.args(arguments).arg(profile).arg("--target-dir").arg(target).current_dir(workspace);
-        // What cargo told this process of its package: build scripts that look at it would have everything built anew.
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(is_about_package) {
-                build.env_remove(name);
-            }
-        }
-        let is_built = build.status().is_ok_and(|status| status.success());
-        let binary = folder.join("trug");
-        assert!(
-            is_built && binary.exists(),
-            "{} is missing: `cargo build -p tools` makes it, and failed ({build:?})",
-            binary.display()
-        );
-        binary
-    })
+/// The binary of the profile that these tests were built with, which lies in the folder above them.
+fn binary() -> PathBuf {
+    let this = std::env::current_exe().expect("a process knows its file");
+    let folder = this.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+    let binary = folder.join("trug");
+    assert!(binary.exists(), "{} is missing: `cargo test -p tools` builds it", binary.display());
+    binary
 }
 
 impl DataFolder {

@@ -4,7 +4,7 @@
 
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{Parameter, ParameterIn};
-use utoipa::openapi::schema::{SchemaType, Type};
+use utoipa::openapi::schema::{KnownFormat, SchemaType, Type};
 use utoipa::openapi::{RefOr, Required, Schema, SchemaFormat};
 
 /// Stands for `allowEmptyValue`, which is a field of the standard, and which utoipa has no name for.
@@ -30,15 +30,22 @@ pub(super) fn parameter(parameter: &mut RefOr<Parameter>) {
 }
 
 /// What the derived descriptions of types have wrong: a setting that is absent is left as it is, and has no default. A
-/// whole number with a least value, one without sign, is none of 63 bits.
+/// whole number with a least value, one without sign, is none of 63 or 31 bits, and ends where its type does.
 pub(super) fn schema(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::Ref(named) => _ = named.default.take_if(|default| default.is_null()),
         RefOr::T(Schema::Object(object)) => {
             object.default.take_if(|default| default.is_null());
-            let is_whole = matches!(object.format, Some(SchemaFormat::KnownFormat(_)));
-            if is_whole && object.minimum.is_some() {
+            let most = match object.format {
+                Some(SchemaFormat::KnownFormat(KnownFormat::Int64)) => Some(u64::MAX),
+                Some(SchemaFormat::KnownFormat(KnownFormat::Int32)) => Some(u32::MAX.into()),
+                _ => None,
+            };
+            if let Some(most) = most
+                && object.minimum.is_some()
+            {
                 object.format = None;
+                object.maximum = object.maximum.take().or(Some(most.into()));
             }
             object.properties.values_mut().for_each(self::schema);
         }

@@ -1,0 +1,35 @@
+//! The decoders: the input is a file, and every one of its pixels is read.
+//!
+//! No panic, of ours or of a library. A picture is what its header says, read alone, and twice the same.
+
+use server::images::{Error, Format, Planned, Source, Wanted, Wish, plan, read_source, render};
+
+/// Larger pictures are not decoded here, to get through many.
+const PIXELS_MAX: u64 = 1 << 14;
+
+/// The property.
+pub fn run(input: &[u8]) {
+    let Some(format) = Format::of(input) else { return };
+    let Ok(source) = read_source(format, input) else { return };
+    if source.pixels() * u64::from(source.frames) > PIXELS_MAX {
+        return;
+    }
+    // These keep every picture, with its alpha, and cost the least.
+    let format = if source.frames > 1 { Format::Gif } else { Format::Png };
+    let wish = Wish {
+        format: Wanted::Format(format),
+        width: Some(source.sides.0.max(2) - 1),
+        ..Wish::default()
+    };
+    let Ok(Planned::Made(plan)) = plan(&source, &wish) else { return };
+    let make = || render(input, &source, &plan, &|| false);
+    match make() {
+        Ok(made) => {
+            let Source { sides, .. } = read_source(plan.format, &made).expect("ours");
+            assert_eq!(sides, plan.sides);
+            assert!(make().is_ok_and(|again| again == made), "another picture the second time");
+        }
+        Err(Error::Undecodable(_) | Error::TooLarge(_)) => {}
+        Err(error @ (Error::Cancelled | Error::Failed(_))) => panic!("{error} for {plan:?}"),
+    }
+}
