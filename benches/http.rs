@@ -9,20 +9,19 @@
 //! that of the server's processes, and the figure to trust on a noisy machine.
 
 use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use benches::arguments::Arguments;
 use benches::nginx::{self, Nginx};
 use benches::rounds::{self, Sample};
-use benches::server::{Load, Running, ServerKind, post_file, require_program};
+use benches::server::{Load, Running, ServerKind, require_program};
 use benches::table::{self, Table};
+use benches::trug::{BUCKET, Trug};
 use benches::{data, folder};
 
 const SEED: u64 = 4;
 const CONNECTIONS: u32 = 64;
-const BUCKET: &str = "bench";
 const FILES: [(&str, usize); 4] =
     [("4k.bin", 4 << 10), ("64k.bin", 64 << 10), ("1m.bin", 1 << 20), ("100m.bin", 100 << 20)];
 
@@ -35,12 +34,6 @@ const ROWS: [Row; 4] = [
     ("GET 1 MiB", "1m.bin", None),
     ("64 KiB range of 100 MiB", "100m.bin", Some((64 << 10, 100 << 20))),
 ];
-
-/// Our server, its store filled with the same files.
-struct Trug {
-    program: PathBuf,
-    files: PathBuf,
-}
 
 fn main() -> ExitCode {
     match run(&Arguments::read()) {
@@ -64,9 +57,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         fs::write(files.join(name), data::bytes(SEED, length)).map_err(text)?;
     }
     let mut kinds: Vec<Box<dyn ServerKind>> = vec![Box::new(Nginx { root: root.clone() })];
-    let program = arguments.value("--trug").map_or_else(trug_program, PathBuf::from);
+    let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
     if program.exists() {
-        kinds.insert(0, Box::new(Trug { program, files }));
+        let names = FILES.map(|(name, _)| name.to_owned()).to_vec();
+        kinds.insert(0, Box::new(Trug { program, files, names, settings: Vec::new() }));
     } else {
         eprintln!("{} is missing (cargo build --release): nginx alone", program.display());
     }
@@ -106,70 +100,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     table.print();
     Ok(())
-}
-
-impl ServerKind for Trug {
-    fn label(&self) -> &'static str {
-        "trug"
-    }
-
-    fn path(&self, name: &str) -> String {
-        format!("/{BUCKET}/{name}")
-    }
-
-    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
-        let store = folder.join("store");
-        if !store.exists() {
-            self.command(&["account", "create"], &store, &["--name", BUCKET])?;
-            self.command(&["bucket", "create"], &store, &["--account", BUCKET, "--name", BUCKET])?;
-            let key = self.command(&["apikey", "create"], &store, &["--account", BUCKET])?;
-            fs::write(folder.join("api-key"), key).map_err(text)?;
-        }
-        Command::new(&self.program)
-            .args(["serve", "--data"])
-            .arg(&store)
-            .args(["--listen", &address.to_string()])
-            // The form around the largest file does not fit in the default.
-            .env("TRUG_BODY_BYTES_MAX", (1_u64 << 30).to_string())
-            .stderr(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("starting {}: {error}", self.program.display()))
-    }
-
-    /// Closing seals the segment that took the files; a sealed one is mapped.
-    fn starts_again_when_filled(&self) -> bool {
-        true
-    }
-
-    fn fill(&self, folder: &Path, address: SocketAddr) -> Result<(), String> {
-        let key = fs::read_to_string(folder.join("api-key")).map_err(text)?;
-        for (name, _) in FILES {
-            post_file(address, &self.path(name), &key, &self.files.join(name))?;
-        }
-        Ok(())
-    }
-}
-
-impl Trug {
-    /// Runs one command of the command line to its end, and returns what it printed.
-    fn command(&self, words: &[&str], store: &Path, rest: &[&str]) -> Result<String, String> {
-        let mut command = Command::new(&self.program);
-        command.args(words).arg("--data").arg(store).args(rest);
-        let output = command.output().map_err(text)?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{words:?}: {}: {}", output.status, why.trim()));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
-}
-
-/// The release build beside which this bench was built.
-fn trug_program() -> PathBuf {
-    let exe = std::env::current_exe().unwrap_or_default();
-    let target = exe.ancestors().find(|folder| folder.ends_with("release"));
-    target.unwrap_or(Path::new("target/release")).join("trug")
 }
 
 fn text(error: std::io::Error) -> String {

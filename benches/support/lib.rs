@@ -14,3 +14,5 @@ pub mod server;
 pub mod sharp;
 pub mod stores;
 pub mod table;
+pub mod trug;
+pub mod wire;

@@ -96,6 +96,16 @@ impl Running {
         Ok(running)
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// CPU time of all its processes so far.
+    pub fn cpu(&self) -> Duration {
+        process::tree_cpu(self.child.id())
+    }
+
     /// Loads the server for a while.
     pub fn load(&self, folder: &Path, load: &Load<'_>) -> Result<Sample, String> {
         let mut command = Command::new("wrk");

@@ -84,13 +84,15 @@ impl World {
     /// Checks the store, which is not open.
     pub fn fsck(&self, deep: bool) -> Result<fsck::Report> {
         let watch = &mut |_| ControlFlow::Continue(());
-        fsck::check(&self.surroundings(), fsck::CheckOptions { deep }, watch)
+        let options = fsck::CheckOptions { deep, remade: Some(bucket_named(REMADE)) };
+        fsck::check(&self.surroundings(), options, watch)
     }
 
     /// Repairs the store, which is not open; what was said is second.
     pub fn repair(&self) -> Result<(fsck::Repaired, Vec<String>)> {
         let mut said = Vec::new();
-        let options = fsck::RepairOptions { deep: true, open: self.options.clone() };
+        let remade = Some(bucket_named(REMADE));
+        let options = fsck::RepairOptions { deep: true, remade, open: self.options.clone() };
         let watch = &mut |_| ControlFlow::Continue(());
         let repaired = fsck::repair(&self.surroundings(), &options, watch, &mut |what| {
             said.push(what.to_owned());
@@ -121,6 +123,9 @@ impl World {
         self.disk.paths().into_iter().filter(|path| path.starts_with(folder)).collect()
     }
 }
+
+/// The bucket of objects that are made again when they are missing.
+pub const REMADE: &str = "remade";
 
 /// The bucket that tests use when it does not matter which.
 pub fn bucket() -> BucketName {

@@ -2,10 +2,12 @@
 //!
 //! The input chooses what is wanted; what is left of it is a file, or a picture is made from it, written in a format,
 //! and changed here and there. No panic, of ours or of a library; what comes out is a picture of the format and the
-//! sides that were decided, which is upright; nothing comes out behind a stop.
+//! sides that were decided, which is upright; nothing comes out behind a stop. What the start of a file says, all of it
+//! says.
 
 use server::images::{
-    Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, render,
+    Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, read_source_of_start,
+    render,
 };
 
 use crate::choices::Choices;
@@ -83,7 +85,13 @@ fn broken_file(choices: &mut Choices<'_>) -> Vec<u8> {
 
 fn any_file(file: &[u8], wish: &Wish) {
     let Some(format) = Format::of(file) else { return };
-    let Ok(source) = read_source(format, file) else { return };
+    let source = read_source(format, file);
+    for part in 1..8 {
+        if let Some(early) = read_source_of_start(format, &file[..file.len() * part / 8]) {
+            assert_eq!(Some(early), source.clone().ok(), "by {part} eighths of the file");
+        }
+    }
+    let Ok(source) = source else { return };
     assert_eq!(source.format, format);
     let Ok(Planned::Made(plan)) = plan(&source, wish) else { return };
     if source.pixels() * u64::from(source.frames) > PIXELS_MAX {

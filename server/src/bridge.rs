@@ -53,6 +53,27 @@ pub async fn open(store: &Store, object: &Object) -> engine::Result<engine::Body
     blocking(move || store.body(&object)).await
 }
 
+/// Reads a body to its end into memory. Waits for the disk.
+pub fn read_whole(body: &engine::Body) -> engine::Result<Vec<u8>> {
+    read_start(body, body.bytes())
+}
+
+/// Reads the first bytes of a body, as many as there are, into memory. Waits for the disk.
+pub fn read_start(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
+    let bytes = bytes.min(body.bytes());
+    let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+    for range in stretches(bytes) {
+        read.extend_from_slice(&body.read(range)?);
+    }
+    Ok(read)
+}
+
+/// So many bytes in stretches that the engine reads at once.
+pub fn stretches(bytes: u64) -> impl Iterator<Item = Range<u64>> {
+    let stretch = limits::READ_BYTES_MAX as u64;
+    (0..bytes.div_ceil(stretch)).map(move |at| at * stretch..bytes.min((at + 1) * stretch))
+}
+
 /// A piece of an answer's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {

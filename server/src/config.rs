@@ -68,6 +68,10 @@ pub struct Config {
     pub image_memory_bytes: Option<u64>,
     /// Bytes that variants of pictures may take in the store. 0: none are kept.
     pub variants_bytes_max: u64,
+    /// Milliseconds of a processor, for each second, that pictures may take that one address has made. 0: any number.
+    pub image_ms_per_second_per_address: u32,
+    /// The same for all pictures that are made of files of one bucket.
+    pub image_ms_per_second_per_bucket: u32,
     /// Origins of private networks that webhooks may be sent to.
     pub webhook_allow: Vec<Origin>,
     /// Where authorities lie, in PEM, that webhooks are sent to beside Mozilla's. Whoever reads it puts them into
@@ -103,6 +107,8 @@ pub struct Layer {
     pub search_memory_bytes: Option<u64>,
     pub image_memory_bytes: Option<u64>,
     pub variants_bytes_max: Option<u64>,
+    pub image_ms_per_second_per_address: Option<u32>,
+    pub image_ms_per_second_per_bucket: Option<u32>,
     pub webhook_allow: Option<Texts>,
     pub webhook_ca_file: Option<PathBuf>,
 }
@@ -189,6 +195,12 @@ impl Layer {
             search_memory_bytes: self.search_memory_bytes.or(lower.search_memory_bytes),
             image_memory_bytes: self.image_memory_bytes.or(lower.image_memory_bytes),
             variants_bytes_max: self.variants_bytes_max.or(lower.variants_bytes_max),
+            image_ms_per_second_per_address: self
+                .image_ms_per_second_per_address
+                .or(lower.image_ms_per_second_per_address),
+            image_ms_per_second_per_bucket: self
+                .image_ms_per_second_per_bucket
+                .or(lower.image_ms_per_second_per_bucket),
             webhook_allow: self.webhook_allow.or(lower.webhook_allow),
             webhook_ca_file: self.webhook_ca_file.or(lower.webhook_ca_file),
         }
@@ -285,6 +297,16 @@ impl Config {
             search_memory_bytes: layer.search_memory_bytes.unwrap_or(default.search_memory_bytes),
             image_memory_bytes: layer.image_memory_bytes,
             variants_bytes_max: layer.variants_bytes_max.unwrap_or(default.variants_bytes_max),
+            image_ms_per_second_per_address: rate(
+                "image_ms_per_second_per_address",
+                layer.image_ms_per_second_per_address,
+                default.image_ms_per_second_per_address,
+            )?,
+            image_ms_per_second_per_bucket: rate(
+                "image_ms_per_second_per_bucket",
+                layer.image_ms_per_second_per_bucket,
+                default.image_ms_per_second_per_bucket,
+            )?,
             webhook_allow: layer.webhook_allow.map_or(Ok(Vec::new()), origins)?,
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: ExtraRoots::default(),
@@ -316,6 +338,8 @@ impl Default for Config {
             search_memory_bytes: engine::limits::SEARCH_NAMES_BYTES_MAX,
             image_memory_bytes: None,
             variants_bytes_max: limits::VARIANTS_BYTES_MAX,
+            image_ms_per_second_per_address: limits::IMAGE_MS_PER_SECOND_PER_ADDRESS,
+            image_ms_per_second_per_bucket: limits::IMAGE_MS_PER_SECOND_PER_BUCKET,
             webhook_allow: Vec::new(),
             webhook_ca_file: None,
             webhook_roots: ExtraRoots::default(),

@@ -3,8 +3,9 @@
 //! `axum::serve` waits for ever for the head of a request; this does not. Promises: silent, half-sent and trickling
 //! connections end within their time-outs; there are never more connections than allowed, in all and from one address;
 //! a request with no `Host`, two, or one that its address contradicts never reaches the service; what cannot be read as
-//! HTTP is answered in JSON as well; every request carries its [`Peer`] as an extension; stopping lets requests in
-//! flight end, for a while. Never here: what is served.
+//! HTTP is answered in JSON as well; every request carries its [`Peer`] as an extension; what answers a GET or HEAD is
+//! dropped when its client goes away, but not when that only ends what it sends; stopping lets requests in flight end,
+//! for a while. Never here: what is served.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -59,6 +60,7 @@ impl ConnectionOptions {
                 head: limits::HEAD_WAIT,
                 idle: limits::IDLE_WAIT,
                 answer: limits::ANSWER_WAIT,
+                presence: limits::PRESENCE_WAIT,
                 linger: limits::LINGER_WAIT,
                 linger_bytes_max: limits::LINGER_BYTES_MAX,
             },
@@ -266,7 +268,7 @@ async fn serve<I, S, B>(
     let io = TokioIo::new(PacedIo::new(io, exchange.clone(), waits, refuse));
     let (shared, stop_seen) = (exchange.clone(), stop.clone());
     let answer = move |mut request: Request<Incoming>| {
-        shared.begin();
+        shared.begin(is_watched(&request));
         request.extensions_mut().insert(peer);
         let answer = match check_host(&request) {
             Ok(()) => Ok(service.call(request)),
@@ -291,6 +293,7 @@ async fn serve<I, S, B>(
         .header_read_timeout(None)
         .max_headers(limits::HEADERS_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
+        // A client that sends nothing more may still listen; `PacedIo` finds out.
         .half_close(true);
     let mut connection = pin!(builder.serve_connection(io, service_fn(answer)));
 
@@ -339,6 +342,13 @@ fn refuse(status: u16) -> Bytes {
     answer.extend_from_slice(end.as_bytes());
     answer.extend_from_slice(&body);
     answer.into()
+}
+
+/// Whether a request is only answered for as long as its client is there. What changes something is done to its end;
+/// HTTP/1.0 has no interim answers to find out by.
+fn is_watched<B: Body>(request: &Request<B>) -> bool {
+    let asks_only = request.method().is_safe() && request.body().is_end_stream();
+    asks_only && request.version() == Version::HTTP_11
 }
 
 /// Refuses a request whose `Host` is missing, doubled, no host at all, or not that of its address.

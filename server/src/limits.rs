@@ -154,6 +154,8 @@ pub const BODY_WINDOW: Duration = Duration::from_secs(5);
 pub const BODY_WINDOW_BYTES_MIN: u64 = 4_000;
 /// A client that takes nothing of its answer for this long is cut off.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// While its answer is made, a client that has ended what it sends is asked this often whether it still listens.
+pub const PRESENCE_WAIT: Duration = Duration::from_millis(250);
 /// After the last answer what a client still sends is read for this long, so that it gets to see the answer.
 pub const LINGER_WAIT: Duration = Duration::from_secs(2);
 /// Most that is read in that time. Large, because a client that sends 101 MiB reads nothing before it has sent them.
@@ -313,10 +315,12 @@ pub const IMAGE_WAIT: Duration = Duration::from_secs(5);
 pub const IMAGE_HEAVY_MS: u64 = 100;
 /// How often a request begins a picture again that was given up the moment it came.
 pub const IMAGE_JOBS_RETRIED_MAX: usize = 4;
-/// Headers of pictures, and failures, that are remembered: some hundred bytes each.
+/// How much of a picture's file is read at first: its header lies there, but where a camera put a preview before it.
+pub const IMAGE_HEAD_BYTES: u64 = 128 * KIB;
+/// Headers of pictures, and jobs that came to nothing, that are remembered: some hundred bytes each.
 pub const IMAGE_HEADERS_REMEMBERED: usize = 20_000;
 /// How long a picture that could not be made is not tried again.
-pub const IMAGE_FAILURE_KEPT: Duration = Duration::from_secs(10 * 60);
+pub const IMAGE_REFUSAL_KEPT: Duration = Duration::from_secs(10 * 60);
 /// Default for what variants of pictures may take of the disk.
 pub const VARIANTS_BYTES_MAX: u64 = 5 * 1_024 * MIB;
 /// Variants of one file that are kept; further ones are made each time.
@@ -333,6 +337,13 @@ pub const THUMBNAIL_SIDE_MAX: u32 = 400;
 pub const THUMBNAIL_QUALITY: u8 = 78;
 /// How long a request waits for the thumbnails of all its files; the rest have none.
 pub const THUMBNAILS_WAIT: Duration = Duration::from_secs(20);
+/// Milliseconds of a processor, for each second, that pictures may take that one address has made: a few at any moment,
+/// and after a pause, with the next, a page of a thousand thumbnails of photographs at about 60 ms each.
+pub const IMAGE_MS_PER_SECOND_PER_ADDRESS: u32 = 250;
+/// The same for all pictures that are made of files of one bucket: one processor, and the rest is for the others.
+pub const IMAGE_MS_PER_SECOND_PER_BUCKET: u32 = 1_000;
+/// What was not used of the two above is saved up for so long.
+pub const IMAGE_MS_SAVED: Duration = Duration::from_secs(5 * 60);
 /// What part of the memory all work on pictures at once may take.
 pub const IMAGE_MEMORY_PART: u64 = 4;
 

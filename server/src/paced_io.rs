@@ -4,12 +4,15 @@
 //! Wraps the socket below hyper, because hyper's own time-out knows only the head. Promises: a read or write that waits
 //! too long fails, which ends the connection; at an orderly end what the client still sends is read for a moment, so
 //! that it gets to see the last answer instead of a reset; hyper's own answer to a head that it cannot read, which has
-//! no body, is replaced by one of ours. Never here: what our answers say.
+//! no body, is replaced by one of ours; whoever goes away while an answer is made is noticed (`presence`). Never here:
+//! what our answers say.
+
+mod presence;
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,6 +20,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use self::presence::Presence;
 use crate::pace::{Pace, poll_timer, set_timer};
 
 /// How long is waited for what.
@@ -28,6 +32,8 @@ pub struct Waits {
     pub idle: Duration,
     /// For the client to take some kilobytes of an answer.
     pub answer: Duration,
+    /// For a client that has said its last, before it is asked again whether it still listens.
+    pub presence: Duration,
     /// For the client to see the last answer.
     pub linger: Duration,
     /// Most bytes that are read while lingering.
@@ -39,6 +45,7 @@ pub struct Waits {
 pub(crate) struct Exchange {
     phase: AtomicU8,
     request_count: AtomicU64,
+    is_watched: AtomicBool,
 }
 
 /// A request head is being read.
@@ -50,13 +57,24 @@ const IDLE: u8 = 2;
 
 impl Exchange {
     pub(crate) fn new() -> Self {
-        Self { phase: AtomicU8::new(HEAD), request_count: AtomicU64::new(0) }
+        Self {
+            phase: AtomicU8::new(HEAD),
+            request_count: AtomicU64::new(0),
+            is_watched: AtomicBool::new(false),
+        }
     }
 
-    /// A request head is complete.
-    pub(crate) fn begin(&self) {
+    /// A request head is complete. `is_watched`: its answer is not made for somebody who went away.
+    pub(crate) fn begin(&self, is_watched: bool) {
         self.phase.store(ANSWER, Ordering::Relaxed);
+        self.is_watched.store(is_watched, Ordering::Relaxed);
         self.request_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of the request whose answer is made for as long as its client is there.
+    fn watched(&self) -> Option<u64> {
+        let is_watched = self.phase() == ANSWER && self.is_watched.load(Ordering::Relaxed);
+        is_watched.then(|| self.request_count())
     }
 
     /// An answer has been handed over completely.
@@ -87,6 +105,7 @@ pub(crate) struct PacedIo<I> {
     deadline: Option<(u8, Instant)>,
     read_timer: Option<Pin<Box<Sleep>>>,
     answer_pace: Pace,
+    presence: Presence,
     /// After so many requests everything that was written had gone out, with the last answer complete.
     all_sent_after: Option<u64>,
     refuse: Refuse,
@@ -117,6 +136,7 @@ impl<I> PacedIo<I> {
             deadline: Some((HEAD, Instant::now() + waits.head)),
             read_timer: None,
             answer_pace: Pace::new(waits.answer, ANSWER_WINDOW_BYTES_MIN),
+            presence: Presence::new(waits.presence),
             all_sent_after: Some(0),
             refuse,
             refusal: None,
@@ -162,7 +182,11 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
         let phase = this.exchange.phase();
         this.wait_for(phase);
         let filled = buf.filled().len();
-        match Pin::new(&mut this.io).poll_read(cx, buf) {
+        let read = match this.presence.give_back(buf) {
+            true => Poll::Ready(Ok(())),
+            false => Pin::new(&mut this.io).poll_read(cx, buf),
+        };
+        match read {
             Poll::Ready(done) => {
                 if phase == IDLE && buf.filled().len() > filled {
                     // The first bytes of the next request: from here on its head must come.
@@ -225,6 +249,13 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
     }
 }
 
+impl<I: AsyncRead + AsyncWrite + Unpin> PacedIo<I> {
+    /// An answer begins, or goes on: from now on writing tells whether the client is there.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.presence.poll_end(&mut self.io, self.exchange.request_count(), cx)
+    }
+}
+
 impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
@@ -234,6 +265,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         if self.is_own_answer() {
             return self.poll_refuse(cx, buf, buf.len());
         }
+        ready!(self.poll_answer(cx))?;
         self.poll_paced(cx, |io, cx| io.poll_write(cx, buf))
     }
 
@@ -246,6 +278,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
             let head = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
             return self.poll_refuse(cx, head, bufs.iter().map(|buf| buf.len()).sum());
         }
+        ready!(self.poll_answer(cx))?;
         self.poll_paced(cx, |io, cx| io.poll_write_vectored(cx, bufs))
     }
 
@@ -253,8 +286,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
         self.io.is_write_vectored()
     }
 
-    /// Hyper flushes when it has handed over all that it had to write.
+    /// Hyper flushes when it has handed over all that it had to write, be it nothing.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if let Some(request) = this.exchange.watched() {
+            this.presence.look(&mut this.io, request, cx)?;
+        }
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         let is_answering = self.exchange.phase() == ANSWER;
         self.all_sent_after = (!is_answering).then(|| self.exchange.request_count());

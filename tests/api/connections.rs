@@ -28,6 +28,7 @@ fn options() -> ConnectionOptions {
         head: SHORT,
         idle: IDLE,
         answer: SHORT,
+        presence: SHORT / 10,
         linger: Duration::from_secs(2),
         linger_bytes_max: 64 << 20,
     };

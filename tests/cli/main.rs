@@ -1,6 +1,12 @@
 //! Do the commands print, and exit, as their help says? Each with the store free, and with a server on it. Do the
 //! examples of the documents do what they say?
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the rules of the package are for the binary, not for those who look at it from outside"
+)]
+
 mod account;
 mod api_examples;
 mod apikey;

@@ -183,7 +183,7 @@ fn whoever_watches_may_stop_a_check() {
     let mut calls = 0;
     let stopped = engine::fsck::check(
         &world.surroundings(),
-        engine::fsck::CheckOptions { deep: true },
+        engine::fsck::CheckOptions { deep: true, remade: None },
         &mut |progress| {
             calls += 1;
             assert!(progress.done_bytes <= progress.total_bytes);

@@ -8,6 +8,7 @@ mod compaction;
 mod facts;
 mod fsck;
 mod fsck_compacted;
+mod fsck_remade;
 mod golden;
 mod history;
 mod life;

@@ -8,6 +8,11 @@
 //!
 //! And does memory stay flat under many bytes and many connections?
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the rules of the package are for the binary, not for those who look at it from outside"
+)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod client;

@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use engine::fsck::{self, CheckOptions, Finding, RepairOptions, Report, Severity};
 use engine::{
-    Create, Error, OpenOptions, RealDisk, Surroundings, SystemClock, SystemEntropy, WorkProgress,
+    BucketName, Create, Error, OpenOptions, RealDisk, Surroundings, SystemClock, SystemEntropy,
+    WorkProgress,
 };
 use serde::Serialize;
+use server::reserved;
 
 use crate::exit::{self, Exit, Failure};
 use crate::output;
@@ -57,15 +59,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         ControlFlow::Continue(())
     };
     let deep = args.deep;
+    let remade = BucketName::parse(reserved::VARIANTS).ok();
     let done = match args.repair {
-        false => fsck::check(&surroundings, CheckOptions { deep }, watch).map(|report| Done {
-            has_lost: !report.is_clean(),
-            report,
-            before: None,
-            steps: Vec::new(),
+        false => fsck::check(&surroundings, CheckOptions { deep, remade }, watch).map(|report| {
+            Done { has_lost: !report.is_clean(), report, before: None, steps: Vec::new() }
         }),
         true => {
-            let options = RepairOptions { deep, open: OpenOptions::new(Create::Never) };
+            let options = RepairOptions { deep, remade, open: OpenOptions::new(Create::Never) };
             let mut steps = Vec::new();
             let say = &mut |step: &str| steps.push(step.to_owned());
             fsck::repair(&surroundings, &options, watch, say).map(|repaired| Done {

@@ -20,16 +20,19 @@ use crate::disk::{Disk, PrivateDisk};
 use crate::error::{Error, Result};
 use crate::format::{SegmentId, SegmentUsage};
 use crate::index::{INDEX_FILE, Index};
+use crate::name::BucketName;
 use crate::progress::{Watch, WorkProgress};
 use crate::recovery::STORE_FILE;
 use crate::segment::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER};
 use crate::store::Surroundings;
 
 /// What a check looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
     /// Whether every group and every body is read, not only what describes them.
     pub deep: bool,
+    /// The bucket of objects that whoever uses the store makes again when they are missing.
+    pub remade: Option<BucketName>,
 }
 
 /// Checks the store, which must not be open anywhere. Changes nothing.
@@ -50,6 +53,7 @@ pub fn check(
     let mut check = Check {
         disk: private,
         deep: options.deep,
+        remade: options.remade,
         watch,
         progress: WorkProgress::default(),
         report: Report::new(options.deep),
@@ -91,6 +95,7 @@ fn require_store(disk: &dyn Disk) -> Result<()> {
 pub(super) struct Check<'a, 'w> {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) deep: bool,
+    pub(super) remade: Option<BucketName>,
     watch: &'a mut Watch<'w>,
     progress: WorkProgress,
     pub(super) report: Report,

@@ -75,6 +75,8 @@ pub enum Remedy {
     RemoveOrphan,
     /// Record that these objects, with the numbers of their records, are lost.
     MarkLost(Vec<(ObjectName, u64)>),
+    /// Remove these objects, with the numbers of their records, which are made again when they are missing.
+    Remove(Vec<(ObjectName, u64)>),
     /// Put these objects again, whose contents can still be read.
     PutAgain(Vec<(ObjectName, u64)>),
     /// Write these facts again from the index.
@@ -135,6 +137,7 @@ impl Remedy {
             Self::RewriteStoreFile { .. } => "rewrite-store-file",
             Self::RemoveOrphan => "remove-orphan",
             Self::MarkLost(_) => "mark-lost",
+            Self::Remove(_) => "remove",
             Self::PutAgain(_) => "put-again",
             Self::RewriteFacts(_) => "rewrite-facts",
             Self::GoOn => "go-on",
@@ -164,6 +167,9 @@ impl fmt::Display for Remedy {
             Self::MarkLost(_) => {
                 "the loss is recorded: each key answers \"damaged\" until it is put or deleted; what was stored \
                  there cannot be had any more, so restore it from a backup"
+            }
+            Self::Remove(_) => {
+                "the objects are removed; nothing is lost, because they are made again when somebody asks for them"
             }
             Self::PutAgain(_) => {
                 "the objects are put again with the same content; nothing is lost but when they were modified"

@@ -43,6 +43,8 @@ enum Fate {
     Partly,
     /// Its content can; its record cannot.
     Unrecorded,
+    /// Not as a whole, and it is made again when it is missing.
+    Remade,
 }
 
 impl Pass {
@@ -381,6 +383,12 @@ impl Check<'_, '_> {
         let path = segment.path(SegmentClass::Big);
         match self.check_big(ground.store, segment, bytes, hash)? {
             BigContentState::Whole => Ok(true),
+            BigContentState::Damaged { offset, .. } | BigContentState::Gone { offset, .. }
+                if self.is_remade(name) =>
+            {
+                self.judged(Fate::Remade, &path, offset, name, lsn);
+                Ok(false)
+            }
             BigContentState::Damaged { blocks, offset } => {
                 let what = format!("{blocks} blocks of 64 KiB are damaged; the others are served");
                 let mut finding = Finding::new(Severity::Loss, path, offset, what, Remedy::None);
@@ -404,8 +412,11 @@ impl Check<'_, '_> {
 
     /// Adds an object to the finding of its segment and kind.
     fn judged(&mut self, fate: Fate, path: &str, offset: u64, name: &ObjectName, lsn: u64) {
-        let is_unread = fate == Fate::Lost && !self.disk_reads(path, offset);
-        let fate = if is_unread { Fate::Unread } else { fate };
+        let fate = match fate {
+            Fate::Lost | Fate::Partly if self.is_remade(name) => Fate::Remade,
+            Fate::Lost if !self.disk_reads(path, offset) => Fate::Unread,
+            fate => fate,
+        };
         let is_it = |finding: &&mut Finding| {
             finding.file == path
                 && match (&finding.remedy, fate) {
@@ -413,13 +424,16 @@ impl Check<'_, '_> {
                         true
                     }
                     (Remedy::CopyToSoundDisk, Fate::Unread) => true,
+                    (Remedy::Remove(_), Fate::Remade) => true,
                     (Remedy::None, Fate::Partly) => finding.severity == Severity::Loss,
                     _ => false,
                 }
         };
         if let Some(finding) = self.report.findings.iter_mut().find(is_it) {
             if finding.objects.len() < limits::FINDING_OBJECTS_MAX
-                && let Remedy::MarkLost(objects) | Remedy::PutAgain(objects) = &mut finding.remedy
+                && let Remedy::MarkLost(objects)
+                | Remedy::PutAgain(objects)
+                | Remedy::Remove(objects) = &mut finding.remedy
             {
                 objects.push((name.clone(), lsn));
             }
@@ -444,10 +458,20 @@ impl Check<'_, '_> {
                 "the records of objects are damaged, and only a copy of them still leads to their content",
                 Remedy::PutAgain(these),
             ),
+            Fate::Remade => (
+                Severity::Repairable,
+                "objects are damaged that are made again when they are missing",
+                Remedy::Remove(these),
+            ),
         };
         let mut finding = Finding::new(severity, path, offset, what, remedy);
         finding.name(name.clone());
         self.report.add(finding);
+    }
+
+    /// Whether an object is made again when it is missing.
+    fn is_remade(&self, name: &ObjectName) -> bool {
+        self.remade.as_ref() == Some(&name.bucket)
     }
 
     /// Whether the disk answers with bytes, whatever they are, or says that the file is not there.

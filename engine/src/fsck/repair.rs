@@ -25,7 +25,7 @@ use crate::format::{
 use crate::history::UndeleteRequest;
 use crate::index::Index;
 use crate::limits;
-use crate::name::{FactName, ObjectName};
+use crate::name::{BucketName, FactName, ObjectName};
 use crate::progress::Watch;
 use crate::recovery::{Create, STORE_FILE};
 use crate::segment::seal;
@@ -36,6 +36,8 @@ use crate::store::{Background, OpenOptions, Store, Surroundings};
 pub struct RepairOptions {
     /// Whether every body is read to find what is to be repaired.
     pub deep: bool,
+    /// As in [`CheckOptions`].
+    pub remade: Option<BucketName>,
     /// How the store is opened when something has to be written to it. It is never made, and gets no threads.
     pub open: OpenOptions,
 }
@@ -64,8 +66,8 @@ pub fn repair(
     watch: &mut Watch<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Repaired> {
-    let options_of_check = CheckOptions { deep: options.deep };
-    let before = check(surroundings, options_of_check, watch)?;
+    let options_of_check = CheckOptions { deep: options.deep, remade: options.remade.clone() };
+    let before = check(surroundings, options_of_check.clone(), watch)?;
     let mut after = before.clone();
     for _ in 0..ROUNDS_MAX {
         if !after.findings.iter().any(|finding| finding.remedy.is_applicable()) {
@@ -73,7 +75,7 @@ pub fn repair(
         }
         let mut round = Round { surroundings, options, report: &after, say };
         round.run()?;
-        let next = check(surroundings, options_of_check, watch)?;
+        let next = check(surroundings, options_of_check.clone(), watch)?;
         if next.findings == after.findings {
             break;
         }
@@ -199,6 +201,13 @@ impl Round<'_, '_> {
                         (self.say)(&format!("{name}: recorded as lost"));
                     }
                 }
+                Remedy::Remove(objects) => {
+                    for (name, lsn) in objects {
+                        remove(&store, name, *lsn)?;
+                        has_written = true;
+                        (self.say)(&format!("{name}: removed, to be made again"));
+                    }
+                }
                 Remedy::PutAgain(objects) => {
                     for (name, lsn) in objects {
                         let is_done = put_again(&store, name, *lsn)?;
@@ -236,7 +245,11 @@ impl Round<'_, '_> {
 fn wants_open(finding: &Finding) -> bool {
     matches!(
         finding.remedy,
-        Remedy::MarkLost(_) | Remedy::PutAgain(_) | Remedy::RewriteFacts(_) | Remedy::GoOn
+        Remedy::MarkLost(_)
+            | Remedy::Remove(_)
+            | Remedy::PutAgain(_)
+            | Remedy::RewriteFacts(_)
+            | Remedy::GoOn
     )
 }
 
@@ -303,6 +316,16 @@ fn reseal(disk: &dyn Disk, segment: SegmentId, class: SegmentClass, end: u64) ->
     let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
     let (_, _, header) = pages(file.as_ref(), &path, segment, class)?;
     seal(disk, &header, end)
+}
+
+/// Removes an object that is damaged, unless there is a newer one. It may be in no index: what is lost is recorded
+/// first, so that there is something to be deleted.
+fn remove(store: &Store, name: &ObjectName, lsn: u64) -> Result<()> {
+    store.commit(Batch::new().mark_lost(name.clone(), lsn))?;
+    match store.get(name)?.map(|object| store.body(&object)) {
+        Some(Err(Error::Corrupt(_))) => store.commit(Batch::new().delete(name.clone())).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Puts an object again whose record is damaged. False: it changed, or its content cannot be read.

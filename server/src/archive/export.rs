@@ -19,6 +19,7 @@ use super::files::{Made, Output, Tree, UNFINISHED, is_about_one_file, is_folder}
 use super::tar_entry::{BLOCK_BYTES, FileHead, encode};
 use super::work::Work;
 use super::{ArchiveError, ExportReport, Job, Place, absolute, place_error};
+use crate::bridge::stretches;
 use crate::limits;
 
 /// Where the objects go.
@@ -221,7 +222,7 @@ fn read_whole(
         };
         let is_small = object.bytes() <= limits::EXPORT_WHOLE_BYTES_MAX;
         let mut pieces = Vec::new();
-        for range in ranges(object.bytes()) {
+        for range in stretches(object.bytes()) {
             let piece = body.read(range)?;
             work.add_bytes(piece.len() as u64)?;
             if is_small {
@@ -244,18 +245,12 @@ impl Verified {
             Self::InMemory(pieces) => {
                 pieces.iter().try_for_each(|piece| write_all(output, piece, path, work))
             }
-            Self::OnDisk(body) => ranges(body.bytes()).try_for_each(|range| {
+            Self::OnDisk(body) => stretches(body.bytes()).try_for_each(|range| {
                 let piece = body.read(range)?;
                 write_all(output, &piece, path, work)
             }),
         }
     }
-}
-
-/// A body in pieces that the engine reads at once.
-fn ranges(bytes: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
-    let piece = engine::limits::READ_BYTES_MAX as u64;
-    (0..bytes.div_ceil(piece)).map(move |at| at * piece..bytes.min((at + 1) * piece))
 }
 
 fn write_all(

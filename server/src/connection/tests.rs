@@ -6,6 +6,7 @@ use std::time::Instant;
 use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::request_body::{BodyLimits, RequestBody};
 
@@ -18,6 +19,7 @@ fn options() -> ConnectionOptions {
         head: SHORT,
         idle: IDLE,
         answer: SHORT,
+        presence: SHORT / 10,
         linger: Duration::from_secs(1),
         linger_bytes_max: 64 << 20,
     };
@@ -244,6 +246,83 @@ async fn a_client_that_ends_its_side_still_gets_the_answer() {
     stream.shutdown().await.unwrap();
     let (answer, _) = rest(&mut stream).await;
     assert!(answer.ends_with("slow"), "{answer}");
+}
+
+/// A service that answers nothing, and tells of each request by what is closed when its answer is dropped.
+async fn run_held() -> (SocketAddr, watch::Sender<Stop>, mpsc::UnboundedReceiver<Held>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, seen) = watch::channel(Stop::Running);
+    let (begun, beginnings) = mpsc::unbounded_channel();
+    let service = service_fn(move |_: Request<Incoming>| {
+        let (alive, held) = oneshot::channel::<()>();
+        begun.send(held).unwrap();
+        async move {
+            std::future::pending::<()>().await;
+            drop(alive);
+            Ok::<_, Infallible>(Response::new(Full::from("never")))
+        }
+    });
+    tokio::spawn(accept(listener, service, options(), seen));
+    (address, stop, beginnings)
+}
+
+type Held = oneshot::Receiver<()>;
+
+#[tokio::test]
+async fn an_answer_is_dropped_when_its_client_goes_away() {
+    let (address, _stop, mut beginnings) = run_held().await;
+    for linger in [None, Some(Duration::ZERO)] {
+        let stream = send(address, GET).await;
+        let held = beginnings.recv().await.unwrap();
+        // With no time to linger the end is a reset.
+        #[allow(deprecated, reason = "zero does not block")]
+        stream.set_linger(linger).unwrap();
+        drop(stream);
+        let dropped = tokio::time::timeout(SOON, held).await.expect("it is dropped");
+        assert!(dropped.is_err(), "{linger:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_changes_something_is_done_to_its_end() {
+    let (address, _stop, mut beginnings) = run_held().await;
+    for request in [
+        &b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"[..],
+        b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let stream = send(address, request).await;
+        let held = beginnings.recv().await.unwrap();
+        drop(stream);
+        assert!(tokio::time::timeout(2 * SHORT, held).await.is_err(), "it goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_ends_its_side_is_asked_whether_it_listens() {
+    let server = run(options()).await;
+    for (version, is_asked) in [("1.1", true), ("1.0", false)] {
+        let head = format!("GET /slow HTTP/{version}\r\nHost: a\r\n\r\n");
+        let mut stream = send(server.address, head.as_bytes()).await;
+        stream.shutdown().await.unwrap();
+        let (answer, _) = rest(&mut stream).await;
+        let asked = "HTTP/1.1 102 Processing\r\n\r\n";
+        assert_eq!(answer.starts_with(asked), is_asked, "{answer}");
+        let answer = answer.trim_start_matches(asked);
+        assert_eq!(answer.matches("HTTP/").count(), 1, "{answer}");
+        assert!(answer.contains(" 200 OK") && answer.ends_with("slow"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_comes_while_another_is_answered_loses_nothing() {
+    let server = run(options()).await;
+    let mut stream = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    tokio::time::sleep(SHORT / 3).await;
+    stream.write_all(LAST_GET).await.unwrap();
+    let (answers, _) = rest(&mut stream).await;
+    assert!(answers.contains("slow") && answers.ends_with("hello"), "{answers}");
+    assert!(!answers.contains(" 102 "), "{answers}");
 }
 
 #[tokio::test]

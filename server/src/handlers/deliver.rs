@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 
 use self::shown::{Content, Shown};
 use crate::auth::check_delivery;
-use crate::bridge::{self, Piece};
+use crate::bridge::{self, Piece, blocking};
 use crate::catalog::{Access, Bucket, ServeHtml};
 use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
 use crate::delivery_headers::{
@@ -203,13 +203,33 @@ async fn send(
         return Ok(answer);
     }
     *answer.body_mut() = match shown.content() {
-        Content::Stored(object) => match bridge::open(&app.store, object).await {
+        Content::Stored(object) => match read(app, object, pieces).await {
             Err(engine::Error::Conflict(_)) => return Err(Undelivered::Changed),
-            opened => bridge::body_of(opened?, pieces).await?,
+            Err(error @ engine::Error::Corrupt(_)) => {
+                return Err(match shown.variant() {
+                    Some(variant) => discard(app, variant, error).await,
+                    None => error.into(),
+                });
+            }
+            body => body?,
         },
         Content::Made(bytes) => bridge::body_in_memory(bytes, pieces),
     };
     Ok(answer)
+}
+
+async fn read(app: &AppState, object: &Object, pieces: Vec<Piece>) -> engine::Result<Body> {
+    bridge::body_of(bridge::open(&app.store, object).await?, pieces).await
+}
+
+/// Removes a damaged variant, so that another look makes it anew.
+async fn discard(app: &AppState, variant: &Object, error: engine::Error) -> Undelivered {
+    tracing::warn!(%error, "a variant of a picture is damaged, and made anew");
+    let (variants, variant) = (app.variants.clone(), variant.clone());
+    match blocking(move || variants.discard(&variant)).await {
+        Ok(()) => Undelivered::Changed,
+        Err(_) => error.into(),
+    }
 }
 
 fn delivery<'a>(

@@ -42,7 +42,7 @@ mod wish;
 pub use self::error::{Bound, Error};
 pub use self::format::{Format, HEAD_BYTES};
 pub use self::plan::{Plan, Planned, Quality, plan};
-pub use self::render::{read_source, render};
+pub use self::render::{read_source, read_source_of_start, render};
 pub use self::source::Source;
 pub use self::wish::{Fit, Wanted, Wish};
 

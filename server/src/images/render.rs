@@ -16,6 +16,11 @@ pub fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error> {
     decode::read_source(format, bytes)
 }
 
+/// The same from the first bytes of a file, where these say all that the whole file says of it. None: they do not.
+pub fn read_source_of_start(format: Format, start: &[u8]) -> Option<Source> {
+    decode::read_source_of_start(format, start)
+}
+
 /// Makes the picture of a plan, out of the file whose header the source is.
 ///
 /// The stored picture is shrunk, brought into sRGB, turned, and written, in this order: what costs by the pixel comes

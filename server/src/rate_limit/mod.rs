@@ -1,13 +1,14 @@
-//! Allowances: how much an account, or an address, may ask for, and what is left of it.
+//! Allowances: how much an account, an address, or whoever reads a bucket, may ask for, and what is left of it.
 //!
 //! An allowance refills evenly and holds one window's worth at most: 100 in a minute are 100 at once after a pause,
 //! then one each 0.6 seconds. `governor` does the arithmetic, on our clock.
 //! Promises: two accounts, and two plans, never share an allowance; what is refused takes nothing; memory is bounded by
-//! the accounts that asked lately and, for addresses, by a table of fixed size. Nothing of it survives a restart.
-//! Never here: who is asking, and how a refusal is sent.
+//! the accounts and buckets that were used lately and, for addresses, by a table of fixed size. Nothing of it survives
+//! a restart. Never here: who is asking, and how a refusal is sent.
 
 mod address_table;
 mod fields;
+mod picture_time;
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -15,13 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use engine::{Clock, Entropy};
+use engine::{BucketName, Clock, Entropy};
 use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
-use governor::{Quota, RateLimiter};
+use governor::{InsufficientCapacity, Quota, RateLimiter};
 
 use self::address_table::AddressTable;
+use self::picture_time::PictureTime;
 use crate::address::{AddressKey, Network, is_exempt};
 use crate::catalog::{Account, AccountId, Conduct, Plan, Standing};
 use crate::config::Config;
@@ -75,6 +77,7 @@ pub struct Allowances {
     management: Rates,
     failures: Option<OfAddresses>,
     requests: Option<OfAddresses>,
+    pictures: PictureTime,
     trusted: Vec<Network>,
     conduct: Arc<Conduct>,
     tidied_ms: AtomicU64,
@@ -113,6 +116,7 @@ impl Allowances {
                 let quota = Quota::per_second(rate).allow_burst(burst);
                 OfAddresses::new("address", quota, &time, entropy)
             }),
+            pictures: PictureTime::new(config, &time, entropy),
             trusted: config.trusted_networks.clone(),
             conduct,
             tidied_ms: AtomicU64::new(time.0.monotonic_ms()),
@@ -126,7 +130,7 @@ impl Allowances {
         if !self.plan_rates {
             return Ok(Taken(None));
         }
-        self.forget_idle_accounts();
+        self.forget_idle();
         let taken = self.rate(action, account).take(&account.id);
         if taken.is_err() {
             self.conduct.note_refusal(&account.id);
@@ -137,15 +141,31 @@ impl Allowances {
     /// Takes one of the requests that an address may send.
     pub fn take_request(&self, address: IpAddr) -> Result<(), Refused> {
         match &self.requests {
-            Some(requests) if !self.is_exempt(address) => requests.take(AddressKey::of(address)),
+            Some(requests) if !self.is_exempt(address) => {
+                requests.take(AddressKey::of(address), NonZeroU32::MIN)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Takes milliseconds of a processor, for a picture that is made of a file of this bucket.
+    pub fn take_picture_time(
+        &self,
+        address: Option<IpAddr>,
+        bucket: &BucketName,
+        milliseconds: u64,
+    ) -> Result<(), Refused> {
+        self.forget_idle();
+        let address = address.filter(|address| !self.is_exempt(*address)).map(AddressKey::of);
+        self.pictures.take(address, bucket, milliseconds)
     }
 
     /// Whether an address may present an API key: it has not presented too many wrong ones.
     pub fn check_failures(&self, address: IpAddr) -> Result<(), Refused> {
         match &self.failures {
-            Some(failures) if !self.is_exempt(address) => failures.check(AddressKey::of(address)),
+            Some(failures) if !self.is_exempt(address) => {
+                failures.check(AddressKey::of(address), NonZeroU32::MIN)
+            }
             _ => Ok(()),
         }
     }
@@ -156,15 +176,17 @@ impl Allowances {
             && !self.is_exempt(address)
         {
             // That it has none left is told when it comes again.
-            let _ = failures.take(AddressKey::of(address));
+            let _ = failures.take(AddressKey::of(address), NonZeroU32::MIN);
         }
     }
 
-    /// How many accounts and addresses something is known of.
+    /// How many accounts, addresses and buckets something is known of.
     pub fn known_count(&self) -> usize {
         let accounts = self.rates().map(|rate| rate.limiter.len());
         let addresses = [&self.failures, &self.requests].into_iter().flatten();
-        accounts.sum::<usize>() + addresses.map(|it| it.table.count()).sum::<usize>()
+        accounts.sum::<usize>()
+            + addresses.map(|it| it.table.count()).sum::<usize>()
+            + self.pictures.known_count()
     }
 
     /// Behind these addresses are proxies and people of our own: what one of them does is no reason to refuse all.
@@ -188,8 +210,8 @@ impl Allowances {
         all.into_iter().flat_map(|rates| [&rates.full, &rates.throttled])
     }
 
-    /// Drops accounts that have everything again, once in a while.
-    fn forget_idle_accounts(&self) {
+    /// Drops accounts and buckets that have everything again, once in a while.
+    fn forget_idle(&self) {
         let now_ms = self.time.0.monotonic_ms();
         let tidied_ms = self.tidied_ms.load(Ordering::Relaxed);
         let is_due = now_ms.saturating_sub(tidied_ms) >= limits::ALLOWANCES_KEEP.as_millis() as u64;
@@ -199,6 +221,7 @@ impl Allowances {
         };
         if is_due && ours(tidied_ms) {
             self.rates().for_each(|rate| rate.limiter.retain_recent());
+            self.pictures.forget_idle();
         }
     }
 }
@@ -252,36 +275,43 @@ struct OfAddresses {
     policy: Policy,
     table: AddressTable,
     limiter: RateLimiter<AddressKey, AddressTable, Time, NoOpMiddleware<Nanos>>,
+    quota: Quota,
     started: Nanos,
-    /// How far ahead of the present an address may be before it is refused.
-    ahead_max: Nanos,
 }
 
 impl OfAddresses {
     fn new(name: &'static str, quota: Quota, time: &Time, entropy: &dyn Entropy) -> Self {
         let table = AddressTable::new(entropy);
-        let ahead_max = quota.burst_size_replenished_in() - quota.replenish_interval();
         Self {
             policy: Policy::of(name, quota),
+            quota,
             started: time.passed(),
-            ahead_max: ahead_max.into(),
             limiter: RateLimiter::new(quota, table.clone(), time.clone()),
             table,
         }
     }
 
-    fn take(&self, address: AddressKey) -> Result<(), Refused> {
-        self.limiter.check_key(&address).map_err(|not_until| {
-            let now = self.limiter.clock().passed();
-            Refused::new(self.policy, not_until.wait_time_from(now))
-        })
+    /// Takes so many, or as many as an allowance holds if that is less.
+    fn take(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
+        let count = count.min(self.quota.burst_size());
+        match self.limiter.check_key_n(&address, count) {
+            Ok(Err(not_until)) => {
+                let now = self.limiter.clock().passed();
+                Err(Refused::new(self.policy, not_until.wait_time_from(now)))
+            }
+            Ok(Ok(())) | Err(InsufficientCapacity(_)) => Ok(()),
+        }
     }
 
-    /// Whether something is left, without taking it.
-    fn check(&self, address: AddressKey) -> Result<(), Refused> {
+    /// Whether so many are left, without taking them.
+    fn check(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
         let Some(whole_at) = self.table.whole_at(address) else { return Ok(()) };
         let now = self.limiter.clock().passed().saturating_sub(self.started);
-        let free_at = whole_at.saturating_sub(self.ahead_max);
+        let count = count.min(self.quota.burst_size()).get();
+        // How far ahead of the present an address may be.
+        let ahead_max =
+            self.quota.burst_size_replenished_in() - self.quota.replenish_interval() * count;
+        let free_at = whole_at.saturating_sub(ahead_max.into());
         if now >= free_at {
             return Ok(());
         }

@@ -236,3 +236,52 @@ fn nanoseconds_of_a_request_by_the_address() {
     each("loopback", &|_| drop(allowances.take_request(Ipv4Addr::LOCALHOST.into())));
     each("conduct of an account", &|_| conduct.note_request(&world.account.id));
 }
+
+#[test]
+fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
+    let config = Config {
+        image_ms_per_second_per_address: 10,
+        image_ms_per_second_per_bucket: 20,
+        ..Config::default()
+    };
+    let world = world(&config);
+    let [pics, more] = ["pics", "more"].map(|name| BucketName::parse(name).unwrap());
+    let take = |number, bucket: &BucketName, milliseconds| {
+        let taken = world.allowances.take_picture_time(Some(address(number)), bucket, milliseconds);
+        taken.map_err(|refused| (refused.policy().name, refused.retry_after_seconds()))
+    };
+    // What is saved up in five minutes: 3,000 of an address, 6,000 of a bucket.
+    assert_eq!(take(1, &pics, 2_900), Ok(()));
+    assert_eq!(take(1, &pics, 200), Err(("pictures-address", 10)));
+    assert_eq!(take(1, &pics, 100), Ok(()));
+    assert_eq!(take(2, &pics, 3_000), Ok(()), "what was refused took nothing of the bucket");
+    assert_eq!(take(3, &pics, 20), Err(("pictures-bucket", 1)));
+    assert_eq!(take(3, &more, 3_000), Ok(()), "what the bucket refused took nothing of an address");
+    let own = Some(Ipv4Addr::LOCALHOST.into());
+    for nobody in [None, own] {
+        let taken = world.allowances.take_picture_time(nobody, &more, 1_500);
+        assert_eq!(taken, Ok(()), "the machine itself has no limit for addresses");
+    }
+    assert!(world.allowances.take_picture_time(own, &more, 1).is_err(), "but buckets have theirs");
+    world.clock.advance(300_000);
+    assert_eq!(take(1, &more, u64::MAX), Ok(()), "the largest picture takes all there is");
+    assert_eq!(take(1, &more, 1), Err(("pictures-address", 1)));
+    world.clock.advance(300_000);
+    assert_eq!(world.allowances.take_picture_time(None, &pics, 1), Ok(()));
+    // Three addresses stay in their table; of the buckets one has everything again.
+    assert_eq!(world.allowances.known_count(), 3 + 1);
+}
+
+#[test]
+fn pictures_may_be_free() {
+    let config = Config {
+        image_ms_per_second_per_address: 0,
+        image_ms_per_second_per_bucket: 0,
+        ..Config::default()
+    };
+    let world = world(&config);
+    let pics = BucketName::parse("pics").unwrap();
+    for _ in 0..1_000 {
+        assert_eq!(world.allowances.take_picture_time(Some(address(1)), &pics, 1_000_000), Ok(()));
+    }
+}

@@ -31,7 +31,7 @@ pub async fn make(
     let cost = Cost { ms: 1, bytes: file.bytes() };
     let read = {
         let file = file.clone();
-        variants.work(cost, move || read_source(&file, format))
+        variants.run(cost, move || read_source(&file, format))
     };
     let source = read.await??;
     let plan = plan(&source)?;
@@ -40,7 +40,7 @@ pub async fn make(
     let rendered = {
         let (file, asking) = (file.clone(), Arc::downgrade(&asking));
         let is_forgotten = move || asking.strong_count() == 0;
-        variants.work(cost, move || render(&file, &source, &plan, &is_forgotten))
+        variants.run(cost, move || render(&file, &source, &plan, &is_forgotten))
     };
     let picture = rendered.await??;
     // It is far smaller than what goes to a file of its own, unless all memory for uploads is in use.

@@ -24,6 +24,11 @@ impl<V> Interest<V> {
     pub(super) fn is_gone(&self) -> bool {
         self.0.is_closed()
     }
+
+    /// Waits until nobody does.
+    pub(super) async fn gone(&self) {
+        self.0.closed().await;
+    }
 }
 
 impl<K, V> Flights<K, V>
@@ -33,6 +38,16 @@ where
 {
     pub(super) fn new() -> Self {
         Self(Arc::default())
+    }
+
+    /// How many jobs run.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    /// Whether a job for `key` runs.
+    pub(super) fn is_running(&self, key: &K) -> bool {
+        lock(&self.0).contains_key(key)
     }
 
     /// What comes out of the job for `key`, which is `job` if none runs. None when it panicked.

@@ -1,15 +1,17 @@
 //! Pictures on the fly: what a request wants of a stored one, found or made.
 //!
 //! ```text
-//! show     what is stored, a variant that is kept, or one that is made now
+//! look     what is stored, a variant that is kept, or what is missing
+//! make     what is missing
 //!   flight       many who want the same make one job
 //!   workshop     threads, turns, memory
 //!   shelf        variants in the store
-//!   remembered   headers that were read already
+//!   remembered   headers that were read already, and jobs that came to nothing
 //! ```
 //!
-//! Promises: one job for one variant, however many ask; a version's variants are shown while it is there and never
-//! after; whoever calls has checked that the caller may see the parent. Never here: requests and answers.
+//! Promises: one job for one variant, however many ask, and none for nobody; a version's variants are shown while it is
+//! there and never after; whoever calls has checked that the caller may see the parent, and may have what is missing
+//! made. Never here: requests and answers.
 
 mod flight;
 mod remembered;
@@ -28,13 +30,13 @@ use self::remembered::Remembered;
 use self::shelf::Shelf;
 use self::workshop::Workshop;
 pub use self::workshop::{Cost, Undone};
-use crate::bridge::blocking;
+use crate::bridge::{blocking, read_start, read_whole};
 use crate::images::{
     self, Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX,
 };
 use crate::limits::{
-    IMAGE_FAILURE_KEPT, IMAGE_HEADERS_REMEMBERED, IMAGE_JOBS_RETRIED_MAX, IMAGE_WAIT,
-    VARIANTS_SWEEP_WAIT,
+    IMAGE_HEAD_BYTES, IMAGE_HEADERS_REMEMBERED, IMAGE_JOBS_RETRIED_MAX, IMAGE_REFUSAL_KEPT,
+    IMAGE_WAIT, VARIANTS_SWEEP_WAIT,
 };
 
 /// The variants of all pictures. Cheap to clone.
@@ -47,14 +49,26 @@ struct Inner {
     workshop: Workshop,
     shelf: Shelf,
     headers: Remembered<u64, Header>,
-    /// Jobs that failed by the file's fault, and until when that is believed.
-    failures: Remembered<(u64, String), (VariantError, u64)>,
+    /// Jobs that came to nothing by the file's fault, and until when that is believed.
+    refusals: Remembered<Name, (Error, u64)>,
     readings: Flights<u64, Result<Header, VariantError>>,
-    makings: Flights<(u64, String), Result<Shown, VariantError>>,
+    makings: Flights<Name, Result<Shown, VariantError>>,
 }
+
+/// The number of a parent's version, and the name of the plan.
+type Name = (u64, String);
 
 /// What the head of a file says: what kind of picture it is, that it is none, or why it cannot be read.
 type Header = Result<Option<Source>, Error>;
+
+/// What there is for a wish.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// This is shown.
+    Shown(Shown),
+    /// It has to be made.
+    Missing(Missing),
+}
 
 /// What is shown for a wish.
 #[derive(Clone, Debug)]
@@ -64,7 +78,7 @@ pub enum Shown {
     /// The file as it is stored: making what was wished for would be over this bound.
     Skipped(Bound),
     /// A variant that is kept.
-    Kept(Object),
+    Kept(Object, Format),
     /// A variant that is not.
     Made(Made),
 }
@@ -78,6 +92,15 @@ pub struct Made {
     pub etag: Etag,
     /// Its format.
     pub format: Format,
+}
+
+/// A variant that is not kept, and how it is made.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    parent: Object,
+    source: Source,
+    plan: Plan,
+    name: String,
 }
 
 /// Why there is nothing to show.
@@ -114,37 +137,51 @@ impl Variants {
             workshop,
             shelf,
             headers: Remembered::new(IMAGE_HEADERS_REMEMBERED),
-            failures: Remembered::new(IMAGE_HEADERS_REMEMBERED),
+            refusals: Remembered::new(IMAGE_HEADERS_REMEMBERED),
             readings: Flights::new(),
             makings: Flights::new(),
         })))
     }
 
-    /// What is shown of a file for a wish.
-    pub async fn show(&self, parent: &Object, wish: &Wish) -> Result<Shown, VariantError> {
+    /// Looks what there is of a file for a wish.
+    pub async fn look(&self, parent: &Object, wish: &Wish) -> Result<Found, VariantError> {
         let source = match self.header(parent).await? {
             Ok(Some(source)) => source,
-            Ok(None) => return Ok(Shown::AsStored),
-            Err(error) => return told(error),
+            Ok(None) => return Ok(Found::Shown(Shown::AsStored)),
+            Err(error) => return told(error).map(Found::Shown),
         };
         let plan = match images::plan(&source, wish) {
             Ok(Planned::Made(plan)) => plan,
-            Ok(Planned::AsStored) => return Ok(Shown::AsStored),
-            Err(error) => return told(error),
+            Ok(Planned::AsStored) => return Ok(Found::Shown(Shown::AsStored)),
+            Err(error) => return told(error).map(Found::Shown),
         };
-        let name = plan.to_string();
-        if let Some(variant) = self.0.shelf.get(parent, &name)? {
-            return Ok(Shown::Kept(variant));
+        let missing = Missing { parent: parent.clone(), source, plan, name: plan.to_string() };
+        if let Some(variant) = self.0.shelf.get(parent, &missing.name)? {
+            return Ok(Found::Shown(Shown::Kept(variant, plan.format)));
         }
-        let key = (parent.lsn(), name);
-        if let Some((failure, until_ms)) = self.0.failures.get(&key)
-            && self.0.clock.unix_ms() < until_ms
-        {
-            return Err(failure);
+        match self.0.refusals.get(&missing.key()) {
+            Some((error, until_ms)) if self.0.clock.unix_ms() < until_ms => {
+                told(error).map(Found::Shown)
+            }
+            _ => Ok(Found::Missing(missing)),
         }
+    }
+
+    /// Whether a job makes it at this moment.
+    pub fn is_in_work(&self, missing: &Missing) -> bool {
+        self.0.makings.is_running(&missing.key())
+    }
+
+    /// How many variants are being made at this moment, or wait for it.
+    pub fn in_work(&self) -> usize {
+        self.0.makings.count()
+    }
+
+    /// Makes what is missing, or waits for whoever does. Dropped, it waits no more; what nobody waits for is not made.
+    pub async fn make(&self, missing: Missing) -> Result<Shown, VariantError> {
         for _ in 0..IMAGE_JOBS_RETRIED_MAX {
-            let job = |interest| self.clone().make(parent.clone(), source, plan, interest);
-            match self.0.makings.join(key.clone(), job).await {
+            let job = |interest| self.clone().work(missing.clone(), interest);
+            match self.0.makings.join(missing.key(), job).await {
                 // Whoever waited before went away just when this request came.
                 Some(Err(VariantError::GivenUp)) => {}
                 Some(done) => return done,
@@ -155,12 +192,17 @@ impl Variants {
     }
 
     /// Does other work on pictures where all of it is done: on the same threads, within the same bounds.
-    pub async fn work<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
         cost: Cost,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Undone> {
         self.0.workshop.run(cost, work).await
+    }
+
+    /// Removes a variant that turned out to be damaged, so that it is made anew. Waits for the disk.
+    pub fn discard(&self, variant: &Object) -> engine::Result<()> {
+        self.0.shelf.discard(variant)
     }
 
     /// Looks what is kept, then removes now and then what has to go. Ends with the task.
@@ -202,12 +244,8 @@ impl Variants {
             async move {
                 let cost = Cost { ms: 1, bytes: parent.bytes() };
                 let store = inner.store.clone();
-                let read = inner.workshop.run(cost, move || {
-                    let bytes = read_whole(&store, &parent)?;
-                    let read = |format| images::read_source(format, &bytes).map(Some);
-                    Ok(Format::of(&bytes).map_or(Ok(None), read))
-                });
-                let header: Header = read.await.map_err(undone)?.map_err(VariantError::Store)?;
+                let read = inner.workshop.run(cost, move || read_header(&store, &parent));
+                let header = verdict(read.await)?;
                 inner.headers.put(version, header.clone());
                 Ok(header)
             }
@@ -216,51 +254,40 @@ impl Variants {
         self.0.readings.join(version, job).await.unwrap_or_else(panicked)
     }
 
-    async fn make(
+    /// The job for what is missing: makes it, and keeps it if that may be.
+    async fn work(
         self,
-        parent: Object,
-        source: Source,
-        plan: Plan,
+        missing: Missing,
         interest: Interest<Result<Shown, VariantError>>,
     ) -> Result<Shown, VariantError> {
         let inner = self.0;
-        let name = plan.to_string();
-        let cost =
-            Cost { ms: plan.cost_ms(&source), bytes: parent.bytes() + plan.memory_bytes(&source) };
-        let (store, stored) = (inner.store.clone(), parent.clone());
-        let rendered = inner.workshop.run(cost, move || {
-            if interest.is_gone() {
-                return Err(VariantError::GivenUp);
-            }
-            let bytes = read_whole(&store, &stored)?;
-            match images::render(&bytes, &source, &plan, &|| interest.is_gone()) {
-                Ok(rendered) => Ok(Ok(Bytes::from(rendered))),
-                Err(Error::TooLarge(bound)) => Ok(Err(bound)),
-                Err(error) => Err(error.into()),
-            }
+        let key = missing.key();
+        let Missing { parent, source, plan, name } = missing;
+        let bytes = parent.bytes() + plan.memory_bytes(&source);
+        let cost = Cost { ms: plan.cost_ms(&source), bytes };
+        let (store, stored, waiting) = (inner.store.clone(), parent.clone(), interest.clone());
+        let rendering = inner.workshop.run(cost, move || {
+            let bytes = read_whole(&store.body(&stored)?)?;
+            Ok(images::render(&bytes, &source, &plan, &|| waiting.is_gone()))
         });
-        let rendered = match rendered.await {
-            Ok(rendered) => rendered,
-            // It would panic again.
-            Err(Undone::Panicked) => {
-                Err(VariantError::Undecodable("its decoder failed".to_owned()))
-            }
-            Err(Undone::Busy) => Err(VariantError::Busy),
+        let rendered = tokio::select! {
+            rendered = rendering => verdict(rendered)?,
+            () = interest.gone() => Err(Error::Cancelled),
         };
         let bytes = match rendered {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(bound)) => return Ok(Shown::Skipped(bound)),
-            Err(failure) => {
-                if let VariantError::Undecodable(_) = failure {
-                    let until_ms = inner.clock.unix_ms() + IMAGE_FAILURE_KEPT.as_millis() as u64;
-                    inner.failures.put((parent.lsn(), name), (failure.clone(), until_ms));
+            Ok(bytes) => Bytes::from(bytes),
+            Err(error) => {
+                if let Error::TooLarge(_) | Error::Undecodable(_) = error {
+                    let until_ms = inner.clock.unix_ms() + IMAGE_REFUSAL_KEPT.as_millis() as u64;
+                    inner.refusals.put(key, (error.clone(), until_ms));
                 }
-                return Err(failure);
+                return told(error);
             }
         };
+        let (keeping, kept) = (inner.clone(), bytes.clone());
         let content_type = plan.format.content_type();
-        match inner.shelf.put(&parent, &name, content_type, bytes.clone()).await {
-            Ok(Some(variant)) => return Ok(Shown::Kept(variant)),
+        match blocking(move || keeping.shelf.put(&parent, &name, content_type, &kept)).await {
+            Ok(Some(variant)) => return Ok(Shown::Kept(variant, plan.format)),
             Ok(None) => {}
             // A store that is full or read-only goes on showing pictures.
             Err(error) => tracing::debug!(%error, "a variant of a picture is not kept"),
@@ -270,38 +297,47 @@ impl Variants {
     }
 }
 
-fn read_whole(store: &Store, object: &Object) -> engine::Result<Vec<u8>> {
-    let body = store.body(object)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(object.bytes()).unwrap_or(0));
-    while (bytes.len() as u64) < object.bytes() {
-        let at = bytes.len() as u64;
-        let end = (at + engine::limits::READ_BYTES_MAX as u64).min(object.bytes());
-        bytes.extend_from_slice(&body.read(at..end)?);
+impl Missing {
+    /// About how long a processor works on it, in milliseconds; at least 1.
+    pub fn cost_ms(&self) -> u64 {
+        self.plan.cost_ms(&self.source).max(1)
     }
-    Ok(bytes)
+
+    fn key(&self) -> Name {
+        (self.parent.lsn(), self.name.clone())
+    }
+}
+
+/// Reads the header of what is stored, of most files from their start alone.
+fn read_header(store: &Store, object: &Object) -> engine::Result<Header> {
+    let body = store.body(object)?;
+    let start = read_start(&body, IMAGE_HEAD_BYTES)?;
+    let Some(format) = Format::of(&start) else { return Ok(Ok(None)) };
+    if let Some(source) = images::read_source_of_start(format, &start) {
+        return Ok(Ok(Some(source)));
+    }
+    let bytes = if start.len() as u64 == body.bytes() { start } else { read_whole(&body)? };
+    Ok(images::read_source(format, &bytes).map(Some))
+}
+
+/// What came of work on a file, apart from what another try may change.
+fn verdict<T>(
+    done: Result<engine::Result<Result<T, Error>>, Undone>,
+) -> Result<Result<T, Error>, VariantError> {
+    match done {
+        Ok(read) => Ok(read?),
+        // It would panic again.
+        Err(Undone::Panicked) => Ok(Err(Error::Undecodable("its decoder failed".to_owned()))),
+        Err(Undone::Busy) => Err(VariantError::Busy),
+    }
 }
 
 fn told(error: Error) -> Result<Shown, VariantError> {
     match error {
         Error::TooLarge(bound) => Ok(Shown::Skipped(bound)),
-        error => Err(error.into()),
-    }
-}
-
-fn undone(undone: Undone) -> VariantError {
-    match undone {
-        Undone::Busy => VariantError::Busy,
-        Undone::Panicked => VariantError::Undecodable("its decoder failed".to_owned()),
-    }
-}
-
-impl From<Error> for VariantError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Undecodable(why) => Self::Undecodable(why),
-            Error::Cancelled => Self::GivenUp,
-            error @ (Error::TooLarge(_) | Error::Failed(_)) => Self::Failed(error.to_string()),
-        }
+        Error::Undecodable(why) => Err(VariantError::Undecodable(why)),
+        Error::Cancelled => Err(VariantError::GivenUp),
+        Error::Failed(why) => Err(VariantError::Failed(why)),
     }
 }
 

@@ -2,16 +2,19 @@
 //!
 //! A variant is an object of its own in a bucket that nobody can address: `{number of the parent's version}/{plan}`. So
 //! a variant of a version that is gone is never found again; it is removed when the shelf is next looked through.
-//! Promises: what is kept stays below a bound, what was not asked for longest goes first; a variant is put only while
-//! its parent is what it was made of. Losing any of it costs the time to make it again. Never here: making it.
+//! Promises: what is kept stays below a bound, what was not asked for longest goes first; what is on the list is in the
+//! store and the other way round, whatever a commit comes to; a variant is put only while its parent is what it was
+//! made of. Losing any of it costs the time to make it again. Never here: making it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
-use engine::{Batch, BucketName, Object, ObjectKey, ObjectName, Precondition, PutOptions, Store};
+use engine::{
+    Batch, BucketName, Health, Object, ObjectKey, ObjectName, Precondition, PutOptions, RecordName,
+    Store,
+};
 
-use crate::bridge::{blocking, commit};
 use crate::limits::{VARIANTS_BATCH, VARIANTS_PAGE, VARIANTS_PER_OBJECT_MAX};
 use crate::reserved;
 
@@ -24,6 +27,8 @@ pub(super) struct Shelf {
     bucket: BucketName,
     bytes_max: u64,
     kept: Mutex<Kept>,
+    /// Shared by whoever puts something into the store and onto the list, held alone by whoever removes it from both.
+    changes: RwLock<()>,
 }
 
 #[derive(Default)]
@@ -49,50 +54,50 @@ impl Shelf {
     /// An empty shelf for so many bytes; [`Shelf::find`] looks what the store has.
     pub(super) fn new(store: Store, bytes_max: u64) -> Result<Self, engine::NameError> {
         let bucket = BucketName::parse(reserved::VARIANTS)?;
-        Ok(Self { store, bucket, bytes_max, kept: Mutex::default() })
+        Ok(Self { store, bucket, bytes_max, kept: Mutex::default(), changes: RwLock::default() })
     }
 
     /// The variant of a version of a file, if it is kept.
     pub(super) fn get(&self, parent: &Object, plan: &str) -> engine::Result<Option<Object>> {
-        let Some(name) = self.name(parent.lsn(), plan) else { return Ok(None) };
-        let found = self.store.get(&name)?;
-        if let Some(variant) = &found {
-            self.kept().note(parent.name(), (parent.lsn(), plan.to_owned()), variant.bytes());
+        let place = (parent.lsn(), plan.to_owned());
+        let Some(name) = self.name(&place) else { return Ok(None) };
+        let Some(variant) = self.store.get(&name)? else { return Ok(None) };
+        if !self.kept().touch(&place)
+            // It is not known yet, or is being removed just now.
+            && let Ok(_unchanging) = self.changes.try_read()
+            && self.store.get(&name)?.is_some()
+        {
+            self.kept().note(parent.name(), place, variant.bytes());
         }
-        Ok(found)
+        Ok(Some(variant))
     }
 
     /// Keeps a variant, if there is room for it, its parent is still there, and not too many of it are kept. None where
-    /// it is not kept.
-    pub(super) async fn put(
+    /// it is not kept. Waits for the disk.
+    pub(super) fn put(
         &self,
         parent: &Object,
         plan: &str,
         content_type: &str,
-        bytes: Bytes,
+        bytes: &Bytes,
     ) -> engine::Result<Option<Object>> {
         let length = bytes.len() as u64;
         let place = (parent.lsn(), plan.to_owned());
-        let Some(name) = self.name(parent.lsn(), plan) else { return Ok(None) };
-        let Some(evicted) = self.make_room(place.0, length) else { return Ok(None) };
-        for some in evicted.chunks(VARIANTS_BATCH) {
-            commit(&self.store, self.deletion(some)).await?;
-        }
+        let Some(name) = self.name(&place) else { return Ok(None) };
+        let Some(over) = self.over_with(place.0, length) else { return Ok(None) };
+        self.remove(&over)?;
         let options = PutOptions {
             content_type: content_type.to_owned(),
             attributes: parent.name().to_string().into_bytes(),
             derived: true,
             created_ms: None,
         };
-        let store = self.store.clone();
-        let staged = blocking(move || {
-            let mut upload = store.upload();
-            upload.push(&bytes)?;
-            upload.finish()
-        });
+        let mut upload = self.store.upload();
+        upload.push(bytes)?;
         let unchanged = Precondition::KeyIs(parent.name().clone(), parent.etag());
-        let batch = Batch::new().put(name, staged.await?, options).require(unchanged);
-        let committed = match commit(&self.store, batch).await {
+        let batch = Batch::new().put(name, upload.finish()?, options).require(unchanged);
+        let _unchanging = self.unchanging();
+        let committed = match self.store.commit(batch) {
             Err(engine::Error::Conflict(_)) => return Ok(None),
             committed => committed?,
         };
@@ -104,17 +109,18 @@ impl Shelf {
     pub(super) fn find(&self) -> engine::Result<()> {
         let mut after: Option<String> = None;
         loop {
+            let unchanging = self.unchanging();
             let page = self.store.list_keys(&self.bucket, "", after.as_deref(), VARIANTS_PAGE)?;
             for variant in &page.objects {
                 let parent = std::str::from_utf8(variant.attributes()).ok().and_then(parse_name);
-                let place = parse_place(variant.name().key.as_str());
-                match (parent, place) {
+                match (parent, place_of(variant)) {
                     (Some(parent), Some(place)) => {
                         self.kept().found(&parent, place, variant.bytes());
                     }
                     _ => drop(self.store.commit(Batch::new().delete(variant.name().clone()))?),
                 }
             }
+            drop(unchanging);
             after = page.objects.last().map(|last| last.name().key.as_str().to_owned());
             if !page.more {
                 return Ok(());
@@ -122,7 +128,8 @@ impl Shelf {
         }
     }
 
-    /// Removes the variants of versions that are gone, and what is over the bound. Waits for the disk.
+    /// Removes the variants of versions that are gone, those that are damaged, and what is over the bound; where the
+    /// disk is short of room, as much more as is missing. Waits for the disk.
     pub(super) fn sweep(&self) -> engine::Result<()> {
         let parents: Vec<(u64, ObjectName)> = {
             let kept = self.kept();
@@ -132,22 +139,56 @@ impl Shelf {
             let is_there = self.store.get(&name)?.is_some_and(|parent| parent.lsn() == version);
             if !is_there {
                 let gone = self.kept().places_of(version);
-                for some in gone.chunks(VARIANTS_BATCH) {
-                    self.store.commit(self.deletion(some))?;
-                    self.kept().forget(some);
-                }
+                self.remove(&gone)?;
             }
         }
-        let over = self.kept().over(self.bytes_max);
-        for some in over.chunks(VARIANTS_BATCH) {
-            self.store.commit(self.deletion(some))?;
+        self.remove(&self.damaged()?)?;
+        let missing_bytes = match self.store.health() {
+            Health::Full { free_bytes, reserve_bytes } => reserve_bytes.saturating_sub(free_bytes),
+            _ => 0,
+        };
+        let over = {
+            let kept = self.kept();
+            kept.over(self.bytes_max.min(kept.bytes.saturating_sub(missing_bytes)))
+        };
+        self.remove(&over)
+    }
+
+    /// The variants of whose bytes it is known that they are damaged.
+    fn damaged(&self) -> engine::Result<Vec<Place>> {
+        let mut damaged = Vec::new();
+        for damage in self.store.damage()?.places {
+            let Some(RecordName::Object(name)) = damage.name else { continue };
+            if name.bucket == self.bucket
+                && let Some(variant) = self.store.get(&name)?
+                && damage.lsn.is_none_or(|lsn| lsn == variant.lsn())
+            {
+                damaged.extend(place_of(&variant));
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Removes one. Waits for the disk.
+    pub(super) fn discard(&self, variant: &Object) -> engine::Result<()> {
+        place_of(variant).map_or(Ok(()), |place| self.remove(&[place]))
+    }
+
+    /// Removes variants, from the store and then from the list. Waits for the disk.
+    fn remove(&self, places: &[Place]) -> engine::Result<()> {
+        for some in places.chunks(VARIANTS_BATCH) {
+            let names = some.iter().filter_map(|place| self.name(place));
+            let alone = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+            self.store.commit(names.fold(Batch::new(), Batch::delete))?;
+            self.kept().forget(some);
+            drop(alone);
         }
         Ok(())
     }
 
-    /// Takes what must go for so many bytes off the list. None where there is no room for them at all.
-    fn make_room(&self, version: u64, bytes: u64) -> Option<Vec<Place>> {
-        let mut kept = self.kept();
+    /// What must go for one more variant of so many bytes. None where there is no room for it at all.
+    fn over_with(&self, version: u64, bytes: u64) -> Option<Vec<Place>> {
+        let kept = self.kept();
         let of_parent = kept.parents.get(&version).map_or(0, |parent| parent.variants.len());
         if of_parent >= VARIANTS_PER_OBJECT_MAX {
             return None;
@@ -155,12 +196,7 @@ impl Shelf {
         Some(kept.over(self.bytes_max.checked_sub(bytes)?))
     }
 
-    fn deletion(&self, places: &[Place]) -> Batch {
-        let names = places.iter().filter_map(|(version, plan)| self.name(*version, plan));
-        names.fold(Batch::new(), Batch::delete)
-    }
-
-    fn name(&self, version: u64, plan: &str) -> Option<ObjectName> {
+    fn name(&self, (version, plan): &Place) -> Option<ObjectName> {
         let key = ObjectKey::parse(&format!("{version:016x}/{plan}")).ok()?;
         Some(ObjectName::new(self.bucket.clone(), key))
     }
@@ -168,9 +204,29 @@ impl Shelf {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn unchanging(&self) -> RwLockReadGuard<'_, ()> {
+        self.changes.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Kept {
+    /// Notes that a variant on the list was asked for. False: it is not on it.
+    fn touch(&mut self, place: &Place) -> bool {
+        let variant = self.parents.get_mut(&place.0).and_then(|it| it.variants.get_mut(&place.1));
+        let Some(variant) = variant else { return false };
+        self.uses += 1;
+        if let Some(place) = self.by_use.remove(&variant.used) {
+            self.by_use.insert(self.uses, place);
+        }
+        variant.used = self.uses;
+        true
+    }
+
+    fn variant(&self, place: &Place) -> Option<&Variant> {
+        self.parents.get(&place.0)?.variants.get(&place.1)
+    }
+
     /// Notes that a variant is kept and was asked for.
     fn note(&mut self, parent: &ObjectName, place: Place, bytes: u64) {
         self.uses += 1;
@@ -190,9 +246,7 @@ impl Kept {
 
     /// Notes what the store has, unless it was asked for already.
     fn found(&mut self, parent: &ObjectName, place: Place, bytes: u64) {
-        let is_known =
-            self.parents.get(&place.0).is_some_and(|it| it.variants.contains_key(&place.1));
-        if !is_known {
+        if self.variant(&place).is_none() {
             self.note(parent, place, bytes);
         }
     }
@@ -202,15 +256,16 @@ impl Kept {
         variants.map(|plan| (version, plan.clone())).collect()
     }
 
-    /// Takes off the list what was not asked for longest, until the rest is within a bound.
-    fn over(&mut self, bytes_max: u64) -> Vec<Place> {
+    /// What has to go for the rest to be within a bound: what was not asked for longest.
+    fn over(&self, bytes_max: u64) -> Vec<Place> {
+        let mut left = self.bytes;
         let mut over = Vec::new();
-        while self.bytes > bytes_max
-            && let Some((_, place)) = self.by_use.first_key_value()
-        {
-            let place = place.clone();
-            self.forget(std::slice::from_ref(&place));
-            over.push(place);
+        for place in self.by_use.values() {
+            if left <= bytes_max {
+                break;
+            }
+            left -= self.variant(place).map_or(0, |variant| variant.bytes);
+            over.push(place.clone());
         }
         over
     }
@@ -235,6 +290,10 @@ fn parse_name(text: &str) -> Option<ObjectName> {
     Some(ObjectName::new(BucketName::parse(bucket).ok()?, ObjectKey::parse(key).ok()?))
 }
 
+fn place_of(variant: &Object) -> Option<Place> {
+    parse_place(variant.name().key.as_str())
+}
+
 fn parse_place(key: &str) -> Option<Place> {
     let (version, plan) = key.split_once('/')?;
     Some((u64::from_str_radix(version, 16).ok()?, plan.to_owned()))
@@ -242,6 +301,12 @@ fn parse_place(key: &str) -> Option<Place> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use engine::disk::faults::{Fault, Operation, Rule, Where};
+    use engine::disk::sim::SimDisk;
+    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Surroundings};
+
     use super::*;
 
     fn name(text: &str) -> ObjectName {
@@ -252,6 +317,43 @@ mod tests {
         (version, plan.to_owned())
     }
 
+    /// A shelf over a store with one file, and the file.
+    fn shelf(disk: &SimDisk, bytes_max: u64) -> (Shelf, Object) {
+        let surroundings = Surroundings {
+            disk: Arc::new(disk.clone()),
+            clock: Arc::new(SimClock::at(0)),
+            entropy: Arc::new(SeededEntropy::new(1)),
+        };
+        let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
+        let mut upload = store.upload();
+        upload.push(b"a picture").unwrap();
+        let options = PutOptions {
+            content_type: "image/png".to_owned(),
+            attributes: Vec::new(),
+            derived: false,
+            created_ms: None,
+        };
+        let batch = Batch::new().put(name("pics/a.png"), upload.finish().unwrap(), options);
+        let parent = store.commit(batch).unwrap().objects.remove(0);
+        (Shelf::new(store, bytes_max).unwrap(), parent)
+    }
+
+    #[test]
+    fn what_could_not_be_removed_stays_on_the_list() {
+        let disk = SimDisk::new();
+        let (shelf, parent) = shelf(&disk, 25);
+        for plan in ["a", "b"] {
+            shelf.put(&parent, plan, "image/png", &Bytes::from_static(b"0123456789")).unwrap();
+        }
+        disk.inject(Rule::always(Operation::SyncData, Where::Anywhere, Fault::Error));
+        let third = shelf.put(&parent, "c", "image/png", &Bytes::from_static(b"0123456789"));
+        assert!(third.is_err());
+        assert_eq!((shelf.kept().bytes, shelf.kept().places_of(parent.lsn()).len()), (20, 2));
+        for plan in ["a", "b"] {
+            assert!(shelf.get(&parent, plan).unwrap().is_some(), "{plan}");
+        }
+    }
+
     #[test]
     fn what_was_not_asked_for_longest_goes_first() {
         let mut kept = Kept::default();
@@ -259,11 +361,14 @@ mod tests {
         for plan in ["a", "b", "c"] {
             kept.note(&parent, place(1, plan), 10);
         }
-        kept.note(&parent, place(1, "a"), 10);
+        assert!(kept.touch(&place(1, "a")));
+        assert!(!kept.touch(&place(1, "z")));
         assert_eq!(kept.bytes, 30);
         assert_eq!(kept.over(20), [place(1, "b")]);
+        kept.forget(&[place(1, "b")]);
         assert_eq!(kept.over(20), []);
         assert_eq!(kept.over(0), [place(1, "c"), place(1, "a")]);
+        kept.forget(&kept.over(0));
         assert_eq!((kept.bytes, kept.parents.len(), kept.by_use.len()), (0, 0, 0));
     }
 

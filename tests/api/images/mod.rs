@@ -2,12 +2,14 @@
 
 #![allow(clippy::big_endian_bytes, reason = "PNG and JPEG are big-endian")]
 
+mod allowances;
 mod formats;
 pub(super) mod limits;
 pub(super) mod orientation;
 mod parameters;
 mod placeholders;
 mod variants;
+mod waiting;
 
 use std::io::Cursor;
 

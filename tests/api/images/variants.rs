@@ -154,3 +154,57 @@ async fn nobody_sees_a_variant_of_what_he_may_not_see() {
     let form = Form::new().file("file", "a.png", None, b"1");
     client.upload("/trug.variants/a.png", form).await.check_error(404, "bucket_not_found");
 }
+
+/// Flips a bit of these bytes, wherever they lie.
+fn damage(world: &World, bytes: &[u8]) {
+    for path in world.disk.paths() {
+        let file = world.disk.bytes(&path);
+        if let Some(at) = file.windows(bytes.len()).position(|window| window == bytes) {
+            return world.disk.flip(&path, at as u64 + 1, 1);
+        }
+    }
+    panic!("the bytes are in no file");
+}
+
+#[tokio::test]
+async fn a_variant_that_rots_is_made_anew() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.png", &png(80, 60)).await;
+    let before = client.get("/photos/a.png?width=40").await;
+    damage(&world, &before.body);
+    let after = client.get("/photos/a.png?width=40").await;
+    assert_eq!((after.status.as_u16(), &after.body), (200, &before.body));
+    assert_eq!(after.header("etag"), before.header("etag"));
+    assert_eq!(kept(&world), 1);
+}
+
+#[tokio::test]
+async fn a_variant_that_is_known_to_be_damaged_goes_with_the_next_sweep() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.png", &png(80, 60)).await;
+    let made = client.get("/photos/a.png?width=40").await;
+    damage(&world, &made.body);
+    let bucket = engine::BucketName::parse("trug.variants").unwrap();
+    let variant = world.store.list_keys(&bucket, "", None, 1).unwrap().objects.remove(0);
+    let body = world.store.body(&variant).and_then(|body| body.read(0..variant.bytes()));
+    assert!(matches!(body, Err(engine::Error::Corrupt(_))), "{body:?}");
+    world.state.variants.sweep().unwrap();
+    assert_eq!(kept(&world), 0);
+    assert_eq!(client.get("/photos/a.png?width=40").await.body, made.body);
+}
+
+#[tokio::test]
+async fn variants_go_first_when_the_disk_is_short_of_room() {
+    let config = Config { reserve_bytes: Some(1 << 20), ..Config::default() };
+    let (world, client) = World::with_bucket_and(1, config);
+    client.put("/photos/", "a.png", &png(80, 60)).await;
+    let made = client.get("/photos/a.png?width=40").await;
+    world.state.variants.sweep().unwrap();
+    assert_eq!(kept(&world), 1);
+    world.disk.set_free_bytes(1 << 19);
+    world.clock.advance(10_000);
+    world.state.variants.sweep().unwrap();
+    assert_eq!(kept(&world), 0);
+    assert_eq!(client.get("/photos/a.png?width=40").await.body, made.body, "from memory");
+    assert_eq!(kept(&world), 0);
+}

@@ -10,13 +10,15 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
 use super::Undelivered;
+use crate::client_address::client_address;
 use crate::content_type::{Activity, activity, essence};
+use crate::error::ApiError;
 use crate::image_wish::image_wish;
-use crate::images::{Bound, Wanted};
+use crate::images::{Bound, Format, Wanted};
 use crate::object_name::split_extension;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::variants;
+use crate::variants::{self, Found, Missing};
 
 /// What is shown.
 pub(super) struct Shown<'a> {
@@ -35,8 +37,8 @@ pub(super) enum Content<'a> {
 }
 
 enum Held<'a> {
-    Parent(&'a Object),
-    Variant(Object),
+    /// The file, borrowed, or a variant of it.
+    Stored(Cow<'a, Object>),
     Made(variants::Made),
 }
 
@@ -51,7 +53,7 @@ impl<'a> Shown<'a> {
         object: &'a Object,
     ) -> Result<Self, Undelivered> {
         let as_stored = || Self {
-            content: Held::Parent(object),
+            content: Held::Stored(Cow::Borrowed(object)),
             file_name: object.name().key.file_name().into(),
             skipped: None,
             is_negotiated: false,
@@ -64,57 +66,66 @@ impl<'a> Shown<'a> {
             return Ok(as_stored());
         }
         let is_negotiated = matches!(wish.format, Wanted::Auto { .. });
-        let of_variant = |content: Held<'a>, extension: &str| {
+        let of_variant = |content: Held<'a>, format: Format| {
             let (stem, _) = split_extension(object.name().key.file_name());
-            let file_name = format!("{stem}.{extension}").into();
+            let file_name = format!("{stem}.{}", format.extension()).into();
             Self { content, file_name, skipped: None, is_negotiated }
         };
-        Ok(match app.variants.show(object, &wish).await? {
+        let shown = match app.variants.look(object, &wish).await? {
+            Found::Shown(shown) => shown,
+            Found::Missing(missing) => {
+                pay(app, request, object, &missing)?;
+                app.variants.make(missing).await?
+            }
+        };
+        Ok(match shown {
             variants::Shown::AsStored => Self { is_negotiated, ..as_stored() },
             variants::Shown::Skipped(bound) => {
                 Self { skipped: Some(bound), is_negotiated, ..as_stored() }
             }
-            variants::Shown::Kept(variant) => {
-                let (_, extension) = split_extension(variant.name().key.file_name());
-                let extension = extension.unwrap_or_default().to_owned();
-                of_variant(Held::Variant(variant), &extension)
+            variants::Shown::Kept(variant, format) => {
+                of_variant(Held::Stored(Cow::Owned(variant)), format)
             }
             variants::Shown::Made(made) => {
-                let extension = made.format.extension();
-                of_variant(Held::Made(made), extension)
+                let format = made.format;
+                of_variant(Held::Made(made), format)
             }
         })
     }
 
     pub(super) fn content(&self) -> Content<'_> {
         match &self.content {
-            Held::Parent(object) => Content::Stored(object),
-            Held::Variant(object) => Content::Stored(object),
+            Held::Stored(object) => Content::Stored(object),
             Held::Made(made) => Content::Made(&made.bytes),
         }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         match &self.content {
-            Held::Parent(object) => object.bytes(),
-            Held::Variant(object) => object.bytes(),
+            Held::Stored(object) => object.bytes(),
             Held::Made(made) => made.bytes.len() as u64,
         }
     }
 
     pub(super) fn etag(&self) -> Etag {
         match &self.content {
-            Held::Parent(object) => object.etag(),
-            Held::Variant(object) => object.etag(),
+            Held::Stored(object) => object.etag(),
             Held::Made(made) => made.etag,
         }
     }
 
     pub(super) fn content_type(&self) -> &str {
         match &self.content {
-            Held::Parent(object) => object.content_type(),
-            Held::Variant(object) => object.content_type(),
+            Held::Stored(object) => object.content_type(),
             Held::Made(made) => made.format.content_type(),
+        }
+    }
+
+    /// The variant that is shown, if one is that is kept.
+    pub(super) fn variant(&self) -> Option<&Object> {
+        match &self.content {
+            Held::Stored(Cow::Owned(variant)) => Some(variant),
+            _ => None,
         }
     }
 
@@ -133,6 +144,22 @@ impl<'a> Shown<'a> {
             headers.insert(IMAGE_TRANSFORM, value);
         }
     }
+}
+
+/// Takes what it costs to make a picture of the allowances for that, unless somebody has paid.
+fn pay(
+    app: &AppState,
+    request: &Parts,
+    object: &Object,
+    missing: &Missing,
+) -> Result<(), ApiError> {
+    if app.variants.is_in_work(missing) {
+        return Ok(());
+    }
+    let address = client_address(&request.extensions);
+    let bucket = &object.name().bucket;
+    let taken = app.allowances.take_picture_time(address, bucket, missing.cost_ms());
+    taken.map_err(|refused| ApiError::rate_limited(&refused))
 }
 
 /// Whether a file may be a picture of pixels: one that is drawn goes out as it is.

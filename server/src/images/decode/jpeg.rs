@@ -27,14 +27,23 @@ const LIMITS: Limits = Limits {
     profile_bytes_max: PROFILE_BYTES_MAX,
 };
 
+/// The source, if our own decoder reads the file: it sees all that it asks for before the first scan.
+pub(super) fn read_source_of_start(start: &[u8]) -> Option<Source> {
+    scaled_jpeg::read_header(start, &LIMITS).ok().map(source_of)
+}
+
+fn source_of(header: scaled_jpeg::Header) -> Source {
+    Source {
+        orientation: Orientation::of_tag(header.orientation),
+        is_progressive: header.progressive,
+        is_scalable: true,
+        ..Source::still(Format::Jpeg, (header.width, header.height))
+    }
+}
+
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     match scaled_jpeg::read_header(bytes, &LIMITS) {
-        Ok(header) => Ok(Source {
-            orientation: Orientation::of_tag(header.orientation),
-            is_progressive: header.progressive,
-            is_scalable: true,
-            ..Source::still(Format::Jpeg, (header.width, header.height))
-        }),
+        Ok(header) => Ok(source_of(header)),
         Err(ours) => {
             let mut decoder = whole_decoder(bytes, ColorSpace::RGB);
             // What neither reads is told as the first has it, which says where.

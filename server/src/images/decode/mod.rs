@@ -51,6 +51,16 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
     }
 }
 
+/// The same from the first bytes of a file. None: these formats, or what is wrong with this file, take all of it.
+pub(super) fn read_source_of_start(format: Format, start: &[u8]) -> Option<Source> {
+    let source = match format {
+        Format::Jpeg => jpeg::read_source_of_start(start),
+        Format::Png => png::read_source(start).ok(),
+        Format::WebP | Format::Gif | Format::Avif => None,
+    };
+    source.filter(|source| source.pixels() > 0)
+}
+
 /// Decodes the first picture, at least as large as a plan needs it.
 pub(super) fn decode(
     bytes: &[u8],

@@ -1,0 +1,92 @@
+//! Our own server as a contestant: the release build, with files that are uploaded into one public bucket.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::server::{ServerKind, post_file};
+
+/// The bucket of all files.
+pub const BUCKET: &str = "bench";
+
+/// The server, and what is in its store.
+pub struct Trug {
+    /// The binary.
+    pub program: PathBuf,
+    /// The folder in which the files lie.
+    pub files: PathBuf,
+    /// Their names.
+    pub names: Vec<String>,
+    /// Settings, as variables of the environment.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+impl ServerKind for Trug {
+    fn label(&self) -> &'static str {
+        "trug"
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("/{BUCKET}/{name}")
+    }
+
+    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+        let store = folder.join("store");
+        if !store.exists() {
+            self.command(&["account", "create"], &store, &["--name", BUCKET])?;
+            self.command(&["bucket", "create"], &store, &["--account", BUCKET, "--name", BUCKET])?;
+            let key = self.command(&["apikey", "create"], &store, &["--account", BUCKET])?;
+            fs::write(folder.join("api-key"), key).map_err(text)?;
+        }
+        Command::new(&self.program)
+            .args(["serve", "--data"])
+            .arg(&store)
+            .args(["--listen", &address.to_string()])
+            // The form around the largest file does not fit in the default.
+            .env("TRUG_BODY_BYTES_MAX", (1_u64 << 30).to_string())
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("starting {}: {error}", self.program.display()))
+    }
+
+    /// Closing seals the segment that took the files; a sealed one is mapped.
+    fn starts_again_when_filled(&self) -> bool {
+        true
+    }
+
+    fn fill(&self, folder: &Path, address: SocketAddr) -> Result<(), String> {
+        let key = fs::read_to_string(folder.join("api-key")).map_err(text)?;
+        for name in &self.names {
+            post_file(address, &self.path(name), &key, &self.files.join(name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Trug {
+    /// The release build beside which this bench was built.
+    pub fn program() -> PathBuf {
+        let exe = std::env::current_exe().unwrap_or_default();
+        let target = exe.ancestors().find(|folder| folder.ends_with("release"));
+        target.unwrap_or(Path::new("target/release")).join("trug")
+    }
+
+    /// Runs one command of the command line to its end, and returns what it printed.
+    fn command(&self, words: &[&str], store: &Path, rest: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(&self.program);
+        command.args(words).arg("--data").arg(store).args(rest);
+        let output = command.output().map_err(text)?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{words:?}: {}: {}", output.status, why.trim()));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,51 @@
+//! One connection that asks and waits for the answer, for benches that look at single answers.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// A connection that is kept.
+pub struct Wire {
+    address: SocketAddr,
+    stream: BufReader<TcpStream>,
+}
+
+impl Wire {
+    /// Connects.
+    pub fn open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        Ok(Self { address, stream: BufReader::with_capacity(1 << 16, stream) })
+    }
+
+    /// Sends a GET, and returns the status and the body of the answer.
+    pub fn get(&mut self, path: &str) -> io::Result<(u16, Vec<u8>)> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let (mut status, mut length, mut line) = (None, 0, String::new());
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let text = line.trim_end();
+            if text.is_empty() {
+                break;
+            }
+            match (status, text.split_once(": ")) {
+                (None, _) => status = text.split(' ').nth(1).and_then(|it| it.parse().ok()),
+                (_, Some((name, value))) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse().map_err(io::Error::other)?;
+                }
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        let status = status.ok_or_else(|| io::Error::other("an answer without a status"))?;
+        Ok((status, body))
+    }
+}

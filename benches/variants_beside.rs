@@ -1,0 +1,241 @@
+//! What do small GETs notice of 4,000 pictures that are made at the same time, and what does a picture cost that was
+//! made already?
+//!
+//! Expected: work on pictures has threads of its own at a lower priority, so a GET waits for nothing but caches that
+//! are cold and a processor that is busy: p99 at most 1.5 times, though both processors work on pictures. A picture
+//! that is kept is one look-up more than a file of its size, and a query to be read: 1.1 to 1.2 times the CPU.
+//!
+//! One connection asks for 4 KiB every two milliseconds, alone and while 64 others ask for pictures of 3 MP, each at
+//! sizes of its own, in turns. Whoever is refused, as too many wait, asks again. No allowance applies.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use benches::arguments::Arguments;
+use benches::rounds::{self, Sample, median};
+use benches::server::{Running, ServerKind, post_file};
+use benches::table::{self, Table};
+use benches::trug::Trug;
+use benches::wire::Wire;
+use benches::{data, folder};
+use fuzz::photograph::{Encoding, Photograph, SamplingFactor, Tables};
+
+const SMALL: &str = "small.bin";
+const SMALL_BYTES: usize = 4 << 10;
+/// Variants of one picture that are asked for; 64 are kept.
+const SIZES: usize = 50;
+const ASKING: usize = 64;
+const PACE: Duration = Duration::from_millis(2);
+const AGAIN: Duration = Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    match run(&Arguments::read()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("variants_beside: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    // Each round has 1,000 variants of 20 pictures.
+    let (round_count, pictures, alone) = match arguments.quick {
+        true => (1, 2, Duration::from_secs(1)),
+        false => (4, 20, Duration::from_secs(8)),
+    };
+    let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
+    if !program.exists() {
+        return Err(format!("{} is missing (cargo build --release)", program.display()));
+    }
+    let folder = folder::make(&arguments.data_folder()).map_err(text)?;
+    let files = folder.path().join("files");
+    fs::create_dir_all(&files).map_err(text)?;
+    fs::write(files.join(SMALL), data::bytes(7, SMALL_BYTES)).map_err(text)?;
+    let names: Vec<String> = (0..round_count * pictures).map(|at| format!("{at}.jpg")).collect();
+    let picture = photograph();
+    for name in &names {
+        fs::write(files.join(name), &picture).map_err(text)?;
+    }
+    let mut kind = Trug {
+        program,
+        files: files.clone(),
+        names: names.iter().cloned().chain([SMALL.to_owned()]).collect(),
+        settings: vec![("TRUG_IMAGE_MS_PER_SECOND_PER_BUCKET", "0".to_owned())],
+    };
+    let server = Running::start(&kind, folder.path(), SMALL)?;
+    let small = kind.path(SMALL);
+
+    let mut seen = [Vec::new(), Vec::new()];
+    for round in 0..round_count {
+        let paths: Vec<String> = names[round * pictures..][..pictures]
+            .iter()
+            .flat_map(|name| {
+                (0..SIZES).map(|size| format!("{}?width={}", kind.path(name), 200 + 8 * size))
+            })
+            .collect();
+        // The order turns.
+        for turn in 0..2 {
+            let made = (turn + round) % 2;
+            let times = match made {
+                0 => small_gets(&server, &small, || {
+                    thread::sleep(alone);
+                    Ok(())
+                })?,
+                _ => small_gets(&server, &small, || ask_for(&server, &paths))?,
+            };
+            seen[made].push(times);
+        }
+    }
+    let mut table =
+        Table::new(&["4 KiB, every 2 ms", "answers", "p50, us", "p99, us", "p99 / alone"]);
+    for (label, rounds) in ["alone", "beside variants"].into_iter().zip(&seen) {
+        let ratios =
+            rounds.iter().zip(&seen[0]).map(|(ours, alone)| part(ours, 99) / part(alone, 99));
+        let (low, high) =
+            ratios.clone().fold((f64::MAX, 0.0_f64), |(low, high), it| (low.min(it), high.max(it)));
+        table.row(vec![
+            label.to_owned(),
+            table::count(rounds.iter().map(Vec::len).sum::<usize>() as f64),
+            table::figure(median(rounds.iter().map(|times| part(times, 50)))),
+            table::figure(median(rounds.iter().map(|times| part(times, 99)))),
+            format!("{:.2} ({low:.2}-{high:.2})", median(ratios)),
+        ]);
+    }
+    table.print();
+    println!();
+
+    // What was made in the first round is kept.
+    let variant = format!("{}?width=200", kind.path(&names[0]));
+    let (status, bytes) = get(&server, &variant)?;
+    if status != 200 {
+        return Err(format!("{variant}: {status}"));
+    }
+    fs::write(files.join("same.bin"), &bytes).map_err(text)?;
+    kind.names.push("same.bin".to_owned());
+    let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
+    let same = kind.path("same.bin");
+    post_file(server.address(), &same, &key, &files.join("same.bin"))?;
+    let contestants = [("a variant that is kept", &variant), ("a file of its size", &same)];
+    let mut failed = None;
+    let samples = rounds::interleaved(2 * round_count + 1, contestants.len(), |contestant| {
+        again_and_again(&server, contestants[contestant].1, alone / 4).unwrap_or_else(|why| {
+            failed = Some(why);
+            Sample::default()
+        })
+    });
+    if let Some(why) = failed {
+        return Err(why);
+    }
+    let mut table =
+        Table::new(&["GET, one connection", "bytes", "requests/s", "CPU us", "CPU / file"]);
+    for ((label, _), own) in contestants.iter().zip(&samples) {
+        table.row(vec![
+            (*label).to_owned(),
+            table::bytes(bytes.len() as u64),
+            table::count(rounds::rate(own)),
+            table::figure(rounds::cpu_us(own)),
+            table::figure(rounds::cpu_us(own) / rounds::cpu_us(&samples[1]).max(f64::MIN_POSITIVE)),
+        ]);
+    }
+    table.print();
+    Ok(())
+}
+
+/// Asks for the small file at an even pace while something else goes on; how long each answer took, sorted.
+fn small_gets(
+    server: &Running,
+    path: &str,
+    meanwhile: impl FnOnce() -> Result<(), String>,
+) -> Result<Vec<Duration>, String> {
+    let mut wire = Wire::open(server.address()).map_err(text)?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let (began, mut times) = (Instant::now(), Vec::new());
+            while !is_over.load(Ordering::Relaxed) {
+                // What comes late is counted from when it was due.
+                let due = began + PACE * times.len() as u32;
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                let (status, body) = wire.get(path).map_err(text)?;
+                if (status, body.len()) != (200, SMALL_BYTES) {
+                    return Err(format!("{path}: {status}"));
+                }
+                times.push(due.elapsed());
+            }
+            times.sort_unstable();
+            Ok(times)
+        });
+        let done = meanwhile();
+        is_over.store(true, Ordering::Relaxed);
+        let times = asking.join().map_err(|_| "asking panicked".to_owned())?;
+        done.and(times)
+    })
+}
+
+/// Asks for all of these over many connections, each until it comes.
+fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
+    let next = AtomicUsize::new(0);
+    let ask = || -> Result<(), String> {
+        let mut wire = Wire::open(server.address()).map_err(text)?;
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            loop {
+                match wire.get(path).map_err(text)?.0 {
+                    200 => break,
+                    503 => thread::sleep(AGAIN),
+                    status => return Err(format!("{path}: {status}")),
+                }
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let asking: Vec<_> = (0..ASKING).map(|_| scope.spawn(ask)).collect();
+        let done =
+            asking.into_iter().map(|it| it.join().unwrap_or(Err("asking panicked".to_owned())));
+        done.collect()
+    })
+}
+
+fn again_and_again(server: &Running, path: &str, length: Duration) -> Result<Sample, String> {
+    let mut wire = Wire::open(server.address()).map_err(text)?;
+    let (began, cpu, mut done) = (Instant::now(), server.cpu(), 0);
+    while began.elapsed() < length {
+        let (status, _) = wire.get(path).map_err(text)?;
+        if status != 200 {
+            return Err(format!("{path}: {status}"));
+        }
+        done += 1;
+    }
+    Ok(rounds::sample(done, began.elapsed(), server.cpu().saturating_sub(cpu)))
+}
+
+fn get(server: &Running, path: &str) -> Result<(u16, Vec<u8>), String> {
+    Wire::open(server.address()).and_then(|mut wire| wire.get(path)).map_err(text)
+}
+
+/// What so many of a hundred took at most, in microseconds.
+fn part(sorted: &[Duration], of_hundred: usize) -> f64 {
+    let at = (sorted.len() * of_hundred / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+}
+
+fn photograph() -> Vec<u8> {
+    let encoding = Encoding {
+        sampling: SamplingFactor::R_4_2_0,
+        is_grey: false,
+        progressive: None,
+        restart_interval: 0,
+        quality: 90,
+        tables: Tables::Usual,
+    };
+    Photograph::new(1, 2_000, 1_500).jpeg(&encoding)
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,99 @@
+//! The time of processors that goes into pictures: what an address may have made, and what may be made of the files of
+//! one bucket, by whomever.
+//!
+//! One picture can be asked for at any size, so what it costs to serve a file has no bound but this one.
+//! Promises: what one of the two refuses takes nothing of the other, but where two requests come at the same moment; a
+//! picture that takes more than an allowance holds takes all of it. Never here: what a picture takes.
+
+use std::num::NonZeroU32;
+
+use engine::{BucketName, Entropy};
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::keyed::HashMapStateStore;
+use governor::{InsufficientCapacity, Quota, RateLimiter};
+
+use super::{OfAddresses, Policy, Refused, Time};
+use crate::address::AddressKey;
+use crate::config::Config;
+use crate::limits::IMAGE_MS_SAVED;
+
+/// The two allowances, in milliseconds.
+pub(super) struct PictureTime {
+    of_addresses: Option<OfAddresses>,
+    of_buckets: Option<OfBuckets>,
+}
+
+struct OfBuckets {
+    policy: Policy,
+    limiter: RateLimiter<BucketName, HashMapStateStore<BucketName>, Time, NoOpMiddleware<Nanos>>,
+}
+
+impl PictureTime {
+    pub(super) fn new(config: &Config, time: &Time, entropy: &dyn Entropy) -> Self {
+        let address = quota(config.image_ms_per_second_per_address);
+        let bucket = quota(config.image_ms_per_second_per_bucket);
+        Self {
+            of_addresses: address
+                .map(|quota| OfAddresses::new("pictures-address", quota, time, entropy)),
+            of_buckets: bucket.map(|quota| OfBuckets {
+                policy: Policy::of("pictures-bucket", quota),
+                limiter: RateLimiter::hashmap_with_clock(quota, time.clone()),
+            }),
+        }
+    }
+
+    /// Takes so much of both.
+    pub(super) fn take(
+        &self,
+        address: Option<AddressKey>,
+        bucket: &BucketName,
+        milliseconds: u64,
+    ) -> Result<(), Refused> {
+        let count = u32::try_from(milliseconds).unwrap_or(u32::MAX);
+        let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        let of_address = self.of_addresses.as_ref().zip(address);
+        if let Some((addresses, address)) = of_address {
+            addresses.check(address, count)?;
+        }
+        if let Some(buckets) = &self.of_buckets {
+            buckets.take(bucket, count)?;
+        }
+        match of_address {
+            Some((addresses, address)) => addresses.take(address, count),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn known_count(&self) -> usize {
+        let addresses = self.of_addresses.as_ref().map_or(0, |it| it.table.count());
+        addresses + self.of_buckets.as_ref().map_or(0, |it| it.limiter.len())
+    }
+
+    /// Drops buckets that have everything again.
+    pub(super) fn forget_idle(&self) {
+        if let Some(buckets) = &self.of_buckets {
+            buckets.limiter.retain_recent();
+        }
+    }
+}
+
+impl OfBuckets {
+    fn take(&self, bucket: &BucketName, count: NonZeroU32) -> Result<(), Refused> {
+        let count = count.min(NonZeroU32::new(self.policy.count).unwrap_or(count));
+        match self.limiter.check_key_n(bucket, count) {
+            Ok(Err(not_until)) => {
+                let now = self.limiter.clock().passed();
+                Err(Refused::new(self.policy, not_until.wait_time_from(now)))
+            }
+            Ok(Ok(())) | Err(InsufficientCapacity(_)) => Ok(()),
+        }
+    }
+}
+
+/// An allowance of so many in a second, which are saved up for a while. None: there is no bound.
+fn quota(per_second: u32) -> Option<Quota> {
+    let per_second = NonZeroU32::new(per_second)?;
+    let saved = NonZeroU32::new(IMAGE_MS_SAVED.as_secs() as u32).unwrap_or(NonZeroU32::MIN);
+    Some(Quota::per_second(per_second).allow_burst(per_second.saturating_mul(saved)))
+}

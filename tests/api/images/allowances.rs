@@ -1,0 +1,103 @@
+//! What it costs to have pictures made: paid once, by an address and a bucket, and never for what is kept.
+
+use server::config::Config;
+use server::management::BucketSettings;
+use tests::{Client, Reply, World};
+
+use super::png;
+
+/// Pictures of one address take at most so much, and those of a bucket: milliseconds for each second, for five minutes.
+fn config(per_address: u32, per_bucket: u32) -> Config {
+    Config {
+        image_ms_per_second_per_address: per_address,
+        image_ms_per_second_per_bucket: per_bucket,
+        ..Config::default()
+    }
+}
+
+/// Asks for one variant after the other, about ten milliseconds each, until that is too many.
+async fn spend(client: &Client, path: &str) -> Reply {
+    for quality in 1..=60 {
+        let reply = client.get(&format!("{path}?format=webp&quality={quality}")).await;
+        if reply.status == 429 {
+            assert!(quality > 10, "{quality}");
+            return reply;
+        }
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    panic!("nothing was refused");
+}
+
+#[tokio::test]
+async fn an_address_has_only_so_much_made_and_what_is_kept_costs_nothing() {
+    let (world, client) = World::with_bucket_and(1, config(1, 0));
+    for name in ["a.png", "b.png"] {
+        client.put("/photos/", name, &png(400, 300)).await;
+    }
+    let near = client.at("192.0.2.1");
+    let refused = spend(&near, "/photos/a.png").await;
+    refused.check_error(429, "rate_limited");
+    assert_eq!(refused.header("ratelimit-policy"), "\"pictures-address\";q=300;w=300");
+    for path in ["/photos/a.png?format=webp&quality=1", "/photos/a.png"] {
+        assert_eq!(near.get(path).await.status, 200, "{path}");
+    }
+    let missing = "/photos/a.png?format=webp&quality=99";
+    near.get(missing).await.check_error(429, "rate_limited");
+    assert_eq!(client.at("192.0.2.2").get(missing).await.status, 200);
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    world.clock.advance(1_000 * wait);
+    assert_eq!(near.get("/photos/a.png?format=webp&quality=98").await.status, 200);
+
+    let first = client.at("2001:db8::1");
+    spend(&first, "/photos/b.png").await;
+    let neighbour = client.at("2001:db8::2").get("/photos/b.png?format=webp&quality=99").await;
+    neighbour.check_error(429, "rate_limited");
+    assert_eq!(
+        client.at("2001:db8:0:1::1").get("/photos/b.png?format=webp&quality=99").await.status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn the_files_of_a_bucket_are_made_into_only_so_much() {
+    let (world, client) = World::with_bucket_and(1, config(0, 1));
+    world.bucket("ann", "more", BucketSettings::default());
+    for bucket in ["photos", "more"] {
+        client.put(&format!("/{bucket}/"), "a.png", &png(400, 300)).await;
+    }
+    let refused = spend(&client.at("192.0.2.1"), "/photos/a.png").await;
+    assert_eq!(refused.header("ratelimit-policy"), "\"pictures-bucket\";q=300;w=300");
+    let elsewhere = client.at("192.0.2.2");
+    let missing = "/photos/a.png?format=webp&quality=99";
+    elsewhere.get(missing).await.check_error(429, "rate_limited");
+    assert_eq!(elsewhere.get("/photos/a.png?format=webp&quality=1").await.status, 200);
+    assert_eq!(elsewhere.get("/more/a.png?width=300").await.status, 200);
+}
+
+#[tokio::test]
+async fn many_who_wait_for_one_variant_pay_once() {
+    let (_world, client) = World::with_bucket_and(1, config(1, 0));
+    client.put("/photos/", "a.png", &png(400, 300)).await;
+    let near = client.at("192.0.2.1");
+    let asking = (0..100).map(|_| {
+        let near = near.clone();
+        tokio::spawn(async move { near.get("/photos/a.png?format=webp").await.status })
+    });
+    for status in asking.collect::<Vec<_>>() {
+        assert_eq!(status.await.unwrap(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_could_not_be_made_is_tried_and_paid_once() {
+    let (world, client) = World::with_bucket_and(1, config(1, 0));
+    let whole = png(400, 300);
+    client.put("/photos/", "cut.png", &whole[..whole.len() / 2]).await;
+    let near = client.at("192.0.2.1");
+    for _ in 0..100 {
+        near.get("/photos/cut.png?format=webp").await.check_error(422, "undecodable");
+    }
+    // After ten minutes it is tried again.
+    world.clock.advance(10 * 60 * 1_000);
+    near.get("/photos/cut.png?format=webp").await.check_error(422, "undecodable");
+}

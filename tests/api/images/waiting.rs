@@ -1,0 +1,51 @@
+//! Who waits for a picture, over real sockets, and what happens when nobody does any more.
+
+use std::time::Duration;
+
+use server::connection::ConnectionOptions;
+use tests::wire::{Listening, now};
+use tests::{Client, World};
+
+use super::png;
+
+/// Takes seconds of a processor.
+const SLOW: &str = "GET /photos/a.png?format=avif HTTP/1.1\r\nHost: a\r\n\r\n";
+const LATE: Duration = Duration::from_secs(60);
+
+async fn listening() -> (World, Client, Listening) {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.png", &png(1_600, 1_200)).await;
+    let listening = Listening::start(world.app(), ConnectionOptions::new()).await;
+    (world, client, listening)
+}
+
+/// Waits until so many variants are in work.
+async fn until_in_work(world: &World, count: usize) {
+    let began = now();
+    while world.state.variants.in_work() != count {
+        assert!(began.elapsed() < LATE, "{} are in work", world.state.variants.in_work());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_made() {
+    let (world, _client, server) = listening().await;
+    let wires = [server.send(SLOW).await, server.send(SLOW).await];
+    until_in_work(&world, 1).await;
+    drop(wires);
+    until_in_work(&world, 0).await;
+    assert_eq!(world.store.stats().unwrap().derived_objects, 0, "it was not made to its end");
+}
+
+#[tokio::test]
+async fn whoever_still_waits_gets_it() {
+    let (world, _client, server) = listening().await;
+    let quick = "GET /photos/a.png?format=webp HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (leaving, mut staying) = (server.send(quick).await, server.send(quick).await);
+    until_in_work(&world, 1).await;
+    drop(leaving);
+    let answer = staying.answer().await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "image/webp"));
+    assert_eq!(world.store.stats().unwrap().derived_objects, 1);
+}
