@@ -99,4 +99,6 @@ pub use self::search::{Found, Hit, Hits, SearchOptions, SearchQuery};
 pub use self::segment::Body;
 pub use self::stats::{ClassStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
-pub use self::upload::{Received, ResumableUpload, Staged, UPLOAD_HEAD_BYTES, Upload};
+pub use self::upload::{
+    Received, ResumableUpload, Staged, StagedReader, UPLOAD_HEAD_BYTES, Upload,
+};

@@ -10,6 +10,7 @@
 //! Never here: who may upload, and what the answer looks like.
 
 mod room;
+mod thumbnails;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ use serde::Serialize;
 
 use self::room::{Growth, commit_in, make_room};
 use crate::bridge::blocking;
-use crate::catalog::{AllowedTypes, Bucket, BucketKind, EventKind, Happening};
+use crate::catalog::{AllowedTypes, Bucket, BucketKind, EventKind, Happening, Thumbnail, Wishes};
 use crate::claims::Claim;
 use crate::content_type::{essence, extension_of, guess, is_borne_out};
 use crate::error::ApiError;
@@ -36,18 +37,21 @@ use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension}
 use crate::request_body::RequestBody;
 use crate::state::AppState;
 use crate::target::{Place, check_writable, key_in};
+use crate::thumbnails::NoThumbnail;
 
 /// A file that was received and is not stored yet. Dropped, it is gone.
 pub struct Received {
     client_name: Option<String>,
     declared_type: Option<String>,
     staged: Staged,
+    /// The thumbnail, when one was asked for.
+    thumbnail: Option<Result<Staged, NoThumbnail>>,
 }
 
 impl Received {
     /// A file that came in whole.
     pub fn new(client_name: Option<String>, declared_type: Option<String>, staged: Staged) -> Self {
-        Self { client_name, declared_type, staged }
+        Self { client_name, declared_type, staged, thumbnail: None }
     }
 }
 
@@ -58,15 +62,26 @@ pub struct Kept {
     pub original_name: Option<String>,
     /// Whether the name that it should have had was taken.
     pub renamed: bool,
+    /// Its thumbnail, or why it has none, when one was asked for.
+    pub thumbnail: Option<Result<ObjectName, NoThumbnail>>,
 }
 
 /// How the files of a request are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
     /// What becomes of a name that is taken.
-    pub rule: NameRule,
+    rule: NameRule,
+    /// Whether they get thumbnails.
+    thumbnail: Thumbnail,
     /// What webhooks are told.
-    pub event: EventKind,
+    event: EventKind,
+}
+
+impl Manner {
+    /// As it is asked for.
+    pub fn new(wishes: Wishes, event: EventKind) -> Self {
+        Self { rule: wishes.rule, thumbnail: wishes.thumbnail, event }
+    }
 }
 
 /// Where the files of a request go.
@@ -155,7 +170,7 @@ async fn receive_file(
             Err(failure) => return Err(drop_apart(upload, failure).await),
         }
     }
-    Ok(Received { client_name, declared_type, staged: finish(upload).await? })
+    Ok(Received::new(client_name, declared_type, finish(upload).await?))
 }
 
 /// Receives a body that is one file.
@@ -177,7 +192,7 @@ where
             Err(failure) => return Err(drop_apart(upload, failure).await),
         }
     }
-    Ok(Received { client_name: None, declared_type, staged: finish(upload).await? })
+    Ok(Received::new(None, declared_type, finish(upload).await?))
 }
 
 /// Drops what was received where that may wait for the disk: what lies there already is removed.
@@ -224,14 +239,14 @@ pub fn wanted_keys(
     Ok(keys)
 }
 
-/// Stores all files under the keys that are wanted for them, or none; in the same batch and under the same conditions
-/// what `along` brings, and that webhooks are told.
+/// Stores all files under the keys that are wanted for them, or none; in the same batch their thumbnails, and under the
+/// same conditions what `along` brings, and that webhooks are told.
 pub async fn keep(
     app: &AppState,
     bucket: &Bucket,
-    Manner { rule, event }: Manner,
+    Manner { rule, thumbnail, event }: Manner,
     along: Batch,
-    files: Vec<Received>,
+    mut files: Vec<Received>,
     wanted: &[ObjectKey],
 ) -> Result<Vec<Kept>, ApiError> {
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
@@ -239,13 +254,22 @@ pub async fn keep(
     if let Err(refusal) = taken.try_for_each(|taken| taken) {
         return Err(drop_apart(files, refusal).await);
     }
+    if thumbnail.is_wanted_in(bucket) {
+        thumbnails::make_all(app, &mut files).await;
+    }
     let is_limited = app.catalog.is_limited(bucket);
     let is_told = app.catalog.has_webhooks(&bucket.name);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
-        let (proposals, _claims) = {
+        let (proposals, _claims, placed) = {
             let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
-            blocking(move || propose(&app, &bucket, rule, &wanted)).await?
+            let made = files.iter().map(Received::thumbnail_made).collect::<Vec<_>>();
+            let decide = move || {
+                let (proposals, claims) = propose(&app, &bucket, rule, &wanted)?;
+                let placed = thumbnails::place(&app.store, &bucket, &proposals, &made)?;
+                Ok::<_, ApiError>((proposals, claims, placed))
+            };
+            blocking(decide).await?
         };
         let mut batch = along.clone().require(Precondition::FactPresent(bucket_fact.clone()));
         let mut growth = Growth::default();
@@ -272,18 +296,21 @@ pub async fn keep(
             }
             batch = batch.put(name.clone(), file.staged.clone(), options);
         }
+        batch = thumbnails::add(batch, &bucket.name, &files, &proposals, &placed);
         let room = match make_room(app, bucket, growth.amount()).await {
             Ok(room) => room,
             Err(refusal) => return Err(drop_apart(files, refusal).await),
         };
         match commit_in(app, &bucket.name, batch, happenings, room).await {
             Ok(committed) => {
-                let kept = committed.objects.into_iter().zip(files).zip(proposals);
+                // Of the objects that were put the files come first.
+                let kept = committed.objects.into_iter().zip(files).zip(proposals).zip(placed);
                 return Ok(kept
-                    .map(|((object, file), proposal)| Kept {
+                    .map(|(((object, file), proposal), thumbnail)| Kept {
                         object,
                         original_name: file.client_name,
                         renamed: proposal.renamed,
+                        thumbnail,
                     })
                     .collect());
             }

@@ -59,6 +59,7 @@ pub mod router;
 mod start;
 pub mod state;
 pub mod target;
+pub mod thumbnails;
 pub mod tus;
 mod upkeep;
 pub mod variants;

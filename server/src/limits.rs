@@ -327,6 +327,12 @@ pub const VARIANTS_PAGE: usize = 1_000;
 pub const VARIANTS_BATCH: usize = 500;
 /// How often variants whose file is gone are removed.
 pub const VARIANTS_SWEEP_WAIT: Duration = Duration::from_secs(60);
+/// The longer side of a thumbnail, in pixels. Clients 3.2.
+pub const THUMBNAIL_SIDE_MAX: u32 = 400;
+/// The quality of a thumbnail. Clients 3.2.
+pub const THUMBNAIL_QUALITY: u8 = 78;
+/// How long a request waits for the thumbnails of all its files; the rest have none.
+pub const THUMBNAILS_WAIT: Duration = Duration::from_secs(20);
 /// What part of the memory all work on pictures at once may take.
 pub const IMAGE_MEMORY_PART: u64 = 4;
 
@@ -346,12 +352,12 @@ const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
 const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);
 const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);
-// A file, an event of it for each webhook, and what else an upload brings.
+// A file, its thumbnail, an event of it for each webhook, and what else an upload brings.
 const _: () = assert!(
-    FORM_FILES_MAX * (1 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+    FORM_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
 );
 const _: () = assert!(
-    DELETE_FILES_MAX * (1 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+    DELETE_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
 );
 const _: () = assert!(WEBHOOK_DEAD_LETTERS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(2 * WEBHOOK_BATCH_EVENTS + 8 <= engine::limits::BATCH_RECORDS_MAX);
@@ -359,7 +365,7 @@ const _: () = assert!(FILE_NAME_BYTES_MAX <= engine::limits::KEY_BYTES_MAX);
 const _: () = assert!(2 * FORM_FILES_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(LIST_KEYS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(SEARCH_HITS_MAX <= engine::limits::SEARCH_WINDOW_MAX);
-const _: () = assert!(DELETE_FILES_MAX <= engine::limits::LIST_PAGE_MAX);
+const _: () = assert!(2 * DELETE_FILES_MAX < engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(UPLOADS_PER_MINUTE_FREE >= THROTTLED_DIVISOR);
 const _: () = assert!(UPLOADS_PER_MINUTE_BUSINESS <= CONFIGURED_RATE_MAX);
 const _: () = assert!(ADDRESS_REQUESTS_PER_SECOND <= ADDRESS_REQUESTS_BURST);

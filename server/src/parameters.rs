@@ -109,7 +109,11 @@ impl IntoParams for WishParameters {
                 flag(),
                 "The file is called by a random UUID, with its extension.",
             ),
-            query("thumbnail", flag(), "Asks for a thumbnail."),
+            query(
+                "thumbnail",
+                flag(),
+                "Whether pictures get thumbnails; without it as the bucket has it.",
+            ),
         ]
     }
 }

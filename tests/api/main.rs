@@ -37,7 +37,7 @@ mod rates;
 mod search;
 mod standing;
 mod tenants;
-mod thumbnail_flag;
+mod thumbnails;
 mod tus;
 mod tus_turns;
 mod tus_waits;

@@ -11,7 +11,7 @@ use tests::world::PUBLIC_URL;
 use tests::{Client, Form, Reply, World};
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+pub(super) enum Way {
     Form,
     Token,
     Put,
@@ -19,11 +19,11 @@ enum Way {
     TusAtOnce,
 }
 
-const WAYS: [Way; 5] = [Way::Form, Way::Token, Way::Put, Way::Tus, Way::TusAtOnce];
+pub(super) const WAYS: [Way; 5] = [Way::Form, Way::Token, Way::Put, Way::Tus, Way::TusAtOnce];
 
 impl Way {
     /// Stores a file at a path, `bucket/key`; the first answer that refuses it, or the last.
-    async fn store(self, client: &Client, path: &str, bytes: &[u8]) -> Reply {
+    pub(super) async fn store(self, client: &Client, path: &str, bytes: &[u8]) -> Reply {
         let form = || Form::new().file("file", "a.txt", Some("text/plain"), bytes);
         let (bucket, key) = path.split_once('/').unwrap();
         match self {

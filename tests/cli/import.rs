@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tests::{DataFolder, Ran};
+use tests::{DataFolder, Form, Ran};
 
 use crate::archives::{NamedFile, all_kinds, archive_of, store_with, word};
 use crate::with_and_without_a_server;
@@ -262,4 +262,32 @@ fn what_cannot_be_imported_is_refused_in_a_sentence() {
         refused("photos", &nothing, 1, "there is no ");
         refused("photos", &word(&folder.path()), 2, "it lies in the data folder");
     });
+}
+
+#[test]
+fn thumbnails_stay_where_they_are_and_go_when_their_file_is_replaced() {
+    let (folder, key) = store_with(&[]);
+    let server = folder.serve();
+    let picture = include_bytes!("../fixtures/jpeg/420.jpg");
+    let form = Form::new().file("file", "a.jpg", None, picture);
+    let uploaded = server.connect().with_key(&key).upload("/photos/?thumbnail", form);
+    let uploaded = uploaded.expect("it answers").json();
+    assert!(uploaded["thumbnailUrl"].is_string(), "{uploaded}");
+    let out = folder.beside().join("out/");
+    folder.done(&["export", "--bucket", "photos", "--to", &word(&out)]);
+    let names: Vec<_> = fs::read_dir(&out).expect("it is a folder").collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+
+    let has_thumbnail = || {
+        let answer = server.connect().get("/photos/a_thumb.webp").expect("it answers");
+        answer.status == 200
+    };
+    let same = archive_of(&[("a.jpg".to_owned(), picture.to_vec())]);
+    let words = ["--on-conflict", "replace", "--json"];
+    assert_eq!(report(&import(&folder, &same, &words))["unchangedCount"], 1);
+    assert!(has_thumbnail());
+    let other = archive_of(&[file("a.jpg", "no picture")]);
+    assert_eq!(report(&import(&folder, &other, &words))["replacedCount"], 1);
+    assert!(!has_thumbnail());
+    server.stop();
 }

@@ -44,6 +44,11 @@ fn each_precondition_holds_or_refuses_and_says_which() {
         (P::KeyIs(there.clone(), etag), None),
         (P::KeyIs(there.clone(), other), Some(Conflict::KeyChanged(there.clone()))),
         (P::KeyIs(missing.clone(), etag), Some(Conflict::KeyMissing(missing.clone()))),
+        (P::KeyAbsentOrDerived(missing.clone(), Vec::new()), None),
+        (
+            P::KeyAbsentOrDerived(there.clone(), Vec::new()),
+            Some(Conflict::KeyPresent(there.clone())),
+        ),
         (P::FactAbsent(fact("missing")), None),
         (P::FactAbsent(fact("there")), Some(Conflict::FactPresent(fact("there")))),
         (P::FactPresent(fact("there")), None),
@@ -64,6 +69,71 @@ fn each_precondition_holds_or_refuses_and_says_which() {
         }
     }
     assert_eq!(read(&store, &name("written")).unwrap(), None);
+}
+
+fn derived(store: &Store, batch: Batch, key: &str, attributes: &[u8]) -> Batch {
+    let options =
+        PutOptions { attributes: attributes.to_vec(), derived: true, ..PutOptions::default() };
+    batch.put(name(key), stage(store, b"made").unwrap(), options)
+}
+
+#[test]
+fn what_was_made_of_an_object_goes_with_it_and_nothing_else_does() {
+    let world = World::new(1);
+    let store = world.open();
+    let all = |batch: Batch| {
+        ["of a", "of b", "own", "missing"]
+            .into_iter()
+            .fold(batch, |batch, key| batch.delete_derived(name(key), b"a".to_vec()))
+    };
+    for is_checkpointed in [false, true] {
+        let batch = put_in(put_in(Batch::new(), &store, "a", b"1"), &store, "own", b"2");
+        let batch = derived(&store, derived(&store, batch, "of a", b"a"), "of b", b"b");
+        commit(&store, batch).unwrap();
+        if is_checkpointed {
+            store.checkpoint().unwrap();
+        }
+        let committed = commit(&store, all(Batch::new().delete(name("a")))).unwrap();
+        assert_eq!(committed.deleted_count, 1, "what goes along does not count");
+        let left = |key| store.get(&name(key)).unwrap().is_some();
+        assert_eq!(
+            [left("a"), left("of a"), left("of b"), left("own")],
+            [false, false, true, true]
+        );
+        let before = store.stats().unwrap().last_lsn;
+        assert_eq!(commit(&store, all(Batch::new())).unwrap().deleted_count, 0);
+        assert_eq!(store.stats().unwrap().last_lsn, before, "there is nothing to write");
+    }
+    let usage = store.bucket_usage(&bucket()).unwrap();
+    assert_eq!((usage.objects, usage.derived_objects), (1, 1));
+}
+
+#[test]
+fn what_a_batch_makes_itself_stays_and_the_rest_is_decided_when_its_turn_comes() {
+    let world = World::new(1);
+    let store = world.open();
+    let replacing = |bytes: &[u8]| {
+        let made = derived(&store, put_in(Batch::new(), &store, "a", bytes), "of a", b"a");
+        made.require(Precondition::KeyAbsentOrDerived(name("of a"), b"a".to_vec()))
+    };
+    let plain = put_in(Batch::new(), &store, "a", b"3").delete_derived(name("of a"), b"a".to_vec());
+    let both = replacing(b"2").delete_derived(name("of a"), b"a".to_vec());
+    // One group: none of them is in the index when the next is decided.
+    let outcomes = commit_together(&store, vec![replacing(b"1"), both, plain, replacing(b"4")]);
+    assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_ok_and(|it| it.deleted_count == 0)));
+    assert!(store.get(&name("of a")).unwrap().unwrap().is_derived());
+
+    let refused = |store: &Store, batch: Batch| {
+        let conflict = Conflict::KeyPresent(name("of a"));
+        assert!(matches!(commit(store, batch), Err(Error::Conflict(found)) if found == conflict));
+    };
+    let of_b = Precondition::KeyAbsentOrDerived(name("of a"), b"b".to_vec());
+    refused(&store, Batch::new().require(of_b));
+    put(&store, &name("of a"), b"somebody's own").unwrap();
+    refused(&store, replacing(b"5"));
+    commit(&store, Batch::new().delete_derived(name("of a"), Vec::new())).unwrap();
+    assert_eq!(read(&store, &name("of a")).unwrap().unwrap(), b"somebody's own");
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), b"4");
 }
 
 #[test]

@@ -203,6 +203,30 @@ fn an_object_comes_back_as_it_was() {
 }
 
 #[test]
+fn what_goes_along_with_an_undelete_is_done_with_it_or_not_at_all() {
+    let world = World::new(1);
+    let store = world.open();
+    let lsn = put(&store, &name("a"), b"first").unwrap().objects[0].lsn();
+    put(&store, &name("a"), b"second").unwrap();
+    let options = PutOptions { derived: true, ..PutOptions::default() };
+    let made = stage(&store, b"made of the second").unwrap();
+    commit(&store, Batch::new().put(name("of a"), made, options)).unwrap();
+    let along = |name: &ObjectName| {
+        assert_eq!(name.key.as_str(), "a");
+        Batch::new().delete_derived(name_in(&name.bucket, "of a"), Vec::new())
+    };
+    let back = |lsn| {
+        let request = UndeleteRequest::Version { name: name("a"), lsn };
+        store.undelete_along(&request, &along, &mut go_on).unwrap()
+    };
+    assert_eq!(back(lsn + 100).restored, []);
+    assert!(store.get(&name("of a")).unwrap().is_some());
+    assert_eq!(restored(&back(lsn)), ["a"]);
+    assert_eq!(read(&store, &name("a")).unwrap().unwrap(), b"first");
+    assert!(store.get(&name("of a")).unwrap().is_none());
+}
+
+#[test]
 fn an_object_that_is_there_or_never_was_is_refused() {
     let world = World::new(1);
     let store = world.open();

@@ -2,7 +2,7 @@
 //! leaves nothing behind.
 
 use engine::limits::BLOCK_BYTES;
-use engine::{Batch, PutOptions, UPLOAD_HEAD_BYTES};
+use engine::{Batch, Error, PutOptions, Result, Staged, UPLOAD_HEAD_BYTES};
 use tests::store::{World, body, commit, name, put, read, roll_over, stage};
 
 #[test]
@@ -128,4 +128,68 @@ fn what_is_dropped_without_a_commit_leaves_no_file() {
         PutOptions::default(),
     ));
     assert_eq!(world.files_in("big/"), [""; 0]);
+}
+
+/// The whole of a staged body, in the blocks that it is read in.
+fn read_staged(staged: &Staged) -> Result<Vec<u8>> {
+    let mut reader = staged.reader()?;
+    let mut bytes = Vec::new();
+    while let Some(block) = reader.next_block()? {
+        assert!((1..=BLOCK_BYTES).contains(&block.len()));
+        bytes.extend_from_slice(&block);
+    }
+    assert!(reader.next_block()?.is_none(), "the end stays the end");
+    Ok(bytes)
+}
+
+#[test]
+fn a_body_is_read_before_it_is_committed_wherever_it_lies() {
+    let world = World::wide(1);
+    let store = world.open();
+    let inline = world.options.inline_bytes_max;
+    for size in [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, inline, inline + 1, 5 * inline + 7] {
+        let whole = body(size as u64, size);
+        let staged = stage(&store, &whole).unwrap();
+        assert_eq!(staged.is_big(), size > inline);
+        for _ in 0..2 {
+            assert!(read_staged(&staged).unwrap() == whole, "{size} bytes");
+        }
+        let key = name(&format!("size/{size}"));
+        commit(&store, Batch::new().put(key.clone(), staged.clone(), PutOptions::default()))
+            .unwrap();
+        assert!(read(&store, &key).unwrap().unwrap() == whole, "{size} bytes, committed");
+        assert!(read_staged(&staged).unwrap() == whole, "{size} bytes, read once more");
+    }
+}
+
+#[test]
+fn who_reads_a_body_keeps_it() {
+    let world = World::new(1);
+    let store = world.open();
+    let whole = body(1, 9_000);
+    let staged = stage(&store, &whole).unwrap();
+    let mut reader = staged.reader().unwrap();
+    drop(staged);
+    assert_eq!(world.files_in("big/").len(), 1);
+    assert_eq!(reader.next_block().unwrap().unwrap(), whole);
+    drop(reader);
+    assert_eq!(world.files_in("big/"), [""; 0]);
+}
+
+#[test]
+fn damage_of_a_body_is_met_before_it_is_committed() {
+    let world = World::wide(1);
+    let store = world.open();
+    let size = 2 * world.options.inline_bytes_max;
+    let staged = stage(&store, &body(1, size)).unwrap();
+    let path = world.files_in("big/").remove(0);
+    let end = world.disk.bytes(&path).len() as u64;
+    // The first and the last block, the table, the trailer; of the header there are two copies.
+    for at in [4_096, 4_096 + size as u64 - 1, 4_096 + size as u64, end - 60] {
+        world.disk.flip(&path, at, 1);
+        let read = read_staged(&staged);
+        assert!(matches!(read, Err(Error::Corrupt(_))), "at {at}: {}", read.is_ok());
+        world.disk.flip(&path, at, 1);
+    }
+    assert!(read_staged(&staged).unwrap() == body(1, size));
 }

@@ -50,7 +50,7 @@ const SERVER: &Layers = &[
         "outbound",
         "variants",
     ],
-    &["content_type", "catalog"],
+    &["content_type", "catalog", "thumbnails"],
     &["rate_limit"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],

@@ -42,6 +42,10 @@ pub(super) fn require(view: &View, preconditions: &[Precondition]) -> Result<()>
                 Some(_) => Some(Conflict::KeyChanged(name.clone())),
                 None => Some(Conflict::KeyMissing(name.clone())),
             },
+            Precondition::KeyAbsentOrDerived(name, attributes) => {
+                let other = view.entry(name)?.filter(|it| !is_derived(it, attributes));
+                other.map(|_| Conflict::KeyPresent(name.clone()))
+            }
             Precondition::FactAbsent(name) => {
                 view.fact(name)?.map(|_| Conflict::FactPresent(name.clone()))
             }
@@ -76,6 +80,8 @@ pub(super) fn add(
     let mut staged_bodies = Vec::new();
     // What the operations so far have put or deleted.
     let mut present: BTreeMap<&ObjectName, bool> = BTreeMap::new();
+    // Which records are deletions of what was made of an object.
+    let mut uncounted = BTreeSet::new();
     for operation in &batch.operations {
         match operation {
             Operation::Put { name, staged, options } => {
@@ -122,6 +128,16 @@ pub(super) fn add(
                     records.push((what, Vec::new()));
                 }
             }
+            Operation::DeleteDerived { name, attributes } => {
+                let is_meant = !present.contains_key(name)
+                    && view.entry(name)?.is_some_and(|entry| is_derived(&entry, attributes));
+                if is_meant {
+                    present.insert(name, false);
+                    uncounted.insert(records.len());
+                    let what = What::Delete { name: name.clone(), deleted_ms: now_ms };
+                    records.push((what, Vec::new()));
+                }
+            }
             Operation::PutFact { name, value } => {
                 let check = Checksum::of(value);
                 let bytes = value.len() as u32;
@@ -158,7 +174,7 @@ pub(super) fn add(
     *named = named_now;
     let placed = builder.frame(&records);
     let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
-    for (placed, (what, body)) in placed.into_iter().zip(records) {
+    for (at, (placed, (what, body))) in placed.into_iter().zip(records).enumerate() {
         let Placed { lsn, segment, offset, head_bytes } = placed;
         let record = Location { segment, offset, head_bytes };
         let mut replaced = Replaced::default();
@@ -171,7 +187,8 @@ pub(super) fn add(
             }
             What::Delete { name, .. } => {
                 replaced = view.delete(&name, record)?;
-                decided.committed.deleted_count += usize::from(replaced.present);
+                let counts = replaced.present && !uncounted.contains(&at);
+                decided.committed.deleted_count += usize::from(counts);
             }
             What::Fact { name, .. } => {
                 let value = body.into_iter().next().unwrap_or_default();
@@ -191,6 +208,11 @@ pub(super) fn add(
         decided.retired.extend(replaced.big);
     }
     Ok(Ok(decided))
+}
+
+/// Whether an object was made from another one, and has these attributes.
+fn is_derived(entry: &Entry, attributes: &[u8]) -> bool {
+    entry.meta.flags.derived && entry.meta.attributes == attributes
 }
 
 /// Does what changes the index alone, because the log says it already. None for other operations.

@@ -35,6 +35,8 @@ pub enum Precondition {
     KeyPresent(ObjectName),
     /// The object of this name has this content.
     KeyIs(ObjectName, Etag),
+    /// No object has this name, or one that is derived and has these attributes.
+    KeyAbsentOrDerived(ObjectName, Vec<u8>),
     /// There is no such fact.
     FactAbsent(FactName),
     /// There is such a fact.
@@ -60,7 +62,7 @@ pub struct PutOptions {
 pub struct Committed {
     /// The objects put, in the order of the batch.
     pub objects: Vec<Object>,
-    /// How many of the deletions found an object.
+    /// How many of the deletions found an object. Those of [`Batch::delete_derived`] do not count.
     pub deleted_count: usize,
     /// Whether nothing points to the inputs of a compaction any more.
     pub(crate) inputs_are_free: bool,
@@ -75,6 +77,10 @@ pub(crate) enum Operation {
     },
     Delete {
         name: ObjectName,
+    },
+    DeleteDerived {
+        name: ObjectName,
+        attributes: Vec<u8>,
     },
     PutFact {
         name: FactName,
@@ -124,6 +130,13 @@ impl Batch {
     /// be.
     pub fn delete(mut self, name: ObjectName) -> Self {
         self.operations.push(Operation::Delete { name });
+        self
+    }
+
+    /// Deletes an object if it is derived and has these attributes when the batch's turn comes: what was made of an
+    /// object goes with it. Any other object stays, and so does what this batch puts itself.
+    pub fn delete_derived(mut self, name: ObjectName, attributes: Vec<u8>) -> Self {
+        self.operations.push(Operation::DeleteDerived { name, attributes });
         self
     }
 
@@ -202,7 +215,7 @@ impl Operation {
                 let kept = options.content_type.len() + options.attributes.len();
                 (object_name(name) + kept + 4 * blocks, body)
             }
-            Self::Delete { name } => (object_name(name), 0),
+            Self::Delete { name } | Self::DeleteDerived { name, .. } => (object_name(name), 0),
             Self::PutFact { name, value } => (name.as_str().len(), value.len() as u64),
             Self::DeleteFact { name } => (name.as_str().len(), 0),
             Self::MarkLost { .. } => (HEAD_BYTES_MAX, 0),

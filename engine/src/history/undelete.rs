@@ -69,6 +69,8 @@ pub struct Restored {
 pub(crate) struct PutBack<'a> {
     pub(crate) upload: &'a dyn Fn() -> Upload,
     pub(crate) commit: &'a dyn Fn(Batch) -> Result<Committed>,
+    /// What is done in the same batch in which an object is put.
+    pub(crate) along: &'a dyn Fn(&ObjectName) -> Batch,
     /// A batch with more bytes is refused.
     pub(crate) batch_bytes_max: u64,
 }
@@ -270,7 +272,7 @@ fn prepare(
     Ok(Ok(Returning {
         restored: Restored { name: name.clone(), lsn: entry.lsn, newer },
         bytes: staged.inline_bytes() + HEAD_BYTES_MAX as u64,
-        batch: Batch::new().put(name.clone(), staged, options).require(unchanged),
+        batch: (put_back.along)(name).put(name.clone(), staged, options).require(unchanged),
     }))
 }
 

@@ -17,8 +17,8 @@ pub(super) struct Near<T> {
 }
 
 /// A piece of a word. An error touches one piece, or the last letter of one and the first of the next; so with one
-/// piece more than errors, and all but the last without their last letter, one stands as it is, moved by no more letters
-/// than there are errors.
+/// piece more than errors, and all but the last without their last letter, one stands as it is, moved by no more
+/// letters than there are errors.
 #[derive(Clone)]
 struct Piece {
     of_word: Range<usize>,

@@ -3,19 +3,24 @@
 //! Promises: when [`BigWriter::finish`] returns Ok, body, block checksums, trailer and the file's name are durable. The
 //! file means nothing until a record in the log names it. A disk that fills up meanwhile ends it before the reserve of
 //! free space is used. Memory: one write buffer, and 4 bytes a block.
+//! Until it is committed, [`BigReader`] reads it again.
 //! Never here: the object's name, which is decided later.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    BigTrailer, Checksum, Place, Put, SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    BIG_TRAILER_BYTES, BigTrailer, CheckClass, Checksum, Malformed, Place, Put,
+    SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
 };
 use crate::limits;
 use crate::space::Space;
 
+use super::open::read_header;
 use super::set::SegmentSet;
 
 /// Writes one big segment from front to back.
@@ -111,6 +116,78 @@ impl Drop for BigWriter {
         if !self.finished {
             self.segments.abandon_big(self.header.segment);
         }
+    }
+}
+
+/// Reads a big segment that no record names yet, from front to back. Not through a map: until then its file may still
+/// be taken up again, and become shorter. Memory: one block, and 4 bytes for each of the body.
+pub(crate) struct BigReader {
+    file: Arc<dyn DiskFile>,
+    path: String,
+    header: SegmentHeader,
+    body_bytes: u64,
+    table: Vec<u8>,
+    /// The next block.
+    block: usize,
+}
+
+impl BigReader {
+    /// Opens the segment, and proves that its body is the one of this length and hash.
+    pub(crate) fn open(
+        segments: &SegmentSet,
+        id: SegmentId,
+        body_bytes: u64,
+        hash: &[u8; 32],
+    ) -> Result<Self> {
+        let path = id.path(SegmentClass::Big);
+        let file = segments.disk().open(&path);
+        let file = file.map_err(|source| Error::io(format!("opening {path}"), source))?;
+        let header = read_header(file.as_ref(), &path, id, SegmentClass::Big, segments.store())?;
+        let mut reader = Self { file, path, header, body_bytes, table: Vec::new(), block: 0 };
+        let at = BigTrailer::offset(body_bytes);
+        let trailer = reader.read(at, BIG_TRAILER_BYTES as u64)?;
+        let trailer = BigTrailer::decode(&trailer, reader.header.context().at(at));
+        let trailer = trailer.map_err(|reason| reader.damaged(at, reason))?;
+        if (trailer.body_bytes, &trailer.hash) != (body_bytes, hash) {
+            return Err(reader.damaged(at, Malformed::Place));
+        }
+        let at = BigTrailer::table_offset(body_bytes);
+        reader.table = reader.read(at, BigTrailer::table_bytes(body_bytes))?;
+        let verified = trailer.verify_table(&reader.table);
+        verified.map_err(|reason| reader.damaged(at, reason))?;
+        Ok(reader)
+    }
+
+    /// The next block of the body, verified; none at its end.
+    pub(crate) fn next_block(&mut self) -> Result<Option<Bytes>> {
+        let within = self.block as u64 * limits::BLOCK_BYTES as u64;
+        let length = self.body_bytes.saturating_sub(within).min(limits::BLOCK_BYTES as u64);
+        if length == 0 {
+            return Ok(None);
+        }
+        let at = SEGMENT_HEADER_BYTES as u64 + within;
+        let block = self.read(at, length)?;
+        let checksum = BigTrailer::block(&self.table, self.block).ok_or(Malformed::Length);
+        checksum
+            .and_then(|it| it.verify(CheckClass::Block, &block, self.header.context().at(at)))
+            .map_err(|reason| self.damaged(at, reason))?;
+        self.block += 1;
+        Ok(Some(block.into()))
+    }
+
+    fn read(&self, at: u64, length: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; length as usize];
+        match self.file.read_at(at, &mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(source) if source.kind() == ErrorKind::UnexpectedEof => {
+                Err(self.damaged(at, Malformed::Short))
+            }
+            Err(source) => Err(Error::io(format!("reading {}", self.path), source)),
+        }
+    }
+
+    fn damaged(&self, at: u64, reason: Malformed) -> Error {
+        Error::corrupt(self.path.clone(), at, reason)
     }
 }
 

@@ -23,7 +23,7 @@ mod sightings;
 mod walk;
 
 pub(crate) use self::active::{ActiveSegment, LogPosition};
-pub(crate) use self::big::{BigWriter, adopt_big};
+pub(crate) use self::big::{BigReader, BigWriter, adopt_big};
 pub use self::body::Body;
 pub(crate) use self::compacted::CompactedWriter;
 pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::backup::{self, AskIndex, BackupReport, Published};
+use crate::commit::Batch;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::format::SegmentClass;
 use crate::history::{
     self, History, LogReader, PutBack, UndeleteRequest, Undeleted, VersionFilter,
 };
+use crate::name::ObjectName;
 use crate::progress::Watch;
 use crate::segment::LogPosition;
 
@@ -31,10 +33,22 @@ impl Store {
     /// Brings back objects that were deleted, or one earlier version. Each is put as anybody would put it: nothing that
     /// is written meanwhile is overwritten.
     pub fn undelete(&self, request: &UndeleteRequest, watch: &mut Watch<'_>) -> Result<Undeleted> {
+        self.undelete_along(request, &|_| Batch::new(), watch)
+    }
+
+    /// As [`Store::undelete`], and in the same batch in which an object is put back goes what `along` gives for it: few
+    /// operations without bodies, such as [`Batch::delete_derived`].
+    pub fn undelete_along(
+        &self,
+        request: &UndeleteRequest,
+        along: &dyn Fn(&ObjectName) -> Batch,
+        watch: &mut Watch<'_>,
+    ) -> Result<Undeleted> {
         self.0.health.require_writable()?;
         let put_back = PutBack {
             upload: &|| self.upload(),
             commit: &|batch| self.commit(batch),
+            along,
             batch_bytes_max: self.0.batch_bytes_max,
         };
         self.read_log(|log| history::undelete(log, &put_back, request, watch))

@@ -4,6 +4,7 @@
 //! each upload; what is dropped without a commit leaves nothing behind.
 //! Never here: names, multipart, what the bytes mean.
 
+mod reading;
 mod resumable;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
 use crate::space::Space;
 
+pub use self::reading::StagedReader;
 pub use self::resumable::{Received, ResumableUpload};
 pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
 

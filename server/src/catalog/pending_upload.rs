@@ -25,6 +25,8 @@ pub struct PendingUpload {
     pub path: String,
     pub overwrite: bool,
     pub randomize_name: bool,
+    /// Whether thumbnails were asked for.
+    pub thumbnail: Option<bool>,
     /// How long the whole is.
     pub length: u64,
     /// What the client said about it, word for word.
@@ -44,6 +46,8 @@ struct StoredUpload {
     path: String,
     overwrite: bool,
     randomize_name: bool,
+    #[serde(default)]
+    thumbnail: Option<bool>,
     length: u64,
     metadata: String,
     received_bytes: u64,
@@ -93,6 +97,7 @@ impl PendingUpload {
             path: self.path.clone(),
             overwrite: self.overwrite,
             randomize_name: self.randomize_name,
+            thumbnail: self.thumbnail,
             length: self.length,
             metadata: self.metadata.clone(),
             received_bytes: self.received.bytes,
@@ -118,6 +123,7 @@ impl PendingUpload {
             path: stored.path,
             overwrite: stored.overwrite,
             randomize_name: stored.randomize_name,
+            thumbnail: stored.thumbnail,
             length: stored.length,
             metadata: stored.metadata,
             received: Received {

@@ -19,6 +19,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::base32;
+use super::bucket::Bucket;
 use super::id::ApiKeyId;
 use crate::object_name::{NameRule, Naming};
 
@@ -77,8 +78,30 @@ pub struct Wishes {
 /// Whether a thumbnail is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thumbnail {
+    /// As the bucket has it.
+    Unsaid,
     No,
     Wanted,
+}
+
+impl Thumbnail {
+    /// What a flag says.
+    pub fn of_flag(flag: Option<bool>) -> Self {
+        match flag {
+            None => Self::Unsaid,
+            Some(false) => Self::No,
+            Some(true) => Self::Wanted,
+        }
+    }
+
+    /// Whether one is to be made in a bucket.
+    pub fn is_wanted_in(self, bucket: &Bucket) -> bool {
+        match self {
+            Self::Unsaid => bucket.thumbnails,
+            Self::No => false,
+            Self::Wanted => true,
+        }
+    }
 }
 
 impl Grant {
@@ -222,12 +245,17 @@ impl Purpose {
 const RANDOMISED: u8 = 1;
 const OVERWRITE: u8 = 2;
 const THUMBNAIL: u8 = 4;
+const NO_THUMBNAIL: u8 = 8;
 
 impl Wishes {
     fn byte(self) -> u8 {
         let naming = if self.naming == Naming::Randomised { RANDOMISED } else { 0 };
         let rule = if self.rule == NameRule::Overwrite { OVERWRITE } else { 0 };
-        let thumbnail = if self.thumbnail == Thumbnail::Wanted { THUMBNAIL } else { 0 };
+        let thumbnail = match self.thumbnail {
+            Thumbnail::Unsaid => 0,
+            Thumbnail::No => NO_THUMBNAIL,
+            Thumbnail::Wanted => THUMBNAIL,
+        };
         naming | rule | thumbnail
     }
 
@@ -237,7 +265,11 @@ impl Wishes {
         let wishes = Self {
             naming: if has(RANDOMISED) { Naming::Randomised } else { Naming::Kept },
             rule: if has(OVERWRITE) { NameRule::Overwrite } else { NameRule::Suffix },
-            thumbnail: if has(THUMBNAIL) { Thumbnail::Wanted } else { Thumbnail::No },
+            thumbnail: match (has(THUMBNAIL), has(NO_THUMBNAIL)) {
+                (false, false) => Thumbnail::Unsaid,
+                (false, true) => Thumbnail::No,
+                (true, _) => Thumbnail::Wanted,
+            },
         };
         (wishes.byte() == byte).then_some(wishes)
     }
@@ -289,7 +321,7 @@ mod tests {
     #[test]
     fn what_was_signed_comes_back() {
         for lock in ["", "img/", "img/cat é.png", &"k".repeat(1_024)] {
-            for byte in 0..8 {
+            for byte in 0..12 {
                 for purpose in [Purpose::Form, Purpose::Raw] {
                     let wishes = Wishes::of_byte(&[byte]).unwrap();
                     let grant = Grant { wishes, purpose, ..grant(lock) };

@@ -108,8 +108,9 @@ impl Catalog {
 }
 
 impl Removal {
-    /// Removes the objects, then frees the name; answers how many objects went. Waits for the disk, for long where
-    /// there are many objects. A bucket that was to be empty and is not comes back: [`CatalogError::NotEmpty`].
+    /// Removes the objects, then frees the name; answers how many went, without those that were made of others. Waits
+    /// for the disk, for long where there are many objects. A bucket that was to be empty and is not comes back:
+    /// [`CatalogError::NotEmpty`].
     pub fn finish(mut self) -> Result<u64, CatalogError> {
         let (store, fact) = (&self.catalog.0.store, bucket::removal_fact(&self.name)?);
         if let Some(bucket) = &self.must_be_empty
@@ -163,10 +164,13 @@ fn remove_objects(store: &Store, bucket: &BucketName) -> Result<u64, CatalogErro
         if page.objects.is_empty() {
             return Ok(removed);
         }
-        let batch = page
-            .objects
-            .iter()
-            .fold(Batch::new(), |batch, object| batch.delete(object.name().clone()));
+        let batch = page.objects.iter().fold(Batch::new(), |batch, object| {
+            let name = object.name().clone();
+            match object.is_derived() {
+                true => batch.delete_derived(name, object.attributes().to_vec()),
+                false => batch.delete(name),
+            }
+        });
         removed += store.commit(batch)?.deleted_count as u64;
     }
 }

@@ -1,6 +1,8 @@
 //! `DELETE /{bucket}/{*path}`: one file, or what lies in a folder.
 //!
-//! Promises: one request is one batch, all of it or nothing.
+//! Promises: one request is one batch, all of it or nothing; thumbnails go with their files and do not count.
+
+use std::collections::BTreeSet;
 
 use axum::extract::State;
 use engine::{Batch, BucketName, Conflict, Error, FolderKey, ObjectKey, ObjectName, Precondition};
@@ -15,6 +17,7 @@ use crate::parameters::PlaceParameters;
 use crate::replies::{DeleteReply, Remainder};
 use crate::state::AppState;
 use crate::target::{Place, Target};
+use crate::thumbnails::delete_thumbnail;
 
 /// Deletes a file, or up to 100 files of a folder.
 #[utoipa::path(
@@ -46,6 +49,7 @@ async fn delete_file(
 ) -> Result<DeleteReply, ApiError> {
     let name = ObjectName::new(bucket, key);
     let batch = Batch::new().require(Precondition::KeyPresent(name.clone())).delete(name.clone());
+    let batch = delete_thumbnail(batch, &name);
     let happenings = [Happening::removed(name.key.clone())];
     match app.catalog.commit_telling(&name.bucket, batch, &happenings).await {
         Ok(_) => Ok(DeleteReply::file(name.bucket.as_str(), name.key.as_str())),
@@ -64,21 +68,60 @@ async fn delete_folder(
             "A bucket's root is not deleted: name a file or a folder",
         ));
     }
-    let page = {
-        let (store, bucket, folder) = (app.store.clone(), bucket.clone(), folder.clone());
-        let list =
-            move || store.list_keys(&bucket, folder.as_str(), None, limits::DELETE_FILES_MAX);
-        blocking(list).await?
+    let files = {
+        let (app, bucket, folder) = (app.clone(), bucket.clone(), folder.clone());
+        blocking(move || first_files(&app, &bucket, &folder)).await?
     };
-    let delete = |batch: Batch, object: &engine::Object| batch.delete(object.name().clone());
-    let batch = page.objects.iter().fold(Batch::new(), delete);
-    if batch.is_empty() {
+    if files.batch.is_empty() {
         return Err(ApiError::file_not_found());
     }
-    let removed = |object: &engine::Object| Happening::removed(object.name().key.clone());
-    let happenings: Vec<_> = page.objects.iter().map(removed).collect();
-    let committed = app.catalog.commit_telling(&bucket, batch, &happenings).await?;
+    let committed = app.catalog.commit_telling(&bucket, files.batch, &files.happenings).await?;
     let deleted_count = committed.deleted_count;
-    let rest = if page.more { Remainder::More } else { Remainder::Nothing };
-    Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, rest))
+    Ok(DeleteReply::folder(bucket.as_str(), folder.as_str(), deleted_count, files.rest))
+}
+
+/// What goes in one request.
+struct FirstFiles {
+    batch: Batch,
+    happenings: Vec<Happening>,
+    rest: Remainder,
+}
+
+/// The first files of a folder, with their thumbnails. Waits for the index.
+fn first_files(
+    app: &AppState,
+    bucket: &BucketName,
+    folder: &FolderKey,
+) -> Result<FirstFiles, ApiError> {
+    // A thumbnail comes behind its file in the order of keys: among so many are files enough.
+    let limit = 2 * limits::DELETE_FILES_MAX;
+    let page = app.store.list_keys(bucket, folder.as_str(), None, limit)?;
+    let mut files =
+        FirstFiles { batch: Batch::new(), happenings: Vec::new(), rest: Remainder::Nothing };
+    let mut deleted = BTreeSet::new();
+    let mut count = 0;
+    for object in &page.objects {
+        let name = object.name();
+        if object.is_derived() && deleted.contains(object.attributes()) {
+            continue;
+        }
+        if count == limits::DELETE_FILES_MAX {
+            files.rest = Remainder::More;
+            return Ok(files);
+        }
+        count += 1;
+        if object.is_derived() {
+            // A thumbnail without its file.
+            let attributes = object.attributes().to_vec();
+            files.batch = files.batch.delete_derived(name.clone(), attributes);
+            continue;
+        }
+        deleted.insert(name.key.as_str().as_bytes());
+        files.batch = delete_thumbnail(files.batch.delete(name.clone()), name);
+        files.happenings.push(Happening::removed(name.key.clone()));
+    }
+    if page.more {
+        files.rest = Remainder::More;
+    }
+    Ok(files)
 }

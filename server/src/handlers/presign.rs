@@ -13,14 +13,14 @@ use http::request::Parts;
 
 use crate::admission::{enter, take, telling};
 use crate::auth::Caller;
-use crate::catalog::{Catalog, Grant, Lock, Purpose, Scope, Thumbnail, TokenId, Wishes};
+use crate::catalog::{Catalog, Grant, Lock, Purpose, Scope, TokenId, Wishes};
 use crate::error::ApiError;
-use crate::handlers::upload::{store_form, wishes};
+use crate::handlers::upload::{store_form, wanted_thumbnail, wishes};
 use crate::intake::Destination;
 use crate::limits;
 use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
-use crate::parameters::{PlaceParameters, WishParameters};
+use crate::parameters::{Flag, PlaceParameters, WishParameters};
 use crate::query::Query;
 use crate::rate_limit::LimitedAction;
 use crate::replies::{AddressReply, TokenReply, UploadReply};
@@ -70,6 +70,7 @@ pub async fn presign_token(
     params(
         PlaceParameters,
         ("expiresIn" = Option<f64>, Query, description = "As for a token; also `expiresAt`, `ttl`."),
+        ("thumbnail" = Option<Flag>, Query, description = "As for an upload."),
     ),
     responses((status = OK, body = AddressReply))
 )]
@@ -94,8 +95,11 @@ fn issue_address(
     let Some(name) = target.object() else {
         return Err(ApiError::bad_path("a presigned address is for a file, not for a folder"));
     };
-    let wishes =
-        Wishes { naming: Naming::Kept, rule: NameRule::Overwrite, thumbnail: Thumbnail::No };
+    let wishes = Wishes {
+        naming: Naming::Kept,
+        rule: NameRule::Overwrite,
+        thumbnail: wanted_thumbnail(query)?,
+    };
     let issued = issue(app, caller, query, target, Purpose::Raw, wishes)?;
     let url = format!("{}?token={}", public_url(app.public_url.as_str(), &name), issued.text);
     let ObjectName { bucket, key } = name;

@@ -11,12 +11,11 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response};
 
 use crate::admission::{take, telling};
-use crate::catalog::{EventKind, Lock, Purpose};
+use crate::catalog::{EventKind, Lock, Purpose, Wishes};
 use crate::error::ApiError;
 use crate::handlers::presign::{issuer_and_destination, unexpired_grant};
 use crate::handlers::upload::reply;
 use crate::intake::{Destination, Manner, keep, receive_raw};
-use crate::object_name::NameRule;
 use crate::parameters::PlaceParameters;
 use crate::query::Query;
 use crate::rate_limit::LimitedAction;
@@ -61,14 +60,14 @@ pub async fn put_presigned(
     }
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     let taken = take(&app, LimitedAction::Upload, &issuer)?;
-    let stored = store_body(&app, &destination, grant.wishes.rule, key, request).await;
+    let stored = store_body(&app, &destination, grant.wishes, key, request).await;
     Ok(telling(&taken, stored))
 }
 
 async fn store_body(
     app: &AppState,
     destination: &Destination,
-    rule: NameRule,
+    wishes: Wishes,
     key: ObjectKey,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
@@ -77,7 +76,7 @@ async fn store_body(
     let declared_type = declared_type.map(|it| String::from_utf8_lossy(it).into_owned());
     let body = RequestBody::new(&head.headers, body, BodyLimits::new(app.body_bytes_max()))?;
     let file = receive_raw(app, &destination.bucket, declared_type, body).await?;
-    let manner = Manner { rule, event: EventKind::CreatedByPut };
+    let manner = Manner::new(wishes, EventKind::CreatedByPut);
     let kept = keep(app, &destination.bucket, manner, Batch::new(), vec![file], &[key]).await?;
     let reply = reply(app, destination, kept);
     let etag = HeaderValue::try_from(reply.etag());

@@ -20,12 +20,13 @@ use crate::limits::{
     SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT,
     SEARCH_WORDS_MAX,
 };
-use crate::object_name::{THUMBNAIL_ENDING, thumbnail_name};
+use crate::object_name::THUMBNAIL_ENDING;
 use crate::parameters::BucketParameter;
 use crate::query::Query;
 use crate::replies::{FoundFile, SearchHit, SearchPage, SearchReply, iso_time};
 use crate::state::AppState;
 use crate::target::{Place, Target, normalize, public_url};
+use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
 
 /// What of [`THUMBNAIL_ENDING`] a query has to hold for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";
@@ -181,7 +182,7 @@ fn search_hit(app: &AppState, hit: Hit) -> Result<SearchHit, ApiError> {
 }
 
 fn found_file(app: &AppState, object: &Object) -> Result<FoundFile, ApiError> {
-    let thumbnail = thumbnail_of(&app.store, object.name())?;
+    let thumbnail = shown_thumbnail(&app.store, object.name())?;
     let url = |name: &ObjectName| public_url(app.public_url.as_str(), name);
     Ok(FoundFile {
         size: object.bytes(),
@@ -193,13 +194,12 @@ fn found_file(app: &AppState, object: &Object) -> Result<FoundFile, ApiError> {
     })
 }
 
-/// The thumbnail beside a file, when it is there.
-fn thumbnail_of(store: &Store, name: &ObjectName) -> Result<Option<ObjectName>, ApiError> {
-    let Some(file_name) = thumbnail_name(name.key.file_name()) else { return Ok(None) };
-    // A name of the greatest length has no room for a thumbnail's.
-    let Ok(key) = name.key.folder().key(&file_name) else { return Ok(None) };
-    let thumbnail = ObjectName::new(name.bucket.clone(), key);
-    Ok(store.get(&thumbnail)?.map(|_| thumbnail))
+/// What is shown as the thumbnail of a file: the one that was made of it, or somebody's own file of that name.
+fn shown_thumbnail(store: &Store, file: &ObjectName) -> Result<Option<ObjectName>, ApiError> {
+    let Ok(name) = thumbnail_of(file) else { return Ok(None) };
+    let there = store.get(&name)?;
+    let is_shown = there.is_some_and(|it| !it.is_derived() || is_thumbnail_of(&it, &file.key));
+    Ok(is_shown.then_some(name))
 }
 
 #[cfg(test)]

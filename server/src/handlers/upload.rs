@@ -20,9 +20,12 @@ use crate::request_body::BodyLimits;
 use crate::state::AppState;
 use crate::target::{Place, Target, check_writable, public_url};
 
-const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];
-const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
-const THUMBNAIL: &[&str] =
+/// Names of the flag that replaces what is there.
+pub const OVERWRITE: &[&str] = &["overwrite", "upsert", "replace"];
+/// Names of the flag that gives a file a name by chance.
+pub const RANDOMIZE_NAME: &[&str] = &["randomizeName"];
+/// Names of the flag that asks for a thumbnail.
+pub const THUMBNAIL: &[&str] =
     &["thumbnail", "generateThumbnail", "thumb", "createThumbnail", "thumbnails"];
 
 /// Stores the files of a form, to one path or, when it ends in a slash, into a folder.
@@ -55,8 +58,13 @@ pub fn wishes(query: &Query) -> Result<Wishes, ApiError> {
     Ok(Wishes {
         naming: if is_set(RANDOMIZE_NAME)? { Naming::Randomised } else { Naming::Kept },
         rule: if is_set(OVERWRITE)? { NameRule::Overwrite } else { NameRule::Suffix },
-        thumbnail: if is_set(THUMBNAIL)? { Thumbnail::Wanted } else { Thumbnail::No },
+        thumbnail: wanted_thumbnail(query)?,
     })
+}
+
+/// Whether the query asks for thumbnails.
+pub fn wanted_thumbnail(query: &Query) -> Result<Thumbnail, ApiError> {
+    Ok(Thumbnail::of_flag(query.flag(THUMBNAIL)?))
 }
 
 /// Receives a form for somebody who may write to its destination, and stores its files in one batch with what `along`
@@ -75,7 +83,7 @@ pub async fn store_form(
     let files = receive(app, destination, form).await?;
     let keys = wanted_keys(app, destination, wishes.naming, &files)?;
     keys.iter().try_for_each(|key| caller.check_file(key))?;
-    let manner = Manner { rule: wishes.rule, event: EventKind::CreatedByPost };
+    let manner = Manner::new(wishes, EventKind::CreatedByPost);
     let kept = keep(app, &destination.bucket, manner, along, files, &keys).await?;
     Ok(reply(app, destination, kept))
 }
@@ -100,12 +108,14 @@ pub fn check_destination(caller: &Caller, destination: &Destination) -> Result<(
 fn uploaded(app: &AppState, file: Kept) -> UploadedFile {
     let object = &file.object;
     let name = object.name();
+    let url = |name| public_url(app.public_url.as_str(), name);
     UploadedFile {
         name: name.key.file_name().to_owned(),
         original_name: file.original_name,
         key: name.key.to_string(),
-        url: public_url(app.public_url.as_str(), name),
-        thumbnail_url: None,
+        url: url(name),
+        thumbnail_url: file.thumbnail.as_ref().and_then(|it| it.as_ref().ok()).map(url),
+        thumbnail_skipped: file.thumbnail.as_ref().and_then(|it| it.as_ref().err().copied()),
         size: object.bytes(),
         content_type: object.content_type().to_owned(),
         etag: format!("\"{}\"", object.etag()),

@@ -3,8 +3,8 @@
 //! Never here: reading the log, which the engine does.
 
 use engine::{
-    BucketName, FolderKey, History, ObjectName, Store, UndeleteRequest, Undeleted, Unrecoverable,
-    Version, VersionEvent, VersionFilter, VersionScope, VersionState, Watch,
+    Batch, BucketName, FolderKey, History, ObjectName, Store, UndeleteRequest, Undeleted,
+    Unrecoverable, Version, VersionEvent, VersionFilter, VersionScope, VersionState, Watch,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::error::ApiError;
 use crate::replies::iso_time;
 use crate::target::Place;
+use crate::thumbnails::delete_thumbnail;
 
 /// What is to be brought back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +202,9 @@ pub(super) fn undelete(
             since_ms: since_ms(since.as_deref())?,
         },
     };
-    let Undeleted { restored, refused } = store.undelete(&request, watch)?;
+    // The thumbnail of what was there till now would show something else.
+    let along = |file: &ObjectName| delete_thumbnail(Batch::new(), file);
+    let Undeleted { restored, refused } = store.undelete_along(&request, &along, watch)?;
     Ok(UndeletedView {
         bucket_name: bucket.to_owned(),
         restored: restored

@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Json;
+use crate::thumbnails::NoThumbnail;
 
 /// One stored file, as the answer to an upload describes it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -26,6 +27,9 @@ pub struct UploadedFile {
     /// The public address of the thumbnail.
     #[schema(required)]
     pub thumbnail_url: Option<String>,
+    /// Why there is no thumbnail, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thumbnail_skipped: Option<NoThumbnail>,
     /// Bytes.
     pub size: u64,
     /// The type that is stored.
@@ -132,6 +136,7 @@ mod tests {
             key: key.to_owned(),
             url: format!("https://cdn.example.org/phone/{key}"),
             thumbnail_url: None,
+            thumbnail_skipped: None,
             size: 3,
             content_type: "image/webp".into(),
             etag: "\"abc\"".into(),
@@ -148,7 +153,9 @@ mod tests {
             renamed: true,
             ..file("img/a (1).webp")
         };
-        let reply = to_value(UploadReply::new("phone", vec![first, file("img/b.webp")])).unwrap();
+        let second =
+            UploadedFile { thumbnail_skipped: Some(NoThumbnail::NameTaken), ..file("img/b.webp") };
+        let reply = to_value(UploadReply::new("phone", vec![first, second])).unwrap();
         let url = "https://cdn.example.org/phone/img/a (1).webp";
         for (pointer, want) in [
             ("/success", json!(true)),
@@ -161,6 +168,7 @@ mod tests {
             ("/path", json!("img/a (1).webp")),
             ("/bucketName", json!("phone")),
             ("/renamed", json!(true)),
+            ("/files/1/thumbnailSkipped", json!("name_taken")),
             ("/files/0/originalName", json!("blob")),
             ("/files/0/contentType", json!("image/webp")),
             ("/files/1/lastModified", json!("2026-01-31T12:00:00.000Z")),

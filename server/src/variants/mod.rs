@@ -26,7 +26,8 @@ use engine::{Clock, Etag, Object, Store};
 use self::flight::{Flights, Interest};
 use self::remembered::Remembered;
 use self::shelf::Shelf;
-use self::workshop::{Cost, Undone, Workshop};
+use self::workshop::Workshop;
+pub use self::workshop::{Cost, Undone};
 use crate::bridge::blocking;
 use crate::images::{
     self, Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX,
@@ -151,6 +152,15 @@ impl Variants {
             }
         }
         Err(VariantError::Busy)
+    }
+
+    /// Does other work on pictures where all of it is done: on the same threads, within the same bounds.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        cost: Cost,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Undone> {
+        self.0.workshop.run(cost, work).await
     }
 
     /// Looks what is kept, then removes now and then what has to go. Ends with the task.

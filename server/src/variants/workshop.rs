@@ -20,16 +20,16 @@ use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, IMAGE_NICENESS, MIB}
 
 /// What a piece of work costs, as far as it is known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cost {
+pub struct Cost {
     /// Milliseconds of a processor.
-    pub(super) ms: u64,
+    pub ms: u64,
     /// Bytes of memory.
-    pub(super) bytes: u64,
+    pub bytes: u64,
 }
 
 /// Why work was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Undone {
+pub enum Undone {
     /// Too much waits already, or its turn did not come in time.
     Busy,
     /// It panicked.

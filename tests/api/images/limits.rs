@@ -5,7 +5,7 @@ use tests::World;
 use super::{jpeg, png};
 
 /// The head of a PNG that says that it is so large.
-fn png_head(width: u32, height: u32) -> Vec<u8> {
+pub(crate) fn png_head(width: u32, height: u32) -> Vec<u8> {
     let mut head = b"IHDR".to_vec();
     head.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
     head.extend([8, 0, 0, 0, 0]);

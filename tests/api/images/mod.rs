@@ -3,8 +3,8 @@
 #![allow(clippy::big_endian_bytes, reason = "PNG and JPEG are big-endian")]
 
 mod formats;
-mod limits;
-mod orientation;
+pub(super) mod limits;
+pub(super) mod orientation;
 mod parameters;
 mod placeholders;
 mod variants;
@@ -15,7 +15,7 @@ use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use tests::{Client, Reply};
 
 /// A picture in which each corner has a colour of its own, and nothing is flat.
-fn picture(width: u32, height: u32) -> DynamicImage {
+pub(super) fn picture(width: u32, height: u32) -> DynamicImage {
     let wave = |at: u32, of: u32| (f64::from(at) / f64::from(of) * 6.0).sin() * 20.0;
     RgbImage::from_fn(width, height, |x, y| {
         let (right, low) = (f64::from(x) / f64::from(width), f64::from(y) / f64::from(height));
@@ -26,22 +26,22 @@ fn picture(width: u32, height: u32) -> DynamicImage {
     .into()
 }
 
-fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+pub(super) fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     picture.write_to(&mut bytes, format).unwrap();
     bytes.into_inner()
 }
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub(super) fn png(width: u32, height: u32) -> Vec<u8> {
     encoded(&picture(width, height), ImageFormat::Png)
 }
 
-fn jpeg(width: u32, height: u32) -> Vec<u8> {
+pub(super) fn jpeg(width: u32, height: u32) -> Vec<u8> {
     encoded(&picture(width, height), ImageFormat::Jpeg)
 }
 
 /// The picture in a reply, which says its type.
-fn shown(reply: &Reply) -> DynamicImage {
+pub(super) fn shown(reply: &Reply) -> DynamicImage {
     assert_eq!(reply.status, 200, "{}", reply.text());
     let format = ImageFormat::from_mime_type(reply.header("content-type")).unwrap();
     image::load_from_memory_with_format(&reply.body, format).unwrap()
@@ -53,7 +53,7 @@ async fn sides(client: &Client, path: &str) -> (u32, u32) {
 }
 
 /// How near one picture is to another of the same size, as peak signal-to-noise ratio in decibels.
-fn decibels(a: &DynamicImage, b: &DynamicImage) -> f64 {
+pub(super) fn decibels(a: &DynamicImage, b: &DynamicImage) -> f64 {
     assert_eq!((a.width(), a.height()), (b.width(), b.height()));
     let (a, b) = (a.to_rgb8(), b.to_rgb8());
     let squares = a.iter().zip(b.iter()).map(|(a, b)| f64::from(a.abs_diff(*b)).powi(2));

@@ -13,7 +13,7 @@ fn exif(orientation: u8) -> Vec<u8> {
 }
 
 /// The picture that is stored so that the tag makes the given one of it.
-fn stored(seen: &image::DynamicImage, orientation: u8) -> image::DynamicImage {
+pub(crate) fn stored(seen: &image::DynamicImage, orientation: u8) -> image::DynamicImage {
     match orientation {
         2 => seen.fliph(),
         3 => seen.rotate180(),
@@ -26,7 +26,7 @@ fn stored(seen: &image::DynamicImage, orientation: u8) -> image::DynamicImage {
     }
 }
 
-fn jpeg_with(picture: &image::DynamicImage, orientation: u8) -> Vec<u8> {
+pub(crate) fn jpeg_with(picture: &image::DynamicImage, orientation: u8) -> Vec<u8> {
     let plain = encoded(picture, ImageFormat::Jpeg);
     let data = [b"Exif\0\0", &*exif(orientation)].concat();
     let length = (data.len() as u16 + 2).to_be_bytes();

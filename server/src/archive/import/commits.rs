@@ -17,6 +17,7 @@ use crate::archive::work::Work;
 use crate::archive::{ArchiveError, ImportReport, OnConflict};
 use crate::limits;
 use crate::object_name::NameRule;
+use crate::thumbnails::delete_thumbnail;
 
 /// What is said of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "other content lies under its key";
@@ -123,7 +124,8 @@ impl<'a> Commits<'a> {
         let batch = Batch::new()
             .require(Precondition::FactPresent(self.bucket.clone()))
             .require(require)
-            .put(name, file.staged.clone(), file.options.clone());
+            .put(name.clone(), file.staged.clone(), file.options.clone());
+        let batch = delete_thumbnail(batch, &name);
         self.in_flight += 1;
         self.in_flight_bytes += file.staged.bytes();
         let settle = self.settle.clone();

@@ -66,6 +66,7 @@ enum OverriddenMethod {
         ("path" = Option<String>, Query, description = "A folder with its last slash, or a file; the root without it."),
         ("overwrite" = Option<Flag>, Query, description = "As for an upload."),
         ("randomizeName" = Option<Flag>, Query, description = "As for an upload."),
+        ("thumbnail" = Option<Flag>, Query, description = "As for an upload."),
     ),
     request_body(content = Option<Chunk>, content_type = "application/offset+octet-stream"),
     responses(

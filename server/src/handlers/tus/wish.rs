@@ -5,6 +5,7 @@
 use http::header::HeaderMap;
 
 use crate::error::ApiError;
+use crate::handlers::upload::{OVERWRITE, RANDOMIZE_NAME, THUMBNAIL};
 use crate::query::{Query, parse_flag};
 use crate::tus::{Metadata, number};
 
@@ -14,6 +15,7 @@ pub(super) struct Wish {
     pub(super) path: String,
     pub(super) overwrite: bool,
     pub(super) randomize_name: bool,
+    pub(super) thumbnail: Option<bool>,
     pub(super) length: u64,
     /// Word for word, for whoever asks how far the upload has come.
     pub(super) metadata: String,
@@ -43,18 +45,19 @@ impl Wish {
         };
         let flag = |names: &[&str]| match metadata.text(names) {
             Some(value) => match parse_flag(value) {
-                Some(flag) => Ok(flag),
+                Some(flag) => Ok(Some(flag)),
                 None => Err(ApiError::bad_parameter(names[0], "must be true or false")),
             },
-            None => Ok(query.flag(names)?.unwrap_or(false)),
+            None => query.flag(names),
         };
         Ok(Self {
             bucket: wanted(&["bucketName", "bucket"])?.ok_or_else(|| {
                 ApiError::bad_parameter("bucketName", "is missing: put it into Upload-Metadata")
             })?,
             path: wanted(&["path"])?.unwrap_or_default(),
-            overwrite: flag(&["overwrite", "upsert", "replace"])?,
-            randomize_name: flag(&["randomizeName"])?,
+            overwrite: flag(OVERWRITE)?.unwrap_or(false),
+            randomize_name: flag(RANDOMIZE_NAME)?.unwrap_or(false),
+            thumbnail: flag(THUMBNAIL)?,
             length,
             metadata: text,
         })

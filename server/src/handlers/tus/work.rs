@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::wish::Wish;
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit, to_its_end};
-use crate::catalog::{EventKind, PendingUpload, Scope};
+use crate::catalog::{EventKind, PendingUpload, Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
 use crate::intake::{Destination, Manner, Received, keep, wanted_keys};
@@ -55,6 +55,7 @@ impl Work {
             path: wish.path,
             overwrite: wish.overwrite,
             randomize_name: wish.randomize_name,
+            thumbnail: wish.thumbnail,
             length: wish.length,
             metadata: wish.metadata,
             received: engine::Received::default(),
@@ -300,12 +301,14 @@ impl Work {
         let files = vec![file];
         let naming = if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
         let rule = if self.upload.overwrite { NameRule::Overwrite } else { NameRule::Suffix };
+        let thumbnail = Thumbnail::of_flag(self.upload.thumbnail);
         let keys = wanted_keys(&self.app, &destination, naming, &files)?;
         keys.iter().try_for_each(|key| self.caller.check_file(key))?;
         let done = PendingUpload { is_stored: true, ..self.upload.clone() };
         let (fact, value) = done.fact()?;
         let along = Batch::new().put_fact(fact, value);
-        let manner = Manner { rule, event: EventKind::CreatedInPieces };
+        let wishes = Wishes { naming, rule, thumbnail };
+        let manner = Manner::new(wishes, EventKind::CreatedInPieces);
         let kept = keep(&self.app, &destination.bucket, manner, along, files, &keys).await?;
         let object = kept.into_iter().next().map(|file| file.object);
         let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;

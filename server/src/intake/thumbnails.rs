@@ -1,0 +1,94 @@
+//! Thumbnails of the files of one request.
+//!
+//! Promises: they are made one after the other, so that no request takes all threads, and within a bound of time; the
+//! files of the request come first where names are short. Never here: how one is made.
+
+use std::collections::BTreeSet;
+
+use engine::{Batch, BucketName, ObjectName, Staged, Store};
+use tokio::time::{Instant, timeout_at};
+
+use super::Received;
+use crate::limits::THUMBNAILS_WAIT;
+use crate::object_name::Proposal;
+use crate::state::AppState;
+use crate::thumbnails::{
+    NoThumbnail, delete_thumbnail, is_thumbnail_of, make, put_thumbnail, thumbnail_of,
+};
+
+/// Where the thumbnail of a file goes, or why there is none. None where none was asked for.
+pub(super) type Placed = Option<Result<ObjectName, NoThumbnail>>;
+
+/// Makes the thumbnails of files that are about to be stored.
+pub(super) async fn make_all(app: &AppState, files: &mut [Received]) {
+    let deadline = Instant::now() + THUMBNAILS_WAIT;
+    for file in files {
+        let made = timeout_at(deadline, make(&app.variants, &app.store, &file.staged)).await;
+        file.thumbnail = Some(made.unwrap_or(Err(NoThumbnail::Busy)));
+    }
+}
+
+/// Decides where the thumbnails go that were made, as things are. Waits for the index.
+pub(super) fn place(
+    store: &Store,
+    bucket: &BucketName,
+    proposals: &[Proposal],
+    made: &[Option<Result<(), NoThumbnail>>],
+) -> engine::Result<Vec<Placed>> {
+    let files = proposals.iter().map(|it| ObjectName::new(bucket.clone(), it.key.clone()));
+    let files: Vec<_> = files.collect();
+    let mut taken: BTreeSet<_> = files.iter().cloned().collect();
+    let places = files.iter().zip(made).map(|(file, made)| match *made {
+        None => Ok(None),
+        Some(Err(why)) => Ok(Some(Err(why))),
+        Some(Ok(())) => free_name(store, file, &mut taken).map(Some),
+    });
+    places.collect()
+}
+
+/// The name of a file's thumbnail, if nothing else has it or is about to.
+fn free_name(
+    store: &Store,
+    file: &ObjectName,
+    taken: &mut BTreeSet<ObjectName>,
+) -> engine::Result<Result<ObjectName, NoThumbnail>> {
+    let name = match thumbnail_of(file) {
+        Ok(name) => name,
+        Err(why) => return Ok(Err(why)),
+    };
+    let is_free = store.get(&name)?.is_none_or(|there| is_thumbnail_of(&there, &file.key));
+    let is_ours = is_free && taken.insert(name.clone());
+    Ok(is_ours.then_some(name).ok_or(NoThumbnail::NameTaken))
+}
+
+/// Adds the thumbnails to the batch that puts their files, and takes away what is there of files that get none.
+pub(super) fn add(
+    mut batch: Batch,
+    bucket: &BucketName,
+    files: &[Received],
+    proposals: &[Proposal],
+    placed: &[Placed],
+) -> Batch {
+    for ((file, proposal), placed) in files.iter().zip(proposals).zip(placed) {
+        batch = match (placed, file.made()) {
+            (Some(Ok(name)), Some(picture)) => {
+                put_thumbnail(batch, &proposal.key, name.clone(), picture.clone())
+            }
+            // Also where the name was free: an operator may have brought a thumbnail back without its file.
+            _ => delete_thumbnail(batch, &ObjectName::new(bucket.clone(), proposal.key.clone())),
+        };
+    }
+    batch
+}
+
+impl Received {
+    /// Whether a thumbnail was made, where one was asked for.
+    pub(super) fn thumbnail_made(&self) -> Option<Result<(), NoThumbnail>> {
+        self.thumbnail.as_ref().map(|made| made.as_ref().map(drop).map_err(|why| *why))
+    }
+
+    /// The thumbnail, if one was made.
+    fn made(&self) -> Option<&Staged> {
+        self.thumbnail.as_ref().and_then(|made| made.as_ref().ok())
+    }
+}

@@ -1,0 +1,123 @@
+//! A thumbnail out of a body that was received and is not stored yet.
+//!
+//! The work is done where all work on pictures is: by its threads, within its memory, behind its queue. Who asked and
+//! went away is noticed. Never here: where a thumbnail goes.
+
+use std::sync::Arc;
+
+use engine::{Staged, Store};
+
+use super::NoThumbnail;
+use crate::images::limits::SOURCE_BYTES_MAX;
+use crate::images::{self, Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
+use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
+use crate::variants::{Cost, Undone, Variants};
+
+/// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
+/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP.
+///
+/// # Errors
+///
+/// Every [`NoThumbnail`] that is not about a name.
+pub async fn make(
+    variants: &Variants,
+    store: &Store,
+    file: &Staged,
+) -> Result<Staged, NoThumbnail> {
+    let format = Format::of(file.head()).ok_or(NoThumbnail::NotAPicture)?;
+    if file.bytes() > SOURCE_BYTES_MAX {
+        return Err(NoThumbnail::TooLarge);
+    }
+    let cost = Cost { ms: 1, bytes: file.bytes() };
+    let read = {
+        let file = file.clone();
+        variants.work(cost, move || read_source(&file, format))
+    };
+    let source = read.await??;
+    let plan = plan(&source)?;
+    let cost = Cost { ms: plan.cost_ms(&source), bytes: file.bytes() + plan.memory_bytes(&source) };
+    let asking = Arc::new(());
+    let rendered = {
+        let (file, asking) = (file.clone(), Arc::downgrade(&asking));
+        let is_forgotten = move || asking.strong_count() == 0;
+        variants.work(cost, move || render(&file, &source, &plan, &is_forgotten))
+    };
+    let picture = rendered.await??;
+    // It is far smaller than what goes to a file of its own, unless all memory for uploads is in use.
+    let mut upload = store.upload();
+    match upload.push_in_memory(&picture)? {
+        true => Ok(upload.finish()?),
+        false => Err(NoThumbnail::Busy),
+    }
+}
+
+fn read_source(file: &Staged, format: Format) -> Result<Source, NoThumbnail> {
+    let source = images::read_source(format, &read_whole(file)?)?;
+    // Of what moves it is the first picture.
+    Ok(Source { frames: 1, ..source })
+}
+
+fn plan(source: &Source) -> Result<Plan, NoThumbnail> {
+    let wish = Wish {
+        format: Wanted::Format(Format::WebP),
+        width: Some(THUMBNAIL_SIDE_MAX),
+        height: Some(THUMBNAIL_SIDE_MAX),
+        quality: Some(THUMBNAIL_QUALITY),
+        fit: Fit::Contain,
+    };
+    match images::plan(source, &wish)? {
+        Planned::Made(plan) => Ok(plan),
+        Planned::AsStored => Err(NoThumbnail::Failed),
+    }
+}
+
+fn render(
+    file: &Staged,
+    source: &Source,
+    plan: &Plan,
+    stop: Stop<'_>,
+) -> Result<Vec<u8>, NoThumbnail> {
+    if stop() {
+        return Err(NoThumbnail::Busy);
+    }
+    Ok(images::render(&read_whole(file)?, source, plan, stop)?)
+}
+
+fn read_whole(file: &Staged) -> engine::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(file.bytes()).unwrap_or(0));
+    let mut reader = file.reader()?;
+    while let Some(block) = reader.next_block()? {
+        bytes.extend_from_slice(&block);
+    }
+    Ok(bytes)
+}
+
+impl From<Undone> for NoThumbnail {
+    fn from(undone: Undone) -> Self {
+        match undone {
+            Undone::Busy => Self::Busy,
+            Undone::Panicked => Self::Undecodable,
+        }
+    }
+}
+
+impl From<Error> for NoThumbnail {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Undecodable(_) => Self::Undecodable,
+            Error::TooLarge(_) => Self::TooLarge,
+            Error::Cancelled => Self::Busy,
+            Error::Failed(why) => {
+                tracing::error!(why, "a thumbnail cannot be made");
+                Self::Failed
+            }
+        }
+    }
+}
+
+impl From<engine::Error> for NoThumbnail {
+    fn from(error: engine::Error) -> Self {
+        tracing::warn!(%error, "a thumbnail cannot be made");
+        Self::Failed
+    }
+}

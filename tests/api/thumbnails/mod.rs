@@ -1,0 +1,32 @@
+//! Thumbnails at upload: specification 1 and 4.2, clients 3.2.
+
+mod asked;
+mod crash;
+mod gone;
+mod made;
+mod names;
+
+use serde_json::Value;
+use tests::World;
+use tests::world::PUBLIC_URL;
+
+/// How many thumbnails a world holds; it made no variants.
+fn count(world: &World) -> u64 {
+    world.store.stats().unwrap().derived_objects
+}
+
+/// The path of the thumbnail that an answer names.
+fn path(reply: &Value) -> String {
+    let url = reply["thumbnailUrl"].as_str().unwrap_or_else(|| panic!("no thumbnail: {reply}"));
+    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
+}
+
+/// Checks that an answer names no thumbnail, and why.
+fn check_none(reply: &Value, why: &str) {
+    for place in
+        ["/thumbnailUrl", "/thumbnailUrls/0", "/files/0/thumbnailUrl", "/data/thumbnailUrl"]
+    {
+        assert_eq!(reply.pointer(place), Some(&Value::Null), "{place}: {reply}");
+    }
+    assert_eq!(reply["files"][0]["thumbnailSkipped"], why, "{reply}");
+}

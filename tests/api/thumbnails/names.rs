@@ -1,0 +1,110 @@
+//! Whose the name of a thumbnail is.
+
+use tests::{Client, Form, World};
+
+use super::{check_none, count, path};
+use crate::images::{png, shown};
+
+/// The width of the picture at a path.
+async fn width(client: &Client, path: &str) -> u32 {
+    shown(&client.get(path).await).width()
+}
+
+#[tokio::test]
+async fn a_thumbnail_is_named_after_the_name_that_its_file_got() {
+    let (_world, client) = World::with_bucket(1);
+    for expected in ["a_thumb.webp", "a (1)_thumb.webp", "a (2)_thumb.webp"] {
+        let reply = client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await;
+        assert_eq!(
+            path(&reply).replace("%20", " ").replace("%28", "(").replace("%29", ")"),
+            format!("/photos/{expected}")
+        );
+        assert_eq!(width(&client, &path(&reply)).await, 8);
+    }
+    let reply = client.put("/photos/?thumbnail&randomizeName", "a.png", &png(8, 8)).await;
+    let stem = reply["key"].as_str().unwrap().strip_suffix(".png").unwrap();
+    assert_eq!(path(&reply), format!("/photos/{stem}_thumb.webp"));
+}
+
+#[tokio::test]
+async fn of_two_files_that_want_one_name_the_first_has_it() {
+    let (world, client) = World::with_bucket(1);
+    path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
+    for address in ["/photos/?thumbnail", "/photos/?thumbnail&overwrite"] {
+        check_none(&client.put(address, "a.gif", &png(9, 9)).await, "name_taken");
+    }
+    let found = client.get("/api/search/photos?q=a").await.json();
+    let hits = found["hits"].as_array().unwrap().iter();
+    let with_thumbnail = hits.filter(|hit| hit["thumbnailUrl"].is_string()).count();
+    assert_eq!(with_thumbnail, 1, "{found}");
+    client.delete("/photos/a.gif").await.check_done();
+    assert_eq!(width(&client, "/photos/a_thumb.webp").await, 8, "it goes with its own file only");
+    client.put("/photos/", "a.gif", &png(9, 9)).await;
+    client.delete("/photos/a.png").await.check_done();
+    assert_eq!(count(&world), 0);
+    let reply = client.put("/photos/?thumbnail&overwrite", "a.gif", &png(9, 9)).await;
+    assert_eq!(width(&client, &path(&reply)).await, 9, "the name is free again");
+
+    let form = Form::new().file("files", "b.png", None, &png(8, 8)).file(
+        "files",
+        "b.gif",
+        None,
+        &png(9, 9),
+    );
+    let reply = client.upload("/photos/?thumbnail", form).await.check_done();
+    assert_eq!(reply["files"][1]["thumbnailSkipped"], "name_taken");
+    assert_eq!(width(&client, &path(&reply)).await, 8);
+}
+
+#[tokio::test]
+async fn a_file_of_somebodys_own_is_never_replaced_by_one() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a_thumb.webp", b"my own").await;
+    for address in ["/photos/?thumbnail", "/photos/?thumbnail&overwrite"] {
+        check_none(&client.put(address, "a.png", &png(8, 8)).await, "name_taken");
+    }
+    client.delete("/photos/a.png").await.check_done();
+    assert_eq!(client.get("/photos/a_thumb.webp").await.text(), "my own");
+
+    let form = Form::new().file("files", "b.png", None, &png(8, 8)).file(
+        "files",
+        "b_thumb.webp",
+        None,
+        b"mine too",
+    );
+    let reply = client.upload("/photos/?thumbnail", form).await.check_done();
+    check_none(&reply, "name_taken");
+    assert_eq!(client.get("/photos/b_thumb.webp").await.text(), "mine too");
+    assert_eq!(count(&world), 0);
+}
+
+#[tokio::test]
+async fn a_file_takes_the_name_of_a_thumbnail_only_where_it_may_replace_it() {
+    let (world, client) = World::with_bucket(1);
+    path(&client.put("/photos/?thumbnail", "a.png", &png(8, 8)).await);
+    let beside = client.put("/photos/", "a_thumb.webp", b"my own").await;
+    assert_eq!(beside["key"], "a_thumb (1).webp");
+    let instead = client.put("/photos/?overwrite", "a_thumb.webp", b"my own").await;
+    assert_eq!((&instead["key"], count(&world)), (&"a_thumb.webp".into(), 0));
+    // It is no thumbnail any more.
+    client.put("/photos/?overwrite", "a.png", b"no picture").await;
+    client.delete("/photos/a.png").await.check_done();
+    assert_eq!(client.get("/photos/a_thumb.webp").await.text(), "my own");
+    assert_eq!(world.object_count("photos"), 2);
+}
+
+#[tokio::test]
+async fn a_name_that_has_no_room_for_it_has_none() {
+    let (world, client) = World::with_bucket(1);
+    let folder = format!("{}/", "f".repeat(200)).repeat(5);
+    let stem = "n".repeat(1_024 - folder.len() - ".png".len());
+    let reply =
+        client.put(&format!("/photos/{folder}{stem}.png?thumbnail"), "a.png", &png(8, 8)).await;
+    check_none(&reply, "name_too_long");
+    let stem = &stem["_thumb".len() + 1..];
+    let reply =
+        client.put(&format!("/photos/{folder}{stem}.png?thumbnail"), "a.png", &png(8, 8)).await;
+    assert_eq!((path(&reply).len(), count(&world)), ("/photos/".len() + 1_024, 1));
+    client.delete(&format!("/photos/{folder}")).await.check_done();
+    assert_eq!((world.object_count("photos"), count(&world)), (0, 0));
+}
