@@ -30,7 +30,7 @@ pub(super) enum Files {
     Itself,
     /// What is left when it is cut off at each KiB.
     Cut,
-    /// It with one byte changed, for each byte of its beginning, in two ways.
+    /// It with one byte changed, for each byte of its beginning, in three ways.
     Changed,
 }
 
@@ -146,7 +146,7 @@ fn work_as_child(work: &str, file: &Path) {
         "Cut" => (0..whole.len()).step_by(CUT_BYTES).for_each(|end| try_one(&whole[..end])),
         _ => {
             for at in 0..whole.len().min(CHANGED_BYTES) {
-                for value in [0xff, whole[at] ^ 1] {
+                for value in [0, 0xff, whole[at] ^ 1] {
                     let mut changed = whole.clone();
                     changed[at] = value;
                     try_one(&changed);
