@@ -145,10 +145,9 @@ async fn where_too_many_pictures_wait_the_upload_goes_on_without_one() {
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let variants = &world.state.variants;
     let mut all_memory =
-        pin!(variants.work(Cost { ms: 1, bytes: u64::MAX }, move || held.recv().is_ok()));
+        pin!(variants.run(Cost { ms: 1, bytes: u64::MAX }, move || held.recv().is_ok()));
     assert!(is_pending(&mut all_memory).await);
-    let waiting =
-        (0..IMAGE_JOBS_WAITING_MAX).map(|_| variants.work(Cost { ms: 1, bytes: 1 }, || 7));
+    let waiting = (0..IMAGE_JOBS_WAITING_MAX).map(|_| variants.run(Cost { ms: 1, bytes: 1 }, || 7));
     let mut waiting: Vec<_> = waiting.map(Box::pin).collect();
     for one in &mut waiting {
         assert!(is_pending(one).await);
