@@ -332,7 +332,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Wishes::of_byte(&[8]), None);
+        for both_or_unknown in [12, 16] {
+            assert_eq!(Wishes::of_byte(&[both_or_unknown]), None);
+        }
     }
 
     #[test]

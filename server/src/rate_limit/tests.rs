@@ -266,7 +266,7 @@ fn pictures_are_paid_by_an_address_and_a_bucket_in_milliseconds() {
     world.clock.advance(300_000);
     assert_eq!(take(1, &more, u64::MAX), Ok(()), "the largest picture takes all there is");
     assert_eq!(take(1, &more, 1), Err(("pictures-address", 1)));
-    world.clock.advance(300_000);
+    world.clock.advance(301_000);
     assert_eq!(world.allowances.take_picture_time(None, &pics, 1), Ok(()));
     // Three addresses stay in their table; of the buckets one has everything again.
     assert_eq!(world.allowances.known_count(), 3 + 1);

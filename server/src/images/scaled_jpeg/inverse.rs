@@ -98,27 +98,31 @@ fn block<const ACROSS: usize, const DOWN: usize>(
     }
 }
 
+/// Loops, and no `map`: that is called for each line where it is not inlined.
 #[inline(always)]
 fn varied<const ACROSS: usize, const DOWN: usize>(coefficients: &[i32; 16]) -> [[u8; 4]; 4] {
     let mut between = [[0; 4]; 4];
     for (row, kept) in between.iter_mut().zip(coefficients.chunks_exact(ACROSS)).take(DOWN) {
-        let mut kept = kept.iter().copied();
-        let line = direction::<ACROSS>(std::array::from_fn(|_| kept.next().unwrap_or(0)));
+        let mut line = [0; 4];
+        line.iter_mut().zip(kept).for_each(|(into, kept)| *into = *kept);
         const SHIFT: u32 = POINT_BITS - BETWEEN_BITS;
-        *row = line.map(|value| (value + (1 << (SHIFT - 1))) >> SHIFT);
+        for (into, value) in row.iter_mut().zip(direction::<ACROSS>(line)) {
+            *into = (value + (1 << (SHIFT - 1))) >> SHIFT;
+        }
     }
-    let [first, second, third, fourth] = between;
-    let mut columns = [[0; 4]; 4];
-    for (x, column) in columns.iter_mut().enumerate().take(ACROSS) {
-        let value = |row: &[i32; 4]| row.get(x).copied().unwrap_or(0);
-        let line = direction::<DOWN>([&first, &second, &third, &fourth].map(value));
+    let mut rows = [[0; 4]; 4];
+    let [first, second, third, fourth] = &between;
+    let lines = first.iter().zip(second).zip(third).zip(fourth);
+    for (x, (((first, second), third), fourth)) in lines.enumerate().take(ACROSS) {
+        let line = direction::<DOWN>([*first, *second, *third, *fourth]);
         const SHIFT: u32 = POINT_BITS + BETWEEN_BITS + 3;
-        *column = line.map(|value| sample((value + (1 << (SHIFT - 1))) >> SHIFT));
+        for (row, value) in rows.iter_mut().zip(line).take(DOWN) {
+            if let Some(into) = row.get_mut(x) {
+                *into = sample((value + (1 << (SHIFT - 1))) >> SHIFT);
+            }
+        }
     }
-    let [first, second, third, fourth] = columns;
-    std::array::from_fn(|y| {
-        [&first, &second, &third, &fourth].map(|column| column.get(y).copied().unwrap_or(0))
-    })
+    rows
 }
 
 /// One direction of `N` points; results have `POINT_BITS` more behind the point.
