@@ -280,7 +280,7 @@ fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
         let fresh = format!("new/cat {round}");
         put(&store, &[&fresh]);
         assert_eq!(search(&store, &query("", "cat")).total, 901);
-        assert_eq!(keys(&store, "new/", "cat"), [fresh.clone()]);
+        assert_eq!(keys(&store, "new/", "cat"), std::slice::from_ref(&fresh));
         delete(&store, &name(&fresh)).unwrap();
         assert_eq!(search(&store, &query("", "cat")).total, 900);
         assert!(keys(&store, "new/", "cat").is_empty());
