@@ -10,7 +10,7 @@ use tests::pictures::{
     MIXED, PHOTOGRAPHS, PNG_SUITE, SCREENSHOTS, WEBP, all_fetched, fetched, vips,
 };
 
-use super::child::{Files, Outcome, render_apart, to};
+use super::child::{Files, Outcome, Told, render_apart, to};
 
 /// What a process may take for pictures of less than half a million pixels, whatever is done to them.
 const BYTES_MAX: u64 = 64 << 20;
@@ -118,18 +118,20 @@ fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
     made.map(|made| folder.join(made.split('[').next().unwrap())).to_vec()
 }
 
+/// Prints what became of a file, and says how many pictures were made of it.
+fn said(path: &Path, told: &Told) -> usize {
+    let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
+    let (all, peak_kib) = (told.outcomes.len(), told.peak_bytes >> 10);
+    println!("{}: {made} of {all}, {peak_kib} KiB", path.display());
+    made
+}
+
 #[test]
 fn files_cut_off_at_each_kib_are_no_harm() {
     let folder = TempDir::new().unwrap();
     for path in written_by_vips(folder.path(), 8) {
         let told = render_apart(&path, Files::Cut, &to(Format::WebP, Some(160)));
-        let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
-        println!(
-            "{}: {made} of {}, {} KiB",
-            path.display(),
-            told.outcomes.len(),
-            told.peak_bytes >> 10
-        );
+        said(&path, &told);
         assert!(told.outcomes.contains(&Outcome::Broken), "{}: an empty file", path.display());
         assert!(told.peak_bytes < BYTES_MAX, "{}: {}", path.display(), told.peak_bytes);
     }
@@ -140,13 +142,7 @@ fn files_with_another_byte_in_their_beginning_are_no_harm() {
     let folder = TempDir::new().unwrap();
     for path in written_by_vips(folder.path(), 3) {
         let told = render_apart(&path, Files::Changed, &to(Format::Jpeg, Some(32)));
-        let made = told.outcomes.iter().filter(|outcome| **outcome == Outcome::Made).count();
-        println!(
-            "{}: {made} of {}, {} KiB",
-            path.display(),
-            told.outcomes.len(),
-            told.peak_bytes >> 10
-        );
+        let made = said(&path, &told);
         assert!(made > 0, "{}", path.display());
         let bound = told.planned_bytes.max(BYTES_MAX);
         assert!(told.peak_bytes < bound, "{}: {}", path.display(), told.peak_bytes);
