@@ -21,8 +21,8 @@ use benches::table::{self, Table};
 use benches::{folder, sharp};
 use image::imageops::{self, FilterType};
 use image::{DynamicImage, GenericImage, RgbImage};
+use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
 use serde_json::{Value, json};
-use server::images::{Format, Planned, Wanted, Wish, plan, read_source, render};
 use tests::pictures::{PHOTOGRAPHS, SCREENSHOTS, fetched, likeness, seen_by_vips, vips};
 
 /// A row of the targets.

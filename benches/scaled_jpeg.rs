@@ -14,7 +14,7 @@ use benches::arguments::Arguments;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
 use fuzz::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
-use server::images::scaled_jpeg::{Condition, Limits, Scale, decode};
+use images::scaled_jpeg::{Condition, Limits, Scale, decode};
 
 const SCALES: [Scale; 3] = [Scale::Eighth, Scale::Quarter, Scale::Half];
 

@@ -2,7 +2,7 @@
 //!
 //! No panic, of ours or of a library. A picture is what its header says, read alone, and twice the same.
 
-use server::images::{Error, Format, Planned, Source, Wanted, Wish, plan, read_source, render};
+use images::{Error, Format, Planned, Source, Wanted, Wish, plan, read_source, render};
 
 /// Larger pictures are not decoded here, to get through many.
 const PIXELS_MAX: u64 = 1 << 14;

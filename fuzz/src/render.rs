@@ -5,7 +5,7 @@
 //! sides that were decided, which is upright; nothing comes out behind a stop. What the start of a file says, all of it
 //! says.
 
-use server::images::{
+use images::{
     Error, Fit, Format, Planned, Source, Wanted, Wish, plan, read_source, read_source_of_start,
     render,
 };

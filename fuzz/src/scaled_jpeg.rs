@@ -8,7 +8,7 @@
 //! Other bytes choose a picture and an encoding. The file is whole, and each plane, at half size, is near that of the
 //! second decoder.
 
-use server::images::scaled_jpeg::{
+use images::scaled_jpeg::{
     Condition, Decoded, Error, Header, Limits, Scale, decode, memory_bytes, read_header,
 };
 

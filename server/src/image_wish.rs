@@ -6,8 +6,8 @@
 use http::header::{ACCEPT, HeaderMap};
 
 use crate::error::ApiError;
-use crate::images::{Fit, Format, Wanted, Wish};
 use crate::query::Query;
+use images::{Fit, Format, Wanted, Wish};
 
 const FORMAT: &[&str] = &["format", "fm", "f", "output"];
 const WIDTH: &[&str] = &["width", "w"];

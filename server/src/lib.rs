@@ -33,7 +33,6 @@ pub mod fair_use;
 pub mod form_part;
 pub mod handlers;
 pub mod image_wish;
-pub mod images;
 pub mod intake;
 pub mod json_body;
 mod layers;

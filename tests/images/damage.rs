@@ -1,7 +1,7 @@
 //! Files that end early, and files with broken data in them.
 
 use fuzz::photograph::{Encoding, Photograph, SamplingFactor};
-use server::images::scaled_jpeg::{Condition, Decoded, Error, Scale};
+use images::scaled_jpeg::{Condition, Decoded, Error, Scale};
 
 use super::{PLAIN, SAMPLINGS, decode};
 

@@ -5,7 +5,7 @@
 //! are narrow: a shift by half a sample, chroma beside its place and a block without its frequencies all fall below.
 
 use fuzz::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
-use server::images::scaled_jpeg::{Colour, Condition, Plane, Scale, to_rgb};
+use images::scaled_jpeg::{Colour, Condition, Plane, Scale, to_rgb};
 
 use super::{PLAIN, SAMPLINGS, decode};
 

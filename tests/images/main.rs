@@ -13,7 +13,7 @@ mod likeness;
 mod quality;
 
 use fuzz::photograph::{Encoding, SamplingFactor, Tables};
-use server::images::scaled_jpeg::{Decoded, Error, Limits, Scale};
+use images::scaled_jpeg::{Decoded, Error, Limits, Scale};
 
 const SAMPLINGS: [SamplingFactor; 4] = [
     SamplingFactor::R_4_4_4,
@@ -33,5 +33,5 @@ const PLAIN: Encoding = Encoding {
 };
 
 fn decode(file: &[u8], scale: Scale) -> Result<Decoded, Error> {
-    server::images::scaled_jpeg::decode(file, scale, &Limits::PHOTOGRAPH, &|| false)
+    images::scaled_jpeg::decode(file, scale, &Limits::PHOTOGRAPH, &|| false)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use image::imageops::{self, FilterType};
 use image::{DynamicImage, Rgb, RgbImage, Rgba, RgbaImage};
-use server::images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
 use tempfile::TempDir;
 use tests::pictures::{
     PHOTOGRAPHS, SCREENSHOTS, WEBP, fetched, likeness, seen_by_vips, vips, vips_thumbnail,

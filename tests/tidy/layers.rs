@@ -28,17 +28,7 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &[
-        "limits",
-        "reserved",
-        "conditional",
-        "pace",
-        "claims",
-        "bridge",
-        "address",
-        "roots",
-        "images",
-    ],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots"],
     &["destination"],
     &[
         "object_name",
@@ -75,11 +65,12 @@ const ENGINE_ONLY_CRATES: &[&str] = &["redb", "memmap2", "imbl", "quick_cache"];
 /// For each crate, the crates of this workspace that it may depend on.
 const DIRECTION: &[(&str, &[&str])] = &[
     ("engine", &[]),
-    ("server", &["engine"]),
-    ("tools", &["engine", "server"]),
-    ("fuzz", &["engine", "server"]),
-    ("tests", &["engine", "server", "fuzz"]),
-    ("benches", &["engine", "server", "tests", "fuzz"]),
+    ("images", &[]),
+    ("server", &["engine", "images"]),
+    ("tools", &["engine", "images", "server"]),
+    ("fuzz", &["engine", "images", "server"]),
+    ("tests", &["engine", "images", "server", "fuzz"]),
+    ("benches", &["engine", "images", "tests", "fuzz"]),
 ];
 
 #[test]

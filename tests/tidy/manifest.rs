@@ -11,11 +11,11 @@ pub(crate) struct Dependency<'a> {
     pub(crate) rest: &'a str,
 }
 
-/// The crates below the root: name of the folder, and the text of the manifest.
+/// The crates below the root: name of the folder that holds the crate, and the text of the manifest.
 pub(crate) fn crates(files: &[File]) -> impl Iterator<Item = (&str, &str)> {
     files.iter().filter_map(|file| {
         let folder = file.path.strip_suffix("/Cargo.toml")?;
-        Some((folder, file.text.as_str()))
+        Some((folder.rsplit('/').next()?, file.text.as_str()))
     })
 }
 

@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
-use server::images::AVIF_ENCODER;
+use images::AVIF_ENCODER;
 
 use self::exit::{Exit, Failure};
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
+use images::AVIF_ENCODER;
 use server::config::{Layer, PublicUrl, Texts, VARIABLE_PREFIX};
-use server::images::AVIF_ENCODER;
 use server::roots::ExtraRoots;
 use server::{Config, ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -5,8 +5,8 @@
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged};
 
 use super::NoThumbnail;
-use crate::images::Format;
 use crate::object_name::thumbnail_name;
+use images::Format;
 
 /// The name that the thumbnail of a file has.
 ///

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use engine::{Staged, Store};
 
 use super::NoThumbnail;
-use crate::images::limits::SOURCE_BYTES_MAX;
-use crate::images::{self, Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
 use crate::variants::{Cost, Undone, Variants};
+use images::limits::SOURCE_BYTES_MAX;
+use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 
 /// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
 /// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP.

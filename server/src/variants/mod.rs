@@ -31,13 +31,11 @@ use self::shelf::Shelf;
 use self::workshop::Workshop;
 pub use self::workshop::{Cost, Undone};
 use crate::bridge::{blocking, read_start, read_whole};
-use crate::images::{
-    self, Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX,
-};
 use crate::limits::{
     IMAGE_HEAD_BYTES, IMAGE_HEADERS_REMEMBERED, IMAGE_JOBS_RETRIED_MAX, IMAGE_REFUSAL_KEPT,
     IMAGE_WAIT, VARIANTS_SWEEP_WAIT,
 };
+use images::{self, Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX};
 
 /// The variants of all pictures. Cheap to clone.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! AVIF files that are changed, box by box.
 
 use fuzz::photograph::Photograph;
-use server::images::{Format, Planned, plan, read_source, render};
+use images::{Format, Planned, plan, read_source, render};
 
 use super::child::to;
 use crate::PLAIN;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use server::images::{Format, Wish};
+use images::{Format, Wish};
 use tempfile::TempDir;
 
 use super::child::{Files, Outcome, render_apart, to};

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use images::{Error, Format, Planned, Wanted, Wish, plan, read_source, render};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use server::images::{Error, Format, Planned, Wanted, Wish, plan, read_source, render};
 use tempfile::TempDir;
 
 const NAME: &str = "hostile::child::a_process_tells_what_a_picture_takes";

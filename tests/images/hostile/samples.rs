@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::{DynamicImage, ImageFormat};
-use server::images::{Format, Planned, Wanted, Wish, plan, read_source, render};
+use images::{Format, Planned, Wanted, Wish, plan, read_source, render};
 use tempfile::TempDir;
 use tests::pictures::{
     MIXED, PHOTOGRAPHS, PNG_SUITE, SCREENSHOTS, WEBP, all_fetched, fetched, vips,

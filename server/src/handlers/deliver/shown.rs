@@ -14,11 +14,11 @@ use crate::client_address::client_address;
 use crate::content_type::{Activity, activity, essence};
 use crate::error::ApiError;
 use crate::image_wish::image_wish;
-use crate::images::{Bound, Format, Wanted};
 use crate::object_name::split_extension;
 use crate::query::Query;
 use crate::state::AppState;
 use crate::variants::{self, Found, Missing};
+use images::{Bound, Format, Wanted};
 
 /// What is shown.
 pub(super) struct Shown<'a> {

@@ -1,0 +1,216 @@
+//! What the pictures of an animation are drawn on, one over the other.
+
+use crate::error::Error;
+use crate::picture::{Layout, Picture};
+
+/// Red, green, blue and alpha; alpha 0 is clear.
+pub(crate) type Pixel = [u8; 4];
+
+/// What is clear, as this crate writes it.
+pub(crate) const CLEAR: Pixel = [0; 4];
+
+/// Rows of pixels. At first all are clear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Canvas {
+    width: usize,
+    height: usize,
+    pixels: Vec<Pixel>,
+}
+
+/// A part of a canvas, in pixels; it never stands out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Area {
+    pub(super) left: usize,
+    pub(super) top: usize,
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+impl Canvas {
+    pub(super) fn new((width, height): (u32, u32)) -> Self {
+        let (width, height) = (width as usize, height as usize);
+        Self { width, height, pixels: vec![CLEAR; width * height] }
+    }
+
+    /// A canvas with this on it.
+    pub(super) fn of(picture: Picture) -> Self {
+        let (width, height) = (picture.width as usize, picture.height as usize);
+        let Picture { layout, samples, .. } = picture.in_colour();
+        let pixels = match layout {
+            Layout::Rgba => samples.as_chunks::<4>().0.to_vec(),
+            _ => samples.as_chunks::<3>().0.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
+        };
+        Self { width, height, pixels }
+    }
+
+    /// What is on it, without alpha where all of it is opaque.
+    pub(super) fn picture(&self, profile: Option<Vec<u8>>) -> Result<Picture, Error> {
+        let whole = self.whole();
+        Ok(Picture { profile, ..self.part(whole)? })
+    }
+
+    /// What is on a part of it, without alpha where all of that is opaque.
+    pub(super) fn part(&self, area: Area) -> Result<Picture, Error> {
+        let sides = (area.width as u32, area.height as u32);
+        let pixels = || self.rows(area).flatten();
+        let (layout, samples) = if pixels().all(|pixel| pixel[3] == 255) {
+            let mut samples = Vec::with_capacity(area.pixels() * 3);
+            samples.extend(pixels().flat_map(|[r, g, b, _]| [*r, *g, *b]));
+            (Layout::Rgb, samples)
+        } else {
+            let mut samples = Vec::with_capacity(area.pixels() * 4);
+            self.rows(area).for_each(|row| samples.extend_from_slice(row.as_flattened()));
+            (Layout::Rgba, samples)
+        };
+        Picture::new(sides, layout, samples, None)
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Area {
+        Area { left: 0, top: 0, width: self.width, height: self.height }
+    }
+
+    /// As much of a rectangle as lies on it, which may be nothing.
+    pub(super) fn clip(&self, left: u32, top: u32, width: u32, height: u32) -> Area {
+        let from = |start: u32, end: usize| (start as usize).min(end);
+        let to = |start: u32, length: u32, end: usize| {
+            usize::try_from(u64::from(start) + u64::from(length)).map_or(end, |at| at.min(end))
+        };
+        let (left_at, top_at) = (from(left, self.width), from(top, self.height));
+        Area {
+            left: left_at,
+            top: top_at,
+            width: to(left, width, self.width) - left_at,
+            height: to(top, height, self.height) - top_at,
+        }
+    }
+
+    /// The rows of a part of it.
+    pub(super) fn rows(&self, area: Area) -> impl DoubleEndedIterator<Item = &[Pixel]> + Clone {
+        let rows = &self.pixels[area.top * self.width..][..area.height * self.width];
+        rows.chunks_exact(self.width.max(1)).map(move |row| &row[area.left..][..area.width])
+    }
+
+    /// The same, to be drawn on.
+    pub(super) fn rows_mut(&mut self, area: Area) -> impl Iterator<Item = &mut [Pixel]> {
+        let rows = &mut self.pixels[area.top * self.width..][..area.height * self.width];
+        rows.chunks_exact_mut(self.width.max(1)).map(move |row| &mut row[area.left..][..area.width])
+    }
+
+    /// Every pixel, to be changed alone.
+    pub(super) fn pixels_mut(&mut self) -> &mut [Pixel] {
+        &mut self.pixels
+    }
+
+    pub(super) fn clear(&mut self, area: Area) {
+        self.rows_mut(area).for_each(|row| row.fill(CLEAR));
+    }
+
+    /// Keeps a part of it for [`Canvas::restore`].
+    pub(super) fn keep(&self, area: Area) -> Vec<Pixel> {
+        self.rows(area).flatten().copied().collect()
+    }
+
+    pub(super) fn restore(&mut self, area: Area, kept: &[Pixel]) {
+        let kept = kept.chunks_exact(area.width.max(1));
+        self.rows_mut(area).zip(kept).for_each(|(row, kept)| row.copy_from_slice(kept));
+    }
+
+    /// The smallest area outside of which all pixels are those of another canvas of the same size.
+    pub(super) fn changed_to(&self, other: &Self) -> Option<Area> {
+        self.area_where(other, |pixel, other| pixel != other)
+    }
+
+    /// The smallest area with all pixels that are opaque here and clear in another canvas of the same size.
+    pub(super) fn cleared_in(&self, other: &Self) -> Option<Area> {
+        self.area_where(other, |pixel, other| pixel[3] != 0 && other[3] == 0)
+    }
+
+    fn area_where(&self, other: &Self, is_in: impl Fn(&Pixel, &Pixel) -> bool) -> Option<Area> {
+        let mut found: Option<Area> = None;
+        let rows = self.rows(self.whole()).zip(other.rows(other.whole()));
+        for (top, (row, other)) in rows.enumerate().filter(|(_, (row, other))| row != other) {
+            let pairs = || row.iter().zip(other);
+            let Some(left) = pairs().position(|(pixel, other)| is_in(pixel, other)) else {
+                continue;
+            };
+            let right = pairs().rposition(|(pixel, other)| is_in(pixel, other)).unwrap_or(left);
+            let area = Area { left, top, width: right + 1 - left, height: 1 };
+            found = Some(found.map_or(area, |found| found.with(area)));
+        }
+        found
+    }
+}
+
+impl Area {
+    /// How many pixels it has.
+    pub(super) fn pixels(self) -> usize {
+        self.width * self.height
+    }
+
+    /// The smallest area that holds both.
+    pub(super) fn with(self, other: Self) -> Self {
+        let (left, top) = (self.left.min(other.left), self.top.min(other.top));
+        let right = (self.left + self.width).max(other.left + other.width);
+        let bottom = (self.top + self.height).max(other.top + other.height);
+        Self { left, top, width: right - left, height: bottom - top }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(left: usize, top: usize, width: usize, height: usize) -> Area {
+        Area { left, top, width, height }
+    }
+
+    #[test]
+    fn a_rectangle_is_cut_at_the_edges() {
+        let canvas = Canvas::new((10, 8));
+        assert_eq!(canvas.clip(2, 3, 4, 5), area(2, 3, 4, 5));
+        assert_eq!(canvas.clip(8, 7, 9, 9), area(8, 7, 2, 1));
+        assert_eq!(canvas.clip(0, 0, u32::MAX, u32::MAX), canvas.whole());
+        assert_eq!(canvas.clip(50, 1, 4, 2).pixels(), 0);
+        assert_eq!(canvas.rows(canvas.clip(50, 50, 4, 2)).count(), 0);
+    }
+
+    #[test]
+    fn what_was_kept_comes_back() {
+        let mut canvas = Canvas::new((4, 3));
+        let part = area(1, 1, 2, 2);
+        canvas.rows_mut(part).for_each(|row| row.fill([1, 2, 3, 255]));
+        let before = canvas.clone();
+        let kept = canvas.keep(part);
+        canvas.clear(part);
+        assert_eq!(canvas, Canvas::new((4, 3)));
+        canvas.restore(part, &kept);
+        assert_eq!(canvas, before);
+    }
+
+    #[test]
+    fn changes_lie_in_the_smallest_area() {
+        let before = Canvas::new((6, 5));
+        let mut after = before.clone();
+        assert_eq!(before.changed_to(&after), None);
+        after.rows_mut(area(1, 1, 1, 1)).for_each(|row| row.fill([9, 9, 9, 255]));
+        after.rows_mut(area(4, 3, 1, 1)).for_each(|row| row.fill([9, 9, 9, 255]));
+        assert_eq!(before.changed_to(&after), Some(area(1, 1, 4, 3)));
+        assert_eq!(before.cleared_in(&after), None);
+        assert_eq!(after.cleared_in(&before), Some(area(1, 1, 4, 3)));
+    }
+
+    #[test]
+    fn alpha_is_told_only_where_it_says_something() {
+        let mut canvas = Canvas::new((2, 1));
+        canvas.pixels_mut()[0] = [1, 2, 3, 255];
+        let picture = canvas.picture(None).unwrap();
+        assert_eq!(
+            (picture.layout, &*picture.samples),
+            (Layout::Rgba, &[1, 2, 3, 255, 0, 0, 0, 0][..])
+        );
+        let part = canvas.part(area(0, 0, 1, 1)).unwrap();
+        assert_eq!((part.layout, &*part.samples), (Layout::Rgb, &[1, 2, 3][..]));
+        assert_eq!(Canvas::of(picture), canvas);
+    }
+}

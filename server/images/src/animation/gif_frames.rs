@@ -1,0 +1,248 @@
+//! The pictures of a GIF, one after the other.
+//!
+//! As browsers show them: what is disposed of becomes clear, whatever the background colour says, and what stands out
+//! of the canvas is not seen. A frame is drawn while it is unpacked, so nothing of it is held, and however large it
+//! says it is, nothing is allocated for it. Where its data end early the rest of it is clear.
+//!
+//! After a frame that is broken no more are shown. The first one is then shown as far as it goes, a later one not at
+//! all.
+
+use gif::streaming_decoder::{Block, Decoded, OutputBuffer, StreamingDecoder};
+use gif::{DecodeOptions, DisposalMethod, Frame};
+
+use super::canvas::{Area, CLEAR, Canvas, Pixel};
+use super::frames::Frames;
+use super::plays::Plays;
+use crate::Stop;
+use crate::error::{Bound, Error};
+use crate::limits::FRAMES_PIXELS_MAX;
+
+/// Pixels that are unpacked of one file. Frames that lie on their canvas come to half of it at most.
+const UNPACKED_MAX: u64 = 2 * FRAMES_PIXELS_MAX;
+/// Pixels that are unpacked at once. The library loses data where a piece is so short that codes which it has read
+/// already fill it: 64 bits of them, each of which stands for 4,096 pixels at most.
+const PIECE_PIXELS: usize = 1 << 16;
+
+pub(super) struct GifFrames<'a> {
+    blocks: Blocks<'a>,
+    palette: Option<Vec<u8>>,
+    plays: Plays,
+    profile: Option<Vec<u8>>,
+    canvas: Canvas,
+    disposal: Disposal,
+    piece: Vec<u8>,
+    unpacked: u64,
+    has_shown: bool,
+    is_over: bool,
+}
+
+/// What becomes of a frame when its time is over.
+enum Disposal {
+    Kept,
+    Cleared(Area),
+    Undone(Area, Vec<Pixel>),
+}
+
+impl<'a> GifFrames<'a> {
+    pub(super) fn new(bytes: &'a [u8], sides: (u32, u32)) -> Result<Self, Error> {
+        let head = DecodeOptions::new().read_info(bytes).map_err(Error::undecodable)?;
+        Ok(Self {
+            blocks: Blocks { decoder: StreamingDecoder::new(), rest: bytes },
+            palette: head.global_palette().map(<[u8]>::to_vec),
+            plays: Plays::of_gif(head.repeat()),
+            profile: head.icc_profile().map(<[u8]>::to_vec),
+            canvas: Canvas::new(sides),
+            disposal: Disposal::Kept,
+            piece: vec![0; PIECE_PIXELS],
+            unpacked: 0,
+            has_shown: false,
+            is_over: false,
+        })
+    }
+
+    /// Draws a frame, of which the header was read, to the end of its data.
+    fn draw(&mut self, brush: &mut Brush, stop: Stop<'_>) -> Result<(), Error> {
+        loop {
+            if stop() {
+                return Err(Error::Cancelled);
+            }
+            let unpacked = match self.blocks.next(&mut self.piece)? {
+                Decoded::BytesDecoded(count) => count.get(),
+                Decoded::DataEnd => return Ok(()),
+                _ => return Err(Error::undecodable("a frame is not followed by its data")),
+            };
+            self.unpacked += unpacked as u64;
+            if self.unpacked > UNPACKED_MAX {
+                return Err(Error::TooLarge(Bound::Frames));
+            }
+            brush.lay(&mut self.canvas, &self.piece[..unpacked]);
+        }
+    }
+}
+
+impl Frames for GifFrames<'_> {
+    fn next(&mut self, stop: Stop<'_>) -> Result<Option<u32>, Error> {
+        match std::mem::replace(&mut self.disposal, Disposal::Kept) {
+            Disposal::Kept => {}
+            Disposal::Cleared(area) => self.canvas.clear(area),
+            Disposal::Undone(area, kept) => self.canvas.restore(area, &kept),
+        }
+        if self.is_over {
+            return Ok(None);
+        }
+        let header = self.blocks.next_frame().and_then(|frame| {
+            let palette = frame.palette.as_ref().or(self.palette.as_ref());
+            let palette = palette.ok_or_else(|| Error::undecodable("it has no palette"))?;
+            let brush = Brush::new(frame, palette, &self.canvas);
+            Ok((brush, frame.dispose, u32::from(frame.delay) * 10))
+        });
+        let (mut brush, disposal, delay_ms) = match header {
+            Ok(header) => header,
+            Err(error) => {
+                self.is_over = true;
+                return if self.has_shown { Ok(None) } else { Err(error) };
+            }
+        };
+        self.disposal = match disposal {
+            DisposalMethod::Any | DisposalMethod::Keep => Disposal::Kept,
+            DisposalMethod::Background => Disposal::Cleared(brush.area),
+            DisposalMethod::Previous => Disposal::Undone(brush.area, self.canvas.keep(brush.area)),
+        };
+        match self.draw(&mut brush, stop) {
+            Ok(()) => {}
+            Err(Error::Undecodable(_)) if brush.is_done() => self.is_over = true,
+            Err(Error::Undecodable(_)) if self.has_shown => {
+                self.is_over = true;
+                return Ok(None);
+            }
+            Err(Error::Undecodable(_)) if brush.has_begun => self.is_over = true,
+            Err(error) => return Err(error),
+        }
+        self.has_shown = true;
+        Ok(Some(delay_ms))
+    }
+
+    fn canvas(&self) -> &Canvas {
+        &self.canvas
+    }
+
+    fn plays(&self) -> Plays {
+        self.plays
+    }
+
+    fn profile(&self) -> Option<&[u8]> {
+        self.profile.as_deref()
+    }
+}
+
+/// The file, block by block.
+struct Blocks<'a> {
+    decoder: StreamingDecoder,
+    rest: &'a [u8],
+}
+
+impl Blocks<'_> {
+    /// What comes next; pixels are unpacked into a piece, if there is one.
+    fn next(&mut self, piece: &mut [u8]) -> Result<Decoded, Error> {
+        while !self.rest.is_empty() {
+            let mut into = match piece.is_empty() {
+                true => OutputBuffer::None,
+                false => OutputBuffer::Slice(piece),
+            };
+            let (read, decoded) =
+                self.decoder.update(self.rest, &mut into).map_err(Error::undecodable)?;
+            self.rest = self.rest.get(read..).unwrap_or_default();
+            if !matches!(decoded, Decoded::Nothing) {
+                return Ok(decoded);
+            }
+        }
+        Err(Error::undecodable("it ends early"))
+    }
+
+    /// The header of the next frame. After an error, and the end of the file is one, this must not be asked again.
+    fn next_frame(&mut self) -> Result<&Frame<'static>, Error> {
+        loop {
+            match self.next(&mut [])? {
+                Decoded::FrameMetadata(_) => return Ok(self.decoder.current_frame()),
+                Decoded::BlockStart(Block::Trailer) => {
+                    return Err(Error::undecodable("it has no frames"));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Draws the pixels of a frame in the order in which they are stored.
+struct Brush {
+    /// What of the frame lies on the canvas.
+    area: Area,
+    width: usize,
+    rows: std::vec::IntoIter<usize>,
+    /// The row that is drawn, and how much of it was.
+    row: Option<usize>,
+    column: usize,
+    colours: [Pixel; 256],
+    has_begun: bool,
+}
+
+impl Brush {
+    fn new(frame: &Frame<'_>, palette: &[u8], canvas: &Canvas) -> Self {
+        let [left, top, width, height] =
+            [frame.left, frame.top, frame.width, frame.height].map(u32::from);
+        let mut colours = [CLEAR; 256];
+        for (colour, [r, g, b]) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
+            *colour = [*r, *g, *b, 255];
+        }
+        if let Some(index) = frame.transparent {
+            colours[usize::from(index)] = CLEAR;
+        }
+        let height = if width == 0 { 0 } else { height as usize };
+        let mut rows = rows_of(height, frame.interlaced).into_iter();
+        Self {
+            area: canvas.clip(left, top, width, frame.height.into()),
+            width: width as usize,
+            row: rows.next(),
+            rows,
+            column: 0,
+            colours,
+            has_begun: false,
+        }
+    }
+
+    /// Draws the next pixels; what the frame has no room for is passed over.
+    fn lay(&mut self, canvas: &mut Canvas, mut indices: &[u8]) {
+        while let Some(row) = self.row.filter(|_| !indices.is_empty()) {
+            self.has_begun = true;
+            let here = indices.len().min(self.width - self.column);
+            let (now, later) = indices.split_at(here);
+            if row < self.area.height {
+                let line = Area { top: self.area.top + row, height: 1, ..self.area };
+                let pixels = canvas.rows_mut(line).flatten().skip(self.column);
+                for (pixel, index) in pixels.zip(now) {
+                    let colour = self.colours[usize::from(*index)];
+                    if colour != CLEAR {
+                        *pixel = colour;
+                    }
+                }
+            }
+            self.column += here;
+            if self.column == self.width {
+                self.column = 0;
+                self.row = self.rows.next();
+            }
+            indices = later;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.row.is_none()
+    }
+}
+
+/// The rows of a frame in the order in which they are stored: GIF89a, appendix E.
+fn rows_of(height: usize, is_interlaced: bool) -> Vec<usize> {
+    let passes: &[(usize, usize)] =
+        if is_interlaced { &[(0, 8), (4, 8), (2, 4), (1, 2)] } else { &[(0, 1)] };
+    passes.iter().flat_map(|(first, step)| (*first..height).step_by(*step)).collect()
+}

@@ -1,0 +1,131 @@
+//! Animated GIF.
+//!
+//! Each frame is what has changed, with a palette of its own; what has not is clear in it, which packs better and
+//! leaves the palette to the rest. A pixel that was opaque can become clear only when the whole frame before is
+//! disposed of, so a frame that is followed by such a picture covers what is to be cleared, and its place is made
+//! clear after it.
+
+use gif::{DisposalMethod, Encoder};
+
+use super::canvas::{CLEAR, Canvas, Pixel};
+use super::plays::Plays;
+use super::writer::{Shown, Writer};
+use crate::Stop;
+use crate::encode::colours::{Dither, OPAQUE_FROM, reduce};
+use crate::encode::gif::frame;
+use crate::error::Error;
+
+/// Browsers show a frame of one unit, or none, for a tenth of a second.
+const UNITS_SHOWN_MIN: u32 = 2;
+
+pub(super) struct GifWriter {
+    encoder: Encoder<Vec<u8>>,
+    colours: u16,
+    /// What is seen before the next frame, that of the one before being disposed of; nothing before the first one.
+    ground: Option<Canvas>,
+    /// Time that was told too little, in milliseconds: time is stored in hundredths of a second.
+    owed_ms: i32,
+}
+
+impl GifWriter {
+    pub(super) fn new(sides: (u32, u32), colours: u16, plays: Plays) -> Result<Self, Error> {
+        let side = |side: u32| u16::try_from(side).map_err(Error::failed);
+        let (width, height) = (side(sides.0)?, side(sides.1)?);
+        let mut encoder = Encoder::new(Vec::new(), width, height, &[]).map_err(Error::failed)?;
+        encoder.set_repeat(plays.to_gif()).map_err(Error::failed)?;
+        Ok(Self { encoder, colours, ground: None, owed_ms: 0 })
+    }
+
+    /// A delay in hundredths of a second, so that the sum of all is right. What a browser shows as long as it says is
+    /// not made so short that it does not.
+    fn units(&mut self, delay_ms: u32) -> u16 {
+        let due = i64::from(delay_ms) + i64::from(self.owed_ms);
+        let least = if delay_ms > 10 { UNITS_SHOWN_MIN } else { 0 };
+        let units = ((due + 5).max(0) / 10).clamp(least.into(), u16::MAX.into());
+        self.owed_ms = (due - units * 10).clamp(-10, 10) as i32;
+        units as u16
+    }
+}
+
+impl Writer for GifWriter {
+    /// 16 bits of hundredths of a second.
+    const DELAY_MS_MAX: u32 = 655_350;
+
+    fn round(&self, canvas: &mut Canvas) {
+        for pixel in canvas.pixels_mut() {
+            *pixel = match *pixel {
+                [.., alpha] if alpha < OPAQUE_FROM => CLEAR,
+                [r, g, b, _] => [r, g, b, 255],
+            };
+        }
+    }
+
+    fn write(&mut self, shown: &Shown<'_>, stop: Stop<'_>) -> Result<(), Error> {
+        let canvas = shown.canvas;
+        let area = match &self.ground {
+            None => canvas.whole(),
+            // A frame has pixels, even where nothing has changed.
+            Some(ground) => ground.changed_to(canvas).unwrap_or(canvas.clip(0, 0, 1, 1)),
+        };
+        let cleared = shown.next.and_then(|next| canvas.cleared_in(next));
+        let area = cleared.map_or(area, |cleared| area.with(cleared));
+        let pixels: Vec<Pixel> = match &self.ground {
+            None => canvas.keep(area),
+            Some(ground) => {
+                let pairs = canvas.rows(area).flatten().zip(ground.rows(area).flatten());
+                pairs.map(|(pixel, under)| if pixel == under { CLEAR } else { *pixel }).collect()
+            }
+        };
+        // Some readers clear with the background's colour where a frame says of none that it is clear.
+        let indexed = match cleared {
+            Some(_) => {
+                reduce(&pixels, area.width, self.colours.saturating_sub(1), Dither::None, stop)?
+                    .with_clear()
+            }
+            None => reduce(&pixels, area.width, self.colours, Dither::None, stop)?,
+        };
+        let mut frame = frame(indexed, (area.width as u16, area.height as u16));
+        frame.left = area.left as u16;
+        frame.top = area.top as u16;
+        frame.delay = self.units(shown.delay_ms);
+        frame.dispose = match cleared {
+            Some(_) => DisposalMethod::Background,
+            None => DisposalMethod::Keep,
+        };
+        self.encoder.write_frame(&frame).map_err(Error::failed)?;
+        let mut ground = canvas.clone();
+        if cleared.is_some() {
+            ground.clear(area);
+        }
+        self.ground = Some(ground);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<u8>, Error> {
+        self.encoder.into_inner().map_err(Error::failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(delays: &[u32]) -> Vec<u16> {
+        let mut writer = GifWriter::new((1, 1), 256, Plays::Forever).unwrap();
+        delays.iter().map(|delay| writer.units(*delay)).collect()
+    }
+
+    #[test]
+    fn time_that_does_not_fit_the_units_is_carried_over() {
+        assert_eq!(units(&[100, 0, 10, 20]), [10, 0, 1, 2]);
+        assert_eq!(units(&[33; 6]), [3, 4, 3, 3, 4, 3]);
+        assert_eq!(units(&[655_350, 655_350]), [u16::MAX; 2]);
+    }
+
+    #[test]
+    fn what_is_shown_as_long_as_it_says_stays_so() {
+        assert!(units(&[12, 11, 15, 14, 16]).iter().all(|units| *units >= 2));
+        // And the time that this takes is not taken from a later frame but for one unit.
+        assert_eq!(units(&[12, 12, 12, 12, 100]), [2, 2, 2, 2, 9]);
+    }
+}

@@ -1,0 +1,248 @@
+//! The pictures of an animated WebP, one after the other.
+//!
+//! Each frame is a still picture, which `image-webp` decodes. It is found, and laid on the canvas, here, by the "WebP
+//! Container Specification": that library's own compositing does not dispose of frames unless a colour is given, clears
+//! other places than theirs then, and refuses files that end early. As browsers do, what is disposed of becomes clear,
+//! whatever the background colour says.
+
+use std::io::Cursor;
+
+use image_webp::WebPDecoder;
+
+use super::canvas::{Area, Canvas, Pixel};
+use super::frames::Frames;
+use super::plays::Plays;
+use crate::Stop;
+use crate::decode::webp::stream_sides;
+use crate::error::Error;
+use crate::format::Format;
+use crate::limits::{JOB_BYTES_MAX, PROFILE_BYTES_MAX};
+use crate::orientation;
+use crate::picture::{Layout, Picture};
+use crate::riff::{self, Chunks};
+use crate::source::Source;
+
+/// In the flags of `VP8X`: there are frames.
+pub(super) const IS_ANIMATED: u8 = 0x02;
+/// In the flags of `VP8X`: there is alpha.
+pub(super) const HAS_ALPHA: u8 = 0x10;
+/// In the flags of `ANMF`: the frame replaces what is under it, alpha and all.
+pub(super) const NOT_BLENDED: u8 = 0x02;
+/// In the flags of `ANMF`: when its time is over its place becomes clear.
+const DISPOSED: u8 = 0x01;
+/// What stands in an `ANMF` chunk before the picture.
+const HEADER_BYTES: usize = 16;
+
+/// What a file says of itself, if it is animated. Frames are counted as far as they are whole.
+///
+/// # Errors
+///
+/// [`Error::Undecodable`].
+pub(crate) fn read_source(bytes: &[u8]) -> Result<Option<Source>, Error> {
+    let mut chunks = Chunks::of_file(bytes)?;
+    let sides = match chunks.next() {
+        Some((name, [flags, _, _, _, a, b, c, d, e, f, ..]))
+            if name == *b"VP8X" && flags & IS_ANIMATED != 0 =>
+        {
+            (riff::u24([*a, *b, *c]) + 1, riff::u24([*d, *e, *f]) + 1)
+        }
+        _ => return Ok(None),
+    };
+    let mut source = Source { frames: 0, is_lossless: true, ..Source::still(Format::WebP, sides) };
+    for (name, bytes) in chunks {
+        match &name {
+            b"ANMF" => {
+                let mut chunks = Chunks::new(bytes.get(HEADER_BYTES..).unwrap_or_default());
+                source.frames += 1;
+                source.is_lossless &= chunks.all(|(name, _)| name != *b"VP8 ");
+            }
+            b"EXIF" => source.orientation = orientation::of_exif(bytes),
+            _ => {}
+        }
+    }
+    match source.frames {
+        0 => Err(Error::undecodable("it has no frames")),
+        _ => Ok(Some(source)),
+    }
+}
+
+pub(super) struct WebPFrames<'a> {
+    chunks: Chunks<'a>,
+    canvas: Canvas,
+    plays: Plays,
+    profile: Option<&'a [u8]>,
+    /// What becomes clear before the next frame.
+    disposed: Option<Area>,
+    has_shown: bool,
+}
+
+/// What an `ANMF` chunk says.
+struct Header<'a> {
+    place: [u32; 4],
+    delay_ms: u32,
+    flags: u8,
+    chunks: Chunks<'a>,
+}
+
+impl<'a> WebPFrames<'a> {
+    pub(super) fn new(bytes: &'a [u8], sides: (u32, u32)) -> Result<Self, Error> {
+        let find =
+            |name| Chunks::of_file(bytes).map(|mut chunks| chunks.find(|chunk| chunk.0 == name));
+        let plays = match find(*b"ANIM")? {
+            Some((_, [_, _, _, _, low, high, ..])) => u16::from_le_bytes([*low, *high]),
+            _ => return Err(Error::undecodable("it does not say how often it plays")),
+        };
+        let profile = find(*b"ICCP")?.map(|(_, profile)| profile);
+        Ok(Self {
+            chunks: Chunks::of_file(bytes)?,
+            canvas: Canvas::new(sides),
+            plays: Plays::of_webp(plays),
+            profile: profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX),
+            disposed: None,
+            has_shown: false,
+        })
+    }
+
+    fn draw(&mut self, frame: &[u8]) -> Result<u32, Error> {
+        let header = Header::read(frame)?;
+        let [left, top, width, height] = header.place;
+        let area = self.canvas.clip(left, top, width, height);
+        if (area.width, area.height) != (width as usize, height as usize) {
+            return Err(Error::undecodable("a frame stands out of the picture"));
+        }
+        let still = decode(header.chunks, (width, height))?;
+        let channels = still.layout.channels();
+        let rows = still.samples.chunks_exact(area.width * channels);
+        for (row, samples) in self.canvas.rows_mut(area).zip(rows) {
+            for (under, sample) in row.iter_mut().zip(samples.chunks_exact(channels)) {
+                let over = match sample {
+                    [r, g, b, a] => [*r, *g, *b, *a],
+                    [r, g, b] => [*r, *g, *b, 255],
+                    _ => continue,
+                };
+                *under = if header.flags & NOT_BLENDED != 0 { over } else { blend(over, *under) };
+            }
+        }
+        self.disposed = (header.flags & DISPOSED != 0).then_some(area);
+        Ok(header.delay_ms)
+    }
+}
+
+impl Frames for WebPFrames<'_> {
+    fn next(&mut self, stop: Stop<'_>) -> Result<Option<u32>, Error> {
+        if stop() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(area) = self.disposed.take() {
+            self.canvas.clear(area);
+        }
+        let Some((_, frame)) = self.chunks.find(|chunk| chunk.0 == *b"ANMF") else {
+            return match self.has_shown {
+                true => Ok(None),
+                false => Err(Error::undecodable("it has no frames")),
+            };
+        };
+        match self.draw(frame) {
+            Ok(delay_ms) => {
+                self.has_shown = true;
+                Ok(Some(delay_ms))
+            }
+            Err(Error::Undecodable(_)) if self.has_shown => {
+                self.chunks = Chunks::new(&[]);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn canvas(&self) -> &Canvas {
+        &self.canvas
+    }
+
+    fn plays(&self) -> Plays {
+        self.plays
+    }
+
+    fn profile(&self) -> Option<&[u8]> {
+        self.profile
+    }
+}
+
+impl<'a> Header<'a> {
+    fn read(frame: &'a [u8]) -> Result<Self, Error> {
+        let Some((head, chunks)) = frame.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(Error::undecodable("a frame has no header"));
+        };
+        let [numbers @ .., flags] = head;
+        let [left, top, width, height, delay_ms] =
+            [0, 3, 6, 9, 12].map(|at| riff::u24([numbers[at], numbers[at + 1], numbers[at + 2]]));
+        let place = [left * 2, top * 2, width + 1, height + 1];
+        Ok(Self { place, delay_ms, flags: *flags, chunks: Chunks::new(chunks) })
+    }
+}
+
+/// The picture of a frame, whose chunks are those of a still file.
+fn decode(chunks: Chunks<'_>, sides: (u32, u32)) -> Result<Picture, Error> {
+    let mut still = Vec::new();
+    for (name, bytes) in chunks {
+        match &name {
+            b"ALPH" if still.is_empty() => {
+                let [width, height] =
+                    [sides.0, sides.1].map(|side| riff::to_u24(side as usize - 1));
+                let flags = [HAS_ALPHA, 0, 0, 0];
+                riff::push(&mut still, *b"VP8X", &[&flags[..], &width, &height].concat())?;
+                riff::push(&mut still, name, bytes)?;
+            }
+            b"VP8 " | b"VP8L" => {
+                riff::push(&mut still, name, bytes)?;
+                break;
+            }
+            _ => {}
+        }
+    }
+    let still = riff::file(&still)?;
+    // Before anything is allocated: the place of the frame lies on the canvas, which is bounded.
+    if stream_sides(&still)? != sides {
+        return Err(Error::undecodable("a frame is not as large as it says"));
+    }
+    let mut decoder = WebPDecoder::new(Cursor::new(&*still)).map_err(Error::undecodable)?;
+    decoder.set_memory_limit(JOB_BYTES_MAX as usize);
+    let layout = if decoder.has_alpha() { Layout::Rgba } else { Layout::Rgb };
+    let mut samples = vec![0; sides.0 as usize * sides.1 as usize * layout.channels()];
+    decoder.read_image(&mut samples).map_err(Error::undecodable)?;
+    Picture::new(sides, layout, samples, None)
+}
+
+/// One pixel over another, alpha not multiplied in.
+fn blend(over: Pixel, under: Pixel) -> Pixel {
+    match (over[3], under[3]) {
+        (255, _) | (_, 0) => over,
+        (0, _) => under,
+        (alpha, beneath) => {
+            // In parts of 255 * 255.
+            let alpha = u32::from(alpha) * 255;
+            let beneath = u32::from(beneath) * (255 - u32::from(over[3]));
+            let whole = alpha + beneath;
+            let mixed = |at: usize| {
+                let sum = u32::from(over[at]) * alpha + u32::from(under[at]) * beneath;
+                ((sum + whole / 2) / whole) as u8
+            };
+            [mixed(0), mixed(1), mixed(2), ((whole + 127) / 255) as u8]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_are_laid_over_one_another() {
+        assert_eq!(blend([1, 2, 3, 255], [9, 9, 9, 255]), [1, 2, 3, 255]);
+        assert_eq!(blend([1, 2, 3, 0], [9, 9, 9, 200]), [9, 9, 9, 200]);
+        assert_eq!(blend([1, 2, 3, 4], [9, 9, 9, 0]), [1, 2, 3, 4]);
+        assert_eq!(blend([255, 0, 0, 128], [0, 0, 255, 255]), [128, 0, 127, 255]);
+        // Half over half: alpha is three quarters, of which the upper one has two thirds.
+        assert_eq!(blend([255, 0, 0, 128], [0, 0, 255, 128]), [170, 0, 85, 192]);
+    }
+}

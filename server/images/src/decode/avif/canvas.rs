@@ -1,0 +1,102 @@
+//! The picture while its tiles come in.
+
+use super::bitstream::Frame;
+use super::colour::Rows;
+use super::items::Coding;
+use crate::error::Error;
+use crate::picture::{Layout, Picture};
+
+/// A picture of which parts are not there yet.
+pub(super) struct Canvas {
+    sides: (u32, u32),
+    layout: Layout,
+    samples: Vec<u8>,
+}
+
+impl Canvas {
+    pub(super) fn new(sides: (u32, u32), layout: Layout) -> Self {
+        let length = sides.0 as usize * sides.1 as usize * layout.channels();
+        Self { sides, layout, samples: vec![0; length] }
+    }
+
+    /// Puts the colours of a tile where its left upper corner is to be.
+    pub(super) fn put_colour(
+        &mut self,
+        frame: &Frame,
+        coding: Coding,
+        corner: (u32, u32),
+    ) -> Result<(), Error> {
+        let is_grey = matches!(self.layout, Layout::Grey | Layout::GreyAlpha);
+        if is_grey != frame.is_grey() {
+            return Err(Error::undecodable("some of its tiles are grey"));
+        }
+        let (channels, colours) = (self.layout.channels(), if is_grey { 1 } else { 3 });
+        let mut rows = Rows::new(frame, coding)?;
+        let mut row = vec![0; frame.sides.0 as usize * colours];
+        for (y, to) in self.rows_under(corner, frame.sides) {
+            if is_grey {
+                rows.grey(y, &mut row)
+            } else {
+                rows.rgb(y, &mut row)
+            }
+            for (to, from) in to.chunks_exact_mut(channels).zip(row.chunks_exact(colours)) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = *from;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a tile of alpha where its left upper corner is to be: its brightness.
+    pub(super) fn put_alpha(&mut self, frame: &Frame, corner: (u32, u32)) -> Result<(), Error> {
+        let channels = self.layout.channels();
+        let mut rows = Rows::new(frame, Coding { matrix: UNSPECIFIED, ..frame.coding })?;
+        let mut row = vec![0; frame.sides.0 as usize];
+        for (y, to) in self.rows_under(corner, frame.sides) {
+            rows.grey(y, &mut row);
+            for (to, alpha) in to.chunks_exact_mut(channels).zip(&row) {
+                if let Some(last) = to.last_mut() {
+                    *last = *alpha;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out of the colours that they were multiplied by alpha.
+    pub(super) fn divide_by_alpha(&mut self) {
+        for pixel in self.samples.chunks_exact_mut(self.layout.channels()) {
+            if let Some((alpha, colours)) = pixel.split_last_mut()
+                && *alpha > 0
+            {
+                let alpha = u32::from(*alpha);
+                for value in colours {
+                    *value = ((u32::from(*value) * 255 + alpha / 2) / alpha).min(255) as u8;
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(self, profile: Option<Vec<u8>>) -> Result<Picture, Error> {
+        Picture::new(self.sides, self.layout, self.samples, profile)
+    }
+
+    /// The rows that lie under a tile, from its left edge on, each with its number in the tile.
+    fn rows_under(
+        &mut self,
+        (left, top): (u32, u32),
+        (width, height): (u32, u32),
+    ) -> impl Iterator<Item = (u32, &mut [u8])> {
+        let channels = self.layout.channels();
+        let row_bytes = (self.sides.0 as usize * channels).max(1);
+        let from = left as usize * channels;
+        let to = from + (self.sides.0.saturating_sub(left).min(width)) as usize * channels;
+        let rows = self.samples.chunks_exact_mut(row_bytes).skip(top as usize);
+        let rows = rows.map(move |row| row.get_mut(from..to).unwrap_or_default());
+        (0..height).zip(rows)
+    }
+}
+
+/// Of a matrix, where it makes no difference.
+const UNSPECIFIED: u8 = 2;

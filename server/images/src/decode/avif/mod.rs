@@ -1,0 +1,98 @@
+//! AVIF; of a sequence the picture that is shown before it plays.
+//!
+//! ```text
+//! fields      numbers and boxes
+//! container   items, properties, references
+//! items       what of them is shown
+//! bitstream   an item's data into planes
+//! colour      planes into red, green and blue
+//! canvas      tiles into a picture
+//! ```
+//!
+//! Read are 8, 10 and 12 bits, with colour or without, of half the size or not, grids and alpha. Not read are files
+//! that ask for more than that: a crop, a choice of layers, pictures made of others in another way than a grid; and
+//! sequences without a still picture.
+
+#![allow(clippy::big_endian_bytes, reason = "the fields of its boxes are")]
+
+mod bitstream;
+mod canvas;
+mod colour;
+mod container;
+mod fields;
+mod items;
+#[cfg(test)]
+mod tests;
+
+use moxcms::ColorProfile;
+
+use self::bitstream::Frame;
+use self::canvas::Canvas;
+use self::container::Container;
+use self::items::{Coded, Coding, Shown};
+use crate::Stop;
+use crate::error::Error;
+use crate::format::Format;
+use crate::picture::{Layout, Picture};
+use crate::source::Source;
+
+pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
+    let shown = Shown::of(&Container::read(bytes)?)?;
+    Ok(Source { orientation: shown.orientation, ..Source::still(Format::Avif, shown.colour.sides) })
+}
+
+pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Picture, Error> {
+    let container = Container::read(bytes)?;
+    let shown = Shown::of(&container)?;
+    if shown.colour.sides != source.sides {
+        return Err(Error::undecodable("it has other sides than its header says"));
+    }
+    let mut canvas = None;
+    let mut profile = shown.profile.map(<[u8]>::to_vec);
+    for (corner, item) in shown.colour.placed() {
+        let frame = decode_tile(&container, &shown.colour, item, stop)?;
+        let coding = shown.coding.unwrap_or(frame.coding);
+        profile = profile.or_else(|| wide_profile(coding));
+        let layout = match (frame.is_grey(), shown.alpha.is_some()) {
+            (true, false) => Layout::Grey,
+            (true, true) => Layout::GreyAlpha,
+            (false, false) => Layout::Rgb,
+            (false, true) => Layout::Rgba,
+        };
+        let canvas = canvas.get_or_insert_with(|| Canvas::new(source.sides, layout));
+        canvas.put_colour(&frame, coding, corner)?;
+    }
+    let mut canvas = canvas.ok_or_else(|| Error::undecodable("it has no tiles"))?;
+    if let Some(alpha) = &shown.alpha {
+        for (corner, item) in alpha.placed() {
+            canvas.put_alpha(&decode_tile(&container, alpha, item, stop)?, corner)?;
+        }
+        if shown.is_premultiplied {
+            canvas.divide_by_alpha();
+        }
+    }
+    canvas.finish(profile)
+}
+
+fn decode_tile(
+    container: &Container<'_>,
+    coded: &Coded,
+    item: u32,
+    stop: Stop<'_>,
+) -> Result<Frame, Error> {
+    if stop() {
+        return Err(Error::Cancelled);
+    }
+    bitstream::decode(&container.data(item)?, coded.tile_sides)
+}
+
+/// The profile of colours beyond sRGB that are named by a number: Display P3, and BT.2020 unless its light is that of
+/// high dynamic range, which is shown as if it were not.
+fn wide_profile(coding: Coding) -> Option<Vec<u8>> {
+    let profile = match (coding.primaries, coding.transfer) {
+        (12, 1 | 2 | 13) => ColorProfile::new_display_p3(),
+        (9, 1 | 2 | 14 | 15) => ColorProfile::new_bt2020(),
+        _ => return None,
+    };
+    profile.encode().ok()
+}

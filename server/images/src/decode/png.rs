@@ -1,0 +1,70 @@
+//! PNG, 1 to 16 bits a channel, to eight; of an animated one the picture that every reader shows.
+
+use std::io::Cursor;
+
+use png::{BitDepth, ColorType, DecodeOptions, Decoder, Transformations};
+
+use crate::Stop;
+use crate::error::{Bound, Error};
+use crate::format::Format;
+use crate::limits::{JOB_BYTES_MAX, PNG_OTHER_BYTES_MAX, PROFILE_BYTES_MAX};
+use crate::orientation;
+use crate::picture::{Layout, Picture};
+use crate::source::Source;
+
+pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
+    let reader = decoder(bytes).read_info().map_err(told)?;
+    let info = reader.info();
+    let exif = info.exif_metadata.as_deref();
+    Ok(Source {
+        orientation: exif.map(orientation::of_exif).unwrap_or_default(),
+        is_lossless: true,
+        is_progressive: info.interlaced,
+        ..Source::still(Format::Png, (info.width, info.height))
+    })
+}
+
+pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
+    let mut reader = decoder(bytes).read_info().map_err(told)?;
+    let layout = match reader.output_color_type() {
+        (ColorType::Grayscale, BitDepth::Eight) => Layout::Grey,
+        (ColorType::GrayscaleAlpha, BitDepth::Eight) => Layout::GreyAlpha,
+        (ColorType::Rgb, BitDepth::Eight) => Layout::Rgb,
+        (ColorType::Rgba, BitDepth::Eight) => Layout::Rgba,
+        (color, depth) => return Err(Error::Undecodable(format!("{color:?} of {depth:?}"))),
+    };
+    let sides = (reader.info().width, reader.info().height);
+    let too_large = || Error::TooLarge(Bound::Memory);
+    let length = reader.output_buffer_size().filter(|length| *length as u64 <= JOB_BYTES_MAX);
+    let mut samples = vec![0; length.ok_or_else(too_large)?];
+    if reader.info().interlaced {
+        reader.next_frame(&mut samples).map_err(told)?;
+    } else {
+        let row_bytes = reader.output_line_size(sides.0).ok_or_else(too_large)?;
+        for row in samples.chunks_exact_mut(row_bytes.max(1)) {
+            if stop() {
+                return Err(Error::Cancelled);
+            }
+            reader.read_row(row).map_err(told)?;
+        }
+    }
+    let profile = reader.info().icc_profile.as_deref();
+    let profile = profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX).map(<[u8]>::to_vec);
+    Picture::new(sides, layout, samples, profile)
+}
+
+fn decoder(bytes: &[u8]) -> Decoder<Cursor<&[u8]>> {
+    let mut options = DecodeOptions::default();
+    options.set_ignore_text_chunk(true);
+    let mut decoder = Decoder::new_with_options(Cursor::new(bytes), options);
+    decoder.set_limits(png::Limits { bytes: PNG_OTHER_BYTES_MAX });
+    decoder.set_transformations(Transformations::normalize_to_color8());
+    decoder
+}
+
+fn told(error: png::DecodingError) -> Error {
+    match error {
+        png::DecodingError::LimitsExceeded => Error::TooLarge(Bound::Memory),
+        other => Error::undecodable(other),
+    }
+}

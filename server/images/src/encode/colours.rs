@@ -1,0 +1,299 @@
+//! A picture in few colours: what GIF holds.
+
+use std::collections::HashMap;
+
+use palette::{Oklab, Srgb};
+use quantette::PaletteSize;
+use quantette::color_map::IndexedColorMap;
+use quantette::color_space::{oklab_to_srgb8, srgb8_to_oklab};
+use quantette::wu::{BinnerF32x3, WuF32x3};
+
+use crate::Stop;
+use crate::error::Error;
+
+/// Pixels below this alpha are clear, all others opaque: GIF knows nothing between.
+pub(crate) const OPAQUE_FROM: u8 = 128;
+
+/// How much of the error that its colour makes a pixel hands on to its neighbours. All of it makes flat areas restless.
+const DIFFUSED: f32 = 7.0 / 8.0;
+
+/// A picture whose pixels are numbers of colours.
+#[derive(Debug)]
+pub(crate) struct Indexed {
+    /// Red, green and blue of each colour.
+    pub(crate) palette: Vec<u8>,
+    /// The number of each pixel's colour.
+    pub(crate) indices: Vec<u8>,
+    /// The number that stands for clear.
+    pub(crate) clear: Option<u8>,
+}
+
+/// How colours that are not in the palette are met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dither {
+    /// By the nearest one: in an animation noise that changes with each picture is worse than edges, and larger.
+    None,
+    /// By several beside one another: Floyd and Steinberg's diffusion of errors.
+    Diffusion,
+}
+
+impl Indexed {
+    /// The same with a number that stands for clear. One must be left for it.
+    pub(crate) fn with_clear(mut self) -> Self {
+        if self.clear.is_none() {
+            self.clear = Some((self.palette.len() / 3) as u8);
+            self.palette.extend_from_slice(&[0; 3]);
+        }
+        self
+    }
+}
+
+/// Brings rows of pixels into `most` colours at most, 2 to 256, the clear one included. As many colours as that stay
+/// exactly what they are.
+///
+/// # Errors
+///
+/// [`Error::Cancelled`], and [`Error::Failed`] for more pixels than memory holds.
+pub(crate) fn reduce(
+    pixels: &[[u8; 4]],
+    width: usize,
+    most: u16,
+    dither: Dither,
+    stop: Stop<'_>,
+) -> Result<Indexed, Error> {
+    let has_clear = pixels.iter().any(|pixel| !is_opaque(pixel));
+    let most = usize::from(most.clamp(2, 256)) - usize::from(has_clear);
+    let mut indexed = match exact(pixels, most) {
+        Some(indexed) => indexed,
+        None => nearest(pixels, width, most, dither, stop)?,
+    };
+    if !has_clear {
+        return Ok(indexed);
+    }
+    indexed = indexed.with_clear();
+    let opaque = pixels.iter().map(is_opaque);
+    for (index, _) in indexed.indices.iter_mut().zip(opaque).filter(|(_, opaque)| !opaque) {
+        *index = indexed.clear.unwrap_or_default();
+    }
+    Ok(indexed)
+}
+
+fn is_opaque(pixel: &[u8; 4]) -> bool {
+    pixel[3] >= OPAQUE_FROM
+}
+
+/// Every colour as it is, where there are no more than `most`.
+fn exact(pixels: &[[u8; 4]], most: usize) -> Option<Indexed> {
+    let mut numbers: HashMap<[u8; 3], u8> = HashMap::with_capacity(most);
+    let mut palette = Vec::with_capacity(most * 3);
+    let mut indices = Vec::with_capacity(pixels.len());
+    let mut last = None;
+    for pixel in pixels {
+        let [r, g, b, _] = *pixel;
+        let index = match last {
+            _ if !is_opaque(pixel) => 0,
+            Some((colour, index)) if colour == [r, g, b] => index,
+            _ => match numbers.get(&[r, g, b]) {
+                Some(index) => *index,
+                None if numbers.len() == most => return None,
+                None => {
+                    let index = numbers.len() as u8;
+                    numbers.insert([r, g, b], index);
+                    palette.extend_from_slice(&[r, g, b]);
+                    index
+                }
+            },
+        };
+        if is_opaque(pixel) {
+            last = Some(([r, g, b], index));
+        }
+        indices.push(index);
+    }
+    Some(Indexed { palette, indices, clear: None })
+}
+
+/// A palette by Wu's method over Oklab, and the colour of it for each pixel.
+fn nearest(
+    pixels: &[[u8; 4]],
+    width: usize,
+    most: usize,
+    dither: Dither,
+    stop: Stop<'_>,
+) -> Result<Indexed, Error> {
+    let size = PaletteSize::try_from(most).map_err(Error::failed)?;
+    let map = {
+        let opaque: Vec<Srgb<u8>> =
+            pixels.iter().filter(|pixel| is_opaque(pixel)).map(srgb).collect();
+        let wu = WuF32x3::run_slice(&srgb8_to_oklab(&opaque), BinnerF32x3::oklab_from_srgb8());
+        wu.map_err(Error::failed)?.color_map(size)
+    };
+    let mut indices = Vec::with_capacity(pixels.len());
+    let mut errors = Errors::new(width);
+    for row in pixels.chunks(width.max(1)) {
+        if stop() {
+            return Err(Error::Cancelled);
+        }
+        let colours = srgb8_to_oklab(&row.iter().map(srgb).collect::<Vec<_>>());
+        match dither {
+            Dither::None => indices.extend(map.map_to_indices(&colours)),
+            Dither::Diffusion => {
+                let start = indices.len();
+                indices.resize(start + row.len(), 0);
+                errors.diffuse(&map, row, &colours, &mut indices[start..]);
+            }
+        }
+    }
+    let palette = oklab_to_srgb8(map.palette().as_slice());
+    let palette = palette.iter().flat_map(|colour| [colour.red, colour.green, colour.blue]);
+    Ok(Indexed { palette: palette.collect(), indices, clear: None })
+}
+
+fn srgb([r, g, b, _]: &[u8; 4]) -> Srgb<u8> {
+    Srgb::new(*r, *g, *b)
+}
+
+/// What the pixels of a row, and of the next one, have to make up for. A row has a place more at both ends.
+struct Errors {
+    row: Vec<[f32; 3]>,
+    next: Vec<[f32; 3]>,
+    is_backwards: bool,
+}
+
+impl Errors {
+    fn new(width: usize) -> Self {
+        let row = vec![[0.0; 3]; width + 2];
+        Self { next: row.clone(), row, is_backwards: false }
+    }
+
+    /// Chooses the colours of a row. What is clear neither takes errors nor hands them on.
+    fn diffuse<M>(&mut self, map: &M, row: &[[u8; 4]], colours: &[Oklab], indices: &mut [u8])
+    where
+        M: IndexedColorMap<Oklab, Output = Oklab>,
+    {
+        let palette = map.palette().as_slice();
+        for step in 0..row.len() {
+            // Every other row goes back, lest errors drift to one side.
+            let x = if self.is_backwards { row.len() - 1 - step } else { step };
+            if !is_opaque(&row[x]) {
+                continue;
+            }
+            let owed = self.row[x + 1];
+            let Oklab { l, a, b, .. } = colours[x];
+            let wanted = [l + owed[0], a + owed[1], b + owed[2]];
+            let index = map.palette_index(&Oklab::new(wanted[0], wanted[1], wanted[2]));
+            indices[x] = index;
+            let Oklab { l, a, b, .. } = palette[usize::from(index)];
+            let error = [wanted[0] - l, wanted[1] - a, wanted[2] - b].map(|part| part * DIFFUSED);
+            let (ahead, behind) = if self.is_backwards { (x, x + 2) } else { (x + 2, x) };
+            add(&mut self.row[ahead], error, 7.0 / 16.0);
+            add(&mut self.next[behind], error, 3.0 / 16.0);
+            add(&mut self.next[x + 1], error, 5.0 / 16.0);
+            add(&mut self.next[ahead], error, 1.0 / 16.0);
+        }
+        std::mem::swap(&mut self.row, &mut self.next);
+        self.next.fill([0.0; 3]);
+        self.is_backwards = !self.is_backwards;
+    }
+}
+
+fn add(to: &mut [f32; 3], error: [f32; 3], part: f32) {
+    to.iter_mut().zip(error).for_each(|(to, error)| *to += error * part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reduced(pixels: &[[u8; 4]], width: usize, most: u16, dither: Dither) -> Indexed {
+        let indexed = reduce(pixels, width, most, dither, &|| false).unwrap();
+        assert_eq!(indexed.indices.len(), pixels.len());
+        assert!(indexed.palette.len() / 3 <= usize::from(most), "{}", indexed.palette.len());
+        let colours = indexed.palette.len() / 3;
+        assert!(indexed.indices.iter().all(|index| usize::from(*index) < colours));
+        indexed
+    }
+
+    fn colour(indexed: &Indexed, at: usize) -> Option<[u8; 3]> {
+        let index = indexed.indices[at];
+        let colour = indexed.palette.as_chunks::<3>().0[usize::from(index)];
+        (indexed.clear != Some(index)).then_some(colour)
+    }
+
+    /// A plane of many colours, clear in every fifth column when asked.
+    fn plane(has_clear: bool) -> Vec<[u8; 4]> {
+        let pixel = |at: usize| {
+            let (x, y) = ((at % 64) as u8, (at / 64) as u8);
+            [x * 4, y * 4, 128, if has_clear && x.is_multiple_of(5) { 127 } else { 255 }]
+        };
+        (0..64 * 64).map(pixel).collect()
+    }
+
+    #[test]
+    fn few_colours_stay_exactly_what_they_are() {
+        let mut pixels: Vec<[u8; 4]> = (0..=254).map(|grey| [grey, grey, 254, 255]).collect();
+        pixels.push([0, 0, 0, 0]);
+        for dither in [Dither::None, Dither::Diffusion] {
+            let indexed = reduced(&pixels, 16, 256, dither);
+            for (at, pixel) in pixels.iter().enumerate() {
+                let [r, g, b, a] = *pixel;
+                assert_eq!(colour(&indexed, at), (a > 0).then_some([r, g, b]), "{at}");
+            }
+        }
+        pixels[255] = [9, 0, 0, 255];
+        let indexed = reduced(&pixels, 16, 256, Dither::None);
+        assert_eq!(
+            (indexed.palette.len(), indexed.clear),
+            (768, None),
+            "no room, and no need, for clear"
+        );
+    }
+
+    #[test]
+    fn many_colours_become_so_many() {
+        for most in [2, 3, 16, 255, 256, 999] {
+            for has_clear in [false, true] {
+                for dither in [Dither::None, Dither::Diffusion] {
+                    let pixels = plane(has_clear);
+                    let indexed = reduced(&pixels, 64, most.min(256), dither);
+                    assert_eq!(indexed.clear.is_some(), has_clear);
+                    for (at, pixel) in pixels.iter().enumerate() {
+                        assert_eq!(colour(&indexed, at).is_some(), pixel[3] >= 128);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_picture_that_is_clear_all_over_has_one_colour() {
+        let indexed = reduced(&[[1, 2, 3, 127]; 4], 2, 256, Dither::Diffusion);
+        assert_eq!((&*indexed.indices, indexed.clear), (&[0; 4][..], Some(0)));
+    }
+
+    #[test]
+    fn diffusion_keeps_the_mean_colour_of_an_area() {
+        let grey = |at: u16| (at % 64 * 4) as u8;
+        let pixels: Vec<[u8; 4]> =
+            (0..64 * 64).map(|at| [grey(at), grey(at), grey(at), 255]).collect();
+        let mean = |dither| {
+            let indexed = reduced(&pixels, 64, 4, dither);
+            // Of blocks of 8 by 8, but for those at the ends, which have no colour beyond theirs, the distances of
+            // means.
+            let blocks = (0..64).filter(|block| (2..6).contains(&(block % 8))).map(|block| {
+                let at = |k: usize| (block / 8 * 8 + k / 8) * 64 + block % 8 * 8 + k % 8;
+                let is: i32 = (0..64).map(|k| i32::from(colour(&indexed, at(k)).unwrap()[0])).sum();
+                let was: i32 = (0..64).map(|k| i32::from(pixels[at(k)][0])).sum();
+                (is - was).abs()
+            });
+            blocks.sum::<i32>()
+        };
+        let (flat, diffused) = (mean(Dither::None), mean(Dither::Diffusion));
+        assert!(diffused * 3 < flat, "{diffused} against {flat}");
+    }
+
+    #[test]
+    fn the_question_whether_to_go_on_is_asked() {
+        let stopped = reduce(&plane(false), 64, 16, Dither::None, &|| true);
+        assert_eq!(stopped.unwrap_err(), Error::Cancelled);
+    }
+}

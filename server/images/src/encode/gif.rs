@@ -1,0 +1,44 @@
+//! GIF of one picture.
+
+use std::borrow::Cow;
+
+use gif::{Encoder, Frame};
+
+use super::colours::{Dither, Indexed, reduce};
+use crate::Stop;
+use crate::error::Error;
+use crate::picture::{Layout, Picture};
+
+/// Writes a picture in colour, in at most so many colours.
+pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<Vec<u8>, Error> {
+    let side = |side: u32| u16::try_from(side).map_err(Error::failed);
+    let (width, height) = (side(picture.width)?, side(picture.height)?);
+    let opaque: Vec<[u8; 4]>;
+    let pixels = match picture.layout {
+        Layout::Rgba => picture.samples.as_chunks::<4>().0,
+        Layout::Rgb => {
+            let pixels = picture.samples.as_chunks::<3>().0;
+            opaque = pixels.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect();
+            &opaque
+        }
+        Layout::Grey | Layout::GreyAlpha => return Err(Error::failed("GIF has no grey")),
+    };
+    let indexed = reduce(pixels, width.into(), colours, Dither::Diffusion, stop)?;
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, width, height, &[]).map_err(Error::failed)?;
+    encoder.write_frame(&frame(indexed, (width, height))).map_err(Error::failed)?;
+    encoder.into_inner().map_err(Error::failed)?;
+    Ok(bytes)
+}
+
+/// A frame that shows this, at the upper left corner, for no time.
+pub(crate) fn frame(indexed: Indexed, (width, height): (u16, u16)) -> Frame<'static> {
+    Frame {
+        width,
+        height,
+        palette: Some(indexed.palette),
+        transparent: indexed.clear,
+        buffer: Cow::Owned(indexed.indices),
+        ..Frame::default()
+    }
+}

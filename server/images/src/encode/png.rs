@@ -1,0 +1,24 @@
+//! PNG, eight bits a channel.
+
+use png::{BitDepth, ColorType, Compression, Encoder};
+
+use crate::error::Error;
+use crate::picture::{Layout, Picture};
+
+/// Writes a picture.
+pub(super) fn encode(picture: &Picture) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, picture.width, picture.height);
+    encoder.set_color(match picture.layout {
+        Layout::Grey => ColorType::Grayscale,
+        Layout::GreyAlpha => ColorType::GrayscaleAlpha,
+        Layout::Rgb => ColorType::Rgb,
+        Layout::Rgba => ColorType::Rgba,
+    });
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_compression(Compression::Fast);
+    let mut writer = encoder.write_header().map_err(Error::failed)?;
+    writer.write_image_data(&picture.samples).map_err(Error::failed)?;
+    writer.finish().map_err(Error::failed)?;
+    Ok(bytes)
+}

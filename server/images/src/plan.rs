@@ -1,0 +1,415 @@
+//! What is made of a picture: a wish, and what the file is, decided to the last pixel.
+//!
+//! Pure. Promises: wishes that come to the same picture come to the same plan, so a plan names a variant; nothing is
+//! enlarged; every bound of [`super::limits`] is held before a pixel is decoded.
+
+use std::fmt;
+
+use crate::error::{Bound, Error};
+use crate::format::Format;
+use crate::limits::{
+    AVIF_PIXELS_MAX, FRAMES_MAX, FRAMES_PIXELS_MAX, JOB_BYTES_MAX, OUTPUT_SIDE_MAX,
+    SCALED_PIXELS_MAX, SOURCE_PIXELS_MAX, SOURCE_SIDE_MAX,
+};
+use crate::scaled_jpeg::Scale;
+use crate::source::Source;
+use crate::wish::{Fit, Wanted, Wish};
+
+/// What is to be done with a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Planned {
+    /// Nothing: the wish is what is stored.
+    AsStored,
+    /// This.
+    Made(Plan),
+}
+
+/// A picture that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Its format.
+    pub format: Format,
+    /// Its width and height in pixels, as it is seen.
+    pub sides: (u32, u32),
+    /// What of the source, as it is seen, it shows: left, top, width, height in pixels. All of it without one.
+    pub cut: Option<[f64; 4]>,
+    /// How much may be lost.
+    pub quality: Quality,
+    /// Whether it moves.
+    pub is_animated: bool,
+}
+
+/// How much of a picture may be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quality {
+    /// Nothing but what the format cannot hold.
+    Lossless,
+    /// 1 to 100.
+    Lossy(u8),
+    /// So many colours: GIF.
+    Colours(u16),
+}
+
+/// Decides what is made of a file.
+///
+/// # Errors
+///
+/// [`Error::TooLarge`], where the file goes out as it is.
+pub fn plan(source: &Source, wish: &Wish) -> Result<Planned, Error> {
+    let format = format_of(source, wish.format);
+    if format == source.format && (wish.width, wish.height, wish.quality) == (None, None, None) {
+        return Ok(Planned::AsStored);
+    }
+    let is_animated = source.is_animated() && format.is_animatable();
+    let (sides, cut) = sides_of(source.seen(), wish);
+    let quality = quality_of(source, format, wish.quality);
+    let plan = Plan { format, sides, cut, quality, is_animated };
+    plan.check(source)?;
+    Ok(Planned::Made(plan))
+}
+
+impl Plan {
+    /// The sides that a decoder has to give at least, as stored.
+    pub(super) fn wanted_of(&self, source: &Source) -> (u32, u32) {
+        let (width, height) = source.seen();
+        let [_, _, across, down] =
+            self.cut.unwrap_or([0.0, 0.0, f64::from(width), f64::from(height)]);
+        let whole = |side: u32, whole: u32, cut: f64| {
+            (f64::from(side) * f64::from(whole) / cut).ceil() as u32
+        };
+        source
+            .orientation
+            .seen((whole(self.sides.0, width, across), whole(self.sides.1, height, down)))
+    }
+
+    /// The scale at which a JPEG is decoded.
+    pub(super) fn scale(&self, source: &Source) -> Option<Scale> {
+        Scale::for_size(source.sides, self.wanted_of(source)).filter(|_| source.is_scalable)
+    }
+
+    /// The most memory, in bytes, that making it takes, without the file and copies of what in it is no picture.
+    pub fn memory_bytes(&self, source: &Source) -> u64 {
+        let kept = match self.scale(source) {
+            Some(scale) => {
+                u64::from(scale.of(source.sides.0)) * u64::from(scale.of(source.sides.1))
+            }
+            None => source.pixels(),
+        };
+        // Bytes a pixel: what the decoder gives and holds; where there may be alpha, the resizer's copy of it.
+        let decoded = match (source.format, source.is_progressive) {
+            // The canvas, what is kept of it, the picture on it.
+            _ if self.is_animated => 16,
+            (Format::Jpeg, false) => 6,
+            (Format::Jpeg, true) => 10,
+            (Format::Gif, _) => 12,
+            (Format::Png | Format::WebP, _) => 8,
+            (Format::Avif, _) => 20,
+        };
+        let made = u64::from(self.sides.0) * u64::from(self.sides.1);
+        // Two pictures at the new size, and what the encoder holds.
+        let encoder = match self.format {
+            Format::Avif => 48,
+            Format::WebP | Format::Gif => 24,
+            Format::Jpeg | Format::Png => 8,
+        };
+        // The pictures before and after one.
+        let encoder = if self.is_animated { encoder + 12 } else { encoder };
+        kept * decoded + made * encoder
+    }
+
+    /// About how long a processor works on it, in milliseconds: measured figures of each stage for a million pixels.
+    pub fn cost_ms(&self, source: &Source) -> u64 {
+        let million = |pixels: u64| pixels as f64 / 1e6;
+        let read = match (source.format, self.scale(source)) {
+            (Format::Jpeg, Some(_)) => 2.0,
+            (Format::Jpeg, None) if source.is_progressive => 13.0,
+            (Format::Jpeg, None) => 5.0,
+            (Format::Png, _) => 10.0,
+            (Format::WebP, _) => 16.0,
+            (Format::Avif, _) => 250.0,
+            (Format::Gif, _) => 6.0,
+        };
+        let written = match self.format {
+            Format::Jpeg => 10.0,
+            Format::Png => 8.0,
+            Format::WebP if self.quality == Quality::Lossless => 300.0,
+            Format::WebP => 80.0,
+            Format::Gif => 45.0,
+            Format::Avif => 600.0,
+        };
+        let made = u64::from(self.sides.0) * u64::from(self.sides.1);
+        let frames = if self.is_animated { f64::from(source.frames) } else { 1.0 };
+        (frames * (million(source.pixels()) * (read + 1.0) + million(made) * written)).ceil() as u64
+    }
+
+    fn check(&self, source: &Source) -> Result<(), Error> {
+        let (width, height) = source.sides;
+        if width.max(height) > SOURCE_SIDE_MAX {
+            return Err(Error::TooLarge(Bound::Side));
+        }
+        let is_small = self.scale(source).is_some_and(|scale| scale <= Scale::ThreeEighths);
+        let pixels_max = if is_small { SCALED_PIXELS_MAX } else { SOURCE_PIXELS_MAX };
+        if source.pixels() > pixels_max {
+            return Err(Error::TooLarge(Bound::Pixels));
+        }
+        let frames = if self.is_animated { source.frames } else { 1 };
+        if frames > FRAMES_MAX
+            || source.pixels() * u64::from(frames) > FRAMES_PIXELS_MAX.max(pixels_max)
+        {
+            return Err(Error::TooLarge(Bound::Frames));
+        }
+        let (width, height) = self.sides;
+        let is_large_avif =
+            self.format == Format::Avif && u64::from(width) * u64::from(height) > AVIF_PIXELS_MAX;
+        if width.max(height) > OUTPUT_SIDE_MAX || is_large_avif {
+            return Err(Error::TooLarge(Bound::Output));
+        }
+        if self.memory_bytes(source) > JOB_BYTES_MAX {
+            return Err(Error::TooLarge(Bound::Memory));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Plan {
+    /// A name for the variant, of letters, digits, `-` and `.`: equal plans have equal names, others others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (width, height) = self.sides;
+        write!(f, "{width}x{height}")?;
+        if let Some(cut) = self.cut {
+            write!(f, "-c")?;
+            for side in cut {
+                write!(f, "{side:.2}x")?;
+            }
+        }
+        match self.quality {
+            Quality::Lossless => {}
+            Quality::Lossy(quality) => write!(f, "-q{quality}")?,
+            Quality::Colours(colours) => write!(f, "-p{colours}")?,
+        }
+        if self.is_animated {
+            write!(f, "-a")?;
+        }
+        write!(f, ".{}", self.format.extension())
+    }
+}
+
+fn format_of(source: &Source, wanted: Wanted) -> Format {
+    match wanted {
+        Wanted::Stored => source.format,
+        Wanted::Format(format) => format,
+        Wanted::Auto { avif: true, .. } if !source.is_animated() => Format::Avif,
+        Wanted::Auto { webp: true, .. } => Format::WebP,
+        Wanted::Auto { .. } => source.format,
+    }
+}
+
+/// Defaults by clients 6.3. The scales of JPEG and WebP agree within a few points; AVIF's encoder translates.
+fn quality_of(source: &Source, format: Format, asked: Option<u8>) -> Quality {
+    match format {
+        Format::Png => Quality::Lossless,
+        Format::WebP if asked == Some(100) && source.is_lossless => Quality::Lossless,
+        Format::Jpeg | Format::WebP => Quality::Lossy(asked.unwrap_or(80)),
+        Format::Avif => Quality::Lossy(asked.unwrap_or(60)),
+        Format::Gif => Quality::Colours(256),
+    }
+}
+
+/// Width and height of what is made, and what of the source it shows.
+fn sides_of((width, height): (u32, u32), wish: &Wish) -> ((u32, u32), Option<[f64; 4]>) {
+    let (whole_width, whole_height) = (f64::from(width), f64::from(height));
+    let rounded = |side: f64, most: u32| (side.round() as u32).clamp(1, most.max(1));
+    let (box_width, box_height) = match (wish.width, wish.height) {
+        (None, None) => return ((width, height), None),
+        (Some(w), None) => {
+            let w = w.min(width);
+            let h = whole_height * f64::from(w) / whole_width;
+            return ((w, rounded(h, height)), None);
+        }
+        (None, Some(h)) => {
+            let h = h.min(height);
+            let w = whole_width * f64::from(h) / whole_height;
+            return ((rounded(w, width), h), None);
+        }
+        (Some(w), Some(h)) => (f64::from(w), f64::from(h)),
+    };
+    match wish.fit {
+        Fit::Fill => ((rounded(box_width, width), rounded(box_height, height)), None),
+        Fit::Contain => {
+            let shrink = (box_width / whole_width).min(box_height / whole_height).min(1.0);
+            let sides =
+                (rounded(whole_width * shrink, width), rounded(whole_height * shrink, height));
+            (sides, None)
+        }
+        Fit::Cover => {
+            let shrink = (whole_width / box_width).min(whole_height / box_height).min(1.0);
+            let sides = (rounded(box_width * shrink, width), rounded(box_height * shrink, height));
+            let (across, down) = (f64::from(sides.0), f64::from(sides.1));
+            let zoom = (whole_width / across).min(whole_height / down);
+            let (across, down) = (across * zoom, down * zoom);
+            let cut = [(whole_width - across) / 2.0, (whole_height - down) / 2.0, across, down];
+            let is_cut = across < whole_width || down < whole_height;
+            (sides, is_cut.then_some(cut))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::orientation::Orientation;
+
+    fn source(width: u32, height: u32) -> Source {
+        Source { is_scalable: true, ..Source::still(Format::Jpeg, (width, height)) }
+    }
+
+    fn wish(width: Option<u32>, height: Option<u32>, fit: Fit) -> Wish {
+        Wish { width, height, fit, ..Wish::default() }
+    }
+
+    fn made(source: &Source, wish: &Wish) -> Plan {
+        match plan(source, wish).unwrap() {
+            Planned::Made(plan) => plan,
+            Planned::AsStored => panic!("nothing to do"),
+        }
+    }
+
+    #[test]
+    fn sides_keep_the_ratio_and_are_never_enlarged() {
+        use Fit::{Contain, Cover, Fill};
+        let cases = [
+            ((Some(400), None, Contain), (400, 300)),
+            ((None, Some(300), Contain), (400, 300)),
+            ((Some(401), None, Contain), (401, 301)),
+            ((Some(400), Some(400), Contain), (400, 300)),
+            ((Some(4_000), Some(100), Contain), (133, 100)),
+            ((Some(9_999), None, Contain), (4_000, 3_000)),
+            ((Some(9_999), Some(9_999), Contain), (4_000, 3_000)),
+            ((Some(1), None, Contain), (1, 1)),
+            ((Some(400), Some(400), Cover), (400, 400)),
+            ((Some(8_000), Some(8_000), Cover), (3_000, 3_000)),
+            ((Some(8_000), Some(4_000), Cover), (4_000, 2_000)),
+            ((Some(400), Some(100), Fill), (400, 100)),
+            ((Some(9_999), Some(100), Fill), (4_000, 100)),
+            ((Some(400), None, Fill), (400, 300)),
+        ];
+        for ((width, height, fit), sides) in cases {
+            let made = made(&source(4_000, 3_000), &wish(width, height, fit));
+            assert_eq!(made.sides, sides, "{width:?} {height:?} {fit:?}");
+        }
+        assert_eq!(made(&source(1, 9_000), &wish(None, Some(3), Fit::Contain)).sides, (1, 3));
+    }
+
+    #[test]
+    fn a_picture_is_turned_before_it_is_measured() {
+        let turned = Source { orientation: Orientation::of_tag(6), ..source(4_000, 3_000) };
+        let plan = made(&turned, &wish(Some(300), None, Fit::Contain));
+        assert_eq!(plan.sides, (300, 400));
+        assert_eq!(plan.wanted_of(&turned), (400, 300));
+    }
+
+    #[test]
+    fn what_covers_a_box_is_cut_in_the_middle() {
+        let plan = made(&source(4_000, 3_000), &wish(Some(100), Some(100), Fit::Cover));
+        assert_eq!(plan.cut, Some([500.0, 0.0, 3_000.0, 3_000.0]));
+        assert_eq!(plan.wanted_of(&source(4_000, 3_000)), (134, 100));
+        let plan = made(&source(4_000, 3_000), &wish(Some(400), Some(300), Fit::Cover));
+        assert_eq!(plan.cut, None);
+    }
+
+    #[test]
+    fn what_is_stored_already_is_not_made_again() {
+        let stored = source(400, 300);
+        let jpeg = Wish { format: Wanted::Format(Format::Jpeg), ..Wish::default() };
+        assert_eq!(plan(&stored, &jpeg).unwrap(), Planned::AsStored);
+        let auto = Wish { format: Wanted::Auto { avif: false, webp: false }, ..Wish::default() };
+        assert_eq!(plan(&stored, &auto).unwrap(), Planned::AsStored);
+        let smaller = Wish { quality: Some(50), ..jpeg };
+        assert!(matches!(plan(&stored, &smaller).unwrap(), Planned::Made(_)));
+        let wide = Wish { width: Some(9_999), ..jpeg };
+        assert!(matches!(plan(&stored, &wide).unwrap(), Planned::Made(_)), "metadata is left out");
+    }
+
+    #[test]
+    fn a_client_gets_the_best_format_that_it_shows() {
+        let still = source(400, 300);
+        let moving = Source { frames: 2, ..Source::still(Format::Gif, (400, 300)) };
+        let auto = |avif, webp| Wish {
+            format: Wanted::Auto { avif, webp },
+            width: Some(100),
+            ..Wish::default()
+        };
+        assert_eq!(made(&still, &auto(true, true)).format, Format::Avif);
+        assert_eq!(made(&still, &auto(false, true)).format, Format::WebP);
+        assert_eq!(made(&still, &auto(false, false)).format, Format::Jpeg);
+        assert_eq!(made(&moving, &auto(true, true)).format, Format::WebP);
+        assert_eq!(made(&moving, &auto(true, false)).format, Format::Gif);
+    }
+
+    #[test]
+    fn wishes_that_come_to_the_same_have_one_name() {
+        let name = |wish: Wish| made(&source(1_200, 900), &wish).to_string();
+        let wide = wish(Some(1_200), None, Fit::Contain);
+        assert_eq!(name(wide), "1200x900-q80.jpg");
+        assert_eq!(name(wish(Some(5_000), None, Fit::Contain)), name(wide));
+        assert_eq!(name(Wish { quality: Some(80), ..wide }), name(wide));
+        assert_eq!(name(Wish { fit: Fit::Fill, ..wide }), name(wide));
+        let square = wish(Some(90), Some(90), Fit::Cover);
+        assert_eq!(name(square), "90x90-c150.00x0.00x900.00x900.00x-q80.jpg");
+        let others = [
+            Wish { quality: Some(79), ..wide },
+            Wish { width: Some(1_199), ..wide },
+            Wish { format: Wanted::Format(Format::Png), ..wide },
+            wish(Some(90), Some(90), Fit::Contain),
+            wish(Some(90), Some(90), Fit::Fill),
+            square,
+        ];
+        let names: std::collections::BTreeSet<String> = others.into_iter().map(name).collect();
+        assert_eq!(names.len(), others.len());
+        assert!(!names.contains(&name(wide)));
+    }
+
+    #[test]
+    fn nothing_is_lost_where_the_format_and_the_source_allow_it() {
+        let quality = |from: Format, to: Format, asked: Option<u8>| {
+            let source = Source { is_lossless: from == Format::Png, ..Source::still(from, (9, 9)) };
+            let format = Wanted::Format(to);
+            made(&source, &Wish { format, width: Some(3), quality: asked, ..Wish::default() })
+                .quality
+        };
+        assert_eq!(quality(Format::Png, Format::WebP, Some(100)), Quality::Lossless);
+        assert_eq!(quality(Format::Png, Format::WebP, None), Quality::Lossy(80));
+        assert_eq!(quality(Format::Jpeg, Format::WebP, Some(100)), Quality::Lossy(100));
+        assert_eq!(quality(Format::Jpeg, Format::Png, Some(10)), Quality::Lossless);
+        assert_eq!(quality(Format::Png, Format::Jpeg, None), Quality::Lossy(80));
+        assert_eq!(quality(Format::Png, Format::Avif, None), Quality::Lossy(60));
+        assert_eq!(quality(Format::Png, Format::Gif, Some(1)), Quality::Colours(256));
+    }
+
+    #[test]
+    fn pictures_over_a_bound_are_left_as_they_are() {
+        let bound = |source: Source, wish: Wish| match plan(&source, &wish) {
+            Err(Error::TooLarge(bound)) => Some(bound),
+            _ => None,
+        };
+        let thumb = wish(Some(400), None, Fit::Contain);
+        let large = wish(Some(9_000), None, Fit::Contain);
+        let jpeg = |width, height| source(width, height);
+        assert_eq!(bound(jpeg(10_000, 10_000), thumb), None);
+        assert_eq!(bound(jpeg(10_001, 10_000), thumb), Some(Bound::Pixels));
+        assert_eq!(bound(jpeg(7_072, 7_072), large), Some(Bound::Pixels));
+        assert_eq!(bound(jpeg(16_385, 10), thumb), Some(Bound::Side));
+        assert_eq!(bound(jpeg(9_000, 100), large), Some(Bound::Output));
+        let png = Source::still(Format::Png, (7_000, 7_000));
+        assert_eq!(bound(png, thumb), Some(Bound::Memory));
+        assert_eq!(bound(Source::still(Format::Png, (5_000, 5_000)), thumb), None);
+        let gif = |frames| Source { frames, ..Source::still(Format::Gif, (400, 400)) };
+        assert_eq!(bound(gif(256), thumb), None);
+        assert_eq!(bound(gif(257), thumb), Some(Bound::Frames));
+        let still = Wish { format: Wanted::Format(Format::Png), ..Wish::default() };
+        assert_eq!(bound(gif(257), still), None, "one picture of it is made");
+        let avif = Wish { format: Wanted::Format(Format::Avif), ..Wish::default() };
+        assert_eq!(bound(jpeg(2_000, 2_000), avif), None);
+        assert_eq!(bound(jpeg(2_001, 2_000), avif), Some(Bound::Output));
+    }
+}

@@ -1,0 +1,101 @@
+//! The container of WebP: RIFF, as Google's "WebP Container Specification" has it.
+//!
+//! A chunk is four letters, the length of its bytes as 32 bits with the lowest byte first, the bytes, and one more of 0
+//! after an odd length. The file is one chunk, `RIFF`, whose bytes are `WEBP` and other chunks.
+
+use crate::error::Error;
+
+/// The name of a chunk.
+pub(super) type Name = [u8; 4];
+
+/// Chunks one after another. What is not whole at the end is left out.
+pub(super) struct Chunks<'a>(&'a [u8]);
+
+impl<'a> Chunks<'a> {
+    /// Those that stand in these bytes.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Those of a file, which may be shorter than it says.
+    pub(super) fn of_file(file: &'a [u8]) -> Result<Self, Error> {
+        match file {
+            [b'R', b'I', b'F', b'F', a, b, c, d, b'W', b'E', b'B', b'P', chunks @ ..] => {
+                let length = u32::from_le_bytes([*a, *b, *c, *d]).saturating_sub(4) as usize;
+                Ok(Self(chunks.get(..length).unwrap_or(chunks)))
+            }
+            _ => Err(Error::undecodable("it is not a WebP file")),
+        }
+    }
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = (Name, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, rest) = self.0.split_first_chunk::<4>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        self.0 = rest.get(bytes.len() % 2..).unwrap_or_default();
+        Some((*name, bytes))
+    }
+}
+
+/// Appends a chunk.
+pub(super) fn push(to: &mut Vec<u8>, name: Name, bytes: &[u8]) -> Result<(), Error> {
+    to.extend_from_slice(&name);
+    to.extend_from_slice(&u32::try_from(bytes.len()).map_err(Error::failed)?.to_le_bytes());
+    to.extend_from_slice(bytes);
+    to.resize(to.len() + bytes.len() % 2, 0);
+    Ok(())
+}
+
+/// A file with these chunks.
+pub(super) fn file(chunks: &[u8]) -> Result<Vec<u8>, Error> {
+    let length = u32::try_from(chunks.len() + 4).map_err(Error::failed)?;
+    let mut file = Vec::with_capacity(chunks.len() + 12);
+    file.extend_from_slice(b"RIFF");
+    file.extend_from_slice(&length.to_le_bytes());
+    file.extend_from_slice(b"WEBP");
+    file.extend_from_slice(chunks);
+    Ok(file)
+}
+
+/// 24 bits, the lowest byte first.
+pub(super) fn u24([a, b, c]: [u8; 3]) -> u32 {
+    u32::from_le_bytes([a, b, c, 0])
+}
+
+/// A number as 24 bits; what does not fit is the largest.
+pub(super) fn to_u24(number: usize) -> [u8; 3] {
+    let [a, b, c, _] = (number.min(0xff_ffff) as u32).to_le_bytes();
+    [a, b, c]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_read_as_they_are_written() {
+        let mut chunks = Vec::new();
+        push(&mut chunks, *b"ODD ", &[1, 2, 3]).unwrap();
+        push(&mut chunks, *b"NONE", &[]).unwrap();
+        push(&mut chunks, *b"EVEN", &[4, 5]).unwrap();
+        let file = file(&chunks).unwrap();
+        assert_eq!(file.len(), 12 + 12 + 8 + 10);
+        let read: Vec<_> = Chunks::of_file(&file).unwrap().collect();
+        let expected: [(Name, &[u8]); 3] =
+            [(*b"ODD ", &[1, 2, 3]), (*b"NONE", &[]), (*b"EVEN", &[4, 5])];
+        assert_eq!(read, expected);
+        assert_eq!(Chunks::of_file(&file[..file.len() - 1]).unwrap().count(), 2);
+        assert!(Chunks::of_file(&file[..11]).is_err());
+    }
+
+    #[test]
+    fn numbers_of_24_bits() {
+        assert_eq!(to_u24(0x01_0203), [3, 2, 1]);
+        assert_eq!(u24([3, 2, 1]), 0x01_0203);
+        assert_eq!(u24(to_u24(usize::MAX)), 0xff_ffff);
+    }
+}
