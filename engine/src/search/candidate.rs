@@ -49,7 +49,8 @@ impl Folders {
         for folder in self.enter(name.key) {
             // A slash is one in the folded form too, and nothing else is.
             let depth = folder.matches('/').count();
-            let end = name.folded.match_indices('/').nth(depth - 1).map_or(0, |(slash, _)| slash + 1);
+            let end =
+                name.folded.match_indices('/').nth(depth - 1).map_or(0, |(slash, _)| slash + 1);
             let folded = name.folded.get(..end).unwrap_or_default();
             if visit(&Candidate { key: folder, folded, letters: letters(folded) })?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -64,7 +65,8 @@ impl Folders {
         let inside = folder_of(key);
         let mut known = inside.len();
         if inside != self.last {
-            let same = inside.bytes().zip(self.last.bytes()).take_while(|(one, other)| one == other);
+            let same =
+                inside.bytes().zip(self.last.bytes()).take_while(|(one, other)| one == other);
             let same = inside.as_bytes().get(..same.count()).unwrap_or_default();
             let shared = same.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
             known = shared.max(self.below);
