@@ -362,9 +362,15 @@ fn searches_beside_commits_find_what_was_acknowledged() {
 #[test]
 fn many_names_are_searched_by_two_threads_as_by_one() {
     let mut world = World::wide(1);
+    world.options.search.names_bytes_max = 0;
     let store = kept(&mut world, 80_000);
     let one = query("", "cat 77");
     let walked = search(&store, &one);
+    drop(store);
+    world.options.search.names_bytes_max = 1 << 30;
+    let store = world.open();
+    let meanwhile = search(&store, &one);
+    assert!(!meanwhile.total_is_exact && meanwhile.total < walked.total);
     store.step_names();
     let kept = search(&store, &one);
     assert_eq!(store.stats().unwrap().searched_names, 80_000);
