@@ -88,8 +88,9 @@ fn the_better_match_is_first_among_folders_and_then_among_files() {
             (
                 "logo",
                 &[
-                    // A folder that begins so, and none for lying in one.
+                    // A folder that begins so, one whose own name has the letters, and none for lying in one.
                     "brand/logos/",
+                    "site/src/long-form/",
                     // The name without its extension, then names that begin so, the shorter first.
                     "clients/Zoë & Söhne/logo.png",
                     "brand/logo.svg",
