@@ -3,8 +3,8 @@
 //! Expected: as many searches run as there are processors, each on two threads of a lower priority, so a GET waits for
 //! nothing but a processor that gives way: p99 at most twice what it is alone.
 //!
-//! One connection asks for 4 KiB every two milliseconds, alone and while the others search, in turns. Who is refused, as
-//! too many wait, asks again. No allowance applies.
+//! One connection asks for 4 KiB every two milliseconds, alone and while the others search, in turns. Who is refused,
+//! as too many wait, asks again. No allowance applies.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -38,8 +38,8 @@ impl Searches {
         for _ in 0..threads {
             let queue = queue.clone();
             thread::Builder::new().name("trug-search".to_owned()).spawn(move || {
-                // On Linux this is the thread's alone, and that of those that it starts. Where it is refused the work is
-                // done all the same.
+                // On Linux this is the thread's alone, and that of those that it starts. Where it is refused the work
+                // is done all the same.
                 let _ = rustix::process::nice(SEARCH_NICENESS);
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();

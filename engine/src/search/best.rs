@@ -1,8 +1,8 @@
 //! The best of many candidates, in memory for so many and no more.
 //!
 //! Order: folders before files, then more points, then the shorter name, then the name, then the key. So the same names
-//! and query give the same hits, and a page that begins later goes on where the one before ended. Never here: what gives
-//! points.
+//! and query give the same hits, and a page that begins later goes on where the one before ended. Never here: what
+//! gives points.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

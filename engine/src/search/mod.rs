@@ -1,7 +1,8 @@
 //! Search: names by likeness to a query, or without one the contents of a folder; folders first.
 //!
 //! `kept.rs` has the names of searched buckets in memory, `names.rs` says how they lie there, `walk.rs` finds them
-//! where they do not; `sieve.rs` passes over most, `rank.rs` gives points to the rest, `best.rs` keeps the best. Promises: what was acknowledged before a
+//! where they do not; `sieve.rs` passes over most, `rank.rs` gives points to the rest, `best.rs` keeps the best.
+//! Promises: what was acknowledged before a
 //! search began is found, and what is found is there at one moment of the index; memory is bounded, and so is work:
 //! whoever waits may stop it; a count that is not exact says so. Never here: who may search.
 

@@ -360,7 +360,8 @@ impl Word {
 }
 
 impl Text<'_> {
-    /// Where letters may be scattered: of a folder only in its name. What is in the path above tells of the folder there.
+    /// Where letters may be scattered: of a folder only in its name. What is in the path above tells of the folder
+    /// there.
     fn searched(&self) -> &str {
         let start = if self.is_folder { self.name.start } else { 0 };
         self.folded.get(start..).unwrap_or_default()

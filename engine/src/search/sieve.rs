@@ -60,7 +60,8 @@ impl Sieve {
         })
     }
 
-    /// Of names that were let through takes those out that may not match after all. They lie in the text in their order.
+    /// Of names that were let through takes those out that may not match after all. They lie in the text in their
+    /// order.
     pub(super) fn sift(&mut self, folded: &str, picks: &mut Vec<Pick>) {
         for word in self.words.iter().filter(|word| word.errors_max > 0) {
             if picks.iter().all(|pick| word.lacking(pick.letters) == 0) {

@@ -10,8 +10,8 @@ use super::run::Run;
 const LIMIT: usize = 1_000;
 
 impl Run {
-    /// Looks for some letters of a name that is there, in their order, and checks every hit; by a walk over the index or
-    /// in memory, with names that were kept for long or are read for this.
+    /// Looks for some letters of a name that is there, in their order, and checks every hit; by a walk over the index
+    /// or in memory, with names that were kept for long or are read for this.
     pub(super) fn search(&mut self, store: &Store) -> Result<(), String> {
         let bucket = self.bucket();
         let folder = ["", "", "", "a/", "d/", "many/", "é/"][self.below(7) as usize];
