@@ -82,7 +82,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             seen[searched].push(times);
         }
     }
-    beside::print("beside searches", &seen);
+    beside::print(&["alone", "beside searches"], &seen);
     let mut searches = searches.into_inner().unwrap_or_default();
     searches.sort_unstable();
     println!(

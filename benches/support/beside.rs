@@ -48,17 +48,19 @@ pub fn small_gets(
     })
 }
 
-/// Prints what the answers took in each round: alone, and beside something.
-pub fn print(beside: &str, seen: &[Vec<Vec<Duration>>; 2]) {
+/// Prints what the answers took in each round: first alone, then beside something.
+pub fn print(labels: &[&str], seen: &[Vec<Vec<Duration>>]) {
     let mut table =
         Table::new(&["4 KiB, every 2 ms", "answers", "p50, us", "p99, us", "p99 / alone"]);
-    for (label, rounds) in ["alone", beside].into_iter().zip(seen) {
-        let ratios =
-            rounds.iter().zip(&seen[0]).map(|(ours, alone)| part(ours, 99) / part(alone, 99));
+    for (label, rounds) in labels.iter().zip(seen) {
+        let ratios = rounds
+            .iter()
+            .zip(seen.first().into_iter().flatten())
+            .map(|(ours, alone)| part(ours, 99) / part(alone, 99));
         let (low, high) =
             ratios.clone().fold((f64::MAX, 0.0_f64), |(low, high), it| (low.min(it), high.max(it)));
         table.row(vec![
-            label.to_owned(),
+            (*label).to_owned(),
             table::count(rounds.iter().map(Vec::len).sum::<usize>() as f64),
             table::figure(median(rounds.iter().map(|times| part(times, 50)))),
             table::figure(median(rounds.iter().map(|times| part(times, 99)))),
