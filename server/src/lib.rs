@@ -24,6 +24,7 @@ pub mod config;
 pub mod connection;
 pub mod content_type;
 pub mod control;
+mod crew;
 mod damage_log;
 pub mod delivery_headers;
 pub mod destination;

@@ -28,7 +28,7 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots"],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots", "crew"],
     &["destination"],
     &[
         "object_name",

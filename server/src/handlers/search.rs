@@ -12,6 +12,7 @@ use http::Uri;
 
 use crate::auth::Caller;
 use crate::catalog::Scope;
+use crate::crew::Busy;
 use crate::error::ApiError;
 use crate::limits::{
     SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT,
@@ -21,7 +22,6 @@ use crate::object_name::THUMBNAIL_ENDING;
 use crate::parameters::BucketParameter;
 use crate::query::Query;
 use crate::replies::{FoundFile, SearchHit, SearchPage, SearchReply, iso_time};
-use crate::searches::Busy;
 use crate::state::AppState;
 use crate::target::{Place, Target, normalize, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_of};

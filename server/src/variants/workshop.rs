@@ -7,15 +7,12 @@
 
 use std::io;
 use std::num::NonZero;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::crew::{Busy, Crew};
 use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, IMAGE_NICENESS, MIB};
 
 /// What a piece of work costs, as far as it is known before.
@@ -36,18 +33,15 @@ pub enum Undone {
     Panicked,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
-
 /// The threads, and who may use them.
 pub(super) struct Workshop {
-    jobs: mpsc::Sender<Job>,
+    crew: Crew,
     threads: Arc<Semaphore>,
     /// Turns for what takes long.
     heavy: Arc<Semaphore>,
     /// A permit for each MiB.
     memory: Arc<Semaphore>,
     memory_mib: u32,
-    waiting: AtomicUsize,
     wait: Duration,
 }
 
@@ -58,29 +52,15 @@ impl Workshop {
         memory_bytes: u64,
         wait: Duration,
     ) -> io::Result<Self> {
-        let (jobs, queue) = mpsc::channel::<Job>();
-        let queue = Arc::new(Mutex::new(queue));
-        for _ in 0..threads.get() {
-            let queue = queue.clone();
-            thread::Builder::new().name("trug-image".to_owned()).spawn(move || {
-                // On Linux this is the thread's alone. Where it is refused the work is done all the same.
-                let _ = rustix::process::nice(IMAGE_NICENESS);
-                loop {
-                    let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(job) = job else { break };
-                    job();
-                }
-            })?;
-        }
+        let crew = Crew::start("trug-image", threads, IMAGE_NICENESS, IMAGE_JOBS_WAITING_MAX)?;
         let memory_mib = u32::try_from(memory_bytes / MIB).unwrap_or(u32::MAX).max(1);
         let heavy = threads.get().saturating_sub(1).max(1);
         Ok(Self {
-            jobs,
+            crew,
             threads: Arc::new(Semaphore::new(threads.get())),
             heavy: Arc::new(Semaphore::new(heavy)),
             memory: Arc::new(Semaphore::new(memory_mib as usize)),
             memory_mib,
-            waiting: AtomicUsize::new(0),
             wait,
         })
     }
@@ -91,57 +71,28 @@ impl Workshop {
         cost: Cost,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Undone> {
-        let turn = self.turn(cost).await?;
-        let (answer, answered) = oneshot::channel();
-        let job = Box::new(move || {
-            let done = catch_unwind(AssertUnwindSafe(work));
-            drop(turn);
-            let _ = answer.send(done.map_err(|_| Undone::Panicked));
-        });
-        self.jobs.send(job).map_err(|_| Undone::Busy)?;
-        answered.await.unwrap_or(Err(Undone::Panicked))
+        let turn = self.crew.turn(self.wait, self.turn(cost)).await.map_err(|Busy| Undone::Busy)?;
+        self.crew.work(turn, work).await.map_err(|_| Undone::Panicked)
     }
 
     /// What one piece of work holds while it runs.
-    async fn turn(&self, cost: Cost) -> Result<[Option<OwnedSemaphorePermit>; 3], Undone> {
-        let _place = Place::take(&self.waiting)?;
+    async fn turn(&self, cost: Cost) -> [Option<OwnedSemaphorePermit>; 3] {
         let mib = u32::try_from(cost.bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
-        let turn = async {
-            let heavy = match cost.ms > IMAGE_HEAVY_MS {
-                true => self.heavy.clone().acquire_owned().await.ok(),
-                false => None,
-            };
-            // What alone takes more than there is for all waits until it is alone.
-            let memory = self.memory.clone().acquire_many_owned(mib.min(self.memory_mib));
-            let memory = memory.await.ok();
-            let thread = self.threads.clone().acquire_owned().await.ok();
-            [heavy, memory, thread]
+        let heavy = match cost.ms > IMAGE_HEAVY_MS {
+            true => self.heavy.clone().acquire_owned().await.ok(),
+            false => None,
         };
-        timeout(self.wait, turn).await.map_err(|_| Undone::Busy)
-    }
-}
-
-/// A place among those who wait.
-struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Result<Self, Undone> {
-        let place = Self(waiting);
-        match waiting.fetch_add(1, Ordering::Relaxed) {
-            IMAGE_JOBS_WAITING_MAX.. => Err(Undone::Busy),
-            _ => Ok(place),
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        // What alone takes more than there is for all waits until it is alone.
+        let memory = self.memory.clone().acquire_many_owned(mib.min(self.memory_mib)).await.ok();
+        let thread = self.threads.clone().acquire_owned().await.ok();
+        [heavy, memory, thread]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     const LIGHT: Cost = Cost { ms: 1, bytes: 1 };
@@ -208,14 +159,5 @@ mod tests {
         let panicked = workshop.run(LIGHT, || panic!("on purpose")).await;
         assert_eq!(panicked, Err::<(), _>(Undone::Panicked));
         assert_eq!(workshop.run(LIGHT, || 7).await, Ok(7));
-    }
-
-    #[tokio::test]
-    async fn no_more_waits_than_there_is_room_for() {
-        let workshop = workshop(1, MIB);
-        workshop.waiting.store(IMAGE_JOBS_WAITING_MAX, Ordering::Relaxed);
-        assert_eq!(workshop.run(LIGHT, || ()).await, Err(Undone::Busy));
-        workshop.waiting.store(IMAGE_JOBS_WAITING_MAX - 1, Ordering::Relaxed);
-        assert_eq!(workshop.run(LIGHT, || ()).await, Ok(()));
     }
 }
