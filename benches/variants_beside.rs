@@ -22,7 +22,7 @@ use benches::table::{self, Table};
 use benches::trug::Trug;
 use benches::wire::Wire;
 use benches::{data, folder};
-use fuzz::photograph::{Encoding, Photograph, SamplingFactor, Tables};
+use fuzz::photograph::{Encoding, Photograph};
 
 const SMALL: &str = "small.bin";
 const SMALL_BYTES: usize = 4 << 10;
@@ -225,15 +225,7 @@ fn part(sorted: &[Duration], of_hundred: usize) -> f64 {
 }
 
 fn photograph() -> Vec<u8> {
-    let encoding = Encoding {
-        sampling: SamplingFactor::R_4_2_0,
-        is_grey: false,
-        progressive: None,
-        restart_interval: 0,
-        quality: 90,
-        tables: Tables::Usual,
-    };
-    Photograph::new(1, 2_000, 1_500).jpeg(&encoding)
+    Photograph::new(1, 2_000, 1_500).jpeg(&Encoding::PLAIN)
 }
 
 fn text(error: std::io::Error) -> String {
