@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::wish::{Fit, Wanted, Wish};
 
 /// What a million pixels of AVIF take to be written, in milliseconds.
-const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 150.0 } else { 600.0 };
+const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
 
 /// What is to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
