@@ -5,12 +5,14 @@
 //! are cold and a processor that is busy: p99 at most 1.5 times, though both processors work on pictures. A picture
 //! that is kept is one look-up more than a file of its size, and a query to be read: 1.1 to 1.2 times the CPU.
 //!
-//! One connection asks for 4 KiB every two milliseconds, alone and while 64 others ask for pictures of 3 MP, each at
-//! sizes of its own, in turns. Whoever is refused, as too many wait, asks again. No allowance applies.
+//! One connection asks for 4 KiB every two milliseconds: alone; while 64 others ask for pictures of 3 MP, each at
+//! sizes of its own; and while other processes of the same low priority, one for each processor, make such pictures for
+//! nobody. They take turns. What the last costs is what the machine itself asks for busy processors: no server is better.
+//! Whoever is refused, as too many wait, asks again. No allowance applies.
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ use benches::trug::Trug;
 use benches::wire::Wire;
 use benches::{data, folder};
 use fuzz::photograph::{Encoding, Photograph};
+use images::{Format, Planned, Wish, plan, read_source, render};
 
 const SMALL: &str = "small.bin";
 const SMALL_BYTES: usize = 4 << 10;
@@ -32,8 +35,18 @@ const ASKING: usize = 64;
 const PACE: Duration = Duration::from_millis(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// The niceness of the server's threads that work on pictures.
+const NICENESS: i32 = 10;
+/// Asks this program to make pictures until it is killed.
+const WORK: &str = "--work";
+
 fn main() -> ExitCode {
-    match run(&Arguments::read()) {
+    let arguments = Arguments::read();
+    let done = match arguments.has(WORK) {
+        true => make_pictures(),
+        false => run(&arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("variants_beside: {why}");
@@ -70,30 +83,33 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let server = Running::start(&kind, folder.path(), SMALL)?;
     let small = kind.path(SMALL);
 
-    let mut seen = [Vec::new(), Vec::new()];
+    let mut seen = [Vec::new(), Vec::new(), Vec::new()];
     for round in 0..round_count {
         let paths: Vec<String> = names[round * pictures..][..pictures]
             .iter()
             .flat_map(|name| {
-                (0..SIZES).map(|size| format!("{}?width={}", kind.path(name), 200 + 8 * size))
+                (0..SIZES).map(|size| format!("{}?width={}", kind.path(name), width(size)))
             })
             .collect();
         // The order turns.
-        for turn in 0..2 {
-            let made = (turn + round) % 2;
+        for turn in 0..seen.len() {
+            let made = (turn + round) % seen.len();
             let times = match made {
                 0 => small_gets(&server, &small, || {
                     thread::sleep(alone);
                     Ok(())
                 })?,
-                _ => small_gets(&server, &small, || ask_for(&server, &paths))?,
+                1 => small_gets(&server, &small, || ask_for(&server, &paths))?,
+                _ => small_gets(&server, &small, || work_elsewhere(alone))?,
             };
             seen[made].push(times);
         }
     }
     let mut table =
         Table::new(&["4 KiB, every 2 ms", "answers", "p50, us", "p99, us", "p99 / alone"]);
-    for (label, rounds) in ["alone", "beside variants"].into_iter().zip(&seen) {
+    for (label, rounds) in
+        ["alone", "beside variants", "beside other processes"].into_iter().zip(&seen)
+    {
         let ratios =
             rounds.iter().zip(&seen[0]).map(|(ours, alone)| part(ours, 99) / part(alone, 99));
         let (low, high) =
@@ -199,6 +215,39 @@ fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
             asking.into_iter().map(|it| it.join().unwrap_or(Err("asking panicked".to_owned())));
         done.collect()
     })
+}
+
+/// Has a process for each processor make pictures for so long.
+fn work_elsewhere(length: Duration) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(text)?;
+    let count = thread::available_parallelism().map_err(text)?.get();
+    let workers: Result<Vec<Child>, _> =
+        (0..count).map(|_| Command::new(&program).arg(WORK).spawn()).collect();
+    let mut workers = workers.map_err(text)?;
+    thread::sleep(length);
+    workers.iter_mut().try_for_each(|worker| {
+        let ended = worker.try_wait().map_err(text)?;
+        worker.kill().and_then(|()| worker.wait()).map_err(text)?;
+        ended.map_or(Ok(()), |status| Err(format!("a process that makes pictures ended: {status}")))
+    })
+}
+
+/// Makes pictures of the same photograph, as the server does, until the process is killed.
+fn make_pictures() -> Result<(), String> {
+    rustix::process::nice(NICENESS).map_err(|error| error.to_string())?;
+    let file = photograph();
+    let source = read_source(Format::Jpeg, &file).map_err(|error| error.to_string())?;
+    for size in (0..SIZES).cycle() {
+        let wish = Wish { width: Some(width(size)), ..Wish::default() };
+        let Ok(Planned::Made(plan)) = plan(&source, &wish) else { return Err("no plan".into()) };
+        render(&file, &source, &plan, &|| false).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The width of a variant, one for each of [`SIZES`].
+fn width(size: usize) -> u32 {
+    200 + 8 * size as u32
 }
 
 fn again_and_again(server: &Running, path: &str, length: Duration) -> Result<Sample, String> {

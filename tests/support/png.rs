@@ -1,5 +1,7 @@
 //! PNG, chunk by chunk (PNG 3, 5).
 
+#![allow(clippy::big_endian_bytes, reason = "PNG is big-endian")]
+
 /// A chunk with its sum.
 pub fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let named = [name, data].concat();
