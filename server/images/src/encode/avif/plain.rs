@@ -46,18 +46,18 @@ pub(in super::super) fn encode(
     Ok(encoded.map_err(Error::failed)?.avif_file)
 }
 
-/// Qualities as they are asked for, and those of this encoder, from its likeness by SSIMULACRA2 and that of sharp's
-/// pictures; between 50 and 70 by those of three photographs, 800 pixels wide, beyond that by their curves.
+/// Qualities as they are asked for, and those of this encoder, from its likeness by SSIMULACRA2 and that of libvips'
+/// pictures; between 50 and 70 by those of a few photographs, beyond that by their curves.
 const QUALITIES: [(u8, u8); 10] = [
     (1, 1),
-    (20, 22),
-    (35, 40),
-    (50, 65),
-    (60, 77),
-    (70, 84),
-    (80, 88),
-    (90, 93),
-    (95, 96),
+    (20, 28),
+    (35, 50),
+    (50, 72),
+    (60, 82),
+    (70, 87),
+    (80, 91),
+    (90, 95),
+    (95, 97),
     (100, 100),
 ];
 
