@@ -7,8 +7,8 @@
 //!
 //! One connection asks for 4 KiB every two milliseconds: alone; while 64 others ask for pictures of 3 MP, each at
 //! sizes of its own; and while other processes of the same low priority, one for each processor, make such pictures for
-//! nobody. They take turns. What the last costs is what the machine itself asks for busy processors: no server is better.
-//! Whoever is refused, as too many wait, asks again. No allowance applies.
+//! nobody. They take turns. What the last costs is what the machine itself asks for busy processors: no server is
+//! better. Whoever is refused, as too many wait, asks again. No allowance applies.
 
 use std::fs;
 use std::path::PathBuf;

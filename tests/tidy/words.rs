@@ -29,8 +29,8 @@ const PHRASES: &[(&str, &str, &str)] = &[
 const DRAWERS: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "base", "inner", "misc"];
 
-/// Where `unsafe` may stand: the memory maps, libaom, the wrappers that the fuzzer's macro needs, and the test that shuts
-/// a file system down.
+/// Where `unsafe` may stand: the memory maps, libaom, the wrappers that the fuzzer's macro needs, and the test that
+/// shuts a file system down.
 const UNSAFE_PLACES: &[&str] = &[
     "engine/src/disk/mmap.rs",
     "server/images/src/encode/avif/aom.rs",

@@ -11,16 +11,16 @@ use crate::picture::{Layout, Picture};
 
 /// From this quality on colours keep the resolution of brightness.
 const FULL_COLOUR_QUALITY: u8 = 90;
-/// How fast, 0 to 9. At 8 a picture has a quarter more bytes than at 7 for a fifth less time; 6 costs half as much again
-/// for a twentieth of the bytes; 9 takes a quarter of the time of 8.
+/// How fast, 0 to 9. At 8 a picture has a quarter more bytes than at 7 for a fifth less time; 6 costs half as much
+/// again for a twentieth of the bytes; 9 takes a quarter of the time of 8.
 const SPEED: u8 = 9;
 const SPEED_OF_SMALL: u8 = 7;
 /// Pixels up to which a picture is small.
 const SMALL_PIXELS_MAX: usize = 500_000;
 
-/// Qualities as they are asked for, and the quantisers of libaom that look within two points of SSIMULACRA2 like sharp's
-/// pictures at them: means of five photographs, 720 pixels wide, at the speed of small ones, in a tenth to a quarter more
-/// bytes. Below 20 and above 90 nothing was measured.
+/// Qualities as they are asked for, and the quantisers of libaom that look within two points of SSIMULACRA2 like
+/// sharp's pictures at them: means of five photographs, 720 pixels wide, at the speed of small ones, in a tenth to a
+/// quarter more bytes. Below 20 and above 90 nothing was measured.
 const QUANTISERS: [(u8, u8); 10] = [
     (1, 63),
     (20, 43),
