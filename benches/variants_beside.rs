@@ -13,12 +13,13 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::rounds::{self, Sample, median};
+use benches::beside::{self, SMALL, SMALL_BYTES, small_gets};
+use benches::rounds::{self, Sample};
 use benches::server::{Running, ServerKind, post_file};
 use benches::table::{self, Table};
 use benches::trug::Trug;
@@ -27,12 +28,9 @@ use benches::{data, folder};
 use fuzz::photograph::{Encoding, Photograph};
 use images::{Format, Planned, Wish, plan, read_source, render};
 
-const SMALL: &str = "small.bin";
-const SMALL_BYTES: usize = 4 << 10;
 /// Variants of one picture that are asked for; 64 are kept.
 const SIZES: usize = 50;
 const ASKING: usize = 64;
-const PACE: Duration = Duration::from_millis(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The niceness of the server's threads that work on pictures.
@@ -105,24 +103,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             seen[made].push(times);
         }
     }
-    let mut table =
-        Table::new(&["4 KiB, every 2 ms", "answers", "p50, us", "p99, us", "p99 / alone"]);
-    for (label, rounds) in
-        ["alone", "beside variants", "beside other processes"].into_iter().zip(&seen)
-    {
-        let ratios =
-            rounds.iter().zip(&seen[0]).map(|(ours, alone)| part(ours, 99) / part(alone, 99));
-        let (low, high) =
-            ratios.clone().fold((f64::MAX, 0.0_f64), |(low, high), it| (low.min(it), high.max(it)));
-        table.row(vec![
-            label.to_owned(),
-            table::count(rounds.iter().map(Vec::len).sum::<usize>() as f64),
-            table::figure(median(rounds.iter().map(|times| part(times, 50)))),
-            table::figure(median(rounds.iter().map(|times| part(times, 99)))),
-            format!("{:.2} ({low:.2}-{high:.2})", median(ratios)),
-        ]);
-    }
-    table.print();
+    beside::print(&["alone", "beside variants", "beside other processes"], &seen);
     println!();
 
     // What was made in the first round is kept.
@@ -160,37 +141,6 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     table.print();
     Ok(())
-}
-
-/// Asks for the small file at an even pace while something else goes on; how long each answer took, sorted.
-fn small_gets(
-    server: &Running,
-    path: &str,
-    meanwhile: impl FnOnce() -> Result<(), String>,
-) -> Result<Vec<Duration>, String> {
-    let mut wire = Wire::open(server.address()).map_err(text)?;
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let (began, mut times) = (Instant::now(), Vec::new());
-            while !is_over.load(Ordering::Relaxed) {
-                // What comes late is counted from when it was due.
-                let due = began + PACE * times.len() as u32;
-                thread::sleep(due.saturating_duration_since(Instant::now()));
-                let (status, body) = wire.get(path).map_err(text)?;
-                if (status, body.len()) != (200, SMALL_BYTES) {
-                    return Err(format!("{path}: {status}"));
-                }
-                times.push(due.elapsed());
-            }
-            times.sort_unstable();
-            Ok(times)
-        });
-        let done = meanwhile();
-        is_over.store(true, Ordering::Relaxed);
-        let times = asking.join().map_err(|_| "asking panicked".to_owned())?;
-        done.and(times)
-    })
 }
 
 /// Asks for all of these over many connections, each until it comes.
@@ -265,12 +215,6 @@ fn again_and_again(server: &Running, path: &str, length: Duration) -> Result<Sam
 
 fn get(server: &Running, path: &str) -> Result<(u16, Vec<u8>), String> {
     Wire::open(server.address()).and_then(|mut wire| wire.get(path)).map_err(text)
-}
-
-/// What so many of a hundred took at most, in microseconds.
-fn part(sorted: &[Duration], of_hundred: usize) -> f64 {
-    let at = (sorted.len() * of_hundred / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6)
 }
 
 fn photograph() -> Vec<u8> {

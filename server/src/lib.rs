@@ -55,6 +55,7 @@ pub mod request_body;
 pub mod reserved;
 pub mod roots;
 pub mod router;
+pub mod searches;
 mod start;
 pub mod state;
 pub mod target;

@@ -106,8 +106,11 @@ pub const SEARCH_HITS_MAX: usize = 1_000;
 /// Longest query of a search, in characters, and in words.
 pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
 pub const SEARCH_WORDS_MAX: usize = 16;
-/// Searches at once: each keeps a processor busy. More wait, at most so long.
-pub const SEARCHES_MAX: usize = 4;
+/// Searches run at this niceness, as many as there are processors: delivery comes first.
+pub const SEARCH_NICENESS: i32 = 5;
+/// Searches that wait for one of these turns; more are refused at once,
+pub const SEARCHES_WAITING_MAX: usize = 512;
+/// and who waited so long is, too.
 pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
 /// A search that takes longer is stopped, in milliseconds.
 pub const SEARCH_TIME_MS_MAX: u64 = 10_000;

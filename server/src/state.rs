@@ -11,10 +11,11 @@ use tokio::sync::Semaphore;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
-use crate::limits::{IMAGE_MEMORY_PART, SEARCHES_MAX, WEBHOOK_TESTS_MAX};
+use crate::limits::{IMAGE_MEMORY_PART, WEBHOOK_TESTS_MAX};
 use crate::open_uploads::OpenUploads;
 use crate::outbound::Outbound;
 use crate::rate_limit::Allowances;
+use crate::searches::Searches;
 use crate::variants::Variants;
 
 /// The running service, as one of its endpoints sees it. Cheap to clone.
@@ -46,8 +47,8 @@ pub struct Inner {
     pub open_uploads: OpenUploads,
     /// Tokens with which something is being uploaded.
     pub tokens_in_use: Claims<TokenId>,
-    /// Turns to search.
-    pub searches: Arc<Semaphore>,
+    /// Who searches, and who waits for that.
+    pub searches: Searches,
     /// What sends to webhooks.
     pub outbound: Outbound,
     /// Turns to test one.
@@ -91,6 +92,9 @@ impl AppState {
         let kept_bytes_max = config.variants_bytes_max;
         let variants = Variants::start(store.clone(), clock.clone(), kept_bytes_max, memory_bytes);
         let variants = variants.map_err(CatalogError::Refused)?;
+        let searches = Searches::start();
+        let searches =
+            searches.map_err(|why| CatalogError::Refused(format!("no thread to search: {why}")))?;
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         let inner = Arc::new(Inner {
@@ -104,7 +108,7 @@ impl AppState {
             allowances,
             open_uploads: OpenUploads::default(),
             tokens_in_use: Claims::default(),
-            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
+            searches,
             outbound,
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             variants,

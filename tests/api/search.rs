@@ -6,9 +6,9 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use server::catalog::Scope;
-use server::limits::SEARCHES_MAX;
+use server::limits::SEARCHES_WAITING_MAX;
 use server::management::{ApiKeySettings, BucketSettings};
-use tests::{Client, World};
+use tests::{Client, Reply, World};
 
 async fn search(client: &Client, query: &str) -> Value {
     let reply = client.get(&format!("/api/search/photos?{query}")).await;
@@ -188,14 +188,37 @@ async fn only_those_who_may_list_may_search() {
 #[tokio::test]
 async fn too_many_searches_at_once_are_asked_to_come_back() {
     let (world, client) = with_files(&["cat.txt"]).await;
-    let turns = Arc::clone(&world.state.searches);
-    let all = turns.acquire_many(u32::try_from(SEARCHES_MAX).unwrap()).await.unwrap();
+    let searches = &world.state.searches;
+    let count = searches.turns().available_permits();
+    assert!(count >= 1);
+    let all = Arc::clone(searches.turns());
+    let all = all.acquire_many_owned(u32::try_from(count).unwrap()).await.unwrap();
+    let ask = || {
+        let client = client.clone();
+        tokio::spawn(async move { client.get("/api/search/photos?q=cat").await })
+    };
+    let busy = |reply: Reply| {
+        reply.check_error(503, "overloaded");
+        assert_eq!(reply.header("retry-after"), "2");
+    };
+    // Whoever is beyond those that may wait is told at once.
+    let waiting: Vec<_> = (0..SEARCHES_WAITING_MAX).map(|_| ask()).collect();
+    while searches.waiting() < SEARCHES_WAITING_MAX {
+        tokio::task::yield_now().await;
+    }
+    busy(ask().await.unwrap());
+    // Whoever goes away while he waits leaves his place.
+    for search in waiting {
+        search.abort();
+        assert!(search.await.unwrap_err().is_cancelled());
+    }
+    assert_eq!(searches.waiting(), 0);
+    // Whoever waits too long is told then.
     tokio::time::pause();
     let reply = client.get("/api/search/photos?q=cat").await;
     tokio::time::resume();
-    reply.check_error(503, "overloaded");
-    assert_eq!(reply.header("retry-after"), "2");
+    busy(reply);
     drop(all);
     assert_eq!(keys(&search(&client, "q=cat").await), ["cat.txt"]);
-    assert_eq!(world.state.searches.available_permits(), SEARCHES_MAX);
+    assert_eq!((searches.turns().available_permits(), searches.waiting()), (count, 0));
 }

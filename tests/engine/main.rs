@@ -14,6 +14,7 @@ mod history;
 mod life;
 mod listing;
 mod objects;
+mod ranking;
 mod reads;
 mod resumable;
 mod scrub;

@@ -38,6 +38,7 @@ const SERVER: &Layers = &[
         "open_uploads",
         "damage_log",
         "outbound",
+        "searches",
         "variants",
     ],
     &["content_type", "catalog", "thumbnails"],

@@ -1,10 +1,13 @@
 //! The best of many candidates, in memory for so many and no more.
 //!
-//! Order: folders before files, then more points, then the name, then the key. So the same names and query give the
-//! same hits, and a page that begins later goes on where the one before ended. Never here: what gives points.
+//! Order: folders before files, then more points, then the shorter name, then the name, then the key. So the same names
+//! and query give the same hits, and a page that begins later goes on where the one before ended. Never here: what
+//! gives points.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+
+use memchr::memrchr;
 
 /// A name that matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +34,7 @@ impl Best {
         self.count += 1;
         if self.heap.len() >= self.capacity {
             match self.heap.peek() {
-                Some(worst) if points < worst.points && worst.is_like(key) => return,
-                Some(worst) if place(key, points) < worst.place() => drop(self.heap.pop()),
+                Some(worst) if order((key, points), worst.place()).is_lt() => drop(self.heap.pop()),
                 _ => return,
             }
         }
@@ -46,14 +48,16 @@ impl Best {
         self.count = count;
     }
 
-    /// Files with fewer points than these are only counted.
-    pub(super) fn points_min(&self) -> u16 {
+    /// Folders, or else files, with fewer points than these are only counted.
+    pub(super) fn points_min(&self, of_folders: bool) -> u16 {
         match self.heap.peek() {
-            Some(worst) if self.heap.len() >= self.capacity && !worst.key.ends_with('/') => {
-                worst.points
-            }
-            _ if self.capacity == 0 => u16::MAX,
-            _ => 0,
+            _ if self.heap.len() < self.capacity => 0,
+            Some(worst) => match (is_folder(&worst.key), of_folders) {
+                (true, true) | (false, false) => worst.points,
+                (false, true) => 0,
+                (true, false) => u16::MAX,
+            },
+            None => u16::MAX,
         }
     }
 
@@ -63,33 +67,40 @@ impl Best {
     }
 }
 
-type Order<'a> = (bool, Reverse<u16>, &'a str, &'a str);
+/// Which of two keys with their points comes first. Most pairs differ in what is looked at first.
+fn order((key, points): (&str, u16), (other, other_points): (&str, u16)) -> Ordering {
+    let chars = |key| name(key).chars().count();
+    (is_folder(other).cmp(&is_folder(key)))
+        .then_with(|| other_points.cmp(&points))
+        .then_with(|| chars(key).cmp(&chars(other)))
+        .then_with(|| name(key).cmp(name(other)))
+        .then_with(|| key.cmp(other))
+}
 
-fn place(key: &str, points: u16) -> Order<'_> {
-    let folder = key.strip_suffix('/');
-    let name = folder.unwrap_or(key).rsplit('/').next().unwrap_or_default();
-    (folder.is_none(), Reverse(points), name, key)
+fn is_folder(key: &str) -> bool {
+    key.ends_with('/')
+}
+
+fn name(key: &str) -> &str {
+    let key = key.strip_suffix('/').unwrap_or(key);
+    let begin = memrchr(b'/', key.as_bytes()).map_or(0, |slash| slash + 1);
+    key.get(begin..).unwrap_or_default()
 }
 
 impl Ranked {
-    /// Whether both are folders, or both are files.
-    fn is_like(&self, key: &str) -> bool {
-        self.key.ends_with('/') == key.ends_with('/')
-    }
-
-    fn place(&self) -> Order<'_> {
-        place(&self.key, self.points)
+    fn place(&self) -> (&str, u16) {
+        (&self.key, self.points)
     }
 }
 
 impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.place().cmp(&other.place())
+    fn cmp(&self, other: &Self) -> Ordering {
+        order(self.place(), other.place())
     }
 }
 
 impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -100,15 +111,26 @@ mod tests {
 
     #[test]
     fn the_best_are_kept_in_order_and_all_are_counted() {
-        let offered = [("b", 9), ("x/a", 9), ("a", 9), ("z", 10), ("f/", 1), ("a/b", 9), ("c", 8)];
-        let order = ["f/", "z", "a", "x/a", "a/b", "b", "c"];
-        for capacity in 0..9 {
+        let offered = [
+            ("b", 9),
+            ("x/a", 9),
+            ("a", 9),
+            ("aa", 9),
+            ("zz", 10),
+            ("f/", 1),
+            ("a/b", 9),
+            ("c", 8),
+            ("é", 9),
+        ];
+        let order = ["f/", "zz", "a", "x/a", "a/b", "b", "é", "aa", "c"];
+        let all = offered.len();
+        for capacity in 0..all + 2 {
             let mut best = Best::new(capacity);
             offered.iter().for_each(|(key, points)| best.offer(key, *points));
             let (count, found) = best.into_sorted();
             let keys: Vec<&str> = found.iter().map(|it| it.key.as_str()).collect();
-            assert_eq!((count, keys.as_slice()), (7, &order[..capacity.min(7)]));
-            for half in 0..7 {
+            assert_eq!((count, keys.as_slice()), (all, &order[..capacity.min(all)]));
+            for half in 0..all {
                 let (mut one, mut other) = (Best::new(capacity), Best::new(capacity));
                 offered[..half].iter().for_each(|(key, points)| one.offer(key, *points));
                 offered[half..].iter().for_each(|(key, points)| other.offer(key, *points));

@@ -4,6 +4,8 @@
 //! marking them stays, as the marks of kana do. Promises: a text and its folded form have equally many characters, so a
 //! place in one is a place in the other. Never here: what is looked for.
 
+use std::sync::LazyLock;
+
 use nucleo_matcher::chars;
 use unicode_normalization::char::decompose_canonical;
 
@@ -27,10 +29,20 @@ pub(super) fn folded(text: &str) -> String {
     folded
 }
 
+/// The folded forms of the characters that take up to two bytes: Latin, Greek, Cyrillic, Hebrew, Arabic.
+static FOLDED: LazyLock<Vec<char>> =
+    LazyLock::new(|| ('\0'..='\u{7ff}').map(fold_by_tables).collect());
+
 fn fold(c: char) -> char {
-    if c.is_ascii() {
-        return c.to_ascii_lowercase();
+    match c {
+        '\0'..='\u{7ff}' => FOLDED.get(c as usize).copied().unwrap_or(c),
+        // Chinese characters and Korean syllables stay as they are.
+        '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => c,
+        _ => fold_by_tables(c),
     }
+}
+
+fn fold_by_tables(c: char) -> char {
     let (mut letter, mut only_accents) = (None, true);
     decompose_canonical(c, |part| match letter {
         None => letter = Some(part),
@@ -81,6 +93,15 @@ mod tests {
             ("\u{1f600}", "\u{1f600}"),
         ] {
             assert_eq!(folded(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_character_folds_as_the_tables_say_and_only_a_slash_to_a_slash() {
+        for c in '\0'..=char::MAX {
+            assert_eq!(fold(c), fold_by_tables(c), "{c:?}");
+            assert_eq!(fold(c) == '/', c == '/', "{c:?}");
+            assert!(!c.is_ascii() || fold(c) == c.to_ascii_lowercase(), "{c:?}");
         }
     }
 

@@ -106,30 +106,27 @@ impl KeptNames {
         if objects < self.options.objects_min || self.options.names_bytes_max == 0 {
             return Found::Nothing;
         }
-        let kept = {
-            let mut state = self.state();
-            match state.buckets.get(bucket) {
-                Some(Bucket::Here(kept)) => Arc::clone(kept),
-                Some(Bucket::Awaited) => return Found::Awaited,
-                Some(Bucket::TooLarge { objects: then }) if objects > then / 4 * 3 => {
-                    return Found::Nothing;
-                }
-                Some(Bucket::TooLarge { .. }) | None => {
-                    state.want(bucket);
-                    self.changed.notify_all();
-                    return Found::Awaited;
-                }
+        let kept = match self.state().buckets.get(bucket) {
+            Some(Bucket::Here(kept)) => Some(Arc::clone(kept)),
+            Some(Bucket::Awaited) => return Found::Awaited,
+            Some(Bucket::TooLarge { objects: then }) if objects > then / 4 * 3 => {
+                return Found::Nothing;
             }
+            Some(Bucket::TooLarge { .. }) | None => None,
         };
-        kept.searched.store(self.searches.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        match kept.current() {
-            Some(names) => Found::All(names),
-            None => {
+        let names = kept.and_then(|kept| {
+            let search = self.searches.fetch_add(1, Ordering::Relaxed);
+            kept.searched.store(search, Ordering::Relaxed);
+            kept.current()
+        });
+        names.map_or_else(
+            || {
                 self.state().want(bucket);
                 self.changed.notify_all();
                 Found::Awaited
-            }
-        }
+            },
+            Found::All,
+        )
     }
 
     /// Waits at most this long until names are wanted. False at the end.
@@ -215,8 +212,10 @@ impl KeptNames {
 
 impl State {
     fn want(&mut self, bucket: &BucketName) {
-        self.buckets.insert(bucket.clone(), Bucket::Awaited);
-        self.wanted.push(bucket.clone());
+        let before = self.buckets.insert(bucket.clone(), Bucket::Awaited);
+        if !matches!(before, Some(Bucket::Awaited)) {
+            self.wanted.push(bucket.clone());
+        }
     }
 
     fn kept(&self) -> impl Iterator<Item = (&BucketName, &Arc<Kept>)> {

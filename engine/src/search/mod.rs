@@ -1,7 +1,8 @@
 //! Search: names by likeness to a query, or without one the contents of a folder; folders first.
 //!
 //! `kept.rs` has the names of searched buckets in memory, `names.rs` says how they lie there, `walk.rs` finds them
-//! where they do not; `rank.rs` gives them points, `best.rs` keeps the best. Promises: what was acknowledged before a
+//! where they do not; `sieve.rs` passes over most, `rank.rs` gives points to the rest, `best.rs` keeps the best.
+//! Promises: what was acknowledged before a
 //! search began is found, and what is found is there at one moment of the index; memory is bounded, and so is work:
 //! whoever waits may stop it; a count that is not exact says so. Never here: who may search.
 
@@ -12,6 +13,7 @@ mod kept;
 mod names;
 mod near;
 mod rank;
+mod sieve;
 mod walk;
 
 use std::ops::{ControlFlow, Range};
@@ -146,7 +148,7 @@ fn look_at(
     let sieve = ranker.sieve();
     let visit = |candidate: &Candidate<'_>| judge(query, ranker, &mut best, candidate);
     let after_block = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
-    part.each(|letters| sieve.lets_through(letters), visit, after_block)?;
+    part.each(sieve, visit, after_block)?;
     Ok(best)
 }
 
@@ -173,8 +175,7 @@ fn walk(
 }
 
 fn judge(query: &SearchQuery, ranker: &mut Ranker, best: &mut Best, candidate: &Candidate<'_>) {
-    // A folder goes before the files, however few points it has.
-    let points_min = if candidate.key.ends_with('/') { 0 } else { best.points_min() };
+    let points_min = best.points_min(candidate.key.ends_with('/'));
     if !is_hidden(query, candidate.key)
         && let Some(points) = ranker.rate(candidate, points_min)
     {

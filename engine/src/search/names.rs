@@ -6,13 +6,15 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::convert::Infallible;
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use super::candidate::{Candidate, Folders, folder_of};
-use super::fold::{folded, letters};
+use super::fold::{fold_onto, folded, letters};
+use super::sieve::{Pick, Sieve};
 use crate::error::Result;
 use crate::format::entry_key;
 
@@ -94,6 +96,27 @@ impl Block {
 
     fn key(&self, place: Range<usize>) -> &str {
         self.text.get(place).unwrap_or_default()
+    }
+
+    /// The names that a sieve lets through by their letters; not folded yet.
+    fn pick(&self, sieve: &Sieve, picks: &mut Vec<Pick>) {
+        let picked = self.places().filter(|(_, letters)| sieve.lets_through(*letters));
+        picks.extend(picked.map(|(key, letters)| Pick { folded: 0..0, key, letters }));
+    }
+
+    /// Folds these names; all names at once where that is easy.
+    fn fold(&self, picks: &mut [Pick], folded: &mut String) {
+        folded.clear();
+        if picks.len() > self.lengths.len() / 8 && self.text.is_ascii() {
+            fold_onto(folded, &self.text);
+            picks.iter_mut().for_each(|pick| pick.folded = pick.key.clone());
+            return;
+        }
+        for pick in picks {
+            let start = folded.len();
+            fold_onto(folded, self.key(pick.key.clone()));
+            pick.folded = start..folded.len();
+        }
     }
 
     fn first(&self) -> &str {
@@ -266,27 +289,31 @@ impl Part {
         (self, second)
     }
 
-    /// Shows every name whose letters may do, and every folder of such names: more letters than they have no folder
-    /// has. `after_block` may end it.
+    /// Shows every name that a sieve lets through, and every folder of such names. `after_block` may end it.
     pub(super) fn each(
         &self,
-        may_do: impl Fn(u64) -> bool,
+        mut sieve: Sieve,
         mut visit: impl FnMut(&Candidate<'_>),
         mut after_block: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let mut folded = String::new();
+        let (mut picks, mut folded) = (Vec::new(), String::new());
         let mut folders = Folders::new(&self.folder, &self.last);
+        let mut visit = |candidate: &Candidate<'_>| {
+            visit(candidate);
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        };
         for block in &self.blocks {
-            for (place, letters) in block.places().filter(|(_, letters)| may_do(*letters)) {
-                let key = block.key(place);
-                if !key.starts_with(&self.folder) {
-                    continue;
-                }
-                for folder in folders.enter(key) {
-                    visit(&Candidate::new(folder, &mut folded));
-                }
-                if !key.ends_with('/') {
-                    visit(&Candidate::with_letters(key, letters, &mut folded));
+            block.pick(&sieve, &mut picks);
+            if !picks.is_empty() {
+                block.fold(&mut picks, &mut folded);
+                sieve.sift(&folded, &mut picks);
+            }
+            for Pick { key, folded: place, letters } in picks.drain(..) {
+                let folded = folded.get(place).unwrap_or_default();
+                let candidate = Candidate { key: block.key(key), folded, letters };
+                // To compare with nothing at all costs much: glibc reads where there is nothing.
+                if self.folder.is_empty() || candidate.key.starts_with(&self.folder) {
+                    let Ok(_) = folders.show(&candidate, &mut visit);
                 }
             }
             after_block()?;
@@ -315,7 +342,7 @@ mod tests {
                 assert_eq!(candidate.letters, letters(&folded(candidate.key)));
                 shown.push(candidate.key.to_owned());
             };
-            part.each(|_| true, visit, || Ok(())).unwrap();
+            part.each(Sieve::new(Vec::new()), visit, || Ok(())).unwrap();
         }
         shown
     }

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem::Finder;
+
 /// Longest word that may have errors.
 pub(super) const NEAR_CHARS_MAX: usize = 32;
 
@@ -37,6 +39,11 @@ impl<T: Copy + PartialEq> Near<T> {
         Self { pieces: (0..count).map(piece).collect(), word, errors_max }
     }
 
+    /// Its pieces: a text without any of them has no such place.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &[T]> {
+        self.pieces.iter().map(|piece| self.word.get(piece.of_word.clone()).unwrap_or_default())
+    }
+
     /// Where it stands with the fewest errors, and these: at the first such place where a word starts.
     pub(super) fn find(
         &self,
@@ -58,6 +65,49 @@ impl<T: Copy + PartialEq> Near<T> {
             let last = at + of_word.start + moved_max;
             (first..=last).any(|from| text.get(from..from + piece.len()) == Some(piece))
         })
+    }
+}
+
+/// The same among bytes, for words of ASCII: their pieces are found many bytes at a time.
+#[derive(Clone)]
+pub(super) struct NearBytes {
+    near: Near<u8>,
+    pieces: Vec<Finder<'static>>,
+}
+
+impl NearBytes {
+    /// As [`Near::new`].
+    pub(super) fn new(word: &str, errors_max: u8) -> Self {
+        let near = Near::new(word.as_bytes().to_vec(), errors_max);
+        let pieces = near.pieces().map(|piece| Finder::new(piece).into_owned()).collect();
+        Self { near, pieces }
+    }
+
+    /// As [`Near::find`].
+    pub(super) fn find(
+        &self,
+        text: &[u8],
+        starts_word: impl Fn(usize) -> bool,
+    ) -> Option<(u8, Range<usize>)> {
+        let Near { word, errors_max, pieces } = &self.near;
+        let mut best: Option<(u8, Range<usize>)> = None;
+        for (Piece { of_word, moved_max }, finder) in pieces.iter().zip(&self.pieces) {
+            let mut from = 0;
+            while let Some(at) = text.get(from..).and_then(|text| finder.find(text)) {
+                let found = from + at;
+                from = found + 1;
+                let first = found.saturating_sub(of_word.start + moved_max);
+                let end = (found + moved_max + 1).saturating_sub(of_word.start).min(text.len());
+                for place in (first..end).filter(|place| starts_word(*place)) {
+                    let Some(text) = text.get(place..) else { break };
+                    let Some((errors, length)) = near(word, text, *errors_max) else { continue };
+                    if best.as_ref().is_none_or(|it| (errors, place) < (it.0, it.1.start)) {
+                        best = Some((errors, place..place + length));
+                    }
+                }
+            }
+        }
+        best
     }
 }
 
@@ -125,6 +175,18 @@ mod tests {
             let all = Near::new(word.bytes().collect(), errors);
             let best = near(word.as_bytes(), &text, errors).map(|(errors, length)| (errors, 0..length));
             prop_assert_eq!(all.find(&text, |at| at == 0), best);
+        }
+
+        #[test]
+        fn bytes_are_searched_as_characters_are(
+            word in "[ab]{4,12}", text in "[ab]{0,30}", errors in 1..3_u8, starts in any::<u64>()
+        ) {
+            let starts_word = |at: usize| starts >> at & 1 == 1;
+            let near = Near::new(word.bytes().collect(), errors);
+            let bytes = NearBytes::new(&word, errors);
+            let text = text.as_bytes();
+            let wanted = near.find(text, starts_word);
+            prop_assert_eq!(bytes.find(text, starts_word), wanted);
         }
     }
 

@@ -10,17 +10,26 @@
 //! | 499, 498   | the beginning of a word of the name, with a typing error or two             |
 //! | up to 400  | in the path letter by letter, in order; nucleo knows how well               |
 //!
-//! The word that does worst decides. Promises: a name that holds the letters of every word in order, folded, is found;
-//! nothing else is, but for typing errors. Never here: which names there are, and their order.
+//! The word that does worst decides. A folder counts for its own name: at least one word is there, and letters are
+//! scattered nowhere else. Promises:
+//! - a file that holds the letters of every word in order, folded, is found, and a folder whose own name does; nothing
+//!   else is, but for typing errors and words that stand in the path as they are;
+//! - one more letter of a word brings nothing to the top that was not near it: what has 600 points or more with it
+//!   had as many without it, but for what is now 1,000; and names are ordered among equals by what no query changes
+//!   (`best.rs`).
+//!
+//! Never here: which names there are, and their order.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
+use memchr::{memchr, memrchr};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::candidate::Candidate;
 use super::fold::{folded, letters};
-use super::near::{NEAR_CHARS_MAX, Near};
+use super::near::{NEAR_CHARS_MAX, Near, NearBytes};
+use super::sieve::{Sieve, SieveWord};
 
 const EXACT: u16 = 1_000;
 const PREFIX: u16 = 900;
@@ -52,7 +61,7 @@ struct Word {
     errors_max: u8,
     /// and how, among characters and among bytes.
     near_chars: Option<Near<char>>,
-    near_bytes: Option<Near<u8>>,
+    near_bytes: Option<NearBytes>,
 }
 
 /// A candidate, cut to pieces.
@@ -62,16 +71,26 @@ struct Text<'a> {
     folded: &'a str,
     /// Where the name lies in the folded path, without its slash.
     name: Range<usize>,
+    is_folder: bool,
     letters: u64,
-    is_ascii: bool,
 }
 
 /// Where a word was found, in the folded path.
 enum Place {
     /// Bytes.
     Bytes(Range<usize>),
-    /// Characters, one by one.
-    Characters(Vec<u32>),
+    /// Characters, one by one, counted from this one on.
+    Characters { first: usize, places: Vec<u32> },
+}
+
+impl Place {
+    /// Whether some of it is in the name.
+    fn is_in(&self, text: &Text<'_>) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.end > text.name.start,
+            Self::Characters { .. } => true,
+        }
+    }
 }
 
 impl Ranker {
@@ -93,23 +112,13 @@ impl Ranker {
 
     /// What tells most names that do not match by their letters.
     pub(super) fn sieve(&self) -> Sieve {
-        Sieve(self.words.iter().map(|word| (word.letters, word.errors_max.into())).collect())
+        Sieve::new(self.words.iter().map(Word::sieve).collect())
     }
 
-    /// The points of a candidate; none when it does not match. Fewer than `points_min` may be told as none at all, 0.
+    /// The points of a candidate; none when it does not match. Fewer than `points_min` may be told as fewer still.
     pub(super) fn rate(&mut self, candidate: &Candidate<'_>, points_min: u16) -> Option<u16> {
         let text = self.text(candidate)?;
-        let name = text.folded.get(text.name.clone())?;
-        if name.starts_with(&self.whole) {
-            return Some(if is_exact(name, &self.whole) { EXACT } else { PREFIX });
-        }
-        let mut least = PREFIX;
-        let wanted = Wanted::Points { min: points_min };
-        for word in &self.words {
-            let (points, _) = word.find(&text, &mut self.matcher, wanted)?;
-            least = least.min(points);
-        }
-        Some(least)
+        self.judge(&text, Wanted::Points { min: points_min }, |_| ())
     }
 
     /// The parts of a candidate's key that match, in bytes, in order and apart from one another.
@@ -117,27 +126,18 @@ impl Ranker {
         let Some(text) = self.text(candidate) else { return Vec::new() };
         // In characters first: the folded form has as many.
         let mut matched = vec![false; text.folded.chars().count()];
-        let name_start = text.characters_before(text.name.start);
-        let name = text.folded.get(text.name.clone()).unwrap_or_default();
-        if name.starts_with(&self.whole) {
-            matched.iter_mut().skip(name_start).take(self.whole.chars().count()).for_each(mark);
-        } else {
-            for word in &self.words {
-                match word.find(&text, &mut self.matcher, Wanted::Place) {
-                    Some((_, Place::Bytes(bytes))) => {
-                        let from = text.characters_before(bytes.start);
-                        let to = text.characters_before(bytes.end);
-                        matched.iter_mut().take(to).skip(from).for_each(mark);
-                    }
-                    Some((_, Place::Characters(places))) => {
-                        for place in places {
-                            matched.get_mut(place as usize).into_iter().for_each(mark);
-                        }
-                    }
-                    None => {}
+        self.judge(&text, Wanted::Place, |place| match place {
+            Place::Bytes(bytes) => {
+                let from = text.characters_before(bytes.start);
+                let to = text.characters_before(bytes.end);
+                matched.iter_mut().take(to).skip(from).for_each(mark);
+            }
+            Place::Characters { first, places } => {
+                for place in places {
+                    matched.get_mut(first + place as usize).into_iter().for_each(mark);
                 }
             }
-        }
+        });
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for ((at, letter), _) in
             text.path.char_indices().zip(matched).filter(|(_, matched)| *matched)
@@ -151,23 +151,44 @@ impl Ranker {
         ranges
     }
 
+    /// The points of a text, and where each word is; nowhere when it does not match.
+    fn judge(
+        &mut self,
+        text: &Text<'_>,
+        wanted: Wanted,
+        mut found: impl FnMut(Place),
+    ) -> Option<u16> {
+        let name = text.folded.get(text.name.clone())?;
+        if name.starts_with(&self.whole) {
+            let start = text.name.start;
+            found(Place::Bytes(start..start + self.whole.len()));
+            return Some(if is_exact(name, &self.whole) { EXACT } else { PREFIX });
+        }
+        let (mut least, mut is_named) = (PREFIX, !text.is_folder);
+        for word in &self.words {
+            let (points, place) = word.find(text, &mut self.matcher, wanted)?;
+            least = least.min(points);
+            is_named |= place.is_in(text);
+            found(place);
+        }
+        if is_named {
+            return Some(least);
+        }
+        let words = self.words.iter();
+        let in_name = words.filter_map(|word| word.find_loosely(text, &mut self.matcher, wanted));
+        let (points, place) = in_name.max_by_key(|(points, _)| *points)?;
+        found(place);
+        Some(least.min(points))
+    }
+
     fn text<'a>(&self, candidate: &Candidate<'a>) -> Option<Text<'a>> {
         let path = candidate.key.get(self.below..)?;
         let folded = candidate.folded.get(self.folded_below..)?;
         let end = folded.strip_suffix('/').unwrap_or(folded).len();
-        let start = folded.get(..end)?.rfind('/').map_or(0, |slash| slash + 1);
-        let (name, letters) = (start..end, candidate.letters);
-        Some(Text { path, folded, name, letters, is_ascii: path.is_ascii() })
-    }
-}
-
-/// Lets names through whose letters may do.
-pub(super) struct Sieve(Vec<(u64, u32)>);
-
-impl Sieve {
-    /// Whether a name with these letters may match.
-    pub(super) fn lets_through(&self, letters: u64) -> bool {
-        self.0.iter().all(|(wanted, errors_max)| (wanted & !letters).count_ones() <= *errors_max)
+        let before = folded.as_bytes().get(..end)?;
+        let start = memrchr(b'/', before).map_or(0, |slash| slash + 1);
+        let (is_folder, letters) = (end < folded.len(), candidate.letters);
+        Some(Text { path, folded, name: start..end, is_folder, letters })
     }
 }
 
@@ -190,7 +211,7 @@ impl Word {
             _ => 0,
         };
         let has_errors = errors_max > 0;
-        let bytes = || Near::new(text.clone().into_bytes(), errors_max);
+        let bytes = || NearBytes::new(&text, errors_max);
         Self {
             finder: Finder::new(&text).into_owned(),
             letters: letters(&text),
@@ -202,19 +223,38 @@ impl Word {
         }
     }
 
+    fn sieve(&self) -> SieveWord {
+        let finder = |piece: &[char]| {
+            let piece: String = piece.iter().collect();
+            Finder::new(piece.as_bytes()).into_owned()
+        };
+        let pieces = self.near_chars.iter().flat_map(|near| near.pieces().map(finder)).collect();
+        SieveWord { letters: self.letters, errors_max: self.errors_max, pieces }
+    }
+
     fn find(&self, text: &Text<'_>, matcher: &mut Matcher, wanted: Wanted) -> Option<(u16, Place)> {
         let lacking = (self.letters & !text.letters).count_ones();
         if lacking > u32::from(self.errors_max) {
             return None;
         }
         if lacking == 0
-            && let Some((points, range)) = self.find_whole(text)
+            && let Some((points, range)) = self.find_whole(text, wanted)
         {
             return Some((points, Place::Bytes(range)));
         }
-        let is_scattered = lacking == 0 && self.is_scattered_in(text);
+        self.find_loosely(text, matcher, wanted)
+    }
+
+    /// The word with typing errors, or else letter by letter.
+    fn find_loosely(
+        &self,
+        text: &Text<'_>,
+        matcher: &mut Matcher,
+        wanted: Wanted,
+    ) -> Option<(u16, Place)> {
+        let is_scattered = self.letters & !text.letters == 0 && self.is_scattered_in(text);
         if is_scattered && matches!(wanted, Wanted::Points { min } if min >= NEAR) {
-            return Some((0, Place::Characters(Vec::new())));
+            return Some((0, Place::Characters { first: 0, places: Vec::new() }));
         }
         if let Some((errors, range)) = self.find_near(text) {
             return Some((NEAR - u16::from(errors), Place::Bytes(range)));
@@ -222,31 +262,58 @@ impl Word {
         is_scattered.then(|| self.find_scattered(text, matcher, wanted))
     }
 
-    /// Whether the letters of the word are anywhere in the path, in order.
+    /// Whether the letters of the word are there, in order.
     fn is_scattered_in(&self, text: &Text<'_>) -> bool {
-        let mut path = text.folded.chars();
-        self.chars.iter().all(|wanted| path.any(|letter| letter == *wanted))
+        let searched = text.searched();
+        if !self.text.is_ascii() {
+            let mut letters = searched.chars();
+            return self.chars.iter().all(|wanted| letters.any(|letter| letter == *wanted));
+        }
+        let mut rest = searched.as_bytes();
+        self.text.bytes().all(|wanted| {
+            let found = memchr(wanted, rest);
+            rest = found.and_then(|at| rest.get(at + 1..)).unwrap_or_default();
+            found.is_some()
+        })
     }
 
-    /// The word as it is, in the name or else in the path.
-    fn find_whole(&self, text: &Text<'_>) -> Option<(u16, Range<usize>)> {
-        let name = text.folded.as_bytes().get(text.name.clone())?;
-        let range = |at: usize| at..at + self.text.len();
-        let mut first = None;
-        for at in self.finder.find_iter(name) {
-            let place = range(text.name.start + at);
-            if at == 0 {
-                return Some((PREFIX, place));
-            }
-            if text.starts_word(place.start) {
-                return Some((WORD_START, place));
-            }
-            first = first.or(Some(place));
+    /// The word as it is, where that gives most points: of several such places the first of the name, and the last of
+    /// the path before it.
+    fn find_whole(&self, text: &Text<'_>, wanted: Wanted) -> Option<(u16, Range<usize>)> {
+        let (path, name) = (text.folded.as_bytes(), &text.name);
+        // Where less than the beginning of the name is too little anyway, any place will do.
+        let is_hard = matches!(wanted, Wanted::Points { min } if min > WORD_START);
+        if is_hard && !text.is_folder {
+            let at = self.finder.find(path)?;
+            let start = if path.get(name.start..)?.starts_with(self.text.as_bytes()) {
+                name.start
+            } else {
+                at
+            };
+            let points = if start == name.start { PREFIX } else { PATH };
+            return Some((points, start..start + self.text.len()));
         }
-        if let Some(place) = first {
-            return Some((SUBSTRING, place));
+        let mut best: Option<(u16, Range<usize>)> = None;
+        let mut from = 0;
+        // Places may overlap.
+        while let Some(at) = path.get(from..).and_then(|path| self.finder.find(path)) {
+            let place = from + at..from + at + self.text.len();
+            from = place.start + 1;
+            let points = match () {
+                _ if place.start < name.start || place.end > name.end => PATH,
+                _ if place.start == name.start => PREFIX,
+                _ if text.starts_word(place.start) => WORD_START,
+                _ => SUBSTRING,
+            };
+            if points == PREFIX || points == WORD_START {
+                return Some((points, place));
+            }
+            let is_better = |best: &(u16, _)| points > best.0 || (points == PATH && best.0 == PATH);
+            if best.as_ref().is_none_or(is_better) {
+                best = Some((points, place));
+            }
         }
-        Some((PATH, range(text.folded.rfind(&self.text)?)))
+        best
     }
 
     /// The word with typing errors, where a word of the name begins.
@@ -276,7 +343,8 @@ impl Word {
         wanted: Wanted,
     ) -> (u16, Place) {
         let (mut room, mut places) = (Vec::new(), Vec::new());
-        let haystack = characters(text.folded, &mut room);
+        let searched = text.searched();
+        let haystack = characters(searched, &mut room);
         let needle = match haystack {
             Utf32Str::Ascii(_) => Utf32Str::Ascii(self.text.as_bytes()),
             Utf32Str::Unicode(_) if self.text.is_ascii() => Utf32Str::Ascii(self.text.as_bytes()),
@@ -286,27 +354,44 @@ impl Word {
             Wanted::Points { .. } => matcher.fuzzy_match(haystack, needle),
             Wanted::Place => matcher.fuzzy_indices(haystack, needle, &mut places),
         };
-        (score.unwrap_or(0).min(SCATTERED_MAX), Place::Characters(places))
+        let first = text.characters_before(text.folded.len() - searched.len());
+        (score.unwrap_or(0).min(SCATTERED_MAX), Place::Characters { first, places })
     }
 }
 
 impl Text<'_> {
+    /// Where letters may be scattered: of a folder only in its name. What is in the path above tells of the folder
+    /// there.
+    fn searched(&self) -> &str {
+        let start = if self.is_folder { self.name.start } else { 0 };
+        self.folded.get(start..).unwrap_or_default()
+    }
+
     /// Whether a word begins at this byte of the folded path: a letter or digit after something else, a capital after a
     /// small letter, a digit after a letter or the other way round.
     fn starts_word(&self, at: usize) -> bool {
-        let (last, next) = if self.is_ascii {
-            let byte = |at: usize| self.path.as_bytes().get(at).map(|byte| char::from(*byte));
-            (at.checked_sub(1).and_then(byte), byte(at))
-        } else {
-            let count = self.characters_before(at);
-            let mut chars = self.path.chars().skip(count.saturating_sub(1));
-            (chars.next().filter(|_| count > 0), chars.next())
+        let (before, rest) = self.folded.split_at_checked(at).unwrap_or_default();
+        let (Some(last), Some(next)) = (before.chars().next_back(), rest.chars().next()) else {
+            return true;
         };
-        let (Some(last), Some(next)) = (last, next) else { return true };
         next.is_alphanumeric()
             && (!last.is_alphanumeric()
-                || (last.is_lowercase() && next.is_uppercase())
-                || last.is_alphabetic() != next.is_alphabetic())
+                || last.is_alphabetic() != next.is_alphabetic()
+                || self.is_capital_after_small(at))
+    }
+
+    /// Only here it matters how the path was written.
+    fn is_capital_after_small(&self, at: usize) -> bool {
+        if self.path.is_ascii() {
+            let is = |at: Option<usize>, is: fn(&u8) -> bool| {
+                at.and_then(|at| self.path.as_bytes().get(at)).is_some_and(is)
+            };
+            return is(at.checked_sub(1), u8::is_ascii_lowercase)
+                && is(Some(at), u8::is_ascii_uppercase);
+        }
+        let Some(last) = self.characters_before(at).checked_sub(1) else { return false };
+        let mut chars = self.path.chars().skip(last);
+        chars.next().is_some_and(char::is_lowercase) && chars.next().is_some_and(char::is_uppercase)
     }
 
     fn characters_before(&self, at: usize) -> usize {

@@ -23,13 +23,7 @@ pub(super) fn each(
     let mut folders = Folders::new(folder.as_str(), folder.as_str());
     for key in view.entry_keys(Bound::Included(&range.start), &range.end)? {
         let key = entry_key::decode(&key?).map_err(damaged)?.key;
-        for folder in folders.enter(key.as_str()) {
-            if visit(&Candidate::new(folder, &mut folded))?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        if !key.is_folder_marker() && visit(&Candidate::new(key.as_str(), &mut folded))?.is_break()
-        {
+        if folders.show(&Candidate::new(key.as_str(), &mut folded), &mut visit)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }

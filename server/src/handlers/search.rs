@@ -1,7 +1,7 @@
 //! `GET /api/search/{bucketName}`: files and folders by likeness to a query, or the contents of a folder.
 //!
-//! Promises: so many searches at once and no more; one whose request is dropped ends soon.
-//! Never here: what matches, and how well.
+//! Promises: one whose request is dropped ends soon, whether it waits or runs.
+//! Never here: what matches, and how well, how many searches run at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::extract::State;
 use engine::{Clock, FolderKey, Found, Hit, Hits, Object, ObjectName, SearchQuery, Store};
 use http::Uri;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
 
 use crate::auth::Caller;
-use crate::bridge::blocking;
 use crate::catalog::Scope;
 use crate::error::ApiError;
 use crate::limits::{
@@ -24,6 +21,7 @@ use crate::object_name::THUMBNAIL_ENDING;
 use crate::parameters::BucketParameter;
 use crate::query::Query;
 use crate::replies::{FoundFile, SearchHit, SearchPage, SearchReply, iso_time};
+use crate::searches::Busy;
 use crate::state::AppState;
 use crate::target::{Place, Target, normalize, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
@@ -68,22 +66,19 @@ pub async fn search(
     };
     let asked =
         SearchQuery { bucket, folder, text, hidden_ending, offset: page.offset, limit: page.limit };
-    let turn = turn(&app).await?;
-    let start = app.clock.monotonic_ms();
     let request_is_gone = Arc::new(AtomicBool::new(false));
     let _request = SetWhenDropped(Arc::clone(&request_is_gone));
-    let patience = Patience::from_now(Arc::clone(&app.clock), request_is_gone);
     let work = {
         let (app, asked) = (app.clone(), asked.clone());
         move || {
-            // Held by the work itself: it goes on for a moment when the request is gone.
-            let _turn = turn;
-            let hits = app.store.search(&asked, || patience.is_over())?;
-            answer(&app, hits)
+            let start = app.clock.monotonic_ms();
+            let patience = Patience::from_now(Arc::clone(&app.clock), request_is_gone);
+            let found = answer(&app, app.store.search(&asked, || patience.is_over())?)?;
+            Ok::<_, ApiError>((found, app.clock.monotonic_ms().saturating_sub(start)))
         }
     };
-    let found = blocking(work).await?;
-    let took_ms = app.clock.monotonic_ms().saturating_sub(start);
+    let found = app.searches.run(work).await;
+    let (found, took_ms) = found.map_err(|Busy| ApiError::overloaded(SEARCH_WAIT.as_secs()))??;
     let SearchQuery { bucket, folder, text, .. } = asked;
     Ok(SearchReply::new(text, bucket.as_str(), folder.as_str(), page)
         .found(found.hits, found.total, found.total_is_exact)
@@ -114,13 +109,6 @@ struct SetWhenDropped(Arc<AtomicBool>);
 impl Drop for SetWhenDropped {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-async fn turn(app: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
-    match timeout(SEARCH_WAIT, Arc::clone(&app.searches).acquire_owned()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        Ok(Err(_)) | Err(_) => Err(ApiError::overloaded(SEARCH_WAIT.as_secs())),
     }
 }
 

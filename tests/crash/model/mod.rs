@@ -2,7 +2,8 @@
 //! model is.
 //!
 //! A run comes from its seed alone, its length too: batches with preconditions, one or several in a group, deletions,
-//! facts, tokens that are used up, uploads that are dropped, listings, bodies that somebody keeps open; checkpoints,
+//! facts, tokens that are used up, uploads that are dropped, listings, searches, bodies that somebody keeps open;
+//! checkpoints,
 //! rolls, watermarks, compactions that are stopped or find no room, scrubs, histories, undeletes, backups; and commits
 //! while the long ones of these go on. Against it: power cuts and kills at any disk operation, syncs that fail and lose
 //! what they were to keep, errors of reads and writes, short writes, full disks, indexes that are lost or damaged.
@@ -13,6 +14,7 @@ mod faults;
 mod found;
 mod looks;
 mod run;
+mod search;
 mod soak;
 mod tally;
 mod upkeep;
@@ -39,6 +41,8 @@ const LEAST: &[(&str, u64)] = &[
     ("bodies read later", 500),
     ("pages of keys", 1_000),
     ("pages of folders", 1_000),
+    ("searches", 1_000),
+    ("searches with names in memory", 300),
     ("checkpoints", 500),
     ("rolls", 500),
     ("watermarks", 300),

@@ -190,9 +190,10 @@ impl Run {
             }
             43..=48 => self.use_tokens(store),
             49..=51 => self.upload(store),
-            52..=61 => self.look_at_one(store),
-            62..=67 => self.list_keys(store),
-            68..=72 => self.list_folder(store),
+            52..=60 => self.look_at_one(store),
+            61..=65 => self.list_keys(store),
+            66..=69 => self.list_folder(store),
+            70..=72 => self.search(store),
             73..=75 => self.look_at_facts_and_counters(store),
             76..=79 => self.pin(store),
             80..=84 => self.read_pinned(store),
@@ -218,7 +219,7 @@ impl Run {
         self.is_beside = true;
         self.tally.count("operations");
         self.tally.count("operations beside long work");
-        let done = match self.below(12) {
+        let done = match self.below(13) {
             0..=4 => self.commit(store, 1),
             5 => self.use_tokens(store),
             6 => self.look_at_one(store),
@@ -226,6 +227,7 @@ impl Run {
             8 => self.checkpoint(store),
             9 => self.roll_over(store),
             10 => self.list_keys(store),
+            11 => self.search(store),
             _ => self.pin(store),
         };
         self.is_beside = false;
@@ -414,6 +416,10 @@ impl Run {
         self.world.options.segment_bytes = segment_bytes;
         self.world.options.inline_bytes_max = inline_bytes_max;
         self.world.options.reserve_bytes = Some(reserve_bytes);
+        // Names for searches are kept, or kept as far as there is room, or never.
+        self.world.options.search.objects_min = if self.below(4) == 0 { u64::MAX } else { 0 };
+        self.world.options.search.names_bytes_max =
+            if self.below(3) == 0 { 2_000 } else { 1 << 20 };
         self.world.options.index_cache_bytes = if self.below(3) == 0 { 0 } else { 1 << 20 };
     }
 

@@ -40,6 +40,8 @@ fn a_name_gets_the_points_of_the_table() {
         ("cat", "cats/tom.png", PATH),
         ("cats/tom", "cats/tom.png", PATH),
         ("cats tom", "cats/tom.png", PATH),
+        ("cats tom", "cats/tom/", PATH),
+        ("cats/tom", "cats/tom/", PATH),
         ("huose", "my house.png", NEAR - 1),
         ("hause", "house/", NEAR - 1),
         ("vcaatoin", "vacation.mp4", NEAR - 2),
@@ -58,6 +60,22 @@ fn letters_in_order_are_found_and_better_where_words_begin() {
     for (query, key) in [("abc", "acb"), ("tac", "cat"), ("car bus", "car.png"), ("я", "r.png")] {
         assert_eq!(rate(query, key), None, "{query:?} in {key:?}");
     }
+}
+
+#[test]
+fn a_folder_is_no_hit_for_what_its_parents_are_called() {
+    for (query, key) in
+        [("cat", "cats/old/"), ("img", "invoice/market/green/"), ("cats my", "my/cats/x/")]
+    {
+        assert_eq!(rate(query, key), None, "{query:?} in {key:?}");
+    }
+    assert_eq!(
+        rate("img", "invoice/market/green.png").map(|points| points <= SCATTERED_MAX),
+        Some(true)
+    );
+    assert_eq!(rate("cat", "cat/c_a_t/").map(|points| points <= SCATTERED_MAX), Some(true));
+    assert_eq!(matched("my cats", "my/cats/"), ["my", "cats"]);
+    assert_eq!(matched("cts", "cts/c_a_t_s/"), ["cts", "c", "t", "s"]);
 }
 
 #[test]
@@ -116,6 +134,56 @@ proptest! {
             prop_assert!(found.is_some());
         } else {
             prop_assert!(found.is_none_or(|points| points == NEAR - 1 || points == NEAR - 2));
+        }
+    }
+
+    #[test]
+    fn a_folder_is_found_by_its_own_name(
+        query in "[abcé1_]{1,3}",
+        above in "([a-cÉ1_ ]{1,5}/){0,2}",
+        name in "[abcÁé1_. ]{1,8}",
+    ) {
+        let found = rate(&query, &format!("{above}{name}/"));
+        prop_assert_eq!(found.is_some(), holds(&query, &name));
+    }
+
+    #[test]
+    fn one_more_letter_brings_nothing_to_the_top_that_was_not_near_it(
+        query in "([abcA1]{1,4} )?[abcA1é]{1,5}",
+        letter in "[abcA1é]",
+        key in "([a-cA1_ ]{1,5}/){0,2}[abcABCé1_. ]{1,12}/?",
+    ) {
+        let longer = format!("{query}{letter}");
+        if let Some(points) = rate(&longer, &key).filter(|points| *points >= PATH) {
+            // Only what is now said whole may rise.
+            let before = rate(&query, &key);
+            prop_assert!(before.is_some_and(|before| before >= points.min(PREFIX)), "{before:?} {points}");
+        }
+    }
+
+    #[test]
+    fn one_more_letter_finds_nothing_new_where_no_typing_error_is_forgiven(
+        query in "([abcA1]{1,3} )?[abcA1é]{1,2}",
+        letter in "[abcA1é]",
+        key in "([a-cA1_ ]{1,5}/){0,2}[abcABCé1_. ]{1,12}/?",
+    ) {
+        if rate(&format!("{query}{letter}"), &key).is_some() {
+            prop_assert!(rate(&query, &key).is_some());
+        }
+    }
+
+    #[test]
+    fn points_below_those_that_matter_may_be_fewer_and_no_others(
+        query in "([abcA1]{1,4} )?[abcA1é]{1,5}",
+        key in "([a-cA1_ ]{1,5}/){0,2}[abcABCé1_. ]{1,12}/?",
+        points_min in 0..=EXACT,
+    ) {
+        let mut room = String::new();
+        let mut ranker = Ranker::new(&query, "").unwrap();
+        let candidate = Candidate::new(&key, &mut room);
+        match (ranker.rate(&candidate, 0), ranker.rate(&candidate, points_min)) {
+            (Some(all), Some(some)) if all < points_min => prop_assert!(some <= all || some < points_min),
+            (all, some) => prop_assert_eq!(all, some),
         }
     }
 

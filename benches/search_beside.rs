@@ -1,0 +1,163 @@
+//! What do small GETs notice of 50 clients that search 200,000 names without a pause?
+//!
+//! Expected: as many searches run as there are processors, each on two threads of a lower priority, so a GET waits for
+//! nothing but a processor that gives way: p99 at most twice what it is alone.
+//!
+//! One connection asks for 4 KiB every two milliseconds, alone and while the others search, in turns. Who is refused,
+//! as too many wait, asks again. No allowance applies.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use benches::arguments::Arguments;
+use benches::beside::{self, SMALL, SMALL_BYTES, part, small_gets};
+use benches::names::Names;
+use benches::server::{Running, ServerKind};
+use benches::trug::{BUCKET, Trug};
+use benches::wire::Wire;
+use benches::{data, folder, stores, table};
+use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions};
+
+const SEED: u64 = 6;
+const QUERIES: [&str; 6] = ["img", "2024", "screenshot", "chloe", "kitchn", "bdg"];
+const SEARCHING: usize = 50;
+const AGAIN: Duration = Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    match run(&Arguments::read()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("search_beside: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let (rounds, names, length) = match arguments.quick {
+        true => (1, 5_000, Duration::from_secs(1)),
+        false => (4, 200_000, Duration::from_secs(8)),
+    };
+    let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
+    if !program.exists() {
+        return Err(format!("{} is missing (cargo build --release)", program.display()));
+    }
+    let folder = folder::make(&arguments.data_folder()).map_err(text)?;
+    let files = folder.path().join("files");
+    fs::create_dir_all(&files).map_err(text)?;
+    fs::write(files.join(SMALL), data::bytes(7, SMALL_BYTES)).map_err(text)?;
+    let kind = Trug {
+        program,
+        files,
+        names: vec![SMALL.to_owned()],
+        settings: vec![
+            ("TRUG_PLAN_RATES", "false".to_owned()),
+            ("TRUG_ADDRESS_REQUESTS_PER_SECOND", "0".to_owned()),
+        ],
+    };
+    drop(Running::start(&kind, folder.path(), SMALL)?);
+    fill(&folder.path().join("store"), names)?;
+    let server = Running::start(&kind, folder.path(), SMALL)?;
+    let key = fs::read_to_string(folder.path().join("api-key")).map_err(text)?;
+    let paths = QUERIES.map(|query| format!("/api/search/{BUCKET}?q={query}&apiKey={key}"));
+    until_kept(&server, &paths[0])?;
+
+    let (mut seen, searches) = ([Vec::new(), Vec::new()], Mutex::new(Vec::new()));
+    for round in 0..rounds {
+        // The order turns.
+        for turn in 0..2 {
+            let searched = (turn + round) % 2;
+            let times = small_gets(&server, &kind.path(SMALL), || match searched {
+                0 => {
+                    thread::sleep(length);
+                    Ok(())
+                }
+                _ => search(&server, &paths, length, &searches),
+            })?;
+            seen[searched].push(times);
+        }
+    }
+    beside::print(&["alone", "beside searches"], &seen);
+    let mut searches = searches.into_inner().unwrap_or_default();
+    searches.sort_unstable();
+    println!(
+        "\n{} searches, p50 {} ms, p99 {} ms, waiting included",
+        table::count(searches.len() as f64),
+        table::figure(part(&searches, 50) / 1e3),
+        table::figure(part(&searches, 99) / 1e3),
+    );
+    Ok(())
+}
+
+/// Puts names into the bucket that the server made.
+fn fill(store: &Path, count: u64) -> Result<(), String> {
+    let (store, _) = stores::open(store);
+    let bucket = BucketName::parse(BUCKET).map_err(|why| why.to_string())?;
+    let staged = stores::stage(&store, b"");
+    let mut names = Names::new(SEED);
+    for first in (0..count).step_by(1_000) {
+        let mut batch = Batch::new();
+        for number in first..(first + 1_000).min(count) {
+            let key = ObjectKey::parse(&names.next(number)).map_err(|why| why.to_string())?;
+            let name = ObjectName::new(bucket.clone(), key);
+            batch = batch.put(name, staged.clone(), PutOptions::default());
+        }
+        store.commit(batch).map_err(|error| error.to_string())?;
+    }
+    store.close().map_err(|error| error.to_string())
+}
+
+/// Searches until the names are in memory.
+fn until_kept(server: &Running, path: &str) -> Result<(), String> {
+    let mut wire = Wire::open(server.address()).map_err(text)?;
+    loop {
+        let (status, body) = wire.get(path).map_err(text)?;
+        if status != 200 {
+            return Err(format!("a search: {status}"));
+        }
+        let answer: serde_json::Value =
+            serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        if answer["totalIsExact"] == true {
+            return Ok(());
+        }
+        thread::sleep(AGAIN);
+    }
+}
+
+/// Searches over many connections at once; notes how long each search took.
+fn search(
+    server: &Running,
+    paths: &[String],
+    length: Duration,
+    times: &Mutex<Vec<Duration>>,
+) -> Result<(), String> {
+    let (began, next) = (Instant::now(), AtomicUsize::new(0));
+    let ask = || -> Result<(), String> {
+        let mut wire = Wire::open(server.address()).map_err(text)?;
+        while began.elapsed() < length {
+            let path = &paths[next.fetch_add(1, Ordering::Relaxed) % paths.len()];
+            let asked = Instant::now();
+            match wire.get(path).map_err(text)?.0 {
+                200 => times.lock().map_err(|why| why.to_string())?.push(asked.elapsed()),
+                503 => thread::sleep(AGAIN),
+                status => return Err(format!("a search: {status}")),
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let asking: Vec<_> = (0..SEARCHING).map(|_| scope.spawn(ask)).collect();
+        let done =
+            asking.into_iter().map(|it| it.join().unwrap_or(Err("asking panicked".to_owned())));
+        done.collect()
+    })
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}

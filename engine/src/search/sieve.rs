@@ -1,0 +1,146 @@
+//! Passes over names that cannot match, many at a time.
+//!
+//! First by the sets of letters; then, where a word may have typing errors, by pieces of the word of which one has to
+//! stand as it is. What is left is judged name by name. Promises: no name that matches is passed over, and none of
+//! which a folder matches. Never here: where names come from, what matches.
+
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+
+/// A name that is left.
+#[derive(Clone, Debug)]
+pub(super) struct Pick {
+    /// Where its key lies in the text of its block,
+    pub(super) key: Range<usize>,
+    /// and its folded form in the folded text.
+    pub(super) folded: Range<usize>,
+    /// The letters of that.
+    pub(super) letters: u64,
+}
+
+/// Lets names through that may match.
+pub(super) struct Sieve {
+    words: Vec<SieveWord>,
+    /// Scratch memory: which names hold a piece.
+    marks: Vec<bool>,
+}
+
+/// What a word asks of names.
+pub(super) struct SieveWord {
+    /// Its letters.
+    pub(super) letters: u64,
+    /// So many of them may be missing,
+    pub(super) errors_max: u8,
+    /// if one of these is there.
+    pub(super) pieces: Vec<Finder<'static>>,
+}
+
+impl SieveWord {
+    /// The letters that a name lacks, as a set.
+    fn lacking(&self, letters: u64) -> u64 {
+        self.letters & !letters
+    }
+}
+
+impl Sieve {
+    /// Names that may match all of these words.
+    pub(super) fn new(words: Vec<SieveWord>) -> Self {
+        Self { words, marks: Vec::new() }
+    }
+
+    /// Whether a name with these letters may match.
+    pub(super) fn lets_through(&self, letters: u64) -> bool {
+        self.words.iter().all(|word| {
+            let mut lacking = word.lacking(letters);
+            for _ in 0..word.errors_max {
+                lacking &= lacking.saturating_sub(1);
+            }
+            lacking == 0
+        })
+    }
+
+    /// Of names that were let through takes those out that may not match after all. They lie in the text in their
+    /// order.
+    pub(super) fn sift(&mut self, folded: &str, picks: &mut Vec<Pick>) {
+        for word in self.words.iter().filter(|word| word.errors_max > 0) {
+            if picks.iter().all(|pick| word.lacking(pick.letters) == 0) {
+                continue;
+            }
+            self.marks.clear();
+            self.marks.extend(picks.iter().map(|pick| word.lacking(pick.letters) == 0));
+            for piece in &word.pieces {
+                mark_holders(piece, folded.as_bytes(), picks, &mut self.marks);
+            }
+            let mut marks = self.marks.iter();
+            picks.retain(|_| marks.next().is_some_and(|mark| *mark));
+        }
+    }
+}
+
+/// Marks the names that hold a piece whole.
+fn mark_holders(piece: &Finder<'_>, text: &[u8], picks: &[Pick], marks: &mut [bool]) {
+    let mut from = 0;
+    let mut rest = picks.iter().zip(marks).peekable();
+    while let Some(at) = text.get(from..).and_then(|text| piece.find(text)) {
+        let start = from + at;
+        while rest.next_if(|(pick, _)| pick.folded.end <= start).is_some() {}
+        let Some((pick, mark)) = rest.peek_mut() else { return };
+        if pick.folded.start > start {
+            from = pick.folded.start;
+        } else if start + piece.needle().len() <= pick.folded.end {
+            **mark = true;
+            from = pick.folded.end;
+        } else {
+            from = start + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fold::letters;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_name_is_passed_over_only_if_it_lacks_letters_and_all_pieces(
+            names in proptest::collection::vec(("[abc]{1,6}", any::<bool>()), 0..9),
+            word in "[abc]{2,4}",
+            errors_max in 0..3_u8,
+        ) {
+            let pieces: Vec<&str> = vec![&word[..1], &word[1..]];
+            let finders = pieces.iter().map(|piece| Finder::new(piece.as_bytes()).into_owned());
+            let word = SieveWord { letters: letters(&word), errors_max, pieces: finders.collect() };
+            let mut sieve = Sieve::new(vec![word]);
+            let mut folded = String::new();
+            let mut picks = Vec::new();
+            let mut expected = Vec::new();
+            for (name, is_asked) in &names {
+                let place = folded.len()..folded.len() + name.len();
+                folded.push_str(name);
+                let letters = letters(name);
+                // Between the names that are asked for lie some that are not.
+                if !is_asked || !sieve.lets_through(letters) {
+                    continue;
+                }
+                picks.push(Pick { key: place.clone(), folded: place.clone(), letters });
+                let is_whole = sieve.words[0].lacking(letters) == 0;
+                if is_whole || pieces.iter().any(|piece| name.contains(piece)) {
+                    expected.push(place);
+                }
+            }
+            sieve.sift(&folded, &mut picks);
+            prop_assert_eq!(picks.into_iter().map(|pick| pick.folded).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn as_many_letters_as_errors_may_be_missing(wanted: u64, there: u64, errors_max in 0..3_u8) {
+            let word = SieveWord { letters: wanted, errors_max, pieces: Vec::new() };
+            let is_enough = (wanted & !there).count_ones() <= u32::from(errors_max);
+            prop_assert_eq!(Sieve::new(vec![word]).lets_through(there), is_enough);
+        }
+    }
+}
