@@ -3,7 +3,8 @@
 //! Expected, from the study of the parts, as CPU time in parts of sharp's: 0.7 for a photograph of 12 megapixels made
 //! small, since only an eighth of it is decoded; 0.15 when it is progressive, where libvips decodes all of it; about as
 //! much for a large JPEG, which our encoder writes slower; 0.7 for PNG and screenshots; a twentieth for animated GIF,
-//! whose colours are chosen faster; for AVIF about a quarter in this build, whose encoder is Rust without assembler.
+//! whose colours are chosen faster; for AVIF about a third by the encoder in Rust without assembler, and a twentieth by
+//! libaom with the feature `fast-codecs`, at the speed that it is asked for there.
 //!
 //! Photographs and screenshots are those that `tests/images/fetch` brings, brought to their size and format by libvips.
 //! Each picture is made in a process of its own, by us and by sharp in turn, several times over in one thread; the

@@ -13,7 +13,7 @@ use std::time::Duration;
 use benches::arguments::Arguments;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
-use fuzz::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
+use fuzz::photograph::{Encoding, Full, Photograph};
 use images::scaled_jpeg::{Condition, Limits, Scale, decode};
 
 const SCALES: [Scale; 3] = [Scale::Eighth, Scale::Quarter, Scale::Half];
@@ -55,17 +55,9 @@ fn main() {
 
 fn made_up() -> Vec<(String, Vec<u8>)> {
     let photograph = Photograph::new(1, 4_000, 3_000);
-    let encoding = Encoding {
-        sampling: SamplingFactor::R_4_2_0,
-        is_grey: false,
-        progressive: None,
-        restart_interval: 0,
-        quality: 90,
-        tables: Tables::Usual,
-    };
-    let progressive = Encoding { progressive: Some(4), ..encoding };
+    let progressive = Encoding { progressive: Some(4), ..Encoding::PLAIN };
     vec![
-        ("baseline 4:2:0".to_owned(), photograph.jpeg(&encoding)),
+        ("baseline 4:2:0".to_owned(), photograph.jpeg(&Encoding::PLAIN)),
         ("progressive 4:2:0".to_owned(), photograph.jpeg(&progressive)),
     ]
 }

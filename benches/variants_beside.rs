@@ -7,8 +7,8 @@
 //!
 //! One connection asks for 4 KiB every two milliseconds: alone; while 64 others ask for pictures of 3 MP, each at
 //! sizes of its own; and while other processes of the same low priority, one for each processor, make such pictures for
-//! nobody. They take turns. What the last costs is what the machine itself asks for busy processors: no server is better.
-//! Whoever is refused, as too many wait, asks again. No allowance applies.
+//! nobody. They take turns. What the last costs is what the machine itself asks for busy processors: no server is
+//! better. Whoever is refused, as too many wait, asks again. No allowance applies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use benches::table::{self, Table};
 use benches::trug::Trug;
 use benches::wire::Wire;
 use benches::{data, folder};
-use fuzz::photograph::{Encoding, Photograph, SamplingFactor, Tables};
+use fuzz::photograph::{Encoding, Photograph};
 use images::{Format, Planned, Wish, plan, read_source, render};
 
 /// Variants of one picture that are asked for; 64 are kept.
@@ -218,15 +218,7 @@ fn get(server: &Running, path: &str) -> Result<(u16, Vec<u8>), String> {
 }
 
 fn photograph() -> Vec<u8> {
-    let encoding = Encoding {
-        sampling: SamplingFactor::R_4_2_0,
-        is_grey: false,
-        progressive: None,
-        restart_interval: 0,
-        quality: 90,
-        tables: Tables::Usual,
-    };
-    Photograph::new(1, 2_000, 1_500).jpeg(&encoding)
+    Photograph::new(1, 2_000, 1_500).jpeg(&Encoding::PLAIN)
 }
 
 fn text(error: std::io::Error) -> String {

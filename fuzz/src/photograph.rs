@@ -32,6 +32,18 @@ pub struct Encoding {
     pub tables: Tables,
 }
 
+impl Encoding {
+    /// Baseline of quality 90, colours at half the size, without restart markers.
+    pub const PLAIN: Self = Self {
+        sampling: SamplingFactor::R_4_2_0,
+        is_grey: false,
+        progressive: None,
+        restart_interval: 0,
+        quality: 90,
+        tables: Tables::Usual,
+    };
+}
+
 /// Huffman tables of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {

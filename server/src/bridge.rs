@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use bytes::Bytes;
-use engine::{Batch, Committed, Object, Store, limits};
+use engine::{Batch, Committed, Object, Staged, Store, limits};
 use http_body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -64,6 +64,18 @@ pub fn read_start(body: &engine::Body, bytes: u64) -> engine::Result<Vec<u8>> {
     let mut read = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
     for range in stretches(bytes) {
         read.extend_from_slice(&body.read(range)?);
+    }
+    Ok(read)
+}
+
+/// Reads the first bytes of a body that is not stored yet, as many as there are, into memory. Waits for the disk.
+pub fn read_staged(body: &Staged, bytes: u64) -> engine::Result<Vec<u8>> {
+    let bytes = usize::try_from(bytes.min(body.bytes())).unwrap_or(usize::MAX);
+    let mut read = Vec::with_capacity(bytes);
+    let mut reader = body.reader()?;
+    while read.len() < bytes {
+        let Some(block) = reader.next_block()? else { break };
+        read.extend_from_slice(&block[..block.len().min(bytes - read.len())]);
     }
     Ok(read)
 }

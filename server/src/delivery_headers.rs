@@ -160,8 +160,8 @@ const ALLOWED: &str = "Authorization, Content-Type, X-API-Key, Range, If-Match, 
     If-Range, Cache-Control, X-Requested-With";
 const EXPOSED: &str = "ETag, Content-Length, Content-Range, Accept-Ranges, Content-Disposition, Last-Modified, \
     Location, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
-    X-Request-Id, X-Image-Transform, X-Object-Url, Tus-Version, Tus-Resumable, Tus-Extension, Tus-Max-Size, \
-    Upload-Offset, Upload-Length, Upload-Metadata, Upload-Expires";
+    X-Request-Id, X-Image-Transform, X-Object-Url, X-Thumbnail-Url, Tus-Version, Tus-Resumable, Tus-Extension, \
+    Tus-Max-Size, Upload-Offset, Upload-Length, Upload-Metadata, Upload-Expires";
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_SHORTLY: &str = "public, max-age=300, stale-while-revalidate=60";
 const CACHE_PRIVATE: &str = "private, no-store";

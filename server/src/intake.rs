@@ -255,7 +255,7 @@ pub async fn keep(
         return Err(drop_apart(files, refusal).await);
     }
     if thumbnail.is_wanted_in(bucket) {
-        thumbnails::make_all(app, &mut files).await;
+        thumbnails::make_all(app, &bucket.name, &mut files).await;
     }
     let is_limited = app.catalog.is_limited(bucket);
     let is_told = app.catalog.has_webhooks(&bucket.name);

@@ -170,8 +170,10 @@ fn colours_are_near_those_of_a_full_decoder() {
         let full = Full::decode_rgb(&file).unwrap();
         for scale in Scale::ALL {
             let decoded = decode(&file, scale).unwrap();
-            let pixels = to_rgb(&decoded);
             let first = &decoded.planes[0];
+            let [a, b, c] = &*decoded.planes else { panic!("three planes") };
+            let planes = [a, b, c].map(|plane| stretched(plane, first));
+            let pixels = to_rgb(decoded.header.colour, &planes);
             assert_eq!(pixels.len(), first.width * first.height * 3);
             for component in 0..3 {
                 let samples = pixels.iter().skip(component).step_by(3).copied().collect();
@@ -184,6 +186,27 @@ fn colours_are_near_those_of_a_full_decoder() {
     }
     let decoded = decode(&photograph.jpeg_of_rgb(&rgb), Scale::Half).unwrap();
     assert_eq!(decoded.header.colour, Colour::Rgb);
+}
+
+/// A plane as if it had the size of another: between the middles of its samples.
+fn stretched(plane: &Plane, onto: &Plane) -> Vec<u8> {
+    let neighbours = |places: usize, samples: usize, ratio: f64| {
+        let place = move |place: usize| {
+            let middle = ((place as f64 + 0.5) * ratio - 0.5).clamp(0.0, (samples - 1) as f64);
+            (middle as usize, (middle as usize + 1).min(samples - 1), middle.fract())
+        };
+        (0..places).map(place)
+    };
+    let sample = |x: usize, y: usize| f64::from(plane.samples[y * plane.stride + x]);
+    let mut samples = Vec::with_capacity(onto.width * onto.height);
+    let (across, down) = (plane.covered.0 / onto.covered.0, plane.covered.1 / onto.covered.1);
+    for (above, below, far_down) in neighbours(onto.height, plane.height, down) {
+        for (left, right, far) in neighbours(onto.width, plane.width, across) {
+            let mix = |y: usize| sample(left, y) * (1.0 - far) + sample(right, y) * far;
+            samples.push((mix(above) * (1.0 - far_down) + mix(below) * far_down).round() as u8);
+        }
+    }
+    samples
 }
 
 /// Peak signal-to-noise ratio.

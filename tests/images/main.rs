@@ -12,7 +12,7 @@ mod hostile;
 mod likeness;
 mod quality;
 
-use fuzz::photograph::{Encoding, SamplingFactor, Tables};
+use fuzz::photograph::{Encoding, SamplingFactor};
 use images::scaled_jpeg::{Decoded, Error, Limits, Scale};
 
 const SAMPLINGS: [SamplingFactor; 4] = [
@@ -22,15 +22,7 @@ const SAMPLINGS: [SamplingFactor; 4] = [
     SamplingFactor::R_4_4_0,
 ];
 
-/// Baseline, without restart markers.
-const PLAIN: Encoding = Encoding {
-    sampling: SamplingFactor::R_4_2_0,
-    is_grey: false,
-    progressive: None,
-    restart_interval: 0,
-    quality: 90,
-    tables: Tables::Usual,
-};
+const PLAIN: Encoding = Encoding::PLAIN;
 
 fn decode(file: &[u8], scale: Scale) -> Result<Decoded, Error> {
     images::scaled_jpeg::decode(file, scale, &Limits::PHOTOGRAPH, &|| false)

@@ -184,8 +184,7 @@ fn a_photograph_as_small_avif() {
         width: 256,
         format: Format::Avif,
         quality: Some(60),
-        // Our numbers are JPEG's; this is the one of libvips that looks like our 60.
-        options: "[Q=45,strip]",
+        options: "[Q=60,strip]",
         margin: 2.0,
         bytes: 1.35,
     };
@@ -249,6 +248,17 @@ fn a_photograph_in_another_colour_space() {
         let more = &["--export-profile", "srgb"];
         Original { file, seen: seen.clone(), more }.compare(&WEBP_400);
     }
+}
+
+/// What inks cannot show is lost, for both.
+#[test]
+fn a_photograph_in_inks() {
+    let folder = TempDir::new().unwrap();
+    let name = "Picture_1A_by_freespace.jpg";
+    let seen = Original::photograph(name).seen;
+    let transform = ["icc_transform", "--input-profile", "srgb"];
+    let file = converted(folder.path(), name, &transform, "inks.jpg[Q=95]", &["cmyk"]);
+    Original { file, seen, more: &["--export-profile", "srgb"] }.compare(&WEBP_400);
 }
 
 #[test]

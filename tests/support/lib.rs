@@ -6,6 +6,7 @@ pub mod connection;
 pub mod form;
 pub mod held_body;
 pub mod pictures;
+pub mod png;
 pub mod receiver;
 pub mod server_process;
 pub mod wire;

@@ -16,7 +16,8 @@
 //!   animation  the same for each picture of one that moves
 //! ```
 //!
-//! Bytes of strangers meet safe Rust only; the one encoder in C, libwebp, sees pixels that were made here.
+//! Bytes of strangers meet safe Rust only; the encoders in C, libwebp and with the feature `fast-codecs` libaom, see
+//! pixels that were made here.
 //!
 //! Promises of everything here: no panic of ours and no unbounded memory on any bytes, and no `unsafe`; libraries that
 //! decode have panicked on crafted files before, so whoever calls catches that. Never here: requests, names, where
@@ -47,7 +48,11 @@ pub use self::source::Source;
 pub use self::wish::{Fit, Wanted, Wish};
 
 /// What people are told about this build.
-pub const AVIF_ENCODER: &str = "AVIF is read and written without assembler: slowly";
+pub const AVIF_ENCODER: &str = if cfg!(feature = "fast-codecs") {
+    "AVIF is written by libaom, and read without assembler: slowly"
+} else {
+    "AVIF is read and written without assembler: slowly"
+};
 
 /// Asked now and then; true ends the work.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Send + Sync);

@@ -28,6 +28,8 @@ pub enum Layout {
     Rgb,
     /// Red, green, blue, alpha.
     Rgba,
+    /// Cyan, magenta, yellow and black: 0 is no ink. Only until a picture is brought into sRGB.
+    Cmyk,
 }
 
 impl Layout {
@@ -37,7 +39,7 @@ impl Layout {
             Self::Grey => 1,
             Self::GreyAlpha => 2,
             Self::Rgb => 3,
-            Self::Rgba => 4,
+            Self::Rgba | Self::Cmyk => 4,
         }
     }
 
@@ -71,7 +73,7 @@ impl Picture {
     /// The same without an alpha that says nothing: all of it is opaque.
     pub fn without_idle_alpha(self) -> Self {
         let is_idle = match self.layout {
-            Layout::Grey | Layout::Rgb => return self,
+            Layout::Grey | Layout::Rgb | Layout::Cmyk => return self,
             Layout::GreyAlpha => self.samples.as_chunks::<2>().0.iter().all(|[_, a]| *a == 255),
             Layout::Rgba => self.samples.as_chunks::<4>().0.iter().all(|[.., a]| *a == 255),
         };
@@ -89,7 +91,7 @@ impl Picture {
     /// Red, green and blue for every pixel, alpha as it is.
     pub fn in_colour(self) -> Self {
         let (layout, samples) = match self.layout {
-            Layout::Rgb | Layout::Rgba => return self,
+            Layout::Rgb | Layout::Rgba | Layout::Cmyk => return self,
             Layout::Grey => (Layout::Rgb, self.samples.iter().flat_map(|v| [*v; 3]).collect()),
             Layout::GreyAlpha => {
                 let pixels = self.samples.as_chunks::<2>().0;
@@ -102,7 +104,7 @@ impl Picture {
     /// Takes alpha away, making new samples of alpha and each of the others.
     fn map_pixels(self, sample: impl Fn(u8, u8) -> u8) -> Self {
         let (layout, samples) = match self.layout {
-            Layout::Grey | Layout::Rgb => return self,
+            Layout::Grey | Layout::Rgb | Layout::Cmyk => return self,
             Layout::GreyAlpha => {
                 let pixels = self.samples.as_chunks::<2>().0;
                 (Layout::Grey, pixels.iter().map(|[v, a]| sample(*a, *v)).collect())

@@ -1,17 +1,27 @@
 //! Colours out of a file's profile into sRGB, which every screen takes a picture without a profile to be in.
 //!
 //! Done after the picture was made smaller, so it costs next to nothing. Relative colorimetric, as browsers do. A
-//! profile that is broken, or of another colour space than the picture, counts as none.
+//! profile that is broken, or of another colour space than the picture, counts as none; inks without a profile take
+//! their light away one after the other.
 
 use moxcms::{ColorProfile, DataColorSpace, Layout as Channels, RenderingIntent, TransformOptions};
 
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
 
-/// The picture in sRGB, without a profile.
+/// The picture in sRGB, without a profile: grey or of red, green and blue.
 pub(super) fn to_srgb(mut picture: Picture) -> Result<Picture, Error> {
-    let Some(profile) = picture.profile.take() else { return Ok(picture) };
-    let Ok(profile) = ColorProfile::new_from_slice(&profile) else { return Ok(picture) };
+    let profile = picture.profile.take();
+    match profile.and_then(|profile| transformed(&picture, &profile)) {
+        Some(made) => made,
+        None if picture.layout == Layout::Cmyk => without_inks(&picture),
+        None => Ok(picture),
+    }
+}
+
+/// The picture by its profile; none where that says nothing of it.
+fn transformed(picture: &Picture, profile: &[u8]) -> Option<Result<Picture, Error>> {
+    let profile = ColorProfile::new_from_slice(profile).ok()?;
     let (from, to, layout) = match (profile.color_space, picture.layout) {
         (DataColorSpace::Rgb, Layout::Rgb) => (Channels::Rgb, Channels::Rgb, Layout::Rgb),
         (DataColorSpace::Rgb, Layout::Rgba) => (Channels::Rgba, Channels::Rgba, Layout::Rgba),
@@ -19,20 +29,30 @@ pub(super) fn to_srgb(mut picture: Picture) -> Result<Picture, Error> {
         (DataColorSpace::Gray, Layout::GreyAlpha) => {
             (Channels::GrayAlpha, Channels::Rgba, Layout::Rgba)
         }
-        _ => return Ok(picture),
+        // Four channels of any meaning.
+        (DataColorSpace::Cmyk, Layout::Cmyk) => (Channels::Rgba, Channels::Rgb, Layout::Rgb),
+        _ => return None,
     };
     let options = TransformOptions {
         rendering_intent: RenderingIntent::RelativeColorimetric,
         ..TransformOptions::default()
     };
-    let Ok(transform) = profile.create_transform_8bit(from, &ColorProfile::new_srgb(), to, options)
-    else {
-        return Ok(picture);
-    };
+    let srgb = ColorProfile::new_srgb();
+    let transform = profile.create_transform_8bit(from, &srgb, to, options).ok()?;
     let pixels = picture.width as usize * picture.height as usize;
     let mut samples = vec![0; pixels * layout.channels()];
-    transform.transform(&picture.samples, &mut samples).map_err(Error::failed)?;
-    Picture::new(picture.sides(), layout, samples, None)
+    let done = transform.transform(&picture.samples, &mut samples).map_err(Error::failed);
+    Some(done.and_then(|()| Picture::new(picture.sides(), layout, samples, None)))
+}
+
+/// Light that black lets through, and of it what each of the other inks does.
+fn without_inks(picture: &Picture) -> Result<Picture, Error> {
+    let pixels = picture.samples.as_chunks::<4>().0.iter();
+    let through = |ink: u8, black: u8| {
+        ((255 - u32::from(ink)) * (255 - u32::from(black)) + 127).div_euclid(255) as u8
+    };
+    let samples = pixels.flat_map(|[c, m, y, k]| [*c, *m, *y].map(|ink| through(ink, *k)));
+    Picture::new(picture.sides(), Layout::Rgb, samples.collect(), None)
 }
 
 #[cfg(test)]
@@ -72,5 +92,17 @@ mod tests {
         let seen = to_srgb(dark).unwrap();
         assert_eq!(seen.layout, Layout::Rgb);
         assert!(seen.samples.iter().all(|value| (126..=130).contains(value)), "{:?}", seen.samples);
+    }
+
+    #[test]
+    fn inks_take_light_away() {
+        let inks = vec![0, 0, 0, 0, 255, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 255, 0, 0, 0, 128];
+        let drawn = Picture::new((5, 1), Layout::Cmyk, inks, Some(vec![1, 2, 3])).unwrap();
+        let expected =
+            [[255, 255, 255], [0, 255, 255], [255, 0, 0], [0, 0, 0], [127, 127, 127]].concat();
+        assert_eq!(
+            to_srgb(drawn).unwrap(),
+            Picture::new((5, 1), Layout::Rgb, expected, None).unwrap()
+        );
     }
 }

@@ -1,9 +1,12 @@
 //! From a file to another file: the whole of it.
 
+use crate::animation::View;
+use crate::decode::Decoded;
 use crate::error::Error;
 use crate::format::Format;
-use crate::picture::Picture;
+use crate::picture::{Layout, Picture};
 use crate::plan::Plan;
+use crate::scaled_jpeg::{self, Header};
 use crate::source::Source;
 use crate::{Stop, animation, decode, encode, profile, resize};
 
@@ -35,30 +38,59 @@ pub fn render(
     plan: &Plan,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
+    let cut = stored_cut(source, plan);
+    let sides = source.orientation.seen(plan.sides);
     if plan.is_animated {
-        let seen = |picture| as_seen(decode::Decoded::whole(picture), source, plan);
-        return animation::make(bytes, source, plan, &seen, stop);
+        let view = View { cut, sides, orientation: source.orientation };
+        return animation::make(bytes, source, plan, &view, stop);
     }
     let decoded = decode::decode(bytes, source, plan, stop)?;
     if stop() {
         return Err(Error::Cancelled);
     }
-    encode::encode(as_seen(decoded, source, plan)?, plan.format, plan.quality, stop)
+    let small = shrink(decoded, source, cut, sides)?;
+    let seen = source.orientation.apply(profile::to_srgb(small)?);
+    encode::encode(seen, plan.format, plan.quality, stop)
 }
 
-fn as_seen(decoded: decode::Decoded, source: &Source, plan: &Plan) -> Result<Picture, Error> {
-    let small = shrink(decoded, source, plan)?;
-    Ok(source.orientation.apply(profile::to_srgb(small)?))
-}
-
-fn shrink(decoded: decode::Decoded, source: &Source, plan: &Plan) -> Result<Picture, Error> {
-    let decode::Decoded { picture, covered } = decoded;
+/// What of the stored picture is shown: left, top, width, height in its pixels.
+fn stored_cut(source: &Source, plan: &Plan) -> [f64; 4] {
+    let (width, height) = source.seen();
+    let cut = plan.cut.unwrap_or([0.0, 0.0, f64::from(width), f64::from(height)]);
     let sides = (f64::from(source.sides.0), f64::from(source.sides.1));
-    let seen = source.seen();
-    let cut = plan.cut.unwrap_or([0.0, 0.0, f64::from(seen.0), f64::from(seen.1)]);
-    let [left, top, across, down] = source.orientation.stored_box(cut, sides);
-    let (x, y) = (covered.0 / sides.0, covered.1 / sides.1);
-    let cut = [left * x, top * y, across * x, down * y];
-    let all = [0.0, 0.0, f64::from(picture.width), f64::from(picture.height)];
-    resize::resize(picture, source.orientation.seen(plan.sides), (cut != all).then_some(cut))
+    source.orientation.stored_box(cut, sides)
+}
+
+/// A part of the stored picture at a size.
+fn shrink(
+    decoded: Decoded,
+    source: &Source,
+    [left, top, across, down]: [f64; 4],
+    sides: (u32, u32),
+) -> Result<Picture, Error> {
+    // The same part of something that shows all of the stored picture in so many columns and rows.
+    let part = |covered: (f64, f64)| {
+        let (x, y) = (covered.0 / f64::from(source.sides.0), covered.1 / f64::from(source.sides.1));
+        [left * x, top * y, across * x, down * y]
+    };
+    match decoded {
+        Decoded::Pixels(picture) => {
+            let cut = part((f64::from(picture.width), f64::from(picture.height)));
+            resize::picture(picture, sides, cut)
+        }
+        // Planes are less than pixels, and the colours of few pixels are worked out.
+        Decoded::Planes(decoded) => {
+            let mut planes = Vec::with_capacity(decoded.planes.len());
+            for plane in decoded.planes {
+                let cut = part(plane.covered);
+                planes.push(resize::plane(plane, sides, cut)?);
+            }
+            let Header { colour, profile, .. } = decoded.header;
+            let (layout, samples) = match <[Vec<u8>; 3]>::try_from(planes) {
+                Ok(planes) => (Layout::Rgb, scaled_jpeg::to_rgb(colour, &planes)),
+                Err(mut grey) => (Layout::Grey, grey.pop().unwrap_or_default()),
+            };
+            Picture::new(sides, layout, samples, profile)
+        }
+    }
 }

@@ -19,11 +19,13 @@ use crate::thumbnails::{
 /// Where the thumbnail of a file goes, or why there is none. None where none was asked for.
 pub(super) type Placed = Option<Result<ObjectName, NoThumbnail>>;
 
-/// Makes the thumbnails of files that are about to be stored.
-pub(super) async fn make_all(app: &AppState, files: &mut [Received]) {
+/// Makes the thumbnails of files that are about to be stored in a bucket, which pays for them.
+pub(super) async fn make_all(app: &AppState, bucket: &BucketName, files: &mut [Received]) {
     let deadline = Instant::now() + THUMBNAILS_WAIT;
+    let pays = |ms| app.allowances.take_picture_time(None, bucket, ms).is_ok();
     for file in files {
-        let made = timeout_at(deadline, make(&app.variants, &app.store, &file.staged)).await;
+        let made = make(&app.variants, &app.store, &file.staged, pays);
+        let made = timeout_at(deadline, made).await;
         file.thumbnail = Some(made.unwrap_or(Err(NoThumbnail::Busy)));
     }
 }

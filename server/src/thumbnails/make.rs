@@ -8,13 +8,15 @@ use std::sync::Arc;
 use engine::{Staged, Store};
 
 use super::NoThumbnail;
+use crate::bridge::read_staged;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
-use crate::variants::{Cost, Undone, Variants};
+use crate::variants::{Cost, Undone, Variants, read_header};
 use images::limits::SOURCE_BYTES_MAX;
 use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 
 /// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
-/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP.
+/// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` takes the milliseconds of a processor that it costs, or
+/// says that they are not to be had.
 ///
 /// # Errors
 ///
@@ -23,19 +25,24 @@ pub async fn make(
     variants: &Variants,
     store: &Store,
     file: &Staged,
+    pays: impl FnOnce(u64) -> bool,
 ) -> Result<Staged, NoThumbnail> {
-    let format = Format::of(file.head()).ok_or(NoThumbnail::NotAPicture)?;
+    Format::of(file.head()).ok_or(NoThumbnail::NotAPicture)?;
     if file.bytes() > SOURCE_BYTES_MAX {
         return Err(NoThumbnail::TooLarge);
     }
     let cost = Cost { ms: 1, bytes: file.bytes() };
     let read = {
         let file = file.clone();
-        variants.run(cost, move || read_source(&file, format))
+        variants.run(cost, move || read_source(&file))
     };
     let source = read.await??;
     let plan = plan(&source)?;
-    let cost = Cost { ms: plan.cost_ms(&source), bytes: file.bytes() + plan.memory_bytes(&source) };
+    let ms = plan.cost_ms(&source);
+    if !pays(ms) {
+        return Err(NoThumbnail::Busy);
+    }
+    let cost = Cost { ms, bytes: file.bytes() + plan.memory_bytes(&source) };
     let asking = Arc::new(());
     let rendered = {
         let (file, asking) = (file.clone(), Arc::downgrade(&asking));
@@ -51,8 +58,9 @@ pub async fn make(
     }
 }
 
-fn read_source(file: &Staged, format: Format) -> Result<Source, NoThumbnail> {
-    let source = images::read_source(format, &read_whole(file)?)?;
+fn read_source(file: &Staged) -> Result<Source, NoThumbnail> {
+    let header = read_header(file.bytes(), |bytes| read_staged(file, bytes))?;
+    let source = header?.ok_or(NoThumbnail::NotAPicture)?;
     // Of what moves it is the first picture.
     Ok(Source { frames: 1, ..source })
 }
@@ -80,16 +88,7 @@ fn render(
     if stop() {
         return Err(NoThumbnail::Busy);
     }
-    Ok(images::render(&read_whole(file)?, source, plan, stop)?)
-}
-
-fn read_whole(file: &Staged) -> engine::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(file.bytes()).unwrap_or(0));
-    let mut reader = file.reader()?;
-    while let Some(block) = reader.next_block()? {
-        bytes.extend_from_slice(&block);
-    }
-    Ok(bytes)
+    Ok(images::render(&read_staged(file, file.bytes())?, source, plan, stop)?)
 }
 
 impl From<Undone> for NoThumbnail {

@@ -34,7 +34,7 @@ pub enum NoThumbnail {
     Undecodable,
     /// It is over a bound of what is worked on: bytes, pixels, a side, memory.
     TooLarge,
-    /// Too many pictures wait to be made.
+    /// Too many pictures wait to be made, or the bucket's allowance for making them is used up.
     Busy,
     /// A file of somebody's own has the name, or the thumbnail of another file.
     NameTaken,

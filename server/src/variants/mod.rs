@@ -57,7 +57,7 @@ struct Inner {
 type Name = (u64, String);
 
 /// What the head of a file says: what kind of picture it is, that it is none, or why it cannot be read.
-type Header = Result<Option<Source>, Error>;
+pub type Header = Result<Option<Source>, Error>;
 
 /// What there is for a wish.
 #[derive(Clone, Debug)]
@@ -242,7 +242,10 @@ impl Variants {
             async move {
                 let cost = Cost { ms: 1, bytes: parent.bytes() };
                 let store = inner.store.clone();
-                let read = inner.workshop.run(cost, move || read_header(&store, &parent));
+                let read = inner.workshop.run(cost, move || {
+                    let body = store.body(&parent)?;
+                    read_header(body.bytes(), |bytes| read_start(&body, bytes))
+                });
                 let header = verdict(read.await)?;
                 inner.headers.put(version, header.clone());
                 Ok(header)
@@ -306,16 +309,19 @@ impl Missing {
     }
 }
 
-/// Reads the header of what is stored, of most files from their start alone.
-fn read_header(store: &Store, object: &Object) -> engine::Result<Header> {
-    let body = store.body(object)?;
-    let start = read_start(&body, IMAGE_HEAD_BYTES)?;
+/// Reads the header of a file of so many bytes, of most files from their start alone. `read` gives so many of the first
+/// ones.
+pub fn read_header(
+    bytes: u64,
+    read: impl Fn(u64) -> engine::Result<Vec<u8>>,
+) -> engine::Result<Header> {
+    let start = read(IMAGE_HEAD_BYTES)?;
     let Some(format) = Format::of(&start) else { return Ok(Ok(None)) };
     if let Some(source) = images::read_source_of_start(format, &start) {
         return Ok(Ok(Some(source)));
     }
-    let bytes = if start.len() as u64 == body.bytes() { start } else { read_whole(&body)? };
-    Ok(images::read_source(format, &bytes).map(Some))
+    let whole = if start.len() as u64 == bytes { start } else { read(bytes)? };
+    Ok(images::read_source(format, &whole).map(Some))
 }
 
 /// What came of work on a file, apart from what another try may change.

@@ -101,3 +101,21 @@ async fn a_picture_that_could_not_be_made_is_tried_and_paid_once() {
     world.clock.advance(10 * 60 * 1_000);
     near.get("/photos/cut.png?format=webp").await.check_error(422, "undecodable");
 }
+
+#[tokio::test]
+async fn a_thumbnail_is_paid_for_by_its_bucket() {
+    let (_world, client) = World::with_bucket_and(1, config(0, 1));
+    let picture = png(400, 300);
+    let mut skipped = None;
+    for at in 0..60 {
+        let reply = client.put("/photos/?thumbnail", &format!("{at}.png"), &picture).await;
+        if reply["thumbnailUrl"].is_null() {
+            skipped = Some((at, reply["files"][0]["thumbnailSkipped"].clone()));
+            break;
+        }
+    }
+    let (made, why) = skipped.expect("nothing was refused");
+    assert!(made > 10 && why == "busy", "{made}: {why}");
+    let variant = client.get("/photos/0.png?format=webp&quality=1").await;
+    variant.check_error(429, "rate_limited");
+}

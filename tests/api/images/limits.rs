@@ -1,28 +1,13 @@
 //! Broken and huge pictures.
 
 use tests::World;
+use tests::png::{chunk, head};
 
 use super::{jpeg, png};
 
-/// The head of a PNG that says that it is so large.
+/// A PNG that says that it is so large, and has no pixels.
 pub(crate) fn png_head(width: u32, height: u32) -> Vec<u8> {
-    let mut head = b"IHDR".to_vec();
-    head.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
-    head.extend([8, 0, 0, 0, 0]);
-    let mut file = b"\x89PNG\r\n\x1a\n\0\0\0\x0d".to_vec();
-    file.extend(&head);
-    file.extend(crc32(&head).to_be_bytes());
-    file.extend(b"\0\0\0\0IDAT");
-    file.extend(crc32(b"IDAT").to_be_bytes());
-    file
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 }
-        })
-    }) ^ u32::MAX
+    [head((width, height), [8, 0, 0]), chunk(b"IDAT", b"")].concat()
 }
 
 #[tokio::test]

@@ -128,9 +128,13 @@ async fn a_token_an_address_and_a_resumable_upload_keep_what_was_asked() {
         }
         let file = png(8, 8);
         let upload = begun(&client, file.len(), &said).await;
-        assert_eq!(append(&client, &upload, 0, &file).await.status, 204);
+        let told = append(&client, &upload, 0, &file).await;
+        assert_eq!(told.status, 204);
         let thumbnail = client.get(&format!("/{bucket}/r/a_thumb.webp")).await;
         assert_eq!(thumbnail.status == 200, expected, "{bucket}{asked}");
+        let address = expected.then(|| format!("{PUBLIC_URL}/{bucket}/r/a_thumb.webp"));
+        let headers = told.headers.get("x-thumbnail-url");
+        assert_eq!(headers.map(|url| url.to_str().unwrap()), address.as_deref());
         client.delete(&format!("/{bucket}/r/")).await.check_done();
     }
     let wrong = client.get("/photos/presigned/a.png?thumbnail=small").await;

@@ -10,11 +10,20 @@ pub(crate) type Pixel = [u8; 4];
 pub(crate) const CLEAR: Pixel = [0; 4];
 
 /// Rows of pixels. At first all are clear.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Canvas {
     width: usize,
     height: usize,
     pixels: Vec<Pixel>,
+    /// What was drawn on since it was asked.
+    changed: Option<Area>,
+}
+
+impl PartialEq for Canvas {
+    /// Whether what is seen on them is equal.
+    fn eq(&self, other: &Self) -> bool {
+        (self.width, self.height) == (other.width, other.height) && self.pixels == other.pixels
+    }
 }
 
 /// A part of a canvas, in pixels; it never stands out of it.
@@ -29,7 +38,7 @@ pub(super) struct Area {
 impl Canvas {
     pub(super) fn new((width, height): (u32, u32)) -> Self {
         let (width, height) = (width as usize, height as usize);
-        Self { width, height, pixels: vec![CLEAR; width * height] }
+        Self { width, height, pixels: vec![CLEAR; width * height], changed: None }
     }
 
     /// A canvas with this on it.
@@ -40,7 +49,7 @@ impl Canvas {
             Layout::Rgba => samples.as_chunks::<4>().0.to_vec(),
             _ => samples.as_chunks::<3>().0.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect(),
         };
-        Self { width, height, pixels }
+        Self { width, height, pixels, changed: None }
     }
 
     /// What is on it, without alpha where all of it is opaque.
@@ -93,13 +102,26 @@ impl Canvas {
 
     /// The same, to be drawn on.
     pub(super) fn rows_mut(&mut self, area: Area) -> impl Iterator<Item = &mut [Pixel]> {
+        self.changed = Some(self.changed.map_or(area, |changed| changed.with(area)));
         let rows = &mut self.pixels[area.top * self.width..][..area.height * self.width];
         rows.chunks_exact_mut(self.width.max(1)).map(move |row| &mut row[area.left..][..area.width])
     }
 
     /// Every pixel, to be changed alone.
     pub(super) fn pixels_mut(&mut self) -> &mut [Pixel] {
+        self.changed = Some(self.whole());
         &mut self.pixels
+    }
+
+    /// The smallest area that holds all that was drawn on since this was asked.
+    pub(super) fn take_changed(&mut self) -> Option<Area> {
+        self.changed.take()
+    }
+
+    /// Lays a picture, which must be as large, on a part of it.
+    pub(super) fn lay(&mut self, area: Area, picture: Picture) {
+        let part = Self::of(picture);
+        self.restore(area, &part.pixels);
     }
 
     pub(super) fn clear(&mut self, area: Area) {
@@ -143,6 +165,11 @@ impl Canvas {
 }
 
 impl Area {
+    /// All of a canvas of these sides.
+    pub(super) fn of((width, height): (u32, u32)) -> Self {
+        Self { left: 0, top: 0, width: width as usize, height: height as usize }
+    }
+
     /// How many pixels it has.
     pub(super) fn pixels(self) -> usize {
         self.width * self.height
@@ -186,6 +213,18 @@ mod tests {
         assert_eq!(canvas, Canvas::new((4, 3)));
         canvas.restore(part, &kept);
         assert_eq!(canvas, before);
+    }
+
+    #[test]
+    fn what_was_drawn_on_is_told_once() {
+        let mut canvas = Canvas::new((6, 5));
+        assert_eq!(canvas.take_changed(), None);
+        canvas.clear(area(1, 1, 2, 1));
+        canvas.rows_mut(area(4, 3, 1, 2)).for_each(|row| row.fill(CLEAR));
+        assert_eq!(canvas.take_changed(), Some(area(1, 1, 4, 4)));
+        assert_eq!(canvas.take_changed(), None);
+        canvas.pixels_mut();
+        assert_eq!(canvas.take_changed(), Some(canvas.whole()));
     }
 
     #[test]

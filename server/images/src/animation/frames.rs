@@ -1,6 +1,6 @@
 //! Where the pictures of an animation come from.
 
-use super::canvas::Canvas;
+use super::canvas::{Area, Canvas};
 use super::gif_frames::GifFrames;
 use super::plays::Plays;
 use super::webp_frames::WebPFrames;
@@ -19,6 +19,9 @@ pub(super) trait Frames {
 
     /// The picture.
     fn canvas(&self) -> &Canvas;
+
+    /// Outside of this, if anywhere, the picture is as it was when this was asked last; at first all of it is clear.
+    fn take_changed(&mut self) -> Option<Area>;
 
     /// How often all of it plays.
     fn plays(&self) -> Plays;

@@ -126,6 +126,10 @@ impl Frames for GifFrames<'_> {
         &self.canvas
     }
 
+    fn take_changed(&mut self) -> Option<Area> {
+        self.canvas.take_changed()
+    }
+
     fn plays(&self) -> Plays {
         self.plays
     }
@@ -217,11 +221,20 @@ impl Brush {
             let here = indices.len().min(self.width - self.column);
             let (now, later) = indices.split_at(here);
             if row < self.area.height {
-                let line = Area { top: self.area.top + row, height: 1, ..self.area };
-                let pixels = canvas.rows_mut(line).flatten().skip(self.column);
-                for (pixel, index) in pixels.zip(now) {
-                    let colour = self.colours[usize::from(*index)];
-                    if colour != CLEAR {
+                let left = self.column.min(self.area.width);
+                let width = now.len().min(self.area.width - left);
+                let top = self.area.top + row;
+                let line = Area { left: self.area.left + left, top, width, height: 1 };
+                // What a row does not change need not be made smaller again.
+                let colours = now.iter().map(|index| self.colours[usize::from(*index)]);
+                let is_changed = canvas
+                    .rows(line)
+                    .flatten()
+                    .zip(colours.clone())
+                    .any(|(pixel, colour)| colour != CLEAR && *pixel != colour);
+                if is_changed {
+                    let pixels = canvas.rows_mut(line).flatten();
+                    for (pixel, colour) in pixels.zip(colours).filter(|(_, over)| *over != CLEAR) {
                         *pixel = colour;
                     }
                 }

@@ -3,26 +3,29 @@
 //! ```text
 //! frames        the next picture, composed with those before it: gif_frames, webp_frames
 //! canvas        what it is composed on
+//! shrunk        the picture made smaller, where it has changed
 //! writer        equal pictures joined, and what has changed written: gif_writer, webp_writer
 //! plays         how often all of it plays
 //! ```
 //!
 //! Never all pictures at once: of the source one canvas, one frame and what lies under it are held, and of what is made
-//! three pictures.
+//! four pictures.
 
 mod canvas;
 mod frames;
 mod gif_frames;
 mod gif_writer;
 mod plays;
+mod shrunk;
 #[cfg(test)]
 mod tests;
 mod webp_frames;
 mod webp_writer;
 mod writer;
 
-use self::canvas::Canvas;
 use self::gif_writer::GifWriter;
+use self::shrunk::Shrunk;
+pub(super) use self::shrunk::View;
 pub(super) use self::webp_frames::read_source as read_webp_source;
 use self::webp_writer::WebPWriter;
 use self::writer::{Sequence, Writer};
@@ -40,7 +43,7 @@ pub(super) fn first(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pic
     frames.canvas().picture(frames.profile().map(<[u8]>::to_vec))
 }
 
-/// Makes a plan that moves. `seen` makes a picture of the file what is seen of it.
+/// Makes a plan that moves: a view of the pictures of a file.
 ///
 /// # Errors
 ///
@@ -49,7 +52,7 @@ pub(super) fn make(
     bytes: &[u8],
     source: &Source,
     plan: &Plan,
-    seen: &dyn Fn(Picture) -> Result<Picture, Error>,
+    view: &View,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
     let frames = frames::open(bytes, source)?;
@@ -57,11 +60,11 @@ pub(super) fn make(
     match (plan.format, plan.quality) {
         (Format::WebP, quality) => {
             let writer = WebPWriter::new(plan.sides, quality, plays);
-            copy(frames, writer, source.frames, seen, stop)
+            copy(frames, writer, source.frames, view, stop)
         }
         (Format::Gif, Quality::Colours(colours)) => {
             let writer = GifWriter::new(plan.sides, colours, plays)?;
-            copy(frames, writer, source.frames, seen, stop)
+            copy(frames, writer, source.frames, view, stop)
         }
         (format, quality) => {
             Err(Error::Failed(format!("{} does not move at {quality:?}", format.extension())))
@@ -74,15 +77,15 @@ fn copy<W: Writer>(
     mut frames: Box<dyn frames::Frames + '_>,
     writer: W,
     count: u32,
-    seen: &dyn Fn(Picture) -> Result<Picture, Error>,
+    view: &View,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
-    let profile = frames.profile().map(<[u8]>::to_vec);
+    let mut shrunk = Shrunk::new(view, frames.profile().map(<[u8]>::to_vec));
     let mut sequence = Sequence::new(writer);
     for _ in 0..count {
         let Some(delay_ms) = frames.next(stop)? else { break };
-        let picture = seen(frames.canvas().picture(profile.clone())?)?;
-        sequence.push(Canvas::of(picture), delay_ms, stop)?;
+        let changed = frames.take_changed();
+        sequence.push(shrunk.next(frames.canvas(), changed)?, delay_ms, stop)?;
     }
     sequence.finish(stop)
 }

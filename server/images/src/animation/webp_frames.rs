@@ -159,6 +159,10 @@ impl Frames for WebPFrames<'_> {
         &self.canvas
     }
 
+    fn take_changed(&mut self) -> Option<Area> {
+        self.canvas.take_changed()
+    }
+
     fn plays(&self) -> Plays {
         self.plays
     }

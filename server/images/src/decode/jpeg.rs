@@ -1,6 +1,6 @@
 //! JPEG: our own decoder at a fraction of the size, or where it must be whole, a library's.
 //!
-//! A file that breaks off is decoded as far as it goes. Of CMYK the plain conversion is taken.
+//! A file that breaks off is decoded as far as it goes. Inks stay inks: the profile says what they look like.
 
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
@@ -15,7 +15,7 @@ use crate::limits::{PROFILE_BYTES_MAX, SCALED_PIXELS_MAX, SCANS_MAX, SOURCE_SIDE
 use crate::orientation::{self, Orientation};
 use crate::picture::{Layout, Picture};
 use crate::plan::Plan;
-use crate::scaled_jpeg::{self, Colour, Limits, Scale};
+use crate::scaled_jpeg::{self, Limits, Scale};
 use crate::source::Source;
 
 /// Larger sides than are worked on are read, so that it can be said what is too large.
@@ -67,30 +67,18 @@ pub(super) fn decode(
     plan: &Plan,
     stop: Stop<'_>,
 ) -> Result<Decoded, Error> {
-    let scale = plan.scale(source);
-    if let Some(scale) = scale {
-        return decode_scaled(bytes, scale, stop);
+    let decode_scaled =
+        |scale| scaled_jpeg::decode(bytes, scale, &LIMITS, stop).map(Decoded::Planes).map_err(told);
+    if let Some(scale) = plan.scale(source) {
+        return decode_scaled(scale);
     }
     // The library takes components that are subsampled and come in scans of their own for others.
     let is_misread = source.is_scalable
         && scaled_jpeg::read_header(bytes, &LIMITS).is_ok_and(|header| header.is_in_parts());
     if is_misread {
-        return decode_scaled(bytes, Scale::Half, stop);
+        return decode_scaled(Scale::Half);
     }
-    decode_whole(bytes).map(Decoded::whole)
-}
-
-fn decode_scaled(bytes: &[u8], scale: Scale, stop: Stop<'_>) -> Result<Decoded, Error> {
-    let decoded = scaled_jpeg::decode(bytes, scale, &LIMITS, stop).map_err(told)?;
-    let first = decoded.planes.first().ok_or_else(|| Error::undecodable("it has no planes"))?;
-    let sides = (first.width as u32, first.height as u32);
-    let covered = first.covered;
-    let (layout, samples) = match decoded.header.colour {
-        Colour::Grey => (Layout::Grey, first.rows().flatten().copied().collect()),
-        Colour::YCbCr | Colour::Rgb => (Layout::Rgb, scaled_jpeg::to_rgb(&decoded)),
-    };
-    let picture = Picture::new(sides, layout, samples, decoded.header.profile)?;
-    Ok(Decoded { picture, covered })
+    decode_whole(bytes).map(Decoded::Pixels)
 }
 
 fn told(error: scaled_jpeg::Error) -> Error {
@@ -104,16 +92,35 @@ fn told(error: scaled_jpeg::Error) -> Error {
 fn decode_whole(bytes: &[u8]) -> Result<Picture, Error> {
     let mut headers = whole_decoder(bytes, ColorSpace::RGB);
     headers.decode_headers().map_err(Error::undecodable)?;
-    let is_grey = headers.input_colorspace() == Some(ColorSpace::Luma);
-    let (layout, space) = match is_grey {
-        true => (Layout::Grey, ColorSpace::Luma),
-        false => (Layout::Rgb, ColorSpace::RGB),
+    let (layout, space) = match headers.input_colorspace() {
+        Some(ColorSpace::Luma) => (Layout::Grey, ColorSpace::Luma),
+        Some(space @ (ColorSpace::CMYK | ColorSpace::YCCK)) => (Layout::Cmyk, space),
+        _ => (Layout::Rgb, ColorSpace::RGB),
     };
     let mut decoder = whole_decoder(bytes, space);
-    let samples = decoder.decode().map_err(Error::undecodable)?;
+    let mut samples = decoder.decode().map_err(Error::undecodable)?;
+    if layout == Layout::Cmyk {
+        to_inks(&mut samples, space, scaled_jpeg::adobe_transform(bytes).is_some());
+    }
     let info = decoder.info().ok_or_else(|| Error::undecodable("it has no frame"))?;
     let profile = decoder.icc_profile().filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
     Picture::new((info.width.into(), info.height.into()), layout, samples, profile)
+}
+
+/// Four samples a pixel, as they are stored, into inks. Adobe's programs store what the inks leave; what they call
+/// YCCK is YCbCr of the colours that three inks are opposite to, and black (Technical Note 5116).
+fn to_inks(samples: &mut [u8], space: ColorSpace, is_adobes: bool) {
+    for pixel in samples.as_chunks_mut::<4>().0 {
+        let [a, b, c, k] = *pixel;
+        *pixel = match (space, is_adobes) {
+            (ColorSpace::YCCK, _) => {
+                let [cyan, magenta, yellow] = scaled_jpeg::from_ycbcr(a, b, c);
+                [cyan, magenta, yellow, 255 - k]
+            }
+            (_, true) => pixel.map(|left| 255 - left),
+            (_, false) => [a, b, c, k],
+        };
+    }
 }
 
 fn whole_decoder(bytes: &[u8], space: ColorSpace) -> JpegDecoder<ZCursor<&[u8]>> {

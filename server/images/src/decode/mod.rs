@@ -1,6 +1,7 @@
 //! Files into pixels, one module for each format.
 
 mod avif;
+mod colours;
 mod gif;
 mod jpeg;
 mod png;
@@ -12,21 +13,15 @@ use super::format::Format;
 use super::limits::SOURCE_BYTES_MAX;
 use super::picture::Picture;
 use super::plan::Plan;
+use super::scaled_jpeg;
 use super::source::Source;
 
-/// A decoded picture, which may be smaller than the stored one.
-pub(super) struct Decoded {
-    pub(super) picture: Picture,
-    /// Columns and rows of it that the stored picture covers; the last ones it may cover in part.
-    pub(super) covered: (f64, f64),
-}
-
-impl Decoded {
-    /// A picture at its own size.
-    pub(super) fn whole(picture: Picture) -> Self {
-        let covered = (f64::from(picture.width), f64::from(picture.height));
-        Self { picture, covered }
-    }
+/// A decoded picture.
+pub(super) enum Decoded {
+    /// At its own size.
+    Pixels(Picture),
+    /// Of a JPEG, at a fraction of it.
+    Planes(scaled_jpeg::Decoded),
 }
 
 /// Reads what the header says.
@@ -70,9 +65,9 @@ pub(super) fn decode(
 ) -> Result<Decoded, Error> {
     match source.format {
         Format::Jpeg => jpeg::decode(bytes, source, plan, stop),
-        Format::Png => png::decode(bytes, stop).map(Decoded::whole),
-        Format::WebP => webp::decode(bytes, source, stop).map(Decoded::whole),
-        Format::Gif => gif::decode(bytes, source, stop).map(Decoded::whole),
-        Format::Avif => avif::decode(bytes, source, stop).map(Decoded::whole),
+        Format::Png => png::decode(bytes, stop).map(Decoded::Pixels),
+        Format::WebP => webp::decode(bytes, source, stop).map(Decoded::Pixels),
+        Format::Gif => gif::decode(bytes, source, stop).map(Decoded::Pixels),
+        Format::Avif => avif::decode(bytes, source, stop).map(Decoded::Pixels),
     }
 }

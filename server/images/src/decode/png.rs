@@ -2,8 +2,9 @@
 
 use std::io::Cursor;
 
-use png::{BitDepth, ColorType, DecodeOptions, Decoder, Transformations};
+use png::{BitDepth, ColorType, DecodeOptions, Decoder, Info, ScaledFloat, Transformations};
 
+use super::colours;
 use crate::Stop;
 use crate::error::{Bound, Error};
 use crate::format::Format;
@@ -48,9 +49,30 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
             reader.read_row(row).map_err(told)?;
         }
     }
-    let profile = reader.info().icc_profile.as_deref();
-    let profile = profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX).map(<[u8]>::to_vec);
-    Picture::new(sides, layout, samples, profile)
+    let is_grey = matches!(layout, Layout::Grey | Layout::GreyAlpha);
+    Picture::new(sides, layout, samples, profile(reader.info(), is_grey))
+}
+
+/// In the order in which PNG 3, 4.3, has what says the most: code points, a profile, sRGB, gamma and places.
+fn profile(info: &Info<'_>, is_grey: bool) -> Option<Vec<u8>> {
+    if let Some(points) = &info.coding_independent_code_points {
+        return colours::of_code_points(points.color_primaries, points.transfer_function);
+    }
+    if let Some(profile) = info.icc_profile.as_deref() {
+        return Some(profile.to_vec()).filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
+    }
+    if info.srgb.is_some() {
+        return None;
+    }
+    let gamma = info.gama_chunk.map(ScaledFloat::into_value);
+    if is_grey {
+        return gamma.and_then(colours::of_grey_gamma);
+    }
+    let places = info.chrm_chunk.map(|places| {
+        [places.white, places.red, places.green, places.blue]
+            .map(|(x, y)| (x.into_value(), y.into_value()))
+    });
+    colours::of_gamma(gamma, places)
 }
 
 fn decoder(bytes: &[u8]) -> Decoder<Cursor<&[u8]>> {

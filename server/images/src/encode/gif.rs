@@ -21,7 +21,9 @@ pub(super) fn encode(picture: &Picture, colours: u16, stop: Stop<'_>) -> Result<
             opaque = pixels.iter().map(|[r, g, b]| [*r, *g, *b, 255]).collect();
             &opaque
         }
-        Layout::Grey | Layout::GreyAlpha => return Err(Error::failed("GIF has no grey")),
+        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+            return Err(Error::failed("GIF is written in colour"));
+        }
     };
     let indexed = reduce(pixels, width.into(), colours, Dither::Diffusion, stop)?;
     let mut bytes = Vec::new();

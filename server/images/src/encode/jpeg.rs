@@ -18,7 +18,9 @@ pub(super) fn encode(picture: &Picture, quality: u8) -> Result<Vec<u8>, Error> {
     let color = match picture.layout {
         Layout::Grey => ColorType::Luma,
         Layout::Rgb => ColorType::Rgb,
-        Layout::GreyAlpha | Layout::Rgba => return Err(Error::failed("JPEG has no alpha")),
+        Layout::GreyAlpha | Layout::Rgba | Layout::Cmyk => {
+            return Err(Error::failed("JPEG is written without alpha and without inks"));
+        }
     };
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, quality);

@@ -27,7 +27,9 @@ pub(super) fn encode(
     match (format, quality) {
         (Format::Jpeg, Quality::Lossy(quality)) => jpeg::encode(&picture.on_white(), quality),
         (Format::Png, _) => png::encode(&picture),
-        (Format::Avif, Quality::Lossy(quality)) => avif::encode(&picture.in_colour(), quality),
+        (Format::Avif, Quality::Lossy(quality)) => {
+            avif::encode(&picture.in_colour(), quality, stop)
+        }
         (Format::WebP, quality) => webp::encode(&picture.in_colour(), quality, stop),
         (Format::Gif, Quality::Colours(colours)) => {
             gif::encode(&picture.in_colour(), colours, stop)

@@ -22,7 +22,9 @@ pub(crate) fn encode(
     let encoder = match picture.layout {
         Layout::Rgba => Encoder::new_rgba(&picture.samples, picture.width, picture.height),
         Layout::Rgb => Encoder::new_rgb(&picture.samples, picture.width, picture.height),
-        Layout::Grey | Layout::GreyAlpha => return Err(Error::failed("WebP has no grey")),
+        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+            return Err(Error::failed("WebP is written in colour"));
+        }
     };
     let encoder = match quality {
         Quality::Lossy(quality) => encoder.quality(f32::from(quality)).method(METHOD),

@@ -6,7 +6,9 @@
 use super::markers::code;
 
 /// A reader with up to 64 bits at hand.
-#[derive(Clone, Debug)]
+///
+/// What is seldom done takes a copy of it: one whose address nobody has stays in registers.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     /// The next byte to take in.
@@ -82,13 +84,13 @@ impl<'a> Bits<'a> {
 
     /// Whether bits were used that are not in the file.
     #[inline(always)]
-    pub(super) fn ran_out(&self) -> bool {
+    pub(super) fn ran_out(self) -> bool {
         self.made_up > self.count
     }
 
     /// What is broken where something is.
     #[cold]
-    pub(super) fn broken(&self) -> Broken {
+    pub(super) fn broken(self) -> Broken {
         if self.ran_out() { Broken::RanOut } else { Broken::Code }
     }
 
@@ -136,11 +138,11 @@ impl<'a> Bits<'a> {
                 return;
             }
         }
-        self.take_in_slowly();
+        *self = self.took_in_slowly();
     }
 
     #[inline(never)]
-    fn take_in_slowly(&mut self) {
+    fn took_in_slowly(mut self) -> Self {
         while self.count <= 56 {
             let byte = match (self.bytes.get(self.at), self.bytes.get(self.at + 1)) {
                 (Some(0xff), Some(0x00)) => {
@@ -163,6 +165,7 @@ impl<'a> Bits<'a> {
             self.held |= u64::from(byte) << (56 - self.count);
             self.count += 8;
         }
+        self
     }
 }
 

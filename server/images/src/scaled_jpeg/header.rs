@@ -91,6 +91,21 @@ pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
     }
 }
 
+/// What Adobe's segment before the first scan says of the colours of any JPEG, also one that is not decoded here: 0 for
+/// none but those that the components are, 1 for YCbCr, 2 for YCCK.
+pub fn adobe_transform(bytes: &[u8]) -> Option<u8> {
+    let mut segments = Segments::new(bytes, 2);
+    let mut metadata = Metadata::default();
+    while let Ok(segment) = segments.next() {
+        match segment.marker {
+            code::SOS | code::EOI => break,
+            code::APP14 => metadata.read(&segment),
+            _ => {}
+        }
+    }
+    metadata.adobe_transform
+}
+
 /// Reads a segment that may stand before any scan. What has no meaning here is passed over.
 pub(super) fn read_between(segment: &Segment<'_>, tables: &mut Tables) -> Result<(), Error> {
     match segment.marker {

@@ -164,25 +164,22 @@ impl Huffman {
     #[inline(always)]
     fn symbol(&self, bits: &mut Bits<'_>) -> Result<u32, Broken> {
         let near = self.near.get(bits.next::<NEAR_BITS>()).copied().unwrap_or(0);
-        if near == 0 {
-            return self.far_symbol(bits);
-        }
-        bits.pass(u32::from(near >> 8));
-        Ok(u32::from(near & 255))
-    }
-
-    #[inline(never)]
-    fn far_symbol(&self, bits: &mut Bits<'_>) -> Result<u32, Broken> {
-        let sixteen = bits.next::<16>() as u32;
-        let mut lengths = (0_u32..).zip(&self.beyond).zip(&self.offsets).skip(1);
-        let Some(((length, _), offset)) = lengths.find(|((_, beyond), _)| sixteen < **beyond)
-        else {
-            return Err(bits.broken());
+        let (length, symbol) = match near {
+            0 => self.far_symbol(bits.next::<16>() as u32).ok_or_else(|| bits.broken())?,
+            near => (u32::from(near >> 8), u32::from(near & 255)),
         };
         bits.pass(length);
+        Ok(symbol)
+    }
+
+    /// Length and symbol of the code that sixteen bits begin with.
+    #[inline(never)]
+    fn far_symbol(&self, sixteen: u32) -> Option<(u32, u32)> {
+        let mut lengths = (0_u32..).zip(&self.beyond).zip(&self.offsets).skip(1);
+        let ((length, _), offset) = lengths.find(|((_, beyond), _)| sixteen < **beyond)?;
         let place = (sixteen >> (16 - length)) as i32 + offset;
-        let symbol = usize::try_from(place).ok().and_then(|place| self.symbols.get(place));
-        symbol.map(|symbol| u32::from(*symbol)).ok_or(Broken::Code)
+        let symbol = usize::try_from(place).ok().and_then(|place| self.symbols.get(place))?;
+        Some((length, u32::from(*symbol)))
     }
 
     /// The difference of a constant term to the one before.
@@ -233,7 +230,7 @@ impl Huffman {
                 if leap == 0 || (position + far > 63 && leap & leap::SINGLE == 0) {
                     position = self.pass_one(bits, position)?;
                     if position > 63 {
-                        return at_the_end(position, bits);
+                        return at_the_end(position, *bits);
                     }
                     break;
                 }
@@ -243,7 +240,7 @@ impl Huffman {
                     return Ok(());
                 }
                 if position > 63 {
-                    return at_the_end(position, bits);
+                    return at_the_end(position, *bits);
                 }
             }
         }
@@ -254,7 +251,7 @@ impl Huffman {
         while position < 64 {
             position = self.pass_one(bits, position)?;
         }
-        at_the_end(position, bits)
+        at_the_end(position, *bits)
     }
 
     /// The position behind one code; 64 behind the end of the block.
@@ -270,7 +267,7 @@ impl Huffman {
 
 /// A block has 64 coefficients and no more.
 #[inline(always)]
-fn at_the_end(position: usize, bits: &Bits<'_>) -> Result<(), Broken> {
+fn at_the_end(position: usize, bits: Bits<'_>) -> Result<(), Broken> {
     if position == 64 { Ok(()) } else { Err(bits.broken()) }
 }
 
@@ -397,8 +394,8 @@ mod tests {
                 // What is no code stays, so go on a bit further.
                 assert_eq!(slow.bit(), fast.bit());
             }
-            let next = |bits: &mut Bits<'_>| (bits.number(16), bits.number(16));
-            assert_eq!(next(&mut fast.clone()), next(&mut slow.clone()));
+            let next = |mut bits: Bits<'_>| (bits.number(16), bits.number(16));
+            assert_eq!(next(fast), next(slow));
         }
         assert!(blocks > 1_000 && broken > 10, "{blocks} blocks, {broken} broken");
     }

@@ -7,13 +7,12 @@
 //! y(x) = f(0) + sqrt(2) * sum over k from 1 to n - 1 of f(k) * cos((2 x + 1) k pi / 2 n)
 //! ```
 //!
-//! and the two of them together are divided by 8. For n = 2 that is a sum and a difference. Constants have 13 bits
-//! behind the point, the numbers between both directions 2. Coefficients are within [`COEFFICIENT_MAX`], which keeps
-//! all of it within 32 bits; those of 8-bit samples are below 2,048.
+//! and the two of them together are divided by 8. In floating point, in fours: a line of numbers is weighted at once by
+//! compilers that have nothing but the first vector instructions of x86-64, whose 32-bit integers are slow to multiply.
 //!
-//! Promises: within 1 of the exact result, rounded and cut off to 0..=255.
+//! Promises: within 1 of the exact result, rounded and cut off to 0..=255; the same on every machine.
 
-/// Dequantised coefficients are cut off here. 4,095 * 3.85 * 4 * 3.85 * 8,192 is below 2^31.
+/// Dequantised coefficients are cut off here; those of 8-bit samples are below 2,048.
 pub(super) const COEFFICIENT_MAX: i32 = 4_095;
 
 /// Turns one block into samples at an offset of a plane with a stride. An offset outside does nothing.
@@ -26,24 +25,33 @@ pub(super) enum Flatness {
     Varied,
 }
 
-const POINT_BITS: u32 = 13;
-const BETWEEN_BITS: u32 = 2;
-
-/// A constant as an integer with `POINT_BITS` behind the point.
-const fn fixed(value: f64) -> i32 {
-    (value * (1 << POINT_BITS) as f64 + 0.5) as i32
-}
+/// Four numbers of one row.
+type Line = [f32; 4];
 
 /// sqrt(2) * cos(pi / 8), of four points.
-const FOUR_1: i32 = fixed(1.306_562_964_876_376_6);
+const FOUR_1: f32 = 1.306_563;
 /// sqrt(2) * cos(3 pi / 8), of four points.
-const FOUR_3: i32 = fixed(0.541_196_100_146_197);
+const FOUR_3: f32 = 0.541_196_1;
 /// sqrt(2) * cos(pi / 6), of three points.
-const THREE_1: i32 = fixed(1.224_744_871_391_589);
+const THREE_1: f32 = 1.224_744_9;
 /// sqrt(2) * cos(pi / 3), of three points.
-const THREE_2: i32 = fixed(std::f64::consts::FRAC_1_SQRT_2);
+const THREE_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
 /// sqrt(2), of three points.
-const THREE_MIDDLE: i32 = fixed(std::f64::consts::SQRT_2);
+const THREE_MIDDLE: f32 = std::f32::consts::SQRT_2;
+
+/// The weights of frequencies 1 to 3 at each of `N` points; the constant term weighs 1.
+const fn weights<const N: usize>() -> [Line; 3] {
+    match N {
+        1 => [[0.0; 4]; 3],
+        2 => [[1.0, -1.0, 0.0, 0.0], [0.0; 4], [0.0; 4]],
+        3 => [[THREE_1, 0.0, -THREE_1, 0.0], [THREE_2, -THREE_MIDDLE, THREE_2, 0.0], [0.0; 4]],
+        _ => [
+            [FOUR_1, FOUR_3, -FOUR_3, -FOUR_1],
+            [1.0, -1.0, -1.0, 1.0],
+            [FOUR_3, -FOUR_1, FOUR_1, -FOUR_3],
+        ],
+    }
+}
 
 /// The inverse of `across` x `down` points, each 1 to 4.
 pub(super) fn of(across: usize, down: usize) -> Inverse {
@@ -101,46 +109,39 @@ fn block<const ACROSS: usize, const DOWN: usize>(
 /// Loops, and no `map`: that is called for each line where it is not inlined.
 #[inline(always)]
 fn varied<const ACROSS: usize, const DOWN: usize>(coefficients: &[i32; 16]) -> [[u8; 4]; 4] {
-    let mut between = [[0; 4]; 4];
-    for (row, kept) in between.iter_mut().zip(coefficients.chunks_exact(ACROSS)).take(DOWN) {
-        let mut line = [0; 4];
-        line.iter_mut().zip(kept).for_each(|(into, kept)| *into = *kept);
-        const SHIFT: u32 = POINT_BITS - BETWEEN_BITS;
-        for (into, value) in row.iter_mut().zip(direction::<ACROSS>(line)) {
-            *into = (value + (1 << (SHIFT - 1))) >> SHIFT;
+    let mut kept = [[0.0; 4]; 4];
+    for (line, row) in kept.iter_mut().zip(coefficients.chunks_exact(ACROSS)).take(DOWN) {
+        line.iter_mut().zip(row).for_each(|(into, kept)| *into = *kept as f32);
+    }
+    // Down: each line of samples is the constant line and the weighted others.
+    let [constant, varying @ ..] = &kept;
+    let mut between = [*constant; 4];
+    for (line, weights) in varying.iter().zip(const { weights::<DOWN>() }).take(DOWN - 1) {
+        for (into, weight) in between.iter_mut().zip(weights) {
+            into.iter_mut().zip(line).for_each(|(into, value)| *into += value * weight);
         }
     }
+    // Across: each number of a line weighs on all of its samples. Eight times a sample, around zero.
     let mut rows = [[0; 4]; 4];
-    let [first, second, third, fourth] = &between;
-    let lines = first.iter().zip(second).zip(third).zip(fourth);
-    for (x, (((first, second), third), fourth)) in lines.enumerate().take(ACROSS) {
-        let line = direction::<DOWN>([*first, *second, *third, *fourth]);
-        const SHIFT: u32 = POINT_BITS + BETWEEN_BITS + 3;
-        for (row, value) in rows.iter_mut().zip(line).take(DOWN) {
-            if let Some(into) = row.get_mut(x) {
-                *into = sample((value + (1 << (SHIFT - 1))) >> SHIFT);
-            }
+    for (row, [constant, varying @ ..]) in rows.iter_mut().zip(&between).take(DOWN) {
+        let mut sums = [*constant; 4];
+        for (value, weights) in varying.iter().zip(const { weights::<ACROSS>() }).take(ACROSS - 1) {
+            sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += value * weight);
         }
+        row.iter_mut().zip(sums).for_each(|(sample, sum)| *sample = rounded(sum * 0.125 + 128.0));
     }
     rows
 }
 
-/// One direction of `N` points; results have `POINT_BITS` more behind the point.
+/// The nearest sample.
 #[inline(always)]
-fn direction<const N: usize>([f0, f1, f2, f3]: [i32; 4]) -> [i32; 4] {
-    match N {
-        1 => [f0 << POINT_BITS, 0, 0, 0],
-        2 => [(f0 + f1) << POINT_BITS, (f0 - f1) << POINT_BITS, 0, 0],
-        3 => {
-            let (even, odd) = ((f0 << POINT_BITS) + f2 * THREE_2, f1 * THREE_1);
-            [even + odd, (f0 << POINT_BITS) - f2 * THREE_MIDDLE, even - odd, 0]
-        }
-        _ => {
-            let (outer, inner) = ((f0 + f2) << POINT_BITS, (f0 - f2) << POINT_BITS);
-            let (far, near) = (f1 * FOUR_1 + f3 * FOUR_3, f1 * FOUR_3 - f3 * FOUR_1);
-            [outer + far, inner + near, inner - near, outer - far]
-        }
-    }
+fn rounded(value: f32) -> u8 {
+    // So large that what is behind the point is rounded away, and what is before it stands in the lowest bits.
+    const POINTLESS: f32 = (1_u32 << 23) as f32;
+    // In this order each is one instruction: nothing here is not a number.
+    let value = if value > 0.0 { value } else { 0.0 };
+    let value = if value < 255.0 { value } else { 255.0 };
+    (value + POINTLESS).to_bits() as u8
 }
 
 /// A sample of a value around zero.

@@ -77,11 +77,11 @@ mod tables;
 mod tests;
 
 pub use self::error::{Error, Limit, Unsupported};
-pub use self::header::{Colour, Header};
+pub use self::header::{Colour, Header, adobe_transform};
 pub use self::limits::Limits;
 pub use self::metadata::exif_orientation;
 pub use self::planes::{Condition, Decoded, Plane};
-pub use self::rgb::to_rgb;
+pub use self::rgb::{from_ycbcr, to_rgb};
 pub use self::scale::Scale;
 
 use self::layout::Layout;

@@ -117,7 +117,8 @@ impl Scans<'_> {
             grid: scan.grid(self.frame),
             restart_interval: self.tables.restart_interval,
         };
-        let (condition, next) = entropy.read(&mut Interleaved { components }, self.stop)?;
+        let (condition, next) =
+            entropy.read(&mut Interleaved { components, row: [Block::EMPTY; 4] }, self.stop)?;
         self.condition = self.condition.max(condition);
         segments.at = next;
         Ok(())
@@ -127,6 +128,20 @@ impl Scans<'_> {
 /// The components of a scan.
 struct Interleaved<'a> {
     components: Vec<Part<'a>>,
+    /// The blocks of a row of one component of an MCU. All are read before the first is laid: numbers that were stored
+    /// one by one are not at once there in fours.
+    row: [Block; 4],
+}
+
+/// What is kept of a block.
+#[derive(Clone, Copy)]
+struct Block {
+    coefficients: [i32; 16],
+    flatness: Flatness,
+}
+
+impl Block {
+    const EMPTY: Self = Self { coefficients: [0; 16], flatness: Flatness::Flat };
 }
 
 /// One component of a scan.
@@ -171,14 +186,15 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Reads one block to an offset of the plane.
+    /// Reads one block.
     #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, at: usize) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut Bits<'_>, block: &mut Block) -> Result<(), Broken> {
         let constant = self.before + self.constant.difference(bits)?;
         self.before = constant.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
-        let mut coefficients = [0; 16];
+        let coefficients = &mut block.coefficients;
+        *coefficients = [0; 16];
         let [(_, step), ..] = self.steps;
-        let [first, ..] = &mut coefficients;
+        let [first, ..] = coefficients;
         *first = dequantised(self.before, step);
         let (mut position, mut flatness) = (1, Flatness::Flat);
         while position <= self.last {
@@ -204,8 +220,14 @@ impl<'a> Part<'a> {
         if bits.ran_out() {
             return Err(Broken::RanOut);
         }
-        (self.inverse)(&coefficients, flatness, self.samples, at, self.stride);
+        block.flatness = flatness;
         Ok(())
+    }
+
+    /// Lays a block at an offset of the plane.
+    #[inline(always)]
+    fn lay(&mut self, block: &Block, at: usize) {
+        (self.inverse)(&block.coefficients, block.flatness, self.samples, at, self.stride);
     }
 }
 
@@ -220,9 +242,18 @@ impl Mcus for Interleaved<'_> {
             let ((across, down), (columns, rows)) = (part.blocks, part.size);
             let mut line = y * down * rows * part.stride + x * across * columns;
             for _ in 0..down {
-                for block in 0..across {
-                    part.read(bits, line + block * columns)?;
+                let (mut read, mut whole) = (Ok(()), 0);
+                for block in self.row.iter_mut().take(across) {
+                    read = part.read(bits, block);
+                    if read.is_err() {
+                        break;
+                    }
+                    whole += 1;
                 }
+                for (at, block) in self.row.iter().take(whole).enumerate() {
+                    part.lay(block, line + at * columns);
+                }
+                read?;
                 line += rows * part.stride;
             }
         }

@@ -40,6 +40,7 @@ const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
 const UPLOAD_METADATA: HeaderName = HeaderName::from_static("upload-metadata");
 const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 const OBJECT_URL: HeaderName = HeaderName::from_static("x-object-url");
+const THUMBNAIL_URL: HeaderName = HeaderName::from_static("x-thumbnail-url");
 const CHUNK_TYPE: &str = "application/offset+octet-stream";
 
 /// What `X-HTTP-Method-Override` may name.
@@ -75,6 +76,7 @@ enum OverriddenMethod {
             ("Upload-Offset" = Option<u64>, description = "How much has come, when something was sent."),
             ("Upload-Expires" = Option<String>, description = "Until when it is kept."),
             ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
+            ("X-Thumbnail-Url" = Option<String>, description = "The address of its thumbnail, if it has one."),
         )),
         (status = NOT_FOUND, description = "`bucket_not_found`."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
@@ -102,7 +104,7 @@ pub async fn create(
         work = work.receive(&head.headers, body).await?;
         put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
     }
-    tell(&work, &mut response);
+    tell(&work, &mut response).await?;
     Ok(response)
 }
 
@@ -119,6 +121,7 @@ pub async fn create(
             ("Upload-Length" = u64, description = "Bytes of the whole file."),
             ("Upload-Metadata" = Option<String>, description = "As it was sent."),
             ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
+            ("X-Thumbnail-Url" = Option<String>, description = "The address of its thumbnail, if it has one."),
         )),
         (status = GONE, description = "`upload_expired`: begin it again."),
         (status = PRECONDITION_FAILED, description = "`tus_version`."),
@@ -142,7 +145,7 @@ pub async fn state(
     if !work.upload.metadata.is_empty() {
         put(&mut response, UPLOAD_METADATA, &work.upload.metadata);
     }
-    tell(&work, &mut response);
+    tell(&work, &mut response).await?;
     Ok(response)
 }
 
@@ -162,6 +165,7 @@ pub async fn state(
         (status = NO_CONTENT, description = "They are on the disk.", headers(
             ("Upload-Offset" = u64, description = "Bytes that have come."),
             ("X-Object-Url" = Option<String>, description = "The address of the file, once it is whole."),
+            ("X-Thumbnail-Url" = Option<String>, description = "The address of its thumbnail, if it has one."),
         )),
         (status = CONFLICT, description = "`wrong_offset`, with `offset`; `conflict`."),
         (status = GONE, description = "`upload_expired`: begin it again."),
@@ -192,7 +196,7 @@ pub async fn append(
     }
     let mut response = answer(StatusCode::NO_CONTENT);
     put(&mut response, UPLOAD_OFFSET, &work.upload.received.bytes.to_string());
-    tell(&work, &mut response);
+    tell(&work, &mut response).await?;
     Ok(response)
 }
 
@@ -263,15 +267,19 @@ fn is_chunk(headers: &HeaderMap) -> bool {
 }
 
 /// What every answer about an upload says: until when it is kept, or where its file is.
-fn tell(work: &Work, response: &mut Response) {
+async fn tell(work: &Work, response: &mut Response) -> Result<(), ApiError> {
     if work.upload.is_stored {
-        if let Some(url) = work.object_url() {
-            put(response, OBJECT_URL, &url);
+        let (file, thumbnail) = work.addresses().await?;
+        for (name, url) in [(OBJECT_URL, file), (THUMBNAIL_URL, thumbnail)] {
+            if let Some(url) = url {
+                put(response, name, &url);
+            }
         }
-        return;
+        return Ok(());
     }
     let expires = std::time::UNIX_EPOCH + std::time::Duration::from_millis(work.upload.expires_ms);
     put(response, UPLOAD_EXPIRES, &httpdate::fmt_http_date(expires));
+    Ok(())
 }
 
 fn answer(status: StatusCode) -> Response {

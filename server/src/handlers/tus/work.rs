@@ -28,6 +28,7 @@ use crate::open_uploads::{Turn, Waiting};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of, public_url};
+use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
 use crate::tus::{ChunkChecksum, Metadata};
 
 /// The upload that a request has the turn at.
@@ -315,11 +316,17 @@ impl Work {
         Ok(object.name().key.clone())
     }
 
-    /// Where the file is.
-    pub(super) fn object_url(&self) -> Option<String> {
-        let key = self.upload.key.clone()?;
+    /// Where the file is, and its thumbnail if it has one.
+    pub(super) async fn addresses(&self) -> Result<(Option<String>, Option<String>), ApiError> {
+        let Some(key) = self.upload.key.clone() else { return Ok((None, None)) };
         let name = ObjectName::new(self.upload.bucket.clone(), key);
-        Some(public_url(self.app.public_url.as_str(), &name))
+        let address = |name: &ObjectName| public_url(self.app.public_url.as_str(), name);
+        let url = address(&name);
+        let Ok(thumbnail) = thumbnail_of(&name) else { return Ok((Some(url), None)) };
+        let (store, wanted) = (self.app.store.clone(), thumbnail.clone());
+        let there = blocking(move || store.get(&wanted)).await?;
+        let is_its = there.is_some_and(|there| is_thumbnail_of(&there, &name.key));
+        Ok((Some(url), is_its.then(|| address(&thumbnail))))
     }
 
     /// Gives the upload up.

@@ -13,7 +13,7 @@ use crate::animation::gif_writer::GifWriter;
 use crate::animation::plays::Plays;
 use crate::animation::webp_writer::WebPWriter;
 use crate::animation::writer::{Sequence, Writer};
-use crate::decode::decode;
+use crate::decode::{Decoded, decode};
 use crate::format::Format;
 use crate::picture::Picture;
 use crate::plan::Quality;
@@ -122,7 +122,10 @@ fn image_of(bytes: &[u8]) -> Picture {
     let png = made_of(bytes, &wish(Format::Png)).unwrap();
     let source = source_of(&png).unwrap();
     let plan = planned(&source, &wish(Format::Png)).unwrap();
-    decode(&png, &source, &plan, &|| false).unwrap().picture
+    match decode(&png, &source, &plan, &|| false).unwrap() {
+        Decoded::Pixels(picture) => picture,
+        Decoded::Planes(_) => panic!("planes of a PNG"),
+    }
 }
 
 #[test]

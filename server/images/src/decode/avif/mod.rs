@@ -24,12 +24,11 @@ mod items;
 #[cfg(test)]
 mod tests;
 
-use moxcms::ColorProfile;
-
 use self::bitstream::Frame;
 use self::canvas::Canvas;
 use self::container::Container;
-use self::items::{Coded, Coding, Shown};
+use self::items::{Coded, Shown};
+use super::colours;
 use crate::Stop;
 use crate::error::Error;
 use crate::format::Format;
@@ -52,7 +51,8 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
     for (corner, item) in shown.colour.placed() {
         let frame = decode_tile(&container, &shown.colour, item, stop)?;
         let coding = shown.coding.unwrap_or(frame.coding);
-        profile = profile.or_else(|| wide_profile(coding));
+        let told = || colours::of_code_points(coding.primaries, coding.transfer);
+        profile = profile.or_else(told);
         let layout = match (frame.is_grey(), shown.alpha.is_some()) {
             (true, false) => Layout::Grey,
             (true, true) => Layout::GreyAlpha,
@@ -84,15 +84,4 @@ fn decode_tile(
         return Err(Error::Cancelled);
     }
     bitstream::decode(&container.data(item)?, coded.tile_sides)
-}
-
-/// The profile of colours beyond sRGB that are named by a number: Display P3, and BT.2020 unless its light is that of
-/// high dynamic range, which is shown as if it were not.
-fn wide_profile(coding: Coding) -> Option<Vec<u8>> {
-    let profile = match (coding.primaries, coding.transfer) {
-        (12, 1 | 2 | 13) => ColorProfile::new_display_p3(),
-        (9, 1 | 2 | 14 | 15) => ColorProfile::new_bt2020(),
-        _ => return None,
-    };
-    profile.encode().ok()
 }

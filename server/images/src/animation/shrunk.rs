@@ -1,0 +1,195 @@
+//! The pictures of an animation made smaller, only where they have changed.
+//!
+//! Of a filmed screen little changes from one picture to the next. A pixel of a small picture is made of those of the
+//! large one that lie no further from it than the resizer looks, so only pixels near a change are made again.
+
+use super::canvas::{Area, Canvas};
+use crate::error::Error;
+use crate::orientation::Orientation;
+use crate::picture::Picture;
+use crate::{profile, resize};
+
+/// What is seen of the pictures of a file.
+pub(crate) struct View {
+    /// The part that is shown, as it is stored: left, top, width, height in pixels.
+    pub(crate) cut: [f64; 4],
+    /// Width and height that it is brought to, before it is turned.
+    pub(crate) sides: (u32, u32),
+    /// How it is turned then.
+    pub(crate) orientation: Orientation,
+}
+
+pub(super) struct Shrunk<'a> {
+    view: &'a View,
+    /// The colour profile that all pictures are in.
+    profile: Option<Vec<u8>>,
+    /// The last picture, before it is turned.
+    canvas: Option<Canvas>,
+}
+
+impl<'a> Shrunk<'a> {
+    pub(super) fn new(view: &'a View, profile: Option<Vec<u8>>) -> Self {
+        Self { view, profile, canvas: None }
+    }
+
+    /// Makes the next picture smaller; outside of an area it is the one before.
+    pub(super) fn next(&mut self, whole: &Canvas, changed: Option<Area>) -> Result<Canvas, Error> {
+        let canvas = match (self.canvas.take(), changed) {
+            (None, _) => {
+                let all = Area::of(self.view.sides);
+                let mut canvas = Canvas::new(self.view.sides);
+                canvas.lay(all, self.part(whole, whole.whole(), all)?);
+                canvas
+            }
+            (Some(canvas), None) => canvas,
+            (Some(mut canvas), Some(changed)) => {
+                let axis = |start, length| Axis::new(self.view, start, length);
+                let across = axis(0, whole.whole().width);
+                let down = axis(1, whole.whole().height);
+                let (left, width) = across.made_of(changed.left, changed.width);
+                let (top, height) = down.made_of(changed.top, changed.height);
+                let area = Area { left, top, width, height };
+                if area.pixels() > 0 {
+                    let (left, width) = across.needed_for(left, width);
+                    let (top, height) = down.needed_for(top, height);
+                    let needed = Area { left, top, width, height };
+                    canvas.lay(area, self.part(whole, needed, area)?);
+                }
+                canvas
+            }
+        };
+        let turned = match self.view.orientation == Orientation::default() {
+            true => canvas.clone(),
+            false => Canvas::of(self.view.orientation.apply(canvas.picture(None)?)),
+        };
+        self.canvas = Some(canvas);
+        Ok(turned)
+    }
+
+    /// A part of the small picture, out of the part of the large one that it needs.
+    fn part(&self, whole: &Canvas, needed: Area, area: Area) -> Result<Picture, Error> {
+        let [left, top, across, down] = self.view.cut;
+        let step = (across / f64::from(self.view.sides.0), down / f64::from(self.view.sides.1));
+        let cut = [
+            left + area.left as f64 * step.0 - needed.left as f64,
+            top + area.top as f64 * step.1 - needed.top as f64,
+            area.width as f64 * step.0,
+            area.height as f64 * step.1,
+        ];
+        let picture = Picture { profile: self.profile.clone(), ..whole.part(needed)? };
+        let sides = (area.width as u32, area.height as u32);
+        profile::to_srgb(resize::picture(picture, sides, cut)?)
+    }
+}
+
+/// Columns, or rows, of both pictures.
+struct Axis {
+    /// Where what is shown of the large one begins, and its pixels for each of the small one.
+    start: f64,
+    step: f64,
+    /// How far the resizer looks from the middle of a pixel, and a pixel more.
+    reach: f64,
+    /// How many the large one has, and the small one.
+    large: usize,
+    small: usize,
+}
+
+impl Axis {
+    fn new(view: &View, axis: usize, large: usize) -> Self {
+        let small = [view.sides.0, view.sides.1][axis] as usize;
+        let step = view.cut[axis + 2] / small as f64;
+        let reach = resize::REACH * step.max(1.0) + 1.0;
+        Self { start: view.cut[axis], step, reach, large, small }
+    }
+
+    /// First and number of the small ones that are made of some of the large ones.
+    fn made_of(&self, first: usize, count: usize) -> (usize, usize) {
+        let at = |place: f64| (place - self.start) / self.step;
+        let from = at(first as f64 - self.reach).floor() - 1.0;
+        let to = at((first + count) as f64 + self.reach).ceil() + 1.0;
+        within(from, to, self.small)
+    }
+
+    /// First and number of the large ones that some of the small ones are made of.
+    fn needed_for(&self, first: usize, count: usize) -> (usize, usize) {
+        let at = |place: usize| self.start + place as f64 * self.step;
+        let from = (at(first) - self.reach).floor();
+        let to = (at(first + count) + self.reach).ceil();
+        within(from, to, self.large)
+    }
+}
+
+/// What lies within a length of places from one to another: first and number.
+fn within(from: f64, to: f64, length: usize) -> (usize, usize) {
+    let first = (from.max(0.0) as usize).min(length);
+    let end = (to.max(0.0) as usize).min(length);
+    (first, end.saturating_sub(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::animation::canvas::Pixel;
+
+    /// Pixels by a plain recurrence; some are clear in a part that has alpha.
+    fn noise(canvas: &mut Canvas, area: Area, seed: u32, has_alpha: bool) {
+        let mut state = seed;
+        for pixel in canvas.rows_mut(area).flatten() {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let [r, g, b, a] = state.to_le_bytes();
+            *pixel = [r, g, b, if has_alpha { a } else { 255 }] as Pixel;
+        }
+    }
+
+    fn views() -> Vec<View> {
+        let view = |cut, sides, tag| View { cut, sides, orientation: Orientation::of_tag(tag) };
+        vec![
+            view([0.0, 0.0, 90.0, 70.0], (30, 23), 1),
+            view([10.5, 0.0, 62.0, 70.0], (31, 35), 1),
+            view([0.0, 0.0, 90.0, 70.0], (90, 70), 1),
+            view([0.0, 3.25, 90.0, 60.0], (7, 50), 6),
+        ]
+    }
+
+    #[test]
+    fn a_picture_made_where_it_has_changed_is_the_picture_made_whole() {
+        let areas =
+            [(0, 0, 5, 5), (40, 30, 1, 1), (80, 60, 10, 10), (0, 20, 90, 3), (0, 0, 90, 70)];
+        for (view, has_alpha) in views().iter().flat_map(|view| [(view, false), (view, true)]) {
+            let mut whole = Canvas::new((90, 70));
+            noise(&mut whole, Area::of((90, 70)), 1, has_alpha);
+            let mut parts = Shrunk::new(view, None);
+            let changed = whole.take_changed();
+            parts.next(&whole, changed).unwrap();
+            for (seed, (left, top, width, height)) in (2..).zip(areas) {
+                noise(&mut whole, Area { left, top, width, height }, seed, has_alpha);
+                let changed = whole.take_changed();
+                let found = parts.next(&whole, changed).unwrap();
+                let expected = Shrunk::new(view, None).next(&whole, None).unwrap();
+                let pixels = |canvas: &Canvas| canvas.keep(canvas.whole());
+                let (found, expected) = (pixels(&found), pixels(&expected));
+                for (found, expected) in found.iter().zip(&expected) {
+                    // Weights are rounded; where little is seen colours weigh little.
+                    let margin = if expected[3] < 128 { 12 } else { 2 };
+                    let far = found.iter().zip(expected).map(|(a, b)| a.abs_diff(*b)).max();
+                    assert!(far <= Some(margin), "{found:?} {expected:?} {:?}", view.sides);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_made_again() {
+        let view = &views()[0];
+        let mut whole = Canvas::new((90, 70));
+        let mut parts = Shrunk::new(view, None);
+        let first = parts.next(&whole, None).unwrap();
+        // Nobody tells of it.
+        noise(&mut whole, Area::of((90, 70)), 1, false);
+        assert!(parts.next(&whole, None).unwrap() == first);
+        let corner = Area { left: 0, top: 0, width: 1, height: 1 };
+        let second = parts.next(&whole, Some(corner)).unwrap();
+        let changed = first.changed_to(&second).unwrap();
+        assert!(changed.width < 8 && changed.height < 8, "{changed:?}");
+    }
+}

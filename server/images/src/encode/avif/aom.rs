@@ -1,0 +1,262 @@
+//! libaom, the encoder of AV1 in C: planes of samples into the code of one picture.
+//!
+//! Promises: every plane is as long as libaom reads it, or nothing is called; what libaom allocates is freed on every
+//! path; nothing of it is kept between calls, so any number of threads may call. C sees sizes, numbers and samples
+//! that were made here, never bytes of strangers. Never here: colours, containers.
+
+#![allow(
+    unsafe_code,
+    reason = "nothing wraps libaom's encoder alone; nothing else lives in this file"
+)]
+
+use std::ffi::CStr;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::os::raw::{c_int, c_uint};
+use std::ptr::{self, NonNull};
+
+use libaom_sys as ffi;
+
+/// The coarsest quantiser.
+pub(super) const QUANTISER_MAX: u8 = 63;
+/// The largest speed of pictures that stand alone.
+const SPEED_MAX: u8 = 9;
+/// Rows in libaom's memory begin at multiples of it.
+const ALIGNMENT: c_uint = 32;
+
+/// A picture, eight bits a sample, full range BT.601, row by row without gaps.
+pub(super) struct Planes<'a> {
+    /// Width and height in pixels, 1 to 65,536.
+    pub(super) sides: (usize, usize),
+    pub(super) luma: &'a [u8],
+    pub(super) chroma: Chroma<'a>,
+}
+
+/// Differences of blue and of red.
+#[derive(Clone, Copy)]
+pub(super) enum Chroma<'a> {
+    None,
+    /// Half the width and half the height, rounded up.
+    Half(&'a [u8], &'a [u8]),
+    Full(&'a [u8], &'a [u8]),
+}
+
+/// What failed.
+#[derive(Debug)]
+pub(super) struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "libaom: {}", self.0)
+    }
+}
+
+/// The code of a picture that stands alone, by one thread: sequence header and frame, without temporal delimiter.
+/// The quantiser is 0 to 63, the speed 0 to 9.
+pub(super) fn encode(planes: &Planes<'_>, quantiser: u8, speed: u8) -> Result<Vec<u8>, Failed> {
+    let image = Image::new(planes)?;
+    let mut encoder = Encoder::new(planes, quantiser.min(QUANTISER_MAX), speed.min(SPEED_MAX))?;
+    let mut code = Vec::new();
+    encoder.give(Some(&image), &mut code)?;
+    encoder.give(None, &mut code)?;
+    // A container has no use for the delimiter, an empty unit, that begins a stream.
+    match code.strip_prefix(&[0x12, 0x00]) {
+        Some(behind) => Ok(behind.to_vec()),
+        None => Ok(code),
+    }
+}
+
+/// The samples in libaom's own memory.
+struct Image(NonNull<ffi::aom_image_t>);
+
+impl Image {
+    fn new(planes: &Planes<'_>) -> Result<Self, Failed> {
+        let (width, height) = planes.sides;
+        let side = |side: usize| match c_uint::try_from(side) {
+            Ok(length @ 1..=65_536) => Ok(length),
+            _ => Err(Failed(format!("a side of {side} pixels"))),
+        };
+        let (across, down) = (side(width)?, side(height)?);
+        let format = match planes.chroma {
+            Chroma::Full(..) => ffi::AOM_IMG_FMT_I444,
+            Chroma::None | Chroma::Half(..) => ffi::AOM_IMG_FMT_I420,
+        };
+        // SAFETY: without an image of ours it allocates one, with room for all rows of all planes, or gives null.
+        let image = unsafe { ffi::aom_img_alloc(ptr::null_mut(), format, across, down, ALIGNMENT) };
+        let mut image = Self(NonNull::new(image).ok_or_else(|| Failed("no memory".into()))?);
+        let half = (width.div_ceil(2), height.div_ceil(2));
+        image.fill(0, planes.sides, Some(planes.luma))?;
+        let (sides, [blue, red]) = match planes.chroma {
+            Chroma::None => (half, [None; 2]),
+            Chroma::Half(blue, red) => (half, [Some(blue), Some(red)]),
+            Chroma::Full(blue, red) => (planes.sides, [Some(blue), Some(red)]),
+        };
+        image.fill(1, sides, blue)?;
+        image.fill(2, sides, red)?;
+        // SAFETY: the image is ours, and these are plain fields.
+        unsafe {
+            let image = image.0.as_mut();
+            image.range = ffi::AOM_CR_FULL_RANGE;
+            image.monochrome = c_int::from(matches!(planes.chroma, Chroma::None));
+        }
+        Ok(image)
+    }
+
+    /// Copies samples to a plane of that many columns and rows; mid-grey without any.
+    fn fill(
+        &mut self,
+        plane: usize,
+        (columns, rows): (usize, usize),
+        samples: Option<&[u8]>,
+    ) -> Result<(), Failed> {
+        if samples.is_some_and(|samples| samples.len() != columns * rows) {
+            return Err(Failed("a plane of another length".into()));
+        }
+        // SAFETY: the image is ours.
+        let image = unsafe { self.0.as_ref() };
+        let (start, stride) = (image.planes[plane], image.stride[plane]);
+        let stride = usize::try_from(stride).ok().filter(|stride| *stride >= columns);
+        let (Some(stride), false) = (stride, start.is_null()) else {
+            return Err(Failed("an image of another layout".into()));
+        };
+        for row in 0..rows {
+            // SAFETY: libaom made the plane for as many rows as the picture has of it, each a stride behind the one
+            // before and as long as there are columns at least; `self` is borrowed alone.
+            let place = unsafe { std::slice::from_raw_parts_mut(start.add(row * stride), columns) };
+            match samples {
+                Some(samples) => place.copy_from_slice(&samples[row * columns..][..columns]),
+                None => place.fill(128),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated by `aom_img_alloc`, and nobody has it any more.
+        unsafe { ffi::aom_img_free(self.0.as_ptr()) }
+    }
+}
+
+/// An encoder of one picture. In a box: libaom is given its address.
+struct Encoder(Box<ffi::aom_codec_ctx_t>);
+
+impl Encoder {
+    fn new(planes: &Planes<'_>, quantiser: u8, speed: u8) -> Result<Self, Failed> {
+        // SAFETY: it gives the address of a constant.
+        let interface = unsafe { ffi::aom_codec_av1_cx() };
+        let mut settings = MaybeUninit::<ffi::aom_codec_enc_cfg_t>::zeroed();
+        // SAFETY: both addresses are good; what was zeroed is good for a structure of numbers and pointers, and libaom
+        // writes over it.
+        let mut settings = unsafe {
+            let usage = ffi::AOM_USAGE_ALL_INTRA;
+            checked(ffi::aom_codec_enc_config_default(interface, settings.as_mut_ptr(), usage))?;
+            settings.assume_init()
+        };
+        (settings.g_w, settings.g_h) = (planes.sides.0 as c_uint, planes.sides.1 as c_uint);
+        settings.g_threads = 1;
+        settings.g_limit = 1;
+        settings.g_lag_in_frames = 0;
+        settings.g_profile = c_uint::from(matches!(planes.chroma, Chroma::Full(..)));
+        settings.monochrome = c_uint::from(matches!(planes.chroma, Chroma::None));
+        settings.rc_end_usage = ffi::AOM_Q;
+        settings.rc_min_quantizer = quantiser.into();
+        settings.rc_max_quantizer = quantiser.into();
+        let mut context = Box::new(MaybeUninit::<ffi::aom_codec_ctx_t>::zeroed());
+        // SAFETY: all addresses are good, and libaom copies the settings. What was zeroed is good for a structure of
+        // numbers and pointers, which is what it is also where this fails.
+        let mut encoder = unsafe {
+            let version = ffi::AOM_ENCODER_ABI_VERSION as c_int;
+            let context_at = context.as_mut_ptr();
+            checked(ffi::aom_codec_enc_init_ver(
+                context_at,
+                interface,
+                &raw const settings,
+                0,
+                version,
+            ))?;
+            Self(context.assume_init())
+        };
+        let quantiser = c_int::from(quantiser);
+        for (control, value) in [
+            (ffi::AOME_SET_CQ_LEVEL, quantiser),
+            (ffi::AOME_SET_CPUUSED, speed.into()),
+            (ffi::AOME_SET_TUNING, ffi::AOM_TUNE_SSIM as c_int),
+            (ffi::AV1E_SET_COLOR_RANGE, ffi::AOM_CR_FULL_RANGE as c_int),
+            (ffi::AV1E_SET_COLOR_PRIMARIES, ffi::AOM_CICP_CP_BT_709 as c_int),
+            (ffi::AV1E_SET_TRANSFER_CHARACTERISTICS, ffi::AOM_CICP_TC_SRGB as c_int),
+            (ffi::AV1E_SET_MATRIX_COEFFICIENTS, ffi::AOM_CICP_MC_BT_601 as c_int),
+        ] {
+            // SAFETY: the encoder was made; each of these takes one number of 32 bits, which C reads signed or not.
+            checked(unsafe {
+                ffi::aom_codec_control(&raw mut *encoder.0, control as c_int, value)
+            })?;
+        }
+        Ok(encoder)
+    }
+
+    /// Hands a picture over, or none for the end, and takes what has been coded.
+    fn give(&mut self, image: Option<&Image>, code: &mut Vec<u8>) -> Result<(), Failed> {
+        let image = image.map_or(ptr::null(), |image| image.0.as_ptr().cast_const());
+        // SAFETY: the encoder was made, and the image lives: libaom reads it in this call, or copies it.
+        checked(unsafe { ffi::aom_codec_encode(&raw mut *self.0, image, 0, 1, 0) })?;
+        let mut place = ptr::null();
+        loop {
+            // SAFETY: the encoder was made, and the place is the one of this walk. A packet lives until the next call.
+            let packet = unsafe { ffi::aom_codec_get_cx_data(&raw mut *self.0, &raw mut place) };
+            // SAFETY: it is null or good until the next call.
+            let Some(packet) = (unsafe { packet.as_ref() }) else { return Ok(()) };
+            if packet.kind == ffi::AOM_CODEC_CX_FRAME_PKT {
+                // SAFETY: by its kind it is a frame, whose bytes live as long as it; nobody writes them meanwhile.
+                code.extend_from_slice(unsafe {
+                    let frame = packet.data.frame;
+                    std::slice::from_raw_parts(frame.buf.cast_const().cast::<u8>(), frame.sz)
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        // SAFETY: it was made, and nobody has it any more.
+        unsafe { ffi::aom_codec_destroy(&raw mut *self.0) };
+    }
+}
+
+fn checked(result: ffi::aom_codec_err_t) -> Result<(), Failed> {
+    if result == ffi::AOM_CODEC_OK {
+        return Ok(());
+    }
+    // SAFETY: it gives a constant text for every number.
+    let text = unsafe { CStr::from_ptr(ffi::aom_codec_err_to_string(result)) };
+    Err(Failed(text.to_string_lossy().into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planes(sides: (usize, usize), luma: &[u8]) -> Planes<'_> {
+        Planes { sides, luma, chroma: Chroma::None }
+    }
+
+    #[test]
+    fn planes_of_another_length_are_refused() {
+        assert!(encode(&planes((2, 2), &[0; 4]), 30, 9).is_ok());
+        for (sides, length) in [((2, 2), 3), ((2, 2), 5), ((0, 4), 0), ((65_537, 1), 65_537)] {
+            assert!(encode(&planes(sides, &vec![0; length]), 30, 9).is_err(), "{sides:?}");
+        }
+        let chroma = Chroma::Half(&[0; 4], &[0; 3]);
+        assert!(encode(&Planes { chroma, ..planes((3, 3), &[0; 9]) }, 30, 9).is_err());
+    }
+
+    #[test]
+    fn the_same_picture_is_the_same_code() {
+        let samples: Vec<u8> = (0..64 * 48_u32).map(|at| (at * at / 7) as u8).collect();
+        let code = |quantiser| encode(&planes((64, 48), &samples), quantiser, 8).unwrap();
+        assert_eq!(code(20), code(20));
+        assert!(code(20).len() > code(60).len());
+    }
+}

@@ -1,0 +1,29 @@
+//! Numbers of quality into those of an encoder.
+//!
+//! A number that is asked for means what it means to libvips, so to sharp: as like the original, by SSIMULACRA2, as
+//! libvips' picture at that number. Encoders that try less hard need more bytes for it.
+
+/// The encoder's number for one that is asked for: on the line between two of a table that were measured. The table
+/// begins at 1 and ends at 100.
+pub(super) fn by_table(table: &[(u8, u8)], asked: u8) -> f32 {
+    let asked = asked.clamp(1, 100);
+    let pair = table.windows(2).find_map(|pair| match pair {
+        [low, high] if asked <= high.0 => Some((*low, *high)),
+        _ => None,
+    });
+    let ((from, low), (to, high)) = pair.unwrap_or(((0, 0), (100, 100)));
+    let part = f32::from(asked - from) / f32::from(to - from);
+    f32::from(low) + part * (f32::from(high) - f32::from(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_table;
+
+    #[test]
+    fn what_lies_between_two_numbers_lies_on_their_line() {
+        let table = [(1, 63), (50, 40), (60, 30), (100, 0)];
+        let found = [0, 1, 50, 55, 60, 80, 100, 101].map(|asked| by_table(&table, asked));
+        assert_eq!(found, [63.0, 63.0, 40.0, 35.0, 30.0, 15.0, 0.0, 0.0]);
+    }
+}
