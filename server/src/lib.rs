@@ -24,7 +24,7 @@ pub mod config;
 pub mod connection;
 pub mod content_type;
 pub mod control;
-mod crew;
+pub mod crew;
 mod damage_log;
 pub mod delivery_headers;
 pub mod destination;
