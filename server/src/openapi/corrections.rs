@@ -10,8 +10,8 @@ use utoipa::openapi::{RefOr, Required, Schema, SchemaFormat};
 /// Stands for `allowEmptyValue`, which is a field of the standard, and which utoipa has no name for.
 const EXTENSION_FOR_EMPTY: &str = "x-allowEmptyValue";
 
-/// What is optional in an address or among the headers is absent, never null; in a query it may be empty, too. A number in
-/// a query has no end that its type sets: one that no type holds is read as the largest.
+/// What is optional in an address or among the headers is absent, never null; in a query it may be empty, too. A number
+/// in a query has no end that its type sets: one that no type holds is read as the largest.
 pub(super) fn parameter(parameter: &mut RefOr<Parameter>) {
     let RefOr::T(parameter) = parameter else { return };
     if let Some(schema) = &mut parameter.schema {
