@@ -27,7 +27,7 @@ struct TusJs {
 
 impl TusJs {
     fn start(options: &Value) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients-js");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/clients-js");
         assert!(
             folder.join("node_modules").exists(),
             "the client is not there: `npm ci --prefix tests/clients-js` brings it"
