@@ -3,6 +3,7 @@
 //! Never here: what is searched, and when a search that runs is to stop.
 
 use std::io;
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -25,7 +26,7 @@ impl Searches {
     ///
     /// Those of starting a thread.
     pub fn start() -> io::Result<Self> {
-        let threads = thread::available_parallelism()?;
+        let threads = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let crew = Crew::start("trug-search", threads, SEARCH_NICENESS, SEARCHES_WAITING_MAX)?;
         Ok(Self { crew, turns: Arc::new(Semaphore::new(threads.get())) })
     }

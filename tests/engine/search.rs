@@ -335,6 +335,26 @@ fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
 }
 
 #[test]
+fn names_whose_last_ones_are_too_much_are_walked_over_and_not_read_again_and_again() {
+    // More than a search looks at while names are being read.
+    let count = 20_000;
+    let mut world = World::wide(1);
+    let store = kept(&mut world, count);
+    let asked = query("", "cat");
+    search(&store, &asked);
+    store.step_names();
+    let bytes = store.stats().unwrap().searched_names_bytes;
+    drop(store);
+    world.options.search.names_bytes_max = bytes - 1;
+    let store = world.open();
+    assert!(!search(&store, &asked).total_is_exact);
+    store.step_names();
+    let hits = search(&store, &asked);
+    assert_eq!((hits.total, hits.total_is_exact), (count, true));
+    assert_eq!(store.stats().unwrap().searched_names, 0);
+}
+
+#[test]
 fn searches_beside_commits_find_what_was_acknowledged() {
     let mut world = World::wide(1);
     world.options.search.objects_min = 0;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::names::{Builder, Key, Names};
 use crate::error::{Error, Result};
 use crate::format::entry_key;
-use crate::index::{Following, Index, NameChange, damaged};
+use crate::index::{Following, Index, NameChange, View, damaged};
 use crate::limits;
 use crate::name::BucketName;
 
@@ -183,16 +183,23 @@ impl KeptNames {
                 if self.state().has_ended {
                     return Err(Error::Closed);
                 }
-                if builder.bytes() as u64 > self.options.names_bytes_max {
-                    let usage = view.bucket_usage(bucket)?;
-                    let objects = usage.objects + usage.derived_objects;
-                    return Ok(Bucket::TooLarge { objects });
+                if self.is_too_much(builder.bytes()) {
+                    return too_large(&view, bucket);
                 }
             }
         }
+        let names = builder.finish();
+        // What would be dropped at once would be wanted again by each search.
+        if self.is_too_much(names.bytes()) {
+            return too_large(&view, bucket);
+        }
         let searched = AtomicU64::new(self.searches.fetch_add(1, Ordering::Relaxed));
-        let names = Mutex::new(builder.finish());
-        Ok(Bucket::Here(Arc::new(Kept { names, following, searched })))
+        Ok(Bucket::Here(Arc::new(Kept { names: Mutex::new(names), following, searched })))
+    }
+
+    /// Whether names that take so much alone are over what all may take.
+    fn is_too_much(&self, bytes: usize) -> bool {
+        bytes as u64 > self.options.names_bytes_max
     }
 
     /// Drops names until the rest keeps within its memory.
@@ -208,6 +215,11 @@ impl KeptNames {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn too_large(view: &View, bucket: &BucketName) -> Result<Bucket> {
+    let usage = view.bucket_usage(bucket)?;
+    Ok(Bucket::TooLarge { objects: usage.objects + usage.derived_objects })
 }
 
 impl State {

@@ -321,10 +321,12 @@ impl Word {
         let name = text.folded.get(text.name.clone())?;
         let begin = text.name.start;
         let starts_word = |at: usize| at == 0 || text.starts_word(begin + at);
-        if name.is_ascii() {
+        if name.is_ascii()
+            && let Some(near) = &self.near_bytes
+        {
             let bytes = name.as_bytes();
             let is_start = |at: usize| bytes[at].is_ascii_alphanumeric() && starts_word(at);
-            let (errors, place) = self.near_bytes.as_ref()?.find(bytes, is_start)?;
+            let (errors, place) = near.find(bytes, is_start)?;
             return Some((errors, begin + place.start..begin + place.end));
         }
         let near = self.near_chars.as_ref()?;

@@ -19,7 +19,8 @@
 //! Bytes of strangers meet safe Rust only; the encoders in C, libwebp and with the feature `fast-codecs` libaom, see
 //! pixels that were made here.
 //!
-//! Promises of everything here: no panic of ours and no unbounded memory on any bytes, and no `unsafe`; libraries that
+//! Promises of everything here: no panic of ours and no unbounded memory on any bytes, and no `unsafe` but the
+//! calls of libaom (`encode/avif/aom.rs`, which sees no bytes of strangers); libraries that
 //! decode have panicked on crafted files before, so whoever calls catches that. Never here: requests, names, where
 //! bytes come from, which thread works.
 

@@ -60,7 +60,7 @@ impl Run {
             let inside = &name[folder.len()..];
             let is_file = !inside.ends_with('/');
             let must = holds(own_name(inside), &text) || is_file && holds(inside, &text);
-            // Words of these names are too short for typing errors to be forgiven.
+            // In four letters and more typing errors are forgiven: what they find is not judged.
             let may = holds(inside, &text) || text.chars().count() > 3;
             let is_found = unique.contains(name.as_str());
             if must && !is_found || is_found && !may {

@@ -45,6 +45,8 @@ fn a_name_gets_the_points_of_the_table() {
         ("huose", "my house.png", NEAR - 1),
         ("hause", "house/", NEAR - 1),
         ("vcaatoin", "vacation.mp4", NEAR - 2),
+        ("mœurs", "meurs é.pdf", NEAR - 1),
+        ("mœurs", "meurs.pdf", NEAR - 1),
         ("école", "ecole.png", EXACT),
         ("ecole", "ÉCOLE 2.png", PREFIX),
         ("ёлка", "Елка.png", EXACT),

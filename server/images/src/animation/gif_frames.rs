@@ -15,7 +15,7 @@ use super::frames::Frames;
 use super::plays::Plays;
 use crate::Stop;
 use crate::error::{Bound, Error};
-use crate::limits::FRAMES_PIXELS_MAX;
+use crate::limits::{FRAMES_PIXELS_MAX, PROFILE_BYTES_MAX};
 
 /// Pixels that are unpacked of one file. Frames that lie on their canvas come to half of it at most.
 const UNPACKED_MAX: u64 = 2 * FRAMES_PIXELS_MAX;
@@ -46,11 +46,12 @@ enum Disposal {
 impl<'a> GifFrames<'a> {
     pub(super) fn new(bytes: &'a [u8], sides: (u32, u32)) -> Result<Self, Error> {
         let head = DecodeOptions::new().read_info(bytes).map_err(Error::undecodable)?;
+        let profile = head.icc_profile().filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
         Ok(Self {
             blocks: Blocks { decoder: StreamingDecoder::new(), rest: bytes },
             palette: head.global_palette().map(<[u8]>::to_vec),
             plays: Plays::of_gif(head.repeat()),
-            profile: head.icc_profile().map(<[u8]>::to_vec),
+            profile: profile.map(<[u8]>::to_vec),
             canvas: Canvas::new(sides),
             disposal: Disposal::Kept,
             piece: vec![0; PIECE_PIXELS],

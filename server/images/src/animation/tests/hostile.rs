@@ -4,8 +4,10 @@ use gif::Repeat;
 use proptest::prelude::{any, proptest};
 
 use super::{GifFrame, WebPFrame, colour, film_of, gif_of, made_of, source_of, webp_of, wish};
+use crate::animation::frames;
 use crate::error::{Bound, Error};
 use crate::format::Format;
+use crate::limits::PROFILE_BYTES_MAX;
 use crate::plan::plan;
 use crate::riff;
 use crate::wish::Wish;
@@ -33,6 +35,26 @@ fn small_webp() -> Vec<u8> {
         frame([4, 0, 5, 5], true, 3),
     ];
     webp_of((12, 10), 0, &frames)
+}
+
+#[test]
+fn a_profile_of_a_gif_that_is_too_long_is_left_out_of_account() {
+    let file = small_gif();
+    let source = source_of(&file).unwrap();
+    // Behind the screen's description and the palette.
+    let at = 13 + 3 * (2 << (file[10] & 7));
+    let with = |length: usize| {
+        let mut block = b"\x21\xff\x0bICCRGBG1012".to_vec();
+        for piece in vec![7; length].chunks(255) {
+            block.push(piece.len() as u8);
+            block.extend_from_slice(piece);
+        }
+        block.push(0);
+        let file = [&file[..at], &block, &file[at..]].concat();
+        frames::open(&file, &source).unwrap().profile().map(<[u8]>::len)
+    };
+    assert_eq!(with(PROFILE_BYTES_MAX), Some(PROFILE_BYTES_MAX));
+    assert_eq!(with(PROFILE_BYTES_MAX + 1), None);
 }
 
 #[test]
