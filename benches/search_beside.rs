@@ -7,7 +7,7 @@
 //! as too many wait, asks again. No allowance applies.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::beside::{self, SMALL, SMALL_BYTES, part, small_gets};
+use benches::beside::{self, SMALL, at_once, part, small_gets};
 use benches::names::Names;
 use benches::server::{Running, ServerKind};
 use benches::trug::{BUCKET, Trug};
 use benches::wire::Wire;
-use benches::{data, folder, stores, table};
+use benches::{folder, stores, table};
 use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions};
 
 const SEED: u64 = 6;
@@ -43,14 +43,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         true => (1, 5_000, Duration::from_secs(1)),
         false => (4, 200_000, Duration::from_secs(8)),
     };
-    let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
-    if !program.exists() {
-        return Err(format!("{} is missing (cargo build --release)", program.display()));
-    }
+    let program = Trug::chosen(arguments)?;
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
-    let files = folder.path().join("files");
-    fs::create_dir_all(&files).map_err(text)?;
-    fs::write(files.join(SMALL), data::bytes(7, SMALL_BYTES)).map_err(text)?;
+    let files = beside::make_files(folder.path()).map_err(text)?;
     let kind = Trug {
         program,
         files,
@@ -150,12 +145,7 @@ fn search(
         }
         Ok(())
     };
-    thread::scope(|scope| {
-        let asking: Vec<_> = (0..SEARCHING).map(|_| scope.spawn(ask)).collect();
-        let done =
-            asking.into_iter().map(|it| it.join().unwrap_or(Err("asking panicked".to_owned())));
-        done.collect()
-    })
+    at_once(SEARCHING, ask)
 }
 
 fn text(error: std::io::Error) -> String {

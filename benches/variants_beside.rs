@@ -11,20 +11,19 @@
 //! better. Whoever is refused, as too many wait, asks again. No allowance applies.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
-use benches::beside::{self, SMALL, SMALL_BYTES, small_gets};
+use benches::beside::{self, SMALL, at_once, small_gets};
+use benches::folder;
 use benches::rounds::{self, Sample};
 use benches::server::{Running, ServerKind, post_file};
 use benches::table::{self, Table};
 use benches::trug::Trug;
 use benches::wire::Wire;
-use benches::{data, folder};
 use fuzz::photograph::{Encoding, Photograph};
 use images::{Format, Planned, Wish, plan, read_source, render};
 
@@ -59,14 +58,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         true => (1, 2, Duration::from_secs(1)),
         false => (4, 20, Duration::from_secs(8)),
     };
-    let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
-    if !program.exists() {
-        return Err(format!("{} is missing (cargo build --release)", program.display()));
-    }
+    let program = Trug::chosen(arguments)?;
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
-    let files = folder.path().join("files");
-    fs::create_dir_all(&files).map_err(text)?;
-    fs::write(files.join(SMALL), data::bytes(7, SMALL_BYTES)).map_err(text)?;
+    let files = beside::make_files(folder.path()).map_err(text)?;
     let names: Vec<String> = (0..round_count * pictures).map(|at| format!("{at}.jpg")).collect();
     let picture = photograph();
     for name in &names {
@@ -159,12 +153,7 @@ fn ask_for(server: &Running, paths: &[String]) -> Result<(), String> {
         }
         Ok(())
     };
-    thread::scope(|scope| {
-        let asking: Vec<_> = (0..ASKING).map(|_| scope.spawn(ask)).collect();
-        let done =
-            asking.into_iter().map(|it| it.join().unwrap_or(Err("asking panicked".to_owned())));
-        done.collect()
-    })
+    at_once(ASKING, ask)
 }
 
 /// Has a process for each processor make pictures for so long.

@@ -1,10 +1,13 @@
 //! Small GETs at an even pace while something else goes on.
 
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::data;
 use super::rounds::median;
 use super::server::Running;
 use super::table::{self, Table};
@@ -45,6 +48,27 @@ pub fn small_gets(
         is_over.store(true, Ordering::Relaxed);
         let times = asking.join().map_err(|_| "asking panicked".to_owned())?;
         done.and(times)
+    })
+}
+
+/// Makes the folder of the files that are uploaded; the small one lies there.
+pub fn make_files(folder: &Path) -> io::Result<PathBuf> {
+    let files = folder.join("files");
+    fs::create_dir_all(&files)?;
+    fs::write(files.join(SMALL), data::bytes(7, SMALL_BYTES))?;
+    Ok(files)
+}
+
+/// Does the same on so many threads at once.
+pub fn at_once(
+    count: usize,
+    ask: impl Fn() -> Result<(), String> + Copy + Send,
+) -> Result<(), String> {
+    thread::scope(|scope| {
+        let asking: Vec<_> = (0..count).map(|_| scope.spawn(ask)).collect();
+        let done =
+            asking.into_iter().map(|it| it.join().unwrap_or(Err("asking panicked".to_owned())));
+        done.collect()
     })
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::arguments::Arguments;
 use super::server::{ServerKind, post_file};
 
 /// The bucket of all files.
@@ -67,6 +68,19 @@ impl ServerKind for Trug {
 }
 
 impl Trug {
+    /// The binary that `--trug` names, or else that of the release build.
+    ///
+    /// # Errors
+    ///
+    /// It is not there.
+    pub fn chosen(arguments: &Arguments) -> Result<PathBuf, String> {
+        let program = arguments.value("--trug").map_or_else(Self::program, PathBuf::from);
+        match program.exists() {
+            true => Ok(program),
+            false => Err(format!("{} is missing (cargo build --release)", program.display())),
+        }
+    }
+
     /// The release build beside which this bench was built.
     pub fn program() -> PathBuf {
         let exe = std::env::current_exe().unwrap_or_default();

@@ -21,6 +21,11 @@ pub struct Busy;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// How many processors there are; one where the system does not tell.
+pub fn processors() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
 /// The threads, and who waits for them.
 pub struct Crew {
     jobs: mpsc::Sender<Job>,

@@ -4,10 +4,10 @@
 //! parameter; sizes above the picture's are no errors. Never here: what becomes of it.
 
 use http::header::{ACCEPT, HeaderMap};
+use images::{Fit, Format, Wanted, Wish};
 
 use crate::error::ApiError;
 use crate::query::Query;
-use images::{Fit, Format, Wanted, Wish};
 
 const FORMAT: &[&str] = &["format", "fm", "f", "output"];
 const WIDTH: &[&str] = &["width", "w"];

@@ -3,14 +3,12 @@
 //! Never here: what is searched, and when a search that runs is to stop.
 
 use std::io;
-use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
 
 use tokio::sync::Semaphore;
 
-use crate::crew::{Busy, Crew};
+use crate::crew::{Busy, Crew, processors};
 use crate::limits::{SEARCH_NICENESS, SEARCH_WAIT, SEARCHES_WAITING_MAX};
 
 /// The threads that search, and who may use them.
@@ -26,7 +24,7 @@ impl Searches {
     ///
     /// Those of starting a thread.
     pub fn start() -> io::Result<Self> {
-        let threads = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        let threads = processors();
         let crew = Crew::start("trug-search", threads, SEARCH_NICENESS, SEARCHES_WAITING_MAX)?;
         Ok(Self { crew, turns: Arc::new(Semaphore::new(threads.get())) })
     }

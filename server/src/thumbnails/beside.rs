@@ -3,10 +3,10 @@
 //! Never here: what it looks like.
 
 use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged};
+use images::Format;
 
 use super::NoThumbnail;
 use crate::object_name::thumbnail_name;
-use images::Format;
 
 /// The name that the thumbnail of a file has.
 ///

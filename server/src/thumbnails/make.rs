@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use engine::{Staged, Store};
+use images::limits::SOURCE_BYTES_MAX;
+use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 
 use super::NoThumbnail;
 use crate::bridge::read_staged;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
 use crate::variants::{Cost, Undone, Variants, read_header};
-use images::limits::SOURCE_BYTES_MAX;
-use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 
 /// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
 /// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` takes the milliseconds of a processor that it costs, or

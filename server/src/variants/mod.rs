@@ -19,11 +19,11 @@ mod shelf;
 mod workshop;
 
 use std::fmt;
-use std::num::NonZero;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::{Clock, Etag, Object, Store};
+use images::{Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX};
 
 use self::flight::{Flights, Interest};
 use self::remembered::Remembered;
@@ -31,11 +31,11 @@ use self::shelf::Shelf;
 use self::workshop::Workshop;
 pub use self::workshop::{Cost, Undone};
 use crate::bridge::{blocking, read_start, read_whole};
+use crate::crew::processors;
 use crate::limits::{
     IMAGE_HEAD_BYTES, IMAGE_HEADERS_REMEMBERED, IMAGE_JOBS_RETRIED_MAX, IMAGE_REFUSAL_KEPT,
     IMAGE_WAIT, VARIANTS_SWEEP_WAIT,
 };
-use images::{self, Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX};
 
 /// The variants of all pictures. Cheap to clone.
 #[derive(Clone)]
@@ -125,8 +125,7 @@ impl Variants {
         kept_bytes_max: u64,
         memory_bytes: u64,
     ) -> Result<Self, String> {
-        let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-        let workshop = Workshop::start(threads, memory_bytes, IMAGE_WAIT)
+        let workshop = Workshop::start(processors(), memory_bytes, IMAGE_WAIT)
             .map_err(|error| format!("cannot start threads for pictures: {error}"))?;
         let shelf = Shelf::new(store.clone(), kept_bytes_max).map_err(|error| error.to_string())?;
         Ok(Self(Arc::new(Inner {

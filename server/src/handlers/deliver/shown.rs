@@ -8,6 +8,7 @@ use bytes::Bytes;
 use engine::{Etag, Object};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
+use images::{Bound, Format, Wanted};
 
 use super::Undelivered;
 use crate::client_address::client_address;
@@ -18,7 +19,6 @@ use crate::object_name::split_extension;
 use crate::query::Query;
 use crate::state::AppState;
 use crate::variants::{self, Found, Missing};
-use images::{Bound, Format, Wanted};
 
 /// What is shown.
 pub(super) struct Shown<'a> {
