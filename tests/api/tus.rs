@@ -214,6 +214,21 @@ async fn an_upload_that_is_given_up_or_forgotten_leaves_nothing() {
     assert!(world.store.facts("upload/", None, 10).unwrap().is_empty());
 }
 
+/// As a kill leaves it between the commit of the file and the end of its upload.
+#[tokio::test]
+async fn bytes_of_a_stored_upload_go_also_while_somebody_asks_about_it() {
+    let (world, client) = World::with_bucket(1);
+    let path = begun(&client, 4, &[("bucketName", "photos"), ("path", "a.bin")]).await;
+    assert_eq!(append(&client, &path, 0, b"1234").await.status, 204);
+    let id = path.rsplit('/').next().and_then(|id| id.parse().ok()).unwrap();
+    world.store.begin_upload(id).unwrap().sync().unwrap();
+    assert_eq!(world.store.resumable_uploads().unwrap(), [id]);
+    let _asking = world.state.open_uploads.turn(id).await.unwrap();
+    assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 0);
+    assert!(world.store.resumable_uploads().unwrap().is_empty());
+    assert_eq!(client.get("/photos/a.bin").await.body, b"1234"[..]);
+}
+
 #[tokio::test]
 async fn an_upload_is_its_accounts_own_and_ends_with_the_reach_of_the_key() {
     let (world, client) = World::with_bucket(1);

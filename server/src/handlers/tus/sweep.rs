@@ -1,7 +1,7 @@
 //! Resumable uploads that nobody goes on with: removed when their time is over.
 //!
-//! Promises: bytes without a record go, and those of a file that is stored, and records go with their bytes; what
-//! somebody works on stays.
+//! Promises: bytes without a record go, and those of a file that is stored, also while somebody asks about it; records
+//! go with their bytes; what somebody still works on stays.
 //! Never here: how long an upload is kept, which its record says.
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
     // The files first: one that is begun meanwhile is not looked at.
     let files = app.store.resumable_uploads()?;
     let now_ms = app.clock.unix_ms();
-    let (mut kept, mut expired) = (BTreeSet::new(), 0);
+    let (mut kept, mut stored, mut expired) = (BTreeSet::new(), BTreeSet::new(), 0);
     let mut after = None;
     loop {
         let (page, last) = PendingUpload::page(&app.store, after.as_ref())?;
@@ -41,9 +41,8 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
         after = last;
         for upload in page {
             if upload.expires_ms > now_ms || app.open_uploads.is_taken(upload.id) {
-                if !upload.is_stored {
-                    kept.insert(upload.id);
-                }
+                let ids = if upload.is_stored { &mut stored } else { &mut kept };
+                ids.insert(upload.id);
                 continue;
             }
             app.store.commit(Batch::new().delete_fact(upload.fact()?.0))?;
@@ -53,7 +52,9 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
         }
     }
     for id in files {
-        if !kept.contains(&id) && !app.open_uploads.is_taken(id) {
+        // Nobody writes to the bytes of a file that is stored.
+        let is_worked_on = !stored.contains(&id) && app.open_uploads.is_taken(id);
+        if !kept.contains(&id) && !is_worked_on {
             app.store.remove_upload(id)?;
         }
     }
