@@ -106,8 +106,8 @@ pub const SEARCH_HITS_MAX: usize = 1_000;
 /// Longest query of a search, in characters, and in words.
 pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
 pub const SEARCH_WORDS_MAX: usize = 16;
-/// Searches run at this niceness, as many as there are processors: delivery comes first.
-pub const SEARCH_NICENESS: i32 = 5;
+/// Searches run at this niceness, half as many as there are processors: delivery comes first.
+pub const SEARCH_NICENESS: i32 = 10;
 /// Searches that wait for one of these turns; more are refused at once,
 pub const SEARCHES_WAITING_MAX: usize = 512;
 /// and who waited so long is, too.

@@ -1,8 +1,10 @@
-//! Searches of names: as many at a time as there are processors, and a bound on those that wait.
+//! Searches of names: half as many at a time as there are processors, and a bound on those that wait.
 //!
+//! One of many names uses two threads, so more at a time would end none sooner, and keep processors from delivery.
 //! Never here: what is searched, and when a search that runs is to stop.
 
 use std::io;
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ impl Searches {
     ///
     /// Those of starting a thread.
     pub fn start() -> io::Result<Self> {
-        let threads = processors();
+        let threads = NonZero::new(processors().get() / 2).unwrap_or(NonZero::<usize>::MIN);
         let crew = Crew::start("trug-search", threads, SEARCH_NICENESS, SEARCHES_WAITING_MAX)?;
         Ok(Self { crew, turns: Arc::new(Semaphore::new(threads.get())) })
     }
