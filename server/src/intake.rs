@@ -9,6 +9,7 @@
 //! bucket does not take, by size, type or quota, is not stored, however many uploads come at once.
 //! Never here: who may upload, and what the answer looks like.
 
+mod early;
 mod room;
 mod thumbnails;
 
@@ -26,6 +27,7 @@ use http_body::Body;
 use serde::Serialize;
 
 use self::room::{Growth, commit_in, make_room};
+pub use self::thumbnails::ThumbnailKept;
 use crate::bridge::blocking;
 use crate::catalog::{AllowedTypes, Bucket, BucketKind, EventKind, Happening, Thumbnail, Wishes};
 use crate::claims::Claim;
@@ -46,12 +48,20 @@ pub struct Received {
     staged: Staged,
     /// The thumbnail, when one was asked for.
     thumbnail: Option<Result<Staged, NoThumbnail>>,
+    /// The same, where an attempt before this one made it.
+    thumbnail_kept: ThumbnailKept,
 }
 
 impl Received {
     /// A file that came in whole.
     pub fn new(client_name: Option<String>, declared_type: Option<String>, staged: Staged) -> Self {
-        Self { client_name, declared_type, staged, thumbnail: None }
+        let thumbnail_kept = ThumbnailKept::default();
+        Self { client_name, declared_type, staged, thumbnail: None, thumbnail_kept }
+    }
+
+    /// The same file with the thumbnail that is made of it kept, for the next attempt to store it.
+    pub fn keeping(self, thumbnail_kept: ThumbnailKept) -> Self {
+        Self { thumbnail_kept, ..self }
     }
 }
 
@@ -255,6 +265,10 @@ pub async fn keep(
         return Err(drop_apart(files, refusal).await);
     }
     if thumbnail.is_wanted_in(bucket) {
+        // A thumbnail costs the bucket time that it has only so much of.
+        if let Err(refusal) = early::check(app, bucket, rule, &files, wanted).await {
+            return Err(drop_apart(files, refusal).await);
+        }
         thumbnails::make_all(app, &bucket.name, &mut files).await;
     }
     let is_limited = app.catalog.is_limited(bucket);

@@ -23,8 +23,8 @@ pub struct OpenUploads(Arc<Mutex<HashMap<Uuid, Seat>>>);
 pub enum Waiting {
     /// More of it is to come.
     Growing(Box<ResumableUpload>),
-    /// It is whole, and could not be stored yet.
-    Whole(Staged),
+    /// It is whole, and could not be stored yet: itself, and its thumbnail if that is made already.
+    Whole(Staged, Option<Staged>),
 }
 
 /// The place at an upload.

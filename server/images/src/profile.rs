@@ -4,7 +4,12 @@
 //! profile that is broken, or of another colour space than the picture, counts as none; inks without a profile take
 //! their light away one after the other.
 
-use moxcms::{ColorProfile, DataColorSpace, Layout as Channels, RenderingIntent, TransformOptions};
+use std::sync::Arc;
+
+use moxcms::{
+    ColorProfile, DataColorSpace, Layout as Channels, RenderingIntent, Transform8BitExecutor,
+    TransformOptions,
+};
 
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
@@ -12,37 +17,77 @@ use crate::picture::{Layout, Picture};
 /// The picture in sRGB, without a profile: grey or of red, green and blue.
 pub(super) fn to_srgb(mut picture: Picture) -> Result<Picture, Error> {
     let profile = picture.profile.take();
-    match profile.and_then(|profile| transformed(&picture, &profile)) {
-        Some(made) => made,
-        None if picture.layout == Layout::Cmyk => without_inks(&picture),
-        None => Ok(picture),
+    ToSrgb::new(profile.as_deref()).bring(picture)
+}
+
+/// A profile, read once for all pictures in it: its tables cost more than a few pixels do.
+pub(super) struct ToSrgb {
+    profile: Option<ColorProfile>,
+    /// Of each layout that was met; none where the profile says nothing of it.
+    transforms: Vec<(Layout, Option<Transform>)>,
+}
+
+#[derive(Clone)]
+struct Transform {
+    made: Layout,
+    executor: Arc<Transform8BitExecutor>,
+}
+
+impl ToSrgb {
+    /// Nothing is done to colours without a profile, nor by a broken one.
+    pub(super) fn new(profile: Option<&[u8]>) -> Self {
+        let profile = profile.and_then(|profile| ColorProfile::new_from_slice(profile).ok());
+        Self { profile, transforms: Vec::new() }
+    }
+
+    /// The picture in sRGB, without a profile: grey or of red, green and blue.
+    pub(super) fn bring(&mut self, picture: Picture) -> Result<Picture, Error> {
+        match self.transform(picture.layout) {
+            Some(transform) => transform.apply(&picture),
+            None if picture.layout == Layout::Cmyk => without_inks(&picture),
+            None => Ok(Picture { profile: None, ..picture }),
+        }
+    }
+
+    fn transform(&mut self, layout: Layout) -> Option<Transform> {
+        let profile = self.profile.as_ref()?;
+        if let Some((_, known)) = self.transforms.iter().find(|(of, _)| *of == layout) {
+            return known.clone();
+        }
+        let transform = Transform::new(profile, layout);
+        self.transforms.push((layout, transform.clone()));
+        transform
     }
 }
 
-/// The picture by its profile; none where that says nothing of it.
-fn transformed(picture: &Picture, profile: &[u8]) -> Option<Result<Picture, Error>> {
-    let profile = ColorProfile::new_from_slice(profile).ok()?;
-    let (from, to, layout) = match (profile.color_space, picture.layout) {
-        (DataColorSpace::Rgb, Layout::Rgb) => (Channels::Rgb, Channels::Rgb, Layout::Rgb),
-        (DataColorSpace::Rgb, Layout::Rgba) => (Channels::Rgba, Channels::Rgba, Layout::Rgba),
-        (DataColorSpace::Gray, Layout::Grey) => (Channels::Gray, Channels::Rgb, Layout::Rgb),
-        (DataColorSpace::Gray, Layout::GreyAlpha) => {
-            (Channels::GrayAlpha, Channels::Rgba, Layout::Rgba)
-        }
-        // Four channels of any meaning.
-        (DataColorSpace::Cmyk, Layout::Cmyk) => (Channels::Rgba, Channels::Rgb, Layout::Rgb),
-        _ => return None,
-    };
-    let options = TransformOptions {
-        rendering_intent: RenderingIntent::RelativeColorimetric,
-        ..TransformOptions::default()
-    };
-    let srgb = ColorProfile::new_srgb();
-    let transform = profile.create_transform_8bit(from, &srgb, to, options).ok()?;
-    let pixels = picture.width as usize * picture.height as usize;
-    let mut samples = vec![0; pixels * layout.channels()];
-    let done = transform.transform(&picture.samples, &mut samples).map_err(Error::failed);
-    Some(done.and_then(|()| Picture::new(picture.sides(), layout, samples, None)))
+impl Transform {
+    fn new(profile: &ColorProfile, layout: Layout) -> Option<Self> {
+        let (from, to, made) = match (profile.color_space, layout) {
+            (DataColorSpace::Rgb, Layout::Rgb) => (Channels::Rgb, Channels::Rgb, Layout::Rgb),
+            (DataColorSpace::Rgb, Layout::Rgba) => (Channels::Rgba, Channels::Rgba, Layout::Rgba),
+            (DataColorSpace::Gray, Layout::Grey) => (Channels::Gray, Channels::Rgb, Layout::Rgb),
+            (DataColorSpace::Gray, Layout::GreyAlpha) => {
+                (Channels::GrayAlpha, Channels::Rgba, Layout::Rgba)
+            }
+            // Four channels of any meaning.
+            (DataColorSpace::Cmyk, Layout::Cmyk) => (Channels::Rgba, Channels::Rgb, Layout::Rgb),
+            _ => return None,
+        };
+        let options = TransformOptions {
+            rendering_intent: RenderingIntent::RelativeColorimetric,
+            ..TransformOptions::default()
+        };
+        let srgb = ColorProfile::new_srgb();
+        let executor = profile.create_transform_8bit(from, &srgb, to, options).ok()?;
+        Some(Self { made, executor })
+    }
+
+    fn apply(&self, picture: &Picture) -> Result<Picture, Error> {
+        let pixels = picture.width as usize * picture.height as usize;
+        let mut samples = vec![0; pixels * self.made.channels()];
+        self.executor.transform(&picture.samples, &mut samples).map_err(Error::failed)?;
+        Picture::new(picture.sides(), self.made, samples, None)
+    }
 }
 
 /// Light that black lets through, and of it what each of the other inks does.
@@ -92,6 +137,20 @@ mod tests {
         let seen = to_srgb(dark).unwrap();
         assert_eq!(seen.layout, Layout::Rgb);
         assert!(seen.samples.iter().all(|value| (126..=130).contains(value)), "{:?}", seen.samples);
+    }
+
+    #[test]
+    fn a_profile_is_read_once_for_all_pictures() {
+        let profile = ColorProfile::new_display_p3().encode().unwrap();
+        let mut known = ToSrgb::new(Some(&profile));
+        let clear = Picture::new((1, 1), Layout::Rgba, vec![200, 30, 30, 7], None).unwrap();
+        let grey = Picture::new((1, 1), Layout::Grey, vec![55], None).unwrap();
+        for picture in [red(None), clear, red(None), grey.clone(), grey] {
+            let alone = to_srgb(Picture { profile: Some(profile.clone()), ..picture.clone() });
+            assert_eq!(known.bring(picture).unwrap(), alone.unwrap());
+        }
+        let met: Vec<Layout> = known.transforms.iter().map(|(layout, _)| *layout).collect();
+        assert_eq!(met, [Layout::Rgb, Layout::Rgba, Layout::Grey]);
     }
 
     #[test]

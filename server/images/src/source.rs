@@ -2,6 +2,7 @@
 
 use crate::format::Format;
 use crate::orientation::Orientation;
+use crate::scaled_jpeg::Scale;
 
 /// A file, read as far as a decision about it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +17,15 @@ pub struct Source {
     pub frames: u32,
     /// Whether nothing was lost when it was written: not of JPEG, AVIF and most WebP.
     pub is_lossless: bool,
-    /// Whether it must be held in memory twice to be read: progressive JPEG, interlaced PNG.
+    /// Whether it must be held in memory twice to be read: progressive JPEG, JPEG with scans of single components,
+    /// interlaced PNG.
     pub is_progressive: bool,
-    /// Whether a JPEG can be decoded at a fraction of its size.
-    pub is_scalable: bool,
+    /// Components of a JPEG; of other formats none.
+    pub components: u8,
+    /// Samples of all components of a JPEG, the blocks at its edges made whole; of other formats none.
+    pub samples: u64,
+    /// Bytes that decoding a JPEG takes at each [`Scale`]; none where it must be decoded whole.
+    pub scaled_bytes: Option<[u64; 4]>,
 }
 
 impl Source {
@@ -32,13 +38,29 @@ impl Source {
             frames: 1,
             is_lossless: false,
             is_progressive: false,
-            is_scalable: false,
+            components: 0,
+            samples: 0,
+            scaled_bytes: None,
         }
     }
 
     /// Width and height as they are seen.
     pub fn seen(&self) -> (u32, u32) {
         self.orientation.seen(self.sides)
+    }
+
+    /// Bytes that decoding a JPEG takes, at a scale or whole, without what is made of it; of other formats nothing.
+    pub(super) fn jpeg_bytes(&self, scale: Option<Scale>) -> u64 {
+        let scaled = scale.zip(self.scaled_bytes).and_then(|(scale, bytes)| {
+            Scale::ALL.into_iter().zip(bytes).find(|(of, _)| *of == scale)
+        });
+        let pixels = self.pixels() * u64::from(self.components);
+        match scaled {
+            Some((_, bytes)) => bytes,
+            // Pixels, and beside them two bytes for each coefficient, or later the pixels of the resizer.
+            None if self.is_progressive => pixels + pixels.max(2 * self.samples),
+            None => 2 * pixels,
+        }
     }
 
     /// Whether it moves.

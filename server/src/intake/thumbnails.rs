@@ -4,6 +4,7 @@
 //! files of the request come first where names are short. Never here: how one is made.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use engine::{Batch, BucketName, ObjectName, Staged, Store};
 use tokio::time::{Instant, timeout_at};
@@ -19,14 +20,38 @@ use crate::thumbnails::{
 /// Where the thumbnail of a file goes, or why there is none. None where none was asked for.
 pub(super) type Placed = Option<Result<ObjectName, NoThumbnail>>;
 
+/// The thumbnail of a file that could not be stored yet, kept between attempts: it is made and paid for once.
+#[derive(Clone, Default)]
+pub struct ThumbnailKept(Arc<OnceLock<Staged>>);
+
+impl ThumbnailKept {
+    /// One that was made, if it was.
+    pub fn new(made: Option<Staged>) -> Self {
+        Self(Arc::new(made.map_or_else(OnceLock::new, OnceLock::from)))
+    }
+
+    /// The thumbnail, if it was made by now.
+    pub fn made(&self) -> Option<Staged> {
+        self.0.get().cloned()
+    }
+}
+
 /// Makes the thumbnails of files that are about to be stored in a bucket, which pays for them.
 pub(super) async fn make_all(app: &AppState, bucket: &BucketName, files: &mut [Received]) {
     let deadline = Instant::now() + THUMBNAILS_WAIT;
     let pays = |ms| app.allowances.take_picture_time(None, bucket, ms).is_ok();
     for file in files {
+        if let Some(picture) = file.thumbnail_kept.made() {
+            file.thumbnail = Some(Ok(picture));
+            continue;
+        }
         let made = make(&app.variants, &app.store, &file.staged, pays);
         let made = timeout_at(deadline, made).await;
-        file.thumbnail = Some(made.unwrap_or(Err(NoThumbnail::Busy)));
+        let made = made.unwrap_or(Err(NoThumbnail::Busy));
+        if let Ok(picture) = &made {
+            let _ = file.thumbnail_kept.0.set(picture.clone());
+        }
+        file.thumbnail = Some(made);
     }
 }
 

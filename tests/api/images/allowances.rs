@@ -1,10 +1,12 @@
 //! What it costs to have pictures made: paid once, by an address and a bucket, and never for what is kept.
 
+use engine::disk::faults::{Fault, Operation, Rule, Where};
 use server::config::Config;
 use server::management::BucketSettings;
-use tests::{Client, Reply, World};
+use tests::{Client, Form, Reply, World};
 
 use super::png;
+use crate::tus::{append, begun};
 
 /// Pictures of one address take at most so much, and those of a bucket: milliseconds for each second, for five minutes.
 fn config(per_address: u32, per_bucket: u32) -> Config {
@@ -118,4 +120,50 @@ async fn a_thumbnail_is_paid_for_by_its_bucket() {
     assert!(made > 10 && why == "busy", "{made}: {why}");
     let variant = client.get("/photos/0.png?format=webp&quality=1").await;
     variant.check_error(429, "rate_limited");
+}
+
+async fn refused_again_and_again(client: &Client, code: &str) {
+    for _ in 0..45 {
+        let form = Form::new().file("file", "a.png", None, &png(400, 300));
+        client.upload("/photos/?thumbnail", form).await.check_error(507, code);
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_refused_costs_its_bucket_nothing() {
+    const RESERVE_BYTES: u64 = 1 << 30;
+    let config = Config { reserve_bytes: Some(RESERVE_BYTES), ..config(0, 1) };
+    let (world, client) = World::with_bucket_and(1, config);
+    let quota = |bytes| BucketSettings { quota_bytes: Some(bytes), ..BucketSettings::default() };
+    world.edit_bucket("photos", quota(Some(10)));
+    refused_again_and_again(&client, "quota_exceeded").await;
+    world.edit_bucket("photos", quota(None));
+    world.disk.set_free_bytes(RESERVE_BYTES - 4_096);
+    world.clock.advance(1_000);
+    refused_again_and_again(&client, "no_space").await;
+    world.disk.set_free_bytes(2 * RESERVE_BYTES);
+    world.clock.advance(1_000);
+    let reply = client.put("/photos/?thumbnail", "a.png", &png(400, 300)).await;
+    assert!(!reply["thumbnailUrl"].is_null(), "{reply}");
+}
+
+#[tokio::test]
+async fn a_resumable_upload_that_is_tried_again_has_its_thumbnail_made_once() {
+    let (world, client) = World::with_bucket_and(1, config(0, 1));
+    // What stands behind the picture makes a file of its own of it, which waits as it is.
+    let whole = [png(400, 300), vec![0; 1_500_000]].concat();
+    let said = [("bucketName", "photos"), ("path", "a.png"), ("thumbnail", "1")];
+    let upload = begun(&client, whole.len(), &said).await;
+    let mut sent = &whole[..];
+    for _ in 0..60 {
+        let uploads = Where::Prefix("uploads/".to_owned());
+        world.disk.inject(Rule::once(Operation::Link, uploads, Fault::NoSpace));
+        let reply = append(&client, &upload, whole.len() - sent.len(), sent).await;
+        reply.check_error(507, "no_space");
+        sent = &[];
+    }
+    let reply = append(&client, &upload, whole.len(), b"").await;
+    assert!(reply.status.is_success(), "{}", reply.text());
+    assert!(reply.headers.contains_key("x-thumbnail-url"), "{:?}", reply.headers);
+    assert_eq!(client.get("/photos/a_thumb.webp").await.status, 200);
 }

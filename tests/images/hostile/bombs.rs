@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fuzz::photograph::{Encoding, Photograph, SamplingFactor, Tables};
 use images::{Format, Wish};
 use tempfile::TempDir;
 
@@ -216,6 +217,30 @@ fn jpeg_bombs() {
         ("no samples", sampled(0x00), Broken),
     ];
     check(Format::Jpeg, bombs.map(|(name, file, expected)| (name, file, &webp, expected)));
+}
+
+/// No bombs: files of nine megapixels, of every kind that is held in memory in another way.
+#[test]
+fn whole_jpegs() {
+    const SIDES: (u16, u16) = (3_600, 2_400);
+    let waves = |x: u16, y: u16| [x / 9 + y / 5, x / 7 + y / 4, y / 6].map(|it| it as u8);
+    let rgb = (0..SIDES.1).flat_map(|y| (0..SIDES.0).flat_map(move |x| waves(x, y)));
+    let photograph = Photograph { width: SIDES.0, height: SIDES.1, rgb: rgb.collect() };
+    let (full, across, half) =
+        (SamplingFactor::R_4_4_4, SamplingFactor::R_4_2_2, SamplingFactor::R_4_2_0);
+    let kinds = [
+        ("one scan", full, None, Tables::Usual),
+        ("scans of components", full, None, Tables::Own),
+        ("progressive", full, Some(4), Tables::Usual),
+        ("progressive 4:2:2", across, Some(4), Tables::Usual),
+        ("progressive 4:2:0", half, Some(4), Tables::Usual),
+    ];
+    // Just too large to be made from half of the file's size, and just small enough.
+    let wishes = [1_300, 1_150].map(|width| to(Format::Png, Some(width)));
+    for (name, sampling, progressive, tables) in kinds {
+        let file = photograph.jpeg(&Encoding { sampling, progressive, tables, ..crate::PLAIN });
+        check(Format::Jpeg, wishes.iter().map(|wish| (name, file.clone(), wish, Made)));
+    }
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn copy<W: Writer>(
     view: &View,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
-    let mut shrunk = Shrunk::new(view, frames.profile().map(<[u8]>::to_vec));
+    let mut shrunk = Shrunk::new(view, frames.profile());
     let mut sequence = Sequence::new(writer);
     for _ in 0..count {
         let Some(delay_ms) = frames.next(stop)? else { break };

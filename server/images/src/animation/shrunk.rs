@@ -7,7 +7,8 @@ use super::canvas::{Area, Canvas};
 use crate::error::Error;
 use crate::orientation::Orientation;
 use crate::picture::Picture;
-use crate::{profile, resize};
+use crate::profile::ToSrgb;
+use crate::resize;
 
 /// What is seen of the pictures of a file.
 pub(crate) struct View {
@@ -21,15 +22,15 @@ pub(crate) struct View {
 
 pub(super) struct Shrunk<'a> {
     view: &'a View,
-    /// The colour profile that all pictures are in.
-    profile: Option<Vec<u8>>,
+    /// By the colour profile that all pictures are in.
+    colours: ToSrgb,
     /// The last picture, before it is turned.
     canvas: Option<Canvas>,
 }
 
 impl<'a> Shrunk<'a> {
-    pub(super) fn new(view: &'a View, profile: Option<Vec<u8>>) -> Self {
-        Self { view, profile, canvas: None }
+    pub(super) fn new(view: &'a View, profile: Option<&[u8]>) -> Self {
+        Self { view, colours: ToSrgb::new(profile), canvas: None }
     }
 
     /// Makes the next picture smaller; outside of an area it is the one before.
@@ -67,7 +68,7 @@ impl<'a> Shrunk<'a> {
     }
 
     /// A part of the small picture, out of the part of the large one that it needs.
-    fn part(&self, whole: &Canvas, needed: Area, area: Area) -> Result<Picture, Error> {
+    fn part(&mut self, whole: &Canvas, needed: Area, area: Area) -> Result<Picture, Error> {
         let [left, top, across, down] = self.view.cut;
         let step = (across / f64::from(self.view.sides.0), down / f64::from(self.view.sides.1));
         let cut = [
@@ -76,9 +77,8 @@ impl<'a> Shrunk<'a> {
             area.width as f64 * step.0,
             area.height as f64 * step.1,
         ];
-        let picture = Picture { profile: self.profile.clone(), ..whole.part(needed)? };
         let sides = (area.width as u32, area.height as u32);
-        profile::to_srgb(resize::picture(picture, sides, cut)?)
+        self.colours.bring(resize::picture(whole.part(needed)?, sides, cut)?)
     }
 }
 

@@ -33,13 +33,24 @@ pub(super) fn read_source_of_start(start: &[u8]) -> Option<Source> {
 }
 
 fn source_of(header: scaled_jpeg::Header) -> Source {
+    let (width, height) = (header.width, header.height);
+    // The resizer has one plane in between, at most as large as the largest that it gets.
+    let scaled_bytes = Scale::ALL.map(|scale| {
+        let plane = u64::from(scale.of(width)) * u64::from(scale.of(height));
+        scaled_jpeg::memory_bytes(&header, scale) + plane
+    });
     Source {
         orientation: Orientation::of_tag(header.orientation),
-        is_progressive: header.progressive,
-        is_scalable: true,
-        ..Source::still(Format::Jpeg, (header.width, header.height))
+        is_progressive: header.progressive || header.is_in_parts(),
+        components: header.sampling.len() as u8,
+        samples: scaled_jpeg::samples(&header),
+        scaled_bytes: Some(scaled_bytes),
+        ..Source::still(Format::Jpeg, (width, height))
     }
 }
+
+/// Pixels across, and down, what the largest sampling factors make of four blocks.
+const MCU_SIDE_MAX: u64 = 32;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     match scaled_jpeg::read_header(bytes, &LIMITS) {
@@ -55,6 +66,10 @@ pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
                     .map(|exif| orientation::of_exif(exif))
                     .unwrap_or_default(),
                 is_progressive: true,
+                components: info.components,
+                samples: u64::from(info.components)
+                    * u64::from(info.width).next_multiple_of(MCU_SIDE_MAX)
+                    * u64::from(info.height).next_multiple_of(MCU_SIDE_MAX),
                 ..Source::still(Format::Jpeg, (info.width.into(), info.height.into()))
             })
         }
@@ -73,9 +88,10 @@ pub(super) fn decode(
         return decode_scaled(scale);
     }
     // The library takes components that are subsampled and come in scans of their own for others.
-    let is_misread = source.is_scalable
-        && scaled_jpeg::read_header(bytes, &LIMITS).is_ok_and(|header| header.is_in_parts());
-    if is_misread {
+    let is_misread = |header: scaled_jpeg::Header| {
+        header.is_in_parts() && header.sampling.iter().any(|factors| *factors != (1, 1))
+    };
+    if scaled_jpeg::read_header(bytes, &LIMITS).is_ok_and(is_misread) {
         return decode_scaled(Scale::Half);
     }
     decode_whole(bytes).map(Decoded::Pixels)
@@ -132,4 +148,108 @@ fn whole_decoder(bytes: &[u8], space: ColorSpace) -> JpegDecoder<ZCursor<&[u8]>>
         .jpeg_set_max_scans(SCANS_MAX)
         .jpeg_set_out_colorspace(space);
     JpegDecoder::new_with_options(ZCursor::new(bytes), options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wish::{Wanted, Wish};
+    use crate::{Planned, plan, render};
+    use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+
+    const SAMPLINGS: [SamplingFactor; 5] = [
+        SamplingFactor::R_4_4_4,
+        SamplingFactor::R_4_2_0,
+        SamplingFactor::R_4_2_2,
+        SamplingFactor::R_4_4_0,
+        SamplingFactor::R_4_1_1,
+    ];
+
+    /// How the scans of a file follow each other.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Scans {
+        One,
+        /// One for each component.
+        Parts,
+        Progressive,
+    }
+
+    /// A picture whose colours change softly.
+    fn file((width, height): (u16, u16), sampling: SamplingFactor, scans: Scans) -> Vec<u8> {
+        let wave = |place: u16, length: f32| (f32::from(place) / length).sin() * 50.0;
+        let pixel = |x, y| {
+            let light = 128.0 + wave(x, 9.0) + wave(y, 7.0);
+            [light + wave(y, 23.0) / 3.0, light, light - wave(x, 31.0) / 3.0].map(|it| it as u8)
+        };
+        let rows = (0..height).flat_map(|y| (0..width).flat_map(move |x| pixel(x, y)));
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(&mut file, 90);
+        encoder.set_sampling_factor(sampling);
+        match scans {
+            Scans::One => {}
+            Scans::Parts => encoder.set_optimized_huffman_tables(true),
+            Scans::Progressive => encoder.set_progressive_scans(4),
+        }
+        encoder.encode(&rows.collect::<Vec<_>>(), width, height, ColorType::Rgb).unwrap();
+        file
+    }
+
+    fn planned(file: &[u8], width: u32) -> (Source, Plan) {
+        let source = read_source(file).unwrap();
+        let wish =
+            Wish { width: Some(width), format: Wanted::Format(Format::Png), ..Wish::default() };
+        let Planned::Made(plan) = plan(&source, &wish).unwrap() else { panic!("it is as wanted") };
+        (source, plan)
+    }
+
+    #[test]
+    fn as_much_memory_is_planned_as_the_decoder_foretells() {
+        for scans in [Scans::One, Scans::Parts, Scans::Progressive] {
+            for sampling in SAMPLINGS {
+                let file = file((1_003, 501), sampling, scans);
+                let header = scaled_jpeg::read_header(&file, &LIMITS).unwrap();
+                for width in [90, 170, 240, 330, 1_003] {
+                    let (source, plan) = planned(&file, width);
+                    let what = format!("{scans:?} {sampling:?} at {width}");
+                    let taken = match plan.scale(&source) {
+                        Some(scale) => scaled_jpeg::memory_bytes(&header, scale),
+                        // Pixels, and two bytes for each coefficient that is held until the last scan.
+                        None => {
+                            assert_eq!(width, 1_003, "{what}");
+                            let held = if scans == Scans::One { 0 } else { 2 };
+                            3 * source.pixels() + held * scaled_jpeg::samples(&header)
+                        }
+                    };
+                    assert!(source.jpeg_bytes(plan.scale(&source)) >= taken, "{what}");
+                    assert!(plan.memory_bytes(&source) > taken, "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_samples_cost_more() {
+        let cost = |sampling, scans, width| {
+            let (source, plan) = planned(&file((2_000, 1_000), sampling, scans), width);
+            plan.cost_ms(&source)
+        };
+        let (full, half) = (SamplingFactor::R_4_4_4, SamplingFactor::R_4_2_0);
+        for scans in [Scans::One, Scans::Progressive] {
+            assert!(cost(full, scans, 600) > cost(half, scans, 600), "{scans:?}");
+        }
+        assert!(cost(half, Scans::Progressive, 600) > cost(half, Scans::One, 600));
+    }
+
+    #[test]
+    fn a_file_with_a_scan_for_each_component_is_the_picture_of_one_with_a_single_scan() {
+        for (sides, width) in [((203, 117), 203), ((203, 117), 120), ((64, 64), 64)] {
+            let made = |scans| {
+                let file = file(sides, SamplingFactor::R_4_4_4, scans);
+                let (source, plan) = planned(&file, width);
+                assert_eq!(plan.scale(&source), None);
+                render(&file, &source, &plan, &|| false).unwrap()
+            };
+            assert!(made(Scans::Parts) == made(Scans::One), "{sides:?} at {width}");
+        }
+    }
 }

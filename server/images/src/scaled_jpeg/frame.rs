@@ -94,6 +94,13 @@ impl Frame {
         ((self.width as usize).div_ceil(8 * across), (self.height as usize).div_ceil(8 * down))
     }
 
+    /// Samples of all components, with those that fill up MCUs.
+    pub(super) fn samples(&self) -> u64 {
+        let (across, down) = self.mcus();
+        let blocks: usize = self.components.iter().map(|it| it.across * it.down).sum();
+        64 * across as u64 * down as u64 * blocks as u64
+    }
+
     /// Blocks across and down a component in a scan of its own (A.2.2), without those that fill up MCUs.
     pub(super) fn own_blocks(&self, component: &Component) -> (usize, usize) {
         let (across, down) = self.factors_max();

@@ -103,6 +103,11 @@ pub fn memory_bytes(header: &Header, scale: Scale) -> u64 {
     Layout::new(&header.frame, scale).memory_bytes()
 }
 
+/// Samples of all components at full size, with their blocks made whole.
+pub fn samples(header: &Header) -> u64 {
+    header.frame.samples()
+}
+
 /// Decodes to planes at a scale.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ use crate::bridge::{blocking, commit, to_its_end};
 use crate::catalog::{EventKind, PendingUpload, Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
-use crate::intake::{Destination, Manner, Received, keep, wanted_keys};
+use crate::intake::{Destination, Manner, Received, ThumbnailKept, keep, wanted_keys};
 use crate::limits;
 use crate::object_name::{NameRule, Naming};
 use crate::open_uploads::{Turn, Waiting};
@@ -127,7 +127,7 @@ impl Work {
         let waiting = self.turn.take();
         self.step(|work| async move {
             match waiting {
-                Some(Waiting::Whole(staged)) => work.stored(staged).await,
+                Some(Waiting::Whole(staged, thumbnail)) => work.stored(staged, thumbnail).await,
                 Some(Waiting::Growing(open)) => work.finished(*open).await,
                 None => {
                     let open = work.resumed().await?;
@@ -265,12 +265,13 @@ impl Work {
     /// Ends the body, and makes it the file.
     async fn finished(self, open: ResumableUpload) -> Result<Self, ApiError> {
         let staged = self.unless_lost(blocking(move || open.finish()).await).await?;
-        self.stored(staged).await
+        self.stored(staged, None).await
     }
 
     /// Makes the file, and notes in the same batch that it is made. What cannot be stored for now waits.
-    async fn stored(mut self, staged: Staged) -> Result<Self, ApiError> {
-        match self.try_store(staged.clone()).await {
+    async fn stored(mut self, staged: Staged, thumbnail: Option<Staged>) -> Result<Self, ApiError> {
+        let thumbnail = ThumbnailKept::new(thumbnail);
+        match self.try_store(staged.clone(), thumbnail.clone()).await {
             Ok(key) => {
                 // Not needed for anything but the address in the answers to come.
                 let (is_stored, key) = (true, Some(key));
@@ -281,7 +282,7 @@ impl Work {
             Err(error) if may_pass(&error) => {
                 // A small one is soon read again, and takes memory that all share.
                 if staged.is_big() {
-                    self.leave_open(Waiting::Whole(staged)).await;
+                    self.leave_open(Waiting::Whole(staged, thumbnail.made())).await;
                 }
                 Err(error)
             }
@@ -293,12 +294,17 @@ impl Work {
         }
     }
 
-    async fn try_store(&self, staged: Staged) -> Result<ObjectKey, ApiError> {
+    async fn try_store(
+        &self,
+        staged: Staged,
+        thumbnail_kept: ThumbnailKept,
+    ) -> Result<ObjectKey, ApiError> {
         let destination = self.destination()?;
         let metadata = Metadata::parse(&self.upload.metadata)?;
         let text = |names: &[&str]| metadata.text(names).map(str::to_owned);
         let name = text(&["filename", "name"]);
         let file = Received::new(name, text(&["filetype", "type"]), staged);
+        let file = file.keeping(thumbnail_kept);
         let files = vec![file];
         let naming = if self.upload.randomize_name { Naming::Randomised } else { Naming::Kept };
         let rule = if self.upload.overwrite { NameRule::Overwrite } else { NameRule::Suffix };

@@ -1,0 +1,49 @@
+//! What is sure to be refused, refused before anything is paid for it.
+//!
+//! Never here: a promise. What is found here may be otherwise when the batch is decided, which has its own conditions.
+
+use engine::{Error, Health, ObjectKey, ObjectName};
+
+use super::room::Growth;
+use super::{Received, propose};
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, Room};
+use crate::error::ApiError;
+use crate::object_name::NameRule;
+use crate::state::AppState;
+
+/// Looks for names, for room in the quotas, and whether the store takes bodies: in the order in which storing the files
+/// asks for them, so that the answer is the same.
+pub(super) async fn check(
+    app: &AppState,
+    bucket: &Bucket,
+    rule: NameRule,
+    files: &[Received],
+    wanted: &[ObjectKey],
+) -> Result<(), ApiError> {
+    let bytes: Vec<u64> = files.iter().map(|file| file.staged.bytes()).collect();
+    let (app, bucket, wanted) = (app.clone(), bucket.clone(), wanted.to_vec());
+    let look = move || {
+        let (proposals, _claims) = propose(&app, &bucket.name, rule, &wanted)?;
+        if app.catalog.is_limited(&bucket) {
+            let mut growth = Growth::default();
+            for (bytes, proposal) in bytes.into_iter().zip(&proposals) {
+                let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
+                let replaces = match proposal.rule {
+                    NameRule::Overwrite => app.store.get(&name)?,
+                    NameRule::Suffix => None,
+                };
+                growth.count(bytes, replaces.as_ref());
+            }
+            if let Room::Exceeded(exceeded) = app.catalog.reserve(&bucket, growth.amount())? {
+                return Err(ApiError::quota_exceeded(exceeded));
+            }
+        }
+        match app.store.health() {
+            Health::Writable => Ok(()),
+            Health::Full { .. } => Err(Error::NoSpace.into()),
+            Health::ReadOnly(why) => Err(Error::ReadOnly(why).into()),
+        }
+    };
+    blocking(look).await
+}
