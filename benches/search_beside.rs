@@ -1,4 +1,4 @@
-//! What do small GETs notice of 50 clients that search 200,000 names without a pause?
+//! What do small GETs notice of 50 or 500 clients that search 200,000 names without a pause?
 //!
 //! Expected: as many searches run as there are processors, each on two threads of a lower priority, so a GET waits for
 //! nothing but a processor that gives way: p99 at most twice what it is alone.
@@ -25,7 +25,8 @@ use engine::{Batch, BucketName, ObjectKey, ObjectName, PutOptions};
 
 const SEED: u64 = 6;
 const QUERIES: [&str; 6] = ["img", "2024", "screenshot", "chloe", "kitchn", "bdg"];
-const SEARCHING: usize = 50;
+/// How many search at once, in turns.
+const SEARCHING: [usize; 3] = [0, 50, 500];
 const AGAIN: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
@@ -62,30 +63,38 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let paths = QUERIES.map(|query| format!("/api/search/{BUCKET}?q={query}&apiKey={key}"));
     until_kept(&server, &paths[0])?;
 
-    let (mut seen, searches) = ([Vec::new(), Vec::new()], Mutex::new(Vec::new()));
+    let mut seen = SEARCHING.map(|_| Vec::new());
+    let searches = SEARCHING.map(|_| Mutex::new(Vec::new()));
     for round in 0..rounds {
         // The order turns.
-        for turn in 0..2 {
-            let searched = (turn + round) % 2;
-            let times = small_gets(&server, &kind.path(SMALL), || match searched {
+        for turn in 0..SEARCHING.len() {
+            let at = (turn + round) % SEARCHING.len();
+            let gets = small_gets(&server, &kind.path(SMALL), || match SEARCHING[at] {
                 0 => {
                     thread::sleep(length);
                     Ok(())
                 }
-                _ => search(&server, &paths, length, &searches),
+                count => search(&server, &paths, count, length, &searches[at]),
             })?;
-            seen[searched].push(times);
+            seen[at].push(gets);
         }
     }
-    beside::print(&["alone", "beside searches"], &seen);
-    let mut searches = searches.into_inner().unwrap_or_default();
-    searches.sort_unstable();
-    println!(
-        "\n{} searches, p50 {} ms, p99 {} ms, waiting included",
-        table::count(searches.len() as f64),
-        table::figure(part(&searches, 50) / 1e3),
-        table::figure(part(&searches, 99) / 1e3),
-    );
+    let labels = SEARCHING.map(|count| match count {
+        0 => "alone".to_owned(),
+        count => format!("beside {count} who search"),
+    });
+    beside::print(&labels.each_ref().map(String::as_str), &seen);
+    println!();
+    for (count, searches) in SEARCHING.iter().zip(searches).skip(1) {
+        let mut searches = searches.into_inner().unwrap_or_default();
+        searches.sort_unstable();
+        println!(
+            "{count} who search: {} searches, p50 {} ms, p99 {} ms, waiting included",
+            table::count(searches.len() as f64),
+            table::figure(part(&searches, 50) / 1e3),
+            table::figure(part(&searches, 99) / 1e3),
+        );
+    }
     Ok(())
 }
 
@@ -128,6 +137,7 @@ fn until_kept(server: &Running, path: &str) -> Result<(), String> {
 fn search(
     server: &Running,
     paths: &[String],
+    count: usize,
     length: Duration,
     times: &Mutex<Vec<Duration>>,
 ) -> Result<(), String> {
@@ -145,7 +155,7 @@ fn search(
         }
         Ok(())
     };
-    at_once(SEARCHING, ask)
+    at_once(count, ask)
 }
 
 fn text(error: std::io::Error) -> String {

@@ -20,34 +20,47 @@ pub const SMALL_BYTES: usize = 4 << 10;
 /// and how often it is.
 const PACE: Duration = Duration::from_millis(2);
 
-/// Asks for the small file until `meanwhile` is done; how long each answer took, sorted.
+/// What small GETs took while something went on.
+pub struct SmallGets {
+    /// How long each answer took, sorted: from when it was asked for, or from when that was due if it had to wait for
+    /// the answer before it.
+    pub answers: Vec<Duration>,
+    /// How late the asking was where no answer was waited for, sorted: a processor did not turn to this program when
+    /// its time to sleep was over. No server is the cause of that, and none can mend it.
+    pub late: Vec<Duration>,
+}
+
+/// Asks for the small file until `meanwhile` is done.
 pub fn small_gets(
     server: &Running,
     path: &str,
     meanwhile: impl FnOnce() -> Result<(), String>,
-) -> Result<Vec<Duration>, String> {
+) -> Result<SmallGets, String> {
     let mut wire = Wire::open(server.address()).map_err(text)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            let (began, mut times) = (Instant::now(), Vec::new());
+            let (began, mut answers, mut late) = (Instant::now(), Vec::new(), Vec::new());
             while !is_over.load(Ordering::Relaxed) {
-                // What comes late is counted from when it was due.
-                let due = began + PACE * times.len() as u32;
-                thread::sleep(due.saturating_duration_since(Instant::now()));
+                let due = began + PACE * answers.len() as u32;
+                let time_left = due.saturating_duration_since(Instant::now());
+                thread::sleep(time_left);
+                let asked = if time_left.is_zero() { due } else { Instant::now() };
+                late.push(asked - due);
                 let (status, body) = wire.get(path).map_err(text)?;
                 if (status, body.len()) != (200, SMALL_BYTES) {
                     return Err(format!("{path}: {status}"));
                 }
-                times.push(due.elapsed());
+                answers.push(asked.elapsed());
             }
-            times.sort_unstable();
-            Ok(times)
+            answers.sort_unstable();
+            late.sort_unstable();
+            Ok(SmallGets { answers, late })
         });
         let done = meanwhile();
         is_over.store(true, Ordering::Relaxed);
-        let times = asking.join().map_err(|_| "asking panicked".to_owned())?;
-        done.and(times)
+        let seen = asking.join().map_err(|_| "asking panicked".to_owned())?;
+        done.and(seen)
     })
 }
 
@@ -73,22 +86,30 @@ pub fn at_once(
 }
 
 /// Prints what the answers took in each round: first alone, then beside something.
-pub fn print(labels: &[&str], seen: &[Vec<Vec<Duration>>]) {
-    let mut table =
-        Table::new(&["4 KiB, every 2 ms", "answers", "p50, us", "p99, us", "p99 / alone"]);
+pub fn print(labels: &[&str], seen: &[Vec<SmallGets>]) {
+    let mut table = Table::new(&[
+        "4 KiB, every 2 ms",
+        "answers",
+        "p50, us",
+        "p99, us",
+        "p99 / alone",
+        "asked late, p99, us",
+    ]);
     for (label, rounds) in labels.iter().zip(seen) {
         let ratios = rounds
             .iter()
             .zip(seen.first().into_iter().flatten())
-            .map(|(ours, alone)| part(ours, 99) / part(alone, 99));
+            .map(|(ours, alone)| part(&ours.answers, 99) / part(&alone.answers, 99));
         let (low, high) =
             ratios.clone().fold((f64::MAX, 0.0_f64), |(low, high), it| (low.min(it), high.max(it)));
+        let answered = |of_hundred| rounds.iter().map(move |it| part(&it.answers, of_hundred));
         table.row(vec![
             (*label).to_owned(),
-            table::count(rounds.iter().map(Vec::len).sum::<usize>() as f64),
-            table::figure(median(rounds.iter().map(|times| part(times, 50)))),
-            table::figure(median(rounds.iter().map(|times| part(times, 99)))),
+            table::count(rounds.iter().map(|it| it.answers.len()).sum::<usize>() as f64),
+            table::figure(median(answered(50))),
+            table::figure(median(answered(99))),
             format!("{:.2} ({low:.2}-{high:.2})", median(ratios)),
+            table::figure(median(rounds.iter().map(|it| part(&it.late, 99)))),
         ]);
     }
     table.print();

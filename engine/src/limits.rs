@@ -142,6 +142,9 @@ pub const SEARCH_NAMES_MEANWHILE_MAX: usize = 16_384;
 pub const SEARCH_OBJECTS_MIN: u64 = 1_000;
 /// those of all buckets together in so much of it.
 pub const SEARCH_NAMES_BYTES_MAX: u64 = 512 * MIB as u64;
+/// Names that made room for those of other buckets are read again where there is none only if one of these was not
+/// asked for in so many searches.
+pub const SEARCHES_BEFORE_ROOM: u64 = 64;
 /// A search of more names than these uses two threads.
 pub const SEARCH_ALONE_NAMES_MAX: usize = 64 * 1_024;
 /// Names that came and went since a bucket was searched last, before they are put in their places without a search,

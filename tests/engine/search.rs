@@ -335,6 +335,45 @@ fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
 }
 
 #[test]
+fn buckets_that_do_not_fit_together_do_not_push_each_other_out() {
+    let mut world = World::wide(1);
+    let store = kept(&mut world, 500);
+    let staged = stage(&store, b"x").unwrap();
+    let other = bucket_named("other");
+    let batch = (0..400).fold(Batch::new(), |batch, at| {
+        let key = name_in(&other, &format!("cat {at}"));
+        batch.put(key, staged.clone(), PutOptions::default())
+    });
+    commit(&store, batch).unwrap();
+    let one = query("", "cat");
+    let other = SearchQuery { bucket: other, ..one.clone() };
+    let look = |store: &Store, asked: &SearchQuery, count| {
+        let hits = search(store, asked);
+        assert_eq!((hits.total, hits.total_is_exact), (count, true));
+        store.step_names();
+        store.stats().unwrap().searched_names
+    };
+    look(&store, &one, 500);
+    look(&store, &other, 400);
+    let bytes = store.stats().unwrap().searched_names_bytes;
+    drop(store);
+    world.options.search.names_bytes_max = bytes - 1;
+    let store = world.open();
+    assert_eq!(look(&store, &one, 500), 500);
+    // What is searched for the first time gets the room,
+    assert_eq!(look(&store, &other, 400), 400);
+    for _ in 0..200 {
+        // and keeps it while it is searched, too,
+        assert_eq!(look(&store, &one, 500), 400);
+        assert_eq!(look(&store, &other, 400), 400);
+    }
+    // but not for ever.
+    let searches = (1..).find(|_| look(&store, &one, 500) == 500).unwrap();
+    assert!((10..200).contains(&searches), "{searches}");
+    assert_eq!(look(&store, &other, 400), 500);
+}
+
+#[test]
 fn names_whose_last_ones_are_too_much_are_walked_over_and_not_read_again_and_again() {
     // More than a search looks at while names are being read.
     let count = 20_000;

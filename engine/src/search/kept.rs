@@ -59,6 +59,8 @@ enum Bucket {
     Awaited,
     /// There were so many objects that their names took too much.
     TooLarge { objects: u64 },
+    /// They took so much when they made room for others.
+    MadeRoom { bytes: u64 },
     /// They are here.
     Here(Arc<Kept>),
 }
@@ -106,16 +108,20 @@ impl KeptNames {
         if objects < self.options.objects_min || self.options.names_bytes_max == 0 {
             return Found::Nothing;
         }
-        let kept = match self.state().buckets.get(bucket) {
-            Some(Bucket::Here(kept)) => Some(Arc::clone(kept)),
+        let search = self.searches.fetch_add(1, Ordering::Relaxed);
+        let (kept, bytes_before) = match self.state().buckets.get(bucket) {
+            Some(Bucket::Here(kept)) => (Some(Arc::clone(kept)), None),
             Some(Bucket::Awaited) => return Found::Awaited,
             Some(Bucket::TooLarge { objects: then }) if objects > then / 4 * 3 => {
                 return Found::Nothing;
             }
-            Some(Bucket::TooLarge { .. }) | None => None,
+            Some(Bucket::MadeRoom { bytes }) => (None, Some(*bytes)),
+            Some(Bucket::TooLarge { .. }) | None => (None, None),
         };
+        if bytes_before.is_some_and(|bytes| !self.has_room(bytes, search)) {
+            return Found::Nothing;
+        }
         let names = kept.and_then(|kept| {
-            let search = self.searches.fetch_add(1, Ordering::Relaxed);
             kept.searched.store(search, Ordering::Relaxed);
             kept.current()
         });
@@ -158,7 +164,7 @@ impl KeptNames {
         for kept in kept.iter().filter(|it| it.following.waiting() > limits::FOLLOWED_NAMES_WAIT) {
             kept.current();
         }
-        self.make_room();
+        self.make_room(0);
     }
 
     /// How much is kept.
@@ -186,6 +192,7 @@ impl KeptNames {
                 if self.is_too_much(builder.bytes()) {
                     return too_large(&view, bucket);
                 }
+                self.make_room(builder.bytes() as u64);
             }
         }
         let names = builder.finish();
@@ -202,13 +209,24 @@ impl KeptNames {
         bytes as u64 > self.options.names_bytes_max
     }
 
-    /// Drops names until the rest keeps within its memory.
-    fn make_room(&self) {
-        while self.sizes().bytes > self.options.names_bytes_max {
+    /// Whether names that made room may be read again: there is room, or the bucket in whose stead they would be kept
+    /// was not searched for long.
+    fn has_room(&self, bytes: u64, search: u64) -> bool {
+        if self.sizes().bytes + bytes <= self.options.names_bytes_max {
+            return true;
+        }
+        let least = self.state().least_lately().map_or(0, |(_, searched)| searched);
+        search.saturating_sub(least) > limits::SEARCHES_BEFORE_ROOM
+    }
+
+    /// Drops names until the rest keeps within its memory, beside so many bytes.
+    fn make_room(&self, beside: u64) {
+        while self.sizes().bytes + beside > self.options.names_bytes_max {
             let mut state = self.state();
-            let least = state.kept().min_by_key(|(_, kept)| kept.searched.load(Ordering::Relaxed));
-            let Some(bucket) = least.map(|(bucket, _)| bucket.clone()) else { return };
-            state.buckets.remove(&bucket);
+            let Some((bucket, _)) = state.least_lately() else { return };
+            let Some(Bucket::Here(kept)) = state.buckets.remove(&bucket) else { return };
+            let bytes = kept.names().bytes() as u64;
+            state.buckets.insert(bucket, Bucket::MadeRoom { bytes });
         }
     }
 
@@ -233,8 +251,15 @@ impl State {
     fn kept(&self) -> impl Iterator<Item = (&BucketName, &Arc<Kept>)> {
         self.buckets.iter().filter_map(|(bucket, state)| match state {
             Bucket::Here(kept) => Some((bucket, kept)),
-            Bucket::Awaited | Bucket::TooLarge { .. } => None,
+            Bucket::Awaited | Bucket::TooLarge { .. } | Bucket::MadeRoom { .. } => None,
         })
+    }
+
+    /// The bucket of those that are here that was searched least lately, and by which search.
+    fn least_lately(&self) -> Option<(BucketName, u64)> {
+        let searched = |kept: &Kept| kept.searched.load(Ordering::Relaxed);
+        let least = self.kept().min_by_key(|(_, kept)| searched(kept))?;
+        Some((least.0.clone(), searched(least.1)))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! `kept.rs` has the names of searched buckets in memory, `names.rs` says how they lie there, `walk.rs` finds them
 //! where they do not; `sieve.rs` passes over most, `rank.rs` gives points to the rest, `best.rs` keeps the best.
-//! Promises: what was acknowledged before a
-//! search began is found, and what is found is there at one moment of the index; memory is bounded, and so is work:
+//! Promises: what was acknowledged before a search began is found, and a file that is shown is there in the view that
+//! the search was given; what others put or delete meanwhile may be shown or not. Memory is bounded, and so is work:
 //! whoever waits may stop it; a count that is not exact says so. Never here: who may search.
 
 mod best;
@@ -17,7 +17,7 @@ mod sieve;
 mod walk;
 
 use std::ops::{ControlFlow, Range};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use self::best::Best;
 use self::candidate::Candidate;
@@ -107,8 +107,10 @@ pub(crate) fn search(
     let mut folded = String::new();
     for ranked in ranked.into_iter().skip(query.offset) {
         let matches = ranker.matches(&Candidate::new(&ranked.key, &mut folded));
-        if let Some(found) = found(view, &query.bucket, &ranked.key)? {
-            hits.hits.push(Hit { found, points: ranked.points, matches });
+        match found(view, &query.bucket, &ranked.key)? {
+            Some(found) => hits.hits.push(Hit { found, points: ranked.points, matches }),
+            // Names in memory are newer than the view.
+            None => hits.total -= 1,
         }
     }
     Ok(hits)
@@ -128,12 +130,16 @@ fn look_among(
     let (first, second) = part.halves();
     let mut another = ranker.clone();
     thread::scope(|scope| {
-        let second = scope.spawn(|| look_at(&second, query, &mut another, cancelled));
+        let look = || look_at(&second, query, &mut another, cancelled);
+        let started = thread::Builder::new().spawn_scoped(scope, look);
         let mut best = look_at(&first, query, ranker, cancelled)?;
-        match second.join() {
-            Ok(others) => best.add(others?),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let others = match started.map(ScopedJoinHandle::join) {
+            Ok(Ok(others)) => others,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // The system starts no more threads.
+            Err(_) => look_at(&second, query, ranker, cancelled),
+        };
+        best.add(others?);
         Ok(best)
     })
 }
