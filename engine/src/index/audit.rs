@@ -81,8 +81,8 @@ impl Index {
         self.condemned.0.load(Ordering::SeqCst)
     }
 
-    /// Reads the whole checkpointed index, until `stopped` says that nobody wants to know any more. `miscounted` is told
-    /// of every counter that is not what the entries come to.
+    /// Reads the whole checkpointed index, until `stopped` says that nobody wants to know any more. `miscounted` is
+    /// told of every counter that is not what the entries come to.
     pub(crate) fn audit(
         &self,
         stopped: impl Fn() -> bool,

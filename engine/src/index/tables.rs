@@ -137,8 +137,8 @@ impl Opened {
         Ok(Self { database, given_up })
     }
 
-    /// Whether it is the index of the store with this id; false when it is nobody's yet, damage when it is another's, or
-    /// of another version.
+    /// Whether it is the index of the store with this id; false when it is nobody's yet, damage when it is another's,
+    /// or of another version.
     pub(super) fn is_of(&self, store: uuid::Uuid) -> Result<bool> {
         let transaction = self.begin_read()?;
         match transaction.open_table(STORE) {
