@@ -85,12 +85,14 @@ pub use self::compaction::{
 pub use self::disk::RealDisk;
 pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
-pub use self::format::{BucketUsage, Damage, Malformed, RecordName, SegmentClass, SegmentId};
+pub use self::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId, Usage};
 pub use self::history::{
     History, PutVersion, Restored, UndeleteRequest, Undeleted, Unrecoverable, Version,
     VersionEvent, VersionFilter, VersionScope, VersionState,
 };
-pub use self::index::{DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};
+pub use self::index::{
+    DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object, UsagePage,
+};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};

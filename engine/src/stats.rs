@@ -1,7 +1,7 @@
 //! Counts for people and gauges.
 
 use crate::error::Result;
-use crate::format::{BucketUsage, SegmentClass, SegmentId, SegmentUsage};
+use crate::format::{SegmentClass, SegmentId, SegmentUsage, Usage};
 use crate::index::{DamageList, Index, View};
 use crate::name::BucketName;
 
@@ -16,8 +16,8 @@ pub struct StoreStats {
     pub derived_objects: u64,
     /// Their bytes.
     pub derived_bytes: u64,
-    /// Each bucket that holds or held something.
-    pub buckets: Vec<(BucketName, BucketUsage)>,
+    /// Each bucket that holds something.
+    pub buckets: Vec<(BucketName, Usage)>,
     /// Segments of the log.
     pub log: ClassStats,
     /// Segments that compaction made of others.

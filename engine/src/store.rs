@@ -25,9 +25,9 @@ use crate::commit::{
 use crate::compaction::Compactor;
 use crate::disk::Lock;
 use crate::error::{Conflict, Error, Result};
-use crate::format::{BucketUsage, EntryContent, SegmentClass, SegmentId};
+use crate::format::{EntryContent, SegmentClass, SegmentId, Usage};
 use crate::index::{
-    self, FolderCursor, FolderPage, GroupPage, Grouping, Index, KeyPage, Object, View,
+    self, FolderCursor, FolderPage, GroupPage, Grouping, Index, KeyPage, Object, UsagePage, View,
 };
 use crate::limits;
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
@@ -248,8 +248,28 @@ impl Store {
     }
 
     /// Objects and bytes of a bucket, exactly.
-    pub fn bucket_usage(&self, bucket: &BucketName) -> Result<BucketUsage> {
+    pub fn bucket_usage(&self, bucket: &BucketName) -> Result<Usage> {
         self.look(|view| view.bucket_usage(bucket))
+    }
+
+    /// Objects and bytes of a top-level folder, with all that is below it, exactly; of the whole bucket for its root.
+    /// None for a folder in another one: those are not counted.
+    pub fn folder_usage(&self, bucket: &BucketName, folder: &FolderKey) -> Result<Option<Usage>> {
+        match folder.as_str().split_terminator('/').count() {
+            0 | 1 => self.look(|view| view.folder_usage(bucket, folder)).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The top-level folders of a bucket with their objects and bytes, exactly, in byte order of their names, after one
+    /// of them. At most [`limits::LIST_PAGE_MAX`] items. Keys without a slash are in none.
+    pub fn folder_usages(
+        &self,
+        bucket: &BucketName,
+        after: Option<&FolderKey>,
+        limit: usize,
+    ) -> Result<UsagePage> {
+        self.look(|view| view.folder_usages(bucket, after, limit))
     }
 
     /// Counts for people and gauges.

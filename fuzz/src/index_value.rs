@@ -5,8 +5,8 @@
 //! made right.
 
 use engine::format::{
-    AppliedPosition, BucketUsage, Checksum, Damage, Entry, FactEntry, ScrubResult, SegmentId,
-    SegmentUsage,
+    AppliedPosition, Checksum, Damage, Entry, FactEntry, ScrubResult, SegmentId, SegmentUsage,
+    Usage,
 };
 
 /// Decodes a value and encodes it again; none where it is refused.
@@ -27,7 +27,7 @@ const VALUES: [Again; 7] = [
         Damage::decode(segment, offset, value).ok().map(|damage| damage.encode())
     },
     |key, value| unbound(key, SegmentUsage::decode(value).ok()?.encode()),
-    |key, value| unbound(key, BucketUsage::decode(value).ok()?.encode()),
+    |key, value| unbound(key, Usage::decode(value).ok()?.encode()),
     |key, value| unbound(key, AppliedPosition::decode(value).ok()?.encode()),
 ];
 

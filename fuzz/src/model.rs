@@ -13,10 +13,10 @@ use bytes::Bytes;
 use engine::disk::sim::SimDisk;
 use engine::fsck;
 use engine::{
-    Background, Batch, BucketName, BucketUsage, ClassStats, Committed, CompactionReport,
-    CompactionRules, Create, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName,
-    OpenOptions, PutOptions, RecoveryReport, Result, SeededEntropy, SimClock, Staged, Store,
-    Surroundings,
+    Background, Batch, BucketName, ClassStats, Committed, CompactionReport, CompactionRules,
+    Create, Error, FactName, FolderCursor, FolderKey, ObjectKey, ObjectName, OpenOptions,
+    PutOptions, RecoveryReport, Result, SeededEntropy, SimClock, Staged, Store, Surroundings,
+    Usage,
 };
 
 /// Where a simulated machine's clock starts.
@@ -232,6 +232,9 @@ pub struct Model {
     pub facts: BTreeMap<FactName, Bytes>,
 }
 
+/// Counters of buckets, as their roots, and of top-level folders.
+pub type Usages = BTreeMap<(BucketName, FolderKey), Usage>;
+
 /// One operation of a batch, for model and store alike.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -271,18 +274,23 @@ impl Model {
         }
     }
 
-    /// The counters that a bucket ought to have.
-    pub fn usage(&self, bucket: &BucketName) -> BucketUsage {
-        let mut usage = BucketUsage::default();
-        for (_, (body, derived)) in self.objects.iter().filter(|(name, _)| name.bucket == *bucket) {
-            let (objects, bytes) = match derived {
-                true => (&mut usage.derived_objects, &mut usage.derived_bytes),
-                false => (&mut usage.objects, &mut usage.bytes),
-            };
-            *objects += 1;
-            *bytes += body.len() as u64;
+    /// The counters that every bucket, as its root, and every top-level folder ought to have.
+    pub fn usages(&self) -> Usages {
+        let mut usages = Usages::new();
+        for (name, (body, derived)) in &self.objects {
+            let folder = name.key.as_str().split_once('/').map(|(folder, _)| format!("{folder}/"));
+            for folder in std::iter::once(String::new()).chain(folder) {
+                let folder = FolderKey::parse(&folder).expect("the beginning of a key is a folder");
+                let usage = usages.entry((name.bucket.clone(), folder)).or_default();
+                let (objects, bytes) = match derived {
+                    true => (&mut usage.derived_objects, &mut usage.derived_bytes),
+                    false => (&mut usage.objects, &mut usage.bytes),
+                };
+                *objects += 1;
+                *bytes += body.len() as u64;
+            }
         }
-        usage
+        usages
     }
 }
 
@@ -319,8 +327,8 @@ pub struct Contents {
     pub objects: BTreeMap<ObjectName, Seen>,
     /// Every fact.
     pub facts: BTreeMap<FactName, Bytes>,
-    /// The counters of every bucket that holds something.
-    pub usage: BTreeMap<BucketName, BucketUsage>,
+    /// The counters of all that holds something.
+    pub usages: Usages,
     /// Live and dead bytes of the log.
     pub log: ClassStats,
     /// The same of compacted segments.
@@ -368,9 +376,10 @@ impl Contents {
                 let seen = seen.ok_or_else(|| format!("{name} is listed and not there"))?;
                 contents.objects.insert(name, seen);
             }
-            if usage != BucketUsage::default() {
-                contents.usage.insert(bucket, usage);
+            for (folder, usage) in folder_usages(store, &bucket, 3).map_err(told)? {
+                contents.usages.insert((bucket.clone(), folder), usage);
             }
+            contents.usages.insert((bucket, FolderKey::root()), usage);
         }
         let facts = store.facts("", None, 1_000).map_err(told)?;
         contents.facts = facts.into_iter().collect();
@@ -397,15 +406,26 @@ impl Contents {
         if self.facts != model.facts {
             return Err(format!("facts are {:?}, not {:?}", self.facts, model.facts));
         }
-        for (bucket, usage) in &self.usage {
-            if *usage != model.usage(bucket) {
-                return Err(format!("{bucket} counts {usage:?}, not {:?}", model.usage(bucket)));
-            }
+        match model.usages() {
+            usages if usages == self.usages => Ok(()),
+            usages => Err(format!("counters are {:?}, not {usages:?}", self.usages)),
         }
-        let uncounted = model.objects.keys().find(|name| !self.usage.contains_key(&name.bucket));
-        match uncounted {
-            Some(name) => Err(format!("{} is not counted", name.bucket)),
-            None => Ok(()),
+    }
+}
+
+/// The counters of every top-level folder of a bucket, in pages of a size.
+pub fn folder_usages(
+    store: &Store,
+    bucket: &BucketName,
+    page: usize,
+) -> Result<Vec<(FolderKey, Usage)>> {
+    let mut all: Vec<(FolderKey, Usage)> = Vec::new();
+    loop {
+        let after = all.last().map(|(folder, _)| folder);
+        let found = store.folder_usages(bucket, after, page)?;
+        all.extend(found.folders);
+        if !found.more {
+            return Ok(all);
         }
     }
 }

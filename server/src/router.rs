@@ -98,6 +98,7 @@ fn management(app: &AppState) -> Router<AppState> {
     Router::new()
         .route("/api/buckets", route(get(buckets::list).post(buckets::create), LIST_METHODS))
         .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
+        .route("/api/buckets/{bucketName}/folders", route(get(buckets::folders), READ_METHODS))
         .route("/api/buckets/{bucketName}/webhooks", route(webhooks, LIST_METHODS))
         .route("/api/buckets/{bucketName}/webhooks/{id}", route(webhook, RECORD_METHODS))
         .route("/api/buckets/{bucketName}/webhooks/{id}/test", route(test, POST_METHODS))

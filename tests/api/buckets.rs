@@ -53,6 +53,59 @@ async fn a_bucket_is_made_looked_at_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn top_level_folders_are_told_in_pages_with_what_lies_in_them() {
+    let (world, client) = World::with_bucket(1);
+    let folders = |query: &'static str| {
+        let client = &client;
+        async move { client.get(&format!("/api/buckets/photos/folders{query}")).await }
+    };
+    let none = folders("").await.check_done();
+    assert_eq!((&none["folders"], &none["nextCursor"]), (&json!([]), &json!(null)));
+    for (place, name, body) in [
+        ("/photos/", "in-no-folder.txt", "123456789"),
+        ("/photos/b/", "one.txt", "1"),
+        ("/photos/b/deep/er/", "two.txt", "22"),
+        ("/photos/a%20c/", "three.txt", "333"),
+        ("/photos/%C3%A9/", "four.txt", "4444"),
+    ] {
+        client.put(place, name, body.as_bytes()).await;
+    }
+    let of =
+        |folder, count, bytes| json!({"folder": folder, "objectCount": count, "totalBytes": bytes});
+    let all = [of("a c/", 1, 3), of("b/", 2, 3), of("\u{e9}/", 1, 4)];
+    assert_eq!(folders("").await.check_done()["folders"], json!(all));
+    let first = folders("?limit=2").await.check_done();
+    assert_eq!((&first["folders"], &first["nextCursor"]), (&json!(all[..2]), &json!("b/")));
+    let last = folders("?limit=2&cursor=b/").await.check_done();
+    assert_eq!((&last["folders"], &last["nextCursor"]), (&json!(all[2..]), &json!(null)));
+    assert_eq!(folders("?limit=1&cursor=%C3%A9/").await.check_done()["folders"], json!([]));
+    for (query, parameter) in [
+        ("?limit=0", "limit"),
+        ("?limit=1001", "limit"),
+        ("?cursor=b", "cursor"),
+        ("?cursor=//", "cursor"),
+    ] {
+        folders(query).await.check_parameter(parameter);
+    }
+
+    client.delete("/photos/b/one.txt").await.check_done();
+    client.delete("/photos/a%20c/three.txt").await.check_done();
+    let left = folders("").await.check_done();
+    assert_eq!(left["folders"], json!([of("b/", 1, 2), of("\u{e9}/", 1, 4)]));
+    client.delete("/photos/b/").await.check_done();
+    assert_eq!(folders("").await.check_done()["folders"], json!([of("\u{e9}/", 1, 4)]));
+
+    client.get("/api/buckets/nowhere/folders").await.check_error(404, "bucket_not_found");
+    let limited = |bucket: &str, prefix: Option<&str>| {
+        let (bucket, prefix) = (Some(bucket.to_owned()), prefix.map(str::to_owned));
+        world.client_of("ann", ApiKeySettings { bucket, prefix, ..Default::default() })
+    };
+    let path = "/api/buckets/photos/folders";
+    limited("photos", None).get(path).await.check_done();
+    limited("photos", Some("b/")).get(path).await.check_error(403, "forbidden");
+}
+
+#[tokio::test]
 async fn a_phone_bucket_begins_with_thumbnails() {
     let (_world, client) = World::with_bucket(1);
     let body = json!({"bucketName": "phone", "type": "phone"});

@@ -41,6 +41,11 @@ impl Town {
             (Method::DELETE, "/photos/img/a.txt".into(), "/nowhere/img/a.txt".into()),
             (Method::DELETE, "/photos/img/".into(), "/nowhere/img/".into()),
             (Method::GET, "/api/buckets/photos".into(), "/api/buckets/nowhere".into()),
+            (
+                Method::GET,
+                "/api/buckets/photos/folders".into(),
+                "/api/buckets/nowhere/folders".into(),
+            ),
             (Method::PATCH, "/api/buckets/photos".into(), "/api/buckets/nowhere".into()),
             (Method::DELETE, "/api/buckets/photos".into(), "/api/buckets/nowhere".into()),
             (

@@ -57,7 +57,7 @@ const SECTIONS: &[Section] = &[
         ..section("Presigned addresses, the earlier form", &[200, 200])
     },
     section("Integrations", &[200, 200, 200]),
-    section("Buckets", &[200; 5]),
+    section("Buckets", &[200; 6]),
     section("Quotas", &[200]),
     section("API keys", &[200; 3]),
     section("Organisations", &[200; 8]),

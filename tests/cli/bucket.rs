@@ -43,6 +43,36 @@ fn buckets_are_made_listed_edited_and_deleted() {
 }
 
 #[test]
+fn top_level_folders_are_shown_with_what_lies_in_them() {
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    for (place, body) in [("/photos/b/deep/", b"22".as_slice()), ("/photos/a/", b"1")] {
+        let form = Form::new().file("file", "a.txt", None, body);
+        let answer = server.connect().with_key(&key).upload(place, form).expect("it answers");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let check = || {
+        let command = ["bucket", "folders", "--name", "photos"];
+        let shown = folder.done(&command);
+        assert_eq!(shown.stdout, "FOLDER  FILES  BYTES\na/      1      1\nb/      1      2\n");
+        assert!(!shown.stderr.contains("more folders"), "{shown:?}");
+        let first = folder.done(&[&command[..], &["--limit", "1"]].concat());
+        assert!(first.stderr.contains("--after \"a/\" shows them"), "{first:?}");
+        let second = folder.json(&[&command[..], &["--after", "a"]].concat());
+        assert_eq!(second["folders"][0]["folder"], "b/");
+        assert_eq!(
+            (&second["folders"][0]["totalBytes"], &second["nextCursor"]),
+            (&2.into(), &().into())
+        );
+        folder.run(&["bucket", "folders", "--name", "none"]).check_failure(1, "does not exist");
+        folder.run(&[&command[..], &["--limit", "1001"]].concat()).check_failure(2, "--limit");
+    };
+    check();
+    server.stop();
+    check();
+}
+
+#[test]
 fn every_setting_of_a_bucket_is_set_and_taken_away() {
     with_and_without_a_server(|folder| {
         let edit = ["bucket", "edit", "--name", "photos"];

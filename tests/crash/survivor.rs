@@ -195,8 +195,8 @@ fn difference(one: &Contents, other: &Contents) -> String {
         objects.map(|(name, seen)| format!("{name} {} {:?}", seen.lsn, seen.described)).collect()
     };
     let told = |contents: &Contents, than: &Contents| {
-        let Contents { usage, log, compacted, big, last_lsn, .. } = contents;
-        format!("{:?} {usage:?} {log:?} {compacted:?} {big:?} {last_lsn}", only_in(contents, than))
+        let Contents { usages, log, compacted, big, last_lsn, .. } = contents;
+        format!("{:?} {usages:?} {log:?} {compacted:?} {big:?} {last_lsn}", only_in(contents, than))
     };
     format!("{}\nis not {}", told(one, other), told(other, one))
 }

@@ -64,8 +64,8 @@ fn dead_space_comes_back_and_everything_else_stays() {
     assert!(report.refused.is_empty());
     let after = Contents::of(&store).unwrap();
     assert_eq!(
-        (&after.objects, &after.facts, &after.usage),
-        (&before.objects, &before.facts, &before.usage)
+        (&after.objects, &after.facts, &after.usages),
+        (&before.objects, &before.facts, &before.usages)
     );
     let (_, bytes_after) = record_files(&world);
     assert!(bytes_after + 50_000 < bytes_before, "{bytes_before} became {bytes_after}");
@@ -322,7 +322,7 @@ fn compaction_goes_on_beside_writers_and_readers() {
         let again = &rebuilt.objects[name];
         assert_eq!((&again.described, again.lsn), (&seen.described, seen.lsn), "{name}");
     }
-    let told = |it: &Contents| (it.usage.clone(), it.big, it.last_lsn, it.objects.len());
+    let told = |it: &Contents| (it.usages.clone(), it.big, it.last_lsn, it.objects.len());
     assert_eq!(told(&rebuilt), told(&contents));
     assert!(rebuilt == contents, "an index made anew shows other bytes");
 }

@@ -5,6 +5,7 @@
 mod backup;
 mod batches;
 mod compaction;
+mod counters;
 mod facts;
 mod fsck;
 mod fsck_compacted;

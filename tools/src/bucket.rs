@@ -4,6 +4,7 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Access, BucketKind};
+use server::limits::MANAGEMENT_PAGE_MAX;
 use server::management::{BucketOwner, BucketSettings, Request};
 
 use crate::choice::{self, Limit};
@@ -21,6 +22,9 @@ pub(crate) enum Command {
     /// List the buckets of an account, or all.
     #[command(after_help = exit::help("trug bucket list --data data --account me"))]
     List(List),
+    /// List the top-level folders of a bucket, with the files and bytes in each, however deep.
+    #[command(after_help = exit::help("trug bucket folders --data data --name pics"))]
+    Folders(Folders),
     /// Change how the files of a bucket are delivered.
     #[command(
         after_help = exit::help("trug bucket edit --data data --name pics --access private"),
@@ -80,6 +84,26 @@ pub(crate) struct List {
     /// Name or id of an account.
     #[arg(long)]
     account: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Folders {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The bucket.
+    #[arg(long)]
+    name: String,
+    /// Begin behind this folder: the last one that was shown.
+    #[arg(long, value_name = "FOLDER")]
+    after: Option<String>,
+    /// Show at most this many folders.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = MANAGEMENT_PAGE_MAX as u64,
+        value_parser = clap::value_parser!(u64).range(1..=MANAGEMENT_PAGE_MAX as u64)
+    )]
+    limit: u64,
 }
 
 #[derive(Args)]
@@ -152,6 +176,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             perform(&store, Request::CreateBucket { name, owner, kind, settings })
         }
         Command::List(List { store, account }) => perform(&store, Request::ListBuckets { account }),
+        Command::Folders(Folders { store, name, after, limit }) => {
+            perform(&store, Request::ListFolders { bucket: name, after, limit })
+        }
         Command::Edit(Edit { store, name, settings }) => {
             perform(&store, Request::EditBucket { name, settings: settings.into() })
         }

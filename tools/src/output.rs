@@ -15,8 +15,8 @@ use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::catalog::Standing;
 use server::management::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, MemberView, OrganisationView, Reply,
-    StandingStepView, SweptView,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, FolderView, MemberView,
+    OrganisationView, Reply, StandingStepView, SweptView,
 };
 
 use self::versions::{history_note, history_text, undeleted_text};
@@ -38,6 +38,11 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     if let Reply::WebhookCreated(created) = reply {
         let id = &created.webhook.id;
         note(&format!("webhook {id}: this is the only time that its secret is shown"));
+    }
+    if let Reply::Folders(folders) = reply
+        && let Some(last) = &folders.next_cursor
+    {
+        note(&format!("there are more folders: --after {last:?} shows them"));
     }
     if let Reply::History(history) = reply
         && let Some(text) = history_note(history)
@@ -93,6 +98,9 @@ fn text_of(reply: &Reply) -> String {
             plain(&deleted.bucket_name),
             deleted.deleted_count
         ),
+        Reply::Folders(folders) => {
+            table(FOLDER, &folders.folders.iter().map(folder_row).collect::<Vec<_>>())
+        }
         Reply::Organisation(organisation) => organisations_text(std::slice::from_ref(organisation)),
         Reply::Organisations(organisations) => organisations_text(organisations),
         Reply::OrganisationDeleted(deleted) => {
@@ -198,6 +206,13 @@ fn bucket_row(bucket: &BucketView) -> Vec<String> {
         bucket.cache_control.clone().unwrap_or_default(),
         bucket.placeholder.clone().unwrap_or_default(),
     ]
+}
+
+const FOLDER: &[&str] = &["FOLDER", "FILES", "BYTES"];
+
+fn folder_row(folder: &FolderView) -> Vec<String> {
+    let FolderView { folder, object_count, total_bytes } = folder;
+    vec![folder.clone(), object_count.to_string(), total_bytes.to_string()]
 }
 
 const API_KEY: &[&str] = &[
@@ -321,6 +336,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::Bucket(it) => document(it),
         Reply::Buckets(it) => document(it),
         Reply::BucketDeleted(it) => document(it),
+        Reply::Folders(it) => document(it),
         Reply::Organisation(it) => document(it),
         Reply::Organisations(it) => document(it),
         Reply::OrganisationDeleted(it) => document(it),

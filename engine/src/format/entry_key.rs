@@ -9,6 +9,7 @@
 //!
 //! So within a folder come its own marker, then its folders by name with all that is below each, then its files by
 //! name; everything below a folder is one contiguous range. Names hold no control characters, so none of these bytes.
+//! What the keys of that range begin with is itself a key: that of the counters of a bucket or a top-level folder.
 //!
 //! Promises: the order of encoded keys is that order; a key decodes if, and only if, `encode` makes it. Never here:
 //! plain byte order of whole keys (`index/listing.rs` merges it from this one), values.
@@ -47,28 +48,36 @@ pub fn encode(name: &ObjectName) -> Vec<u8> {
 
 /// The object whose index key this is.
 pub fn decode(bytes: &[u8]) -> Result<ObjectName, Malformed> {
-    let (bucket, mut rest) = component(bytes)?;
-    let bucket = BucketName::parse(bucket)?;
-    let mut key = String::new();
-    loop {
-        let (tag, after) = rest.split_first().ok_or(Malformed::Short)?;
-        match *tag {
-            KEY_FOLDER => {
-                let (folder, after) = component(after)?;
-                key.push_str(folder);
-                key.push('/');
-                rest = after;
-            }
-            KEY_MARKER if after.is_empty() => break,
-            KEY_MARKER => return Err(Malformed::Trailing),
-            KEY_FILE => {
-                key.push_str(file(after)?);
-                break;
-            }
-            other => return Err(Malformed::Kind(other)),
-        }
+    let (bucket, mut key, rest) = folders(bytes)?;
+    let (tag, after) = rest.split_first().ok_or(Malformed::Short)?;
+    match *tag {
+        KEY_MARKER if after.is_empty() => {}
+        KEY_MARKER => return Err(Malformed::Trailing),
+        KEY_FILE => key.push_str(file(after)?),
+        other => return Err(Malformed::Kind(other)),
     }
     Ok(ObjectName::new(bucket, ObjectKey::parse(&key)?))
+}
+
+/// The bucket and the folder that [`folder_prefix`] made this of.
+pub fn decode_prefix(bytes: &[u8]) -> Result<(BucketName, FolderKey), Malformed> {
+    let (bucket, folder, rest) = folders(bytes)?;
+    if !rest.is_empty() {
+        return Err(Malformed::Trailing);
+    }
+    Ok((bucket, FolderKey::parse(&folder)?))
+}
+
+/// The keys of the counters in which the object with this key is: those of its bucket, and of its top-level folder
+/// where it lies in one.
+pub fn counted_in(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let component_end = |from: usize| {
+        let length = key.get(from..)?.iter().position(|byte| *byte == KEY_END)?;
+        Some(from + length + 1)
+    };
+    let bucket = component_end(0);
+    let folder = bucket.filter(|end| key.get(*end) == Some(&KEY_FOLDER)).and_then(component_end);
+    [bucket, folder].into_iter().flatten().filter_map(|end| key.get(..end))
 }
 
 /// The keys of everything in a bucket.
@@ -135,6 +144,20 @@ pub fn order(left: &str, right: &str) -> Ordering {
 fn tagged(mut prefix: Vec<u8>, tag: u8) -> Vec<u8> {
     prefix.push(tag);
     prefix
+}
+
+/// The bucket and the folders that a key begins with, and what follows.
+fn folders(bytes: &[u8]) -> Result<(BucketName, String, &[u8]), Malformed> {
+    let (bucket, mut rest) = component(bytes)?;
+    let bucket = BucketName::parse(bucket)?;
+    let mut path = String::new();
+    while let Some((&KEY_FOLDER, after)) = rest.split_first() {
+        let (folder, after) = component(after)?;
+        path.push_str(folder);
+        path.push('/');
+        rest = after;
+    }
+    Ok((bucket, path, rest))
 }
 
 fn component(bytes: &[u8]) -> Result<(&str, &[u8]), Malformed> {
@@ -237,6 +260,24 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_counted_in_its_bucket_and_in_its_top_level_folder() {
+        for (name, counted) in [
+            ("a", [b"abc\0".as_slice()].as_slice()),
+            ("dir/", &[b"abc\0", b"abc\0\x02dir\0"]),
+            ("dir/a", &[b"abc\0", b"abc\0\x02dir\0"]),
+            ("dir/sub/a", &[b"abc\0", b"abc\0\x02dir\0"]),
+        ] {
+            assert_eq!(counted_in(&key(name)).collect::<Vec<_>>(), counted, "{name}");
+        }
+        for folder in ["", "dir/", "dir/sub/"] {
+            let folder = FolderKey::parse(folder).unwrap();
+            let prefix = folder_prefix(&bucket("abc"), &folder);
+            assert_eq!(decode_prefix(&prefix), Ok((bucket("abc"), folder)));
+        }
+        assert_eq!(decode_prefix(&key("dir/a")), Err(Malformed::Trailing));
+    }
+
+    #[test]
     fn keys_that_encode_would_not_make_are_refused() {
         let empty = Malformed::Name(NameError::EmptyComponent);
         for (bytes, why) in [
@@ -283,6 +324,9 @@ mod tests {
         #[test]
         fn any_bytes_decode_or_are_refused(bytes: Vec<u8>, tail in "[a-c/\0\u{1}\u{2}\u{3}]{0,20}") {
             let _ = decode(&bytes);
+            if let Ok((bucket, folder)) = decode_prefix(&bytes) {
+                prop_assert_eq!(folder_prefix(&bucket, &folder), bytes.clone());
+            }
             let bytes = [b"abc\0".as_slice(), tail.as_bytes()].concat();
             if let Ok(name) = decode(&bytes) {
                 prop_assert_eq!(encode(&name), bytes);

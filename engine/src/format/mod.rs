@@ -9,7 +9,7 @@
 //! log/*.seg         segment_header | group: (frame: (record, body)...)... | footer
 //! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
-//! index.redb        entry_key -> entry, fact_entry, segment_usage, bucket_usage, applied_position,
+//! index.redb        entry_key -> entry, fact_entry, segment_usage, usage, applied_position,
 //!                   scrub_result, damage
 //! ```
 //!
@@ -36,7 +36,6 @@ pub mod applied_position;
 pub mod backup_file;
 pub mod big_footer;
 pub mod body;
-pub mod bucket_usage;
 pub mod bytes;
 pub mod checksum;
 pub mod damage;
@@ -56,6 +55,7 @@ pub mod scrub_result;
 pub mod segment_header;
 pub mod segment_usage;
 pub mod store_file;
+pub mod usage;
 
 #[cfg(test)]
 mod testing;
@@ -64,7 +64,6 @@ pub use self::applied_position::{APPLIED_POSITION_BYTES, AppliedPosition};
 pub use self::backup_file::{BACKUP_FILE, BackupFile};
 pub use self::big_footer::{BIG_BODY_OFFSET, BIG_TRAILER_BYTES, BigTrailer};
 pub use self::body::{BodyFault, block_count, block_places};
-pub use self::bucket_usage::{BUCKET_USAGE_BYTES, BucketUsage};
 pub use self::bytes::{Put, Take};
 pub use self::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
 pub use self::damage::{Damage, RecordName};
@@ -92,6 +91,7 @@ pub use self::segment_header::{
 };
 pub use self::segment_usage::{SEGMENT_USAGE_BYTES, SegmentUsage};
 pub use self::store_file::{STORE_FILE_BYTES, StoreFile};
+pub use self::usage::{USAGE_BYTES, Usage};
 
 /// The version of the format that this code writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 1;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::finding::{Finding, Remedy, Severity};
 use super::ground::Ground;
 use super::groups::Suspect;
+use super::index::IndexFaults;
 use super::known::Gaps;
 use super::report::Report;
 use crate::disk::{Disk, PrivateDisk};
@@ -58,6 +59,7 @@ pub fn check(
         progress: WorkProgress::default(),
         report: Report::new(options.deep),
         index: None,
+        index_faults: IndexFaults::default(),
         applied_lsn: 0,
         gaps: Gaps::default(),
         is_ignorant: false,
@@ -101,6 +103,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) report: Report,
     /// The index, if it can be used.
     pub(super) index: Option<Arc<Index>>,
+    /// What is wrong with it so far.
+    pub(super) index_faults: IndexFaults,
     /// Records up to this one are in the index.
     pub(super) applied_lsn: u64,
     /// Stretches of the log that cannot be read.

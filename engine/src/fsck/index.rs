@@ -9,8 +9,8 @@ use super::check::Check;
 use super::finding::{Remedy, Severity};
 use super::ground::Ground;
 use super::known::at;
-use crate::error::{Error, Result};
-use crate::format::{Entry, EntryContent, SegmentClass, SegmentId, SegmentUsage};
+use crate::error::{Corruption, Error, Result};
+use crate::format::{Entry, EntryContent, Malformed, SegmentClass, SegmentId, SegmentUsage};
 use crate::index::{Fact, INDEX_FILE, Index, IndexPlace};
 use crate::limits;
 use crate::store::Surroundings;
@@ -87,8 +87,9 @@ impl Check<'_, '_> {
             store: ground.store,
             cache_bytes: limits::INDEX_CACHE_BYTES,
         };
+        let mut faults = IndexFaults::default();
         let opened = Index::open(place, u64::MAX).and_then(|index| {
-            index.audit(|| false)?;
+            index.audit(|| false, |miscount| faults.add(|| miscount.to_string()))?;
             let position = index.checkpointed();
             let mut segments = 0_u64;
             index.each_segment(|_, _| {
@@ -105,9 +106,14 @@ impl Check<'_, '_> {
                 self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::GoOn);
             }
             Ok((index, position, _)) => {
+                self.index_faults = faults;
                 self.applied_lsn = position.map_or(0, |position| position.lsn);
                 self.index = Some(Arc::new(index));
                 self.report.has_index = true;
+            }
+            Err(Error::Corrupt(Corruption { reason: Malformed::Version(_), .. })) => {
+                let what = "the index is of another version; opening the store makes it anew";
+                self.found(Severity::Note, INDEX_FILE, 0, what, Remedy::RebuildIndex);
             }
             Err(error) => {
                 let what = format!("the index cannot be used: {error}");

@@ -60,7 +60,7 @@ impl Check<'_, '_> {
     pub(super) fn match_names(&mut self, ground: &mut Ground) -> Result<()> {
         let records: u64 = ground.held.values().map(|held| held.records).sum();
         let passes = records / limits::FSCK_NAMES_MAX + 1;
-        let mut faults = IndexFaults::default();
+        let mut faults = std::mem::take(&mut self.index_faults);
         let mut pointed = Pointed::default();
         let mut dead = BTreeMap::new();
         for number in 0..passes {

@@ -5,17 +5,44 @@
 //! condemned, which means that its name is removed and that the next opening makes a new one from the log.
 //! Never here: repairing anything; what the segments hold.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use redb::{ReadableTable, ReadableTableMetadata};
 
 use super::Index;
 use super::tables::{Checkpointed, INDEX_FILE, damaged, unusable};
 use super::view::View;
 use crate::error::{Error, Result};
-use crate::format::{BucketUsage, Entry, Malformed, entry_key};
-use crate::name::BucketName;
+use crate::format::{Entry, Malformed, Usage, entry_key};
+use crate::name::{BucketName, FolderKey};
+
+/// The counters of a bucket, which is its root folder, or of a top-level folder are not what its entries come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Miscount {
+    bucket: BucketName,
+    folder: FolderKey,
+    /// What the index counts there.
+    told: Usage,
+    /// What is there.
+    counted: Usage,
+}
+
+impl fmt::Display for Miscount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bucket, folder, told, counted } = self;
+        let amount = |usage: &Usage| {
+            let Usage { objects, bytes, derived_objects, derived_bytes } = usage;
+            format!(
+                "{objects} objects of {bytes} bytes and {derived_objects} derived of {derived_bytes}"
+            )
+        };
+        let (told, counted) = (amount(told), amount(counted));
+        write!(f, "it counts {told} in {bucket}/{folder}, where {counted} are")
+    }
+}
 
 /// Whether an index was found to be damaged since it was opened.
 #[derive(Default)]
@@ -54,10 +81,15 @@ impl Index {
         self.condemned.0.load(Ordering::SeqCst)
     }
 
-    /// Reads the whole checkpointed index, until `stopped` says that nobody wants to know any more.
-    pub(crate) fn audit(&self, stopped: impl Fn() -> bool) -> Result<()> {
+    /// Reads the whole checkpointed index, until `stopped` says that nobody wants to know any more. `miscounted` is
+    /// told of every counter that is not what the entries come to.
+    pub(crate) fn audit(
+        &self,
+        stopped: impl Fn() -> bool,
+        miscounted: impl FnMut(Miscount),
+    ) -> Result<()> {
         let view = self.view();
-        Self::guard(|| audit(&view.checkpointed, stopped))
+        Self::guard(|| audit(&view.checkpointed, stopped, miscounted))
     }
 
     /// Does work that reads redb. What lies in its file is the world's: it may meet bytes there that it never wrote,
@@ -68,8 +100,12 @@ impl Index {
     }
 }
 
-fn audit(index: &Checkpointed, stopped: impl Fn() -> bool) -> Result<()> {
-    let mut counted: BTreeMap<BucketName, BucketUsage> = BTreeMap::new();
+fn audit(
+    index: &Checkpointed,
+    stopped: impl Fn() -> bool,
+    miscounted: impl FnMut(Miscount),
+) -> Result<()> {
+    let mut count = Count { index, miscounted, under_way: Vec::new(), rows: 0 };
     let mut last: Vec<u8> = Vec::new();
     for (number, item) in index.entries_from(Bound::Unbounded, &END_OF_KEYS)?.enumerate() {
         if number.is_multiple_of(AUDIT_STRIDE) && stopped() {
@@ -78,21 +114,74 @@ fn audit(index: &Checkpointed, stopped: impl Fn() -> bool) -> Result<()> {
         let (key, value) = item.map_err(unusable)?;
         let key = key.value();
         let entry = Entry::decode(key, value.value()).map_err(damaged)?;
-        let name = entry_key::decode(key).map_err(damaged)?;
+        entry_key::decode(key).map_err(damaged)?;
         if last.as_slice() >= key || index.entry(key)?.is_none_or(|found| found.lsn != entry.lsn) {
             return Err(damaged(Malformed::Order));
         }
-        counted.entry(name.bucket).or_default().add(&entry);
+        count.add(key, &entry)?;
         key.clone_into(&mut last);
     }
-    for (bucket, usage) in index.buckets()? {
-        if counted.remove(&bucket).unwrap_or_default() != usage {
-            return Err(damaged(Malformed::Count));
-        }
-    }
-    if counted.is_empty() { Ok(()) } else { Err(damaged(Malformed::Count)) }
+    count.end()
 }
 
+/// Counts entries in the order of their keys, in which all that is counted together lies together.
+struct Count<'a, M> {
+    index: &'a Checkpointed,
+    miscounted: M,
+    /// The counters that the last entry is in, by key: of its bucket, and of its top-level folder.
+    under_way: Vec<(Vec<u8>, Usage)>,
+    /// How many rows of counters were looked at.
+    rows: u64,
+}
+
+impl<M: FnMut(Miscount)> Count<'_, M> {
+    fn add(&mut self, key: &[u8], entry: &Entry) -> Result<()> {
+        self.compare(|counted| !key.starts_with(counted))?;
+        let begun = entry_key::counted_in(key).skip(self.under_way.len());
+        self.under_way.extend(begun.map(|counted| (counted.to_vec(), Usage::default())));
+        self.under_way.iter_mut().for_each(|(_, usage)| usage.add(entry));
+        Ok(())
+    }
+
+    /// Compares what is counted to its end, the innermost first.
+    fn compare(&mut self, is_over: impl Fn(&[u8]) -> bool) -> Result<()> {
+        while let Some((key, counted)) = self.under_way.pop_if(|(key, _)| is_over(key)) {
+            let told = self.index.usage(&key)?;
+            self.rows += u64::from(told.is_some());
+            if told != Some(counted) {
+                self.tell(&key, told.unwrap_or_default(), counted)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.compare(|_| true)?;
+        if self.index.usage.len().map_err(unusable)? == self.rows {
+            return Ok(());
+        }
+        for row in self.index.usage.iter().map_err(unusable)? {
+            let (key, told) = row.map_err(unusable)?;
+            let key = key.value();
+            let first = self.index.entries_from(Bound::Included(key), &END_OF_KEYS)?.next();
+            let first = first.transpose().map_err(unusable)?;
+            let is_wanted = first.is_some_and(|(first, _)| {
+                entry_key::counted_in(first.value()).any(|counted| counted == key)
+            });
+            if !is_wanted {
+                let told = Usage::decode(told.value()).map_err(damaged)?;
+                self.tell(key, told, Usage::default())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, key: &[u8], told: Usage, counted: Usage) -> Result<()> {
+        let (bucket, folder) = entry_key::decode_prefix(key).map_err(damaged)?;
+        (self.miscounted)(Miscount { bucket, folder, told, counted });
+        Ok(())
+    }
+}
 /// How many entries are read between two looks at whether to stop.
 const AUDIT_STRIDE: usize = 1_024;
 /// No index key sorts after this: bucket names are ASCII.

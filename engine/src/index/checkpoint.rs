@@ -12,7 +12,7 @@ use redb::Durability;
 use super::audit::Condemned;
 use super::feed::Feed;
 use super::overlay::Overlay;
-use super::tables::{BUCKETS, ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, unusable};
+use super::tables::{ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, USAGE, unusable};
 use super::view::View;
 use super::{Index, IndexPlace};
 use crate::disk::Disk;
@@ -149,10 +149,13 @@ impl Index {
                     }
                 }
             }
-            let mut buckets = transaction.open_table(BUCKETS).map_err(unusable)?;
-            for (bucket, usage) in &overlay.buckets {
-                let name = bucket.as_str().as_bytes();
-                buckets.insert(name, usage.encode().as_slice()).map_err(unusable)?;
+            let mut usages = transaction.open_table(USAGE).map_err(unusable)?;
+            for (key, usage) in &overlay.usage {
+                if usage.is_nothing() {
+                    usages.remove(&**key).map_err(unusable)?;
+                } else {
+                    usages.insert(&**key, usage.encode().as_slice()).map_err(unusable)?;
+                }
             }
             let mut segments = transaction.open_table(SEGMENTS).map_err(unusable)?;
             for (id, usage) in &overlay.segments {

@@ -7,15 +7,26 @@ use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::tables::{damaged, unusable};
+use imbl::OrdMap;
+
+use super::overlay::Overlay;
+use super::tables::{ByBytes, Checkpointed, damaged, unusable};
 use super::view::{Fact, View};
 use crate::error::{Error, Result};
-use crate::format::{Entry, Malformed};
+use crate::format::{Entry, Malformed, Usage};
 use crate::name::FactName;
 
 /// One item of a layer: a key, and what the layer says of it.
 type Said<K, V> = Result<(K, Option<V>)>;
 type Layer<'a, K, V> = Box<dyn Iterator<Item = Said<K, V>> + 'a>;
+
+/// Where the layers of a view keep rows of one kind, and how they are read.
+struct Rows<S, V> {
+    in_overlay: fn(&Overlay) -> &OrdMap<Arc<[u8]>, S>,
+    said: fn(&S) -> Option<V>,
+    in_redb: fn(&Checkpointed) -> &ByBytes,
+    decode: fn(&[u8], &[u8]) -> Result<V, Malformed>,
+}
 
 /// Layers, newest first, merged.
 pub(super) struct Merge<'a, K, V> {
@@ -79,8 +90,13 @@ impl View {
         from: Bound<&[u8]>,
         to: &[u8],
     ) -> Result<Merge<'_, Arc<[u8]>, Arc<Entry>>> {
-        let decode = |key: &[u8], value: &[u8]| Entry::decode(key, value).map(Arc::new);
-        self.merged(from, to, Option::clone, decode)
+        let rows = Rows {
+            in_overlay: |overlay| &overlay.entries,
+            said: Option::clone,
+            in_redb: |checkpointed| &checkpointed.entries,
+            decode: |key, value| Entry::decode(key, value).map(Arc::new),
+        };
+        self.merged(from, to, rows)
     }
 
     /// The keys of the same entries. Values are not looked at: what reads a million names has no use for them.
@@ -89,31 +105,52 @@ impl View {
         from: Bound<&[u8]>,
         to: &[u8],
     ) -> Result<impl Iterator<Item = Result<Arc<[u8]>>>> {
-        let merged = self.merged(from, to, |entry| entry.as_ref().map(|_| ()), |_, _| Ok(()))?;
-        Ok(merged.map(|item| item.map(|(key, ())| key)))
+        let rows = Rows {
+            in_overlay: |overlay| &overlay.entries,
+            said: |entry| entry.as_ref().map(|_| ()),
+            in_redb: |checkpointed| &checkpointed.entries,
+            decode: |_, _| Ok(()),
+        };
+        Ok(self.merged(from, to, rows)?.map(|item| item.map(|(key, ())| key)))
     }
 
-    fn merged<V: 'static>(
+    /// Counters with keys from a bound up to `to`, which is not included.
+    pub(super) fn usages(
         &self,
         from: Bound<&[u8]>,
         to: &[u8],
-        of_overlay: fn(&Option<Arc<Entry>>) -> Option<V>,
-        decode: fn(&[u8], &[u8]) -> Result<V, Malformed>,
+    ) -> Result<Merge<'_, Arc<[u8]>, Usage>> {
+        let rows = Rows {
+            in_overlay: |overlay| &overlay.usage,
+            said: |usage| (!usage.is_nothing()).then_some(*usage),
+            in_redb: |checkpointed| &checkpointed.usage,
+            decode: |_, value| Usage::decode(value),
+        };
+        self.merged(from, to, rows)
+    }
+
+    fn merged<S: 'static, V: 'static>(
+        &self,
+        from: Bound<&[u8]>,
+        to: &[u8],
+        rows: Rows<S, V>,
     ) -> Result<Merge<'_, Arc<[u8]>, V>> {
         if !is_range(from, to) {
             return Ok(Merge { layers: Vec::new() });
         }
         let mut layers: Vec<Layer<'_, _, _>> = Vec::new();
         for overlay in self.overlays() {
-            let range = overlay.entries.range::<_, [u8]>((from, Bound::Excluded(to)));
+            let rows_of = (rows.in_overlay)(overlay);
+            let range = rows_of.range::<_, [u8]>((from, Bound::Excluded(to)));
             layers.push(Box::new(
-                range.map(move |(key, entry)| Ok((Arc::clone(key), of_overlay(entry)))),
+                range.map(move |(key, row)| Ok((Arc::clone(key), (rows.said)(row)))),
             ));
         }
-        let range = self.checkpointed.entries_from(from, to)?;
+        let table = (rows.in_redb)(&self.checkpointed);
+        let range = table.range::<&[u8]>((from, Bound::Excluded(to))).map_err(unusable)?;
         layers.push(Box::new(range.map(move |item| {
             let (key, value) = item.map_err(unusable)?;
-            let value = decode(key.value(), value.value()).map_err(damaged)?;
+            let value = (rows.decode)(key.value(), value.value()).map_err(damaged)?;
             Ok::<_, Error>((Arc::from(key.value()), Some(value)))
         })));
         Ok(Merge::new(layers))

@@ -11,6 +11,7 @@
 mod audit;
 mod checkpoint;
 mod contents;
+mod counters;
 mod feed;
 mod listing;
 mod merge;
@@ -25,6 +26,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use self::audit::Condemned;
+pub use self::counters::UsagePage;
 use self::feed::Feed;
 pub(crate) use self::feed::{Following, NameChange};
 pub use self::listing::{FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object};

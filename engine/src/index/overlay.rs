@@ -8,8 +8,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::view::Fact;
-use crate::format::{AppliedPosition, BucketUsage, Entry, SegmentId, SegmentUsage};
-use crate::name::{BucketName, FactName};
+use crate::format::{AppliedPosition, Entry, SegmentId, SegmentUsage, Usage};
+use crate::name::FactName;
 
 /// Changes over the index. None stands for what was removed.
 #[derive(Clone, Default)]
@@ -18,8 +18,8 @@ pub(crate) struct Overlay {
     pub(crate) entries: OrdMap<Arc<[u8]>, Option<Arc<Entry>>>,
     /// Facts by name.
     pub(crate) facts: OrdMap<FactName, Option<Arc<Fact>>>,
-    /// Counters of buckets.
-    pub(crate) buckets: OrdMap<BucketName, BucketUsage>,
+    /// Counters of buckets and top-level folders by encoded key. Where nothing is left they are zeros.
+    pub(crate) usage: OrdMap<Arc<[u8]>, Usage>,
     /// Live and dead bytes of segments.
     pub(crate) segments: OrdMap<SegmentId, Option<SegmentUsage>>,
     /// What the log holds up to here is in this overlay or below it.

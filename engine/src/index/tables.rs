@@ -4,7 +4,7 @@
 //! | ---------- | -------------------- | --------------- |
 //! | `entries`  | encoded object key   | `Entry`         |
 //! | `facts`    | fact name            | `FactEntry`     |
-//! | `buckets`  | bucket name          | `BucketUsage`   |
+//! | `usage`    | what object keys in it begin with | `Usage` |
 //! | `segments` | segment id           | `SegmentUsage`  |
 //! | `position` | nothing              | `AppliedPosition` |
 //! | `store`    | nothing              | id of the store, and the version of these tables |
@@ -18,30 +18,28 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{
-    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
-    TableError, WriteTransaction,
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, TableDefinition, TableError,
+    WriteTransaction,
 };
 
 use super::notes::Notes;
 use super::view::Fact;
 use crate::disk::{Disk, GivenUp, RedbFile};
 use crate::error::{Error, Result};
-use crate::format::{
-    AppliedPosition, BucketUsage, Entry, FactEntry, Malformed, SegmentId, SegmentUsage,
-};
-use crate::name::{BucketName, FactName};
+use crate::format::{AppliedPosition, Entry, FactEntry, Malformed, SegmentId, SegmentUsage, Usage};
+use crate::name::FactName;
 
 /// The index's file in the data folder.
 pub(crate) const INDEX_FILE: &str = "index.redb";
 
 pub(super) const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 pub(super) const FACTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("facts");
-pub(super) const BUCKETS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("buckets");
+pub(super) const USAGE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("usage");
 pub(super) const SEGMENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("segments");
 pub(super) const POSITION: TableDefinition<(), &[u8]> = TableDefinition::new("position");
 pub(super) const STORE: TableDefinition<(), &[u8]> = TableDefinition::new("store");
 
-type ByBytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
+pub(super) type ByBytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// The database.
 pub(crate) struct Tables {
@@ -57,9 +55,9 @@ pub(super) struct Opened {
 
 /// The database as of its last checkpoint: a read transaction's tables, kept open until the next.
 pub(crate) struct Checkpointed {
-    entries: ByBytes,
+    pub(super) entries: ByBytes,
     facts: ByBytes,
-    buckets: ByBytes,
+    pub(super) usage: ByBytes,
     segments: ReadOnlyTable<u64, &'static [u8]>,
     position: Option<AppliedPosition>,
     given_up: Arc<GivenUp>,
@@ -139,14 +137,20 @@ impl Opened {
         Ok(Self { database, given_up })
     }
 
-    /// Whether it is the index of the store with this id; false when it is nobody's yet, damage when it is another's.
+    /// Whether it is the index of the store with this id; false when it is nobody's yet, damage when it is another's,
+    /// or of another version.
     pub(super) fn is_of(&self, store: uuid::Uuid) -> Result<bool> {
         let transaction = self.begin_read()?;
         match transaction.open_table(STORE) {
             Ok(table) => {
                 let found = table.get(()).map_err(unusable)?;
-                let is_ours = found.is_some_and(|id| id.value() == identity(store));
-                if is_ours { Ok(true) } else { Err(damaged(Malformed::Place)) }
+                match found.as_ref().and_then(|found| found.value().split_last()) {
+                    Some((&TABLES_VERSION, id)) if id == store.as_bytes() => Ok(true),
+                    Some((&version, id)) if id == store.as_bytes() => {
+                        Err(damaged(Malformed::Version(version.into())))
+                    }
+                    _ => Err(damaged(Malformed::Place)),
+                }
             }
             Err(TableError::TableDoesNotExist(_)) => Ok(false),
             Err(other) => Err(unusable(other)),
@@ -159,7 +163,7 @@ impl Opened {
         {
             transaction.open_table(ENTRIES).map_err(unusable)?;
             transaction.open_table(FACTS).map_err(unusable)?;
-            transaction.open_table(BUCKETS).map_err(unusable)?;
+            transaction.open_table(USAGE).map_err(unusable)?;
             transaction.open_table(SEGMENTS).map_err(unusable)?;
             transaction.open_table(POSITION).map_err(unusable)?;
             let mut table = transaction.open_table(STORE).map_err(unusable)?;
@@ -177,7 +181,7 @@ impl Opened {
         Ok(Checkpointed {
             entries: transaction.open_table(ENTRIES).map_err(unusable)?,
             facts: transaction.open_table(FACTS).map_err(unusable)?,
-            buckets: transaction.open_table(BUCKETS).map_err(unusable)?,
+            usage: transaction.open_table(USAGE).map_err(unusable)?,
             segments: transaction.open_table(SEGMENTS).map_err(unusable)?,
             position: position.map_err(damaged)?,
             given_up: Arc::clone(&self.given_up),
@@ -207,9 +211,9 @@ impl Checkpointed {
         found.map(|value| decode_fact(name, value.value())).transpose()
     }
 
-    pub(super) fn bucket_usage(&self, bucket: &BucketName) -> Result<Option<BucketUsage>> {
-        let found = self.buckets.get(bucket.as_str().as_bytes()).map_err(unusable)?;
-        found.map(|value| BucketUsage::decode(value.value())).transpose().map_err(damaged)
+    pub(super) fn usage(&self, key: &[u8]) -> Result<Option<Usage>> {
+        let found = self.usage.get(key).map_err(unusable)?;
+        found.map(|value| Usage::decode(value.value())).transpose().map_err(damaged)
     }
 
     pub(super) fn segment_usage(&self, id: SegmentId) -> Result<Option<SegmentUsage>> {
@@ -269,31 +273,17 @@ impl Checkpointed {
             Ok((id, SegmentUsage::decode(value.value()).map_err(damaged)?))
         }))
     }
-
-    /// All buckets and their counters.
-    pub(super) fn buckets(&self) -> Result<Vec<(BucketName, BucketUsage)>> {
-        let mut all = Vec::new();
-        for item in self.buckets.iter().map_err(unusable)? {
-            let (name, value) = item.map_err(unusable)?;
-            let usage = BucketUsage::decode(value.value()).map_err(damaged)?;
-            let name = std::str::from_utf8(name.value())
-                .ok()
-                .and_then(|text| BucketName::parse(text).ok())
-                .ok_or_else(|| damaged(Malformed::Text))?;
-            all.push((name, usage));
-        }
-        Ok(all)
-    }
 }
 
-/// Whose index it is, and how its values are encoded. Another version is not read: the index is made anew.
+/// Whose index it is, and the version of its tables.
 fn identity(store: uuid::Uuid) -> Vec<u8> {
     let mut identity = store.as_bytes().to_vec();
     identity.push(TABLES_VERSION);
     identity
 }
 
-const TABLES_VERSION: u8 = 2;
+/// Of what tables there are and how their values are encoded. No other version is read: the index is made anew.
+const TABLES_VERSION: u8 = 3;
 
 fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
     let entry = FactEntry::decode(name.as_str().as_bytes(), value).map_err(damaged)?;

@@ -13,10 +13,10 @@ use super::overlay::Overlay;
 use super::tables::Checkpointed;
 use crate::error::Result;
 use crate::format::{
-    AppliedPosition, BucketUsage, Entry, EntryContent, Location, Record, SegmentClass, SegmentId,
-    SegmentUsage, What, entry_key,
+    AppliedPosition, Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage,
+    Usage, What, entry_key,
 };
-use crate::name::{BucketName, FactName, ObjectName};
+use crate::name::{FactName, ObjectName};
 
 /// A fact: a small record of the server's, opaque here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,14 +96,14 @@ impl View {
         self.checkpointed.fact(name)
     }
 
-    /// The counters of a bucket; zeros for one that never held anything.
-    pub(crate) fn bucket_usage(&self, bucket: &BucketName) -> Result<BucketUsage> {
+    /// The counters under an encoded key; zeros where nothing is.
+    pub(super) fn usage_at(&self, key: &[u8]) -> Result<Usage> {
         for overlay in self.overlays() {
-            if let Some(usage) = overlay.buckets.get(bucket) {
+            if let Some(usage) = overlay.usage.get(key) {
                 return Ok(*usage);
             }
         }
-        Ok(self.checkpointed.bucket_usage(bucket)?.unwrap_or_default())
+        Ok(self.checkpointed.usage(key)?.unwrap_or_default())
     }
 
     /// Live and dead bytes of a segment.
@@ -159,15 +159,6 @@ impl View {
         self.checkpointed.segment_usage(id)
     }
 
-    /// All buckets and their counters.
-    pub(crate) fn buckets(&self) -> Result<Vec<(BucketName, BucketUsage)>> {
-        let mut all: BTreeMap<_, _> = self.checkpointed.buckets()?.into_iter().collect();
-        for overlay in self.frozen.as_deref().into_iter().chain([&self.active]) {
-            all.extend(overlay.buckets.iter().map(|(name, usage)| (name.clone(), *usage)));
-        }
-        Ok(all.into_iter().collect())
-    }
-
     /// All segments with something in them, and their usage.
     pub(crate) fn segments(&self) -> Result<Vec<(SegmentId, SegmentUsage)>> {
         let found = self.checkpointed.segments()?;
@@ -193,7 +184,7 @@ impl View {
         let key: Arc<[u8]> = entry_key::encode(name).into();
         // A copy that was made while the original stayed: they name the same content.
         let is_copy = self.entry_at(&key)?.is_some_and(|old| old.lsn == entry.lsn);
-        let mut replaced = self.forget(&key, name)?;
+        let mut replaced = self.replace(&key, Some(&entry))?;
         replaced.big = replaced.big.filter(|_| !is_copy);
         self.count_record(entry.record, record_bytes(&entry), true)?;
         if let EntryContent::Big { bytes, segment } = entry.content {
@@ -206,7 +197,6 @@ impl View {
             };
             self.active.segments.insert(segment, Some(usage));
         }
-        self.count_object(&name.bucket, &entry, Count::In)?;
         let entry = Arc::new(entry);
         self.active.entries.insert(key, Some(Arc::clone(&entry)));
         Ok((replaced, entry))
@@ -215,7 +205,7 @@ impl View {
     /// An object was deleted by the record at `tombstone`.
     pub(crate) fn delete(&mut self, name: &ObjectName, tombstone: Location) -> Result<Replaced> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
-        let replaced = self.forget(&key, name)?;
+        let replaced = self.replace(&key, None)?;
         self.count_removal(tombstone)?;
         self.active.entries.insert(key, None);
         Ok(replaced)
@@ -327,12 +317,14 @@ impl View {
         Ok(true)
     }
 
-    fn forget(&mut self, key: &[u8], name: &ObjectName) -> Result<Replaced> {
-        let Some(old) = self.entry_at(key)? else {
+    /// Counts that an entry, or none, comes in the place of the one under this key, if there is one.
+    fn replace(&mut self, key: &[u8], new: Option<&Entry>) -> Result<Replaced> {
+        let old = self.entry_at(key)?;
+        self.count_object(key, old.as_deref(), new)?;
+        let Some(old) = old else {
             return Ok(Replaced::default());
         };
         self.count_dead(old.record.segment, record_bytes(&old))?;
-        self.count_object(&name.bucket, &old, Count::Out)?;
         let big = match old.content {
             EntryContent::Big { segment, .. } => {
                 self.active.segments.insert(segment, None);
@@ -388,21 +380,25 @@ impl View {
         Ok(())
     }
 
-    fn count_object(&mut self, bucket: &BucketName, entry: &Entry, count: Count) -> Result<()> {
-        let mut usage = self.bucket_usage(bucket)?;
-        match count {
-            Count::In => usage.add(entry),
-            Count::Out => usage.subtract(entry),
+    /// Changes the counters of the bucket and of the top-level folder, each looked up once.
+    fn count_object(&mut self, key: &[u8], old: Option<&Entry>, new: Option<&Entry>) -> Result<()> {
+        for counted in entry_key::counted_in(key) {
+            let usage = match self.active.usage.get_mut(counted) {
+                Some(usage) => usage,
+                None => {
+                    let known = self.usage_at(counted)?;
+                    self.active.usage.entry(counted.into()).or_insert(known)
+                }
+            };
+            if let Some(old) = old {
+                usage.subtract(old);
+            }
+            if let Some(new) = new {
+                usage.add(new);
+            }
         }
-        self.active.buckets.insert(bucket.clone(), usage);
         Ok(())
     }
-}
-
-#[derive(Clone, Copy)]
-enum Count {
-    In,
-    Out,
 }
 
 /// The bytes that the record of an entry takes in the log.
@@ -424,7 +420,7 @@ mod tests {
     use crate::disk::sim::SimDisk;
     use crate::format::{ObjectFlags, ObjectMeta};
     use crate::index::{Index, IndexPlace};
-    use crate::name::ObjectKey;
+    use crate::name::{BucketName, ObjectKey};
 
     fn at(segment: u64, offset: u64) -> Location {
         Location { segment: SegmentId::new(segment).unwrap(), offset, head_bytes: 100 }

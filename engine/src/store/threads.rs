@@ -83,8 +83,9 @@ impl Threads {
             let index = Arc::clone(&index);
             let closing = Arc::clone(&closing);
             running.push(spawn("trug-index-audit", move || {
-                if index.audit(|| closing.has_begun()).is_err_and(|error| Index::is_damage(&error))
-                {
+                let mut is_miscounted = false;
+                let audited = index.audit(|| closing.has_begun(), |_| is_miscounted = true);
+                if is_miscounted || audited.is_err_and(|error| Index::is_damage(&error)) {
                     index.condemn();
                 }
             })?);

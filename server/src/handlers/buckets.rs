@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use engine::BucketName;
+use engine::{BucketName, FolderKey};
 use http::Uri;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +21,8 @@ use crate::error::ApiError;
 use crate::handlers::with_catalog;
 use crate::json_body::JsonBody;
 use crate::management::{
-    BucketDeletedView, BucketSettings, BucketView, NewBucketSettings, bucket_change, bucket_view,
+    BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
+    bucket_view, folders_view,
 };
 use crate::paging::Page;
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
@@ -55,6 +56,14 @@ pub struct BucketDeletedReply {
     message: String,
     #[serde(flatten)]
     deleted: BucketDeletedView,
+}
+
+/// A page of the top-level folders of a bucket.
+#[derive(Serialize, ToSchema)]
+pub struct FoldersReply {
+    success: bool,
+    #[serde(flatten)]
+    page: FoldersView,
 }
 
 /// Lists the buckets that the account reaches, by name.
@@ -144,6 +153,32 @@ pub async fn show(
     reply(&app, move |_| Ok(bucket)).await
 }
 
+/// Lists the top-level folders of a bucket, by name, with how many files and bytes lie in each, however deep.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/folders",
+    operation_id = "listFolders",
+    tag = "Buckets",
+    params(BucketNameParameter, PageParameters),
+    responses((status = OK, body = FoldersReply))
+)]
+pub async fn folders(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    query: Query,
+) -> Result<Json<FoldersReply>, ApiError> {
+    let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
+    caller.check_folder(&FolderKey::root())?;
+    let page = Page::of(&query)?;
+    let no_cursor = |_| ApiError::bad_parameter("cursor", "must be the nextCursor of a page");
+    let after = page.after().map(FolderKey::parse).transpose().map_err(no_cursor)?;
+    let (store, limit) = (app.store.clone(), page.limit());
+    let find = move |_: &Catalog| folders_view(&store, &bucket.name, after.as_ref(), limit);
+    let page = with_catalog(&app, find).await?;
+    Ok(Json(FoldersReply { success: true, page }))
+}
+
 /// Changes what is named of a bucket.
 #[utoipa::path(
     patch,
@@ -162,7 +197,7 @@ pub async fn edit(
 ) -> Result<Json<BucketReply>, ApiError> {
     let name = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?.name.clone();
     // The settings are those of the whole bucket.
-    caller.check_folder(&engine::FolderKey::root())?;
+    caller.check_folder(&FolderKey::root())?;
     let change = bucket_change(&name, body.settings::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &change)?;
     reply(&app, move |catalog| catalog.edit_bucket(&name, change)).await
@@ -246,8 +281,12 @@ fn check_placeholder(
     may_read.map_err(|_| ApiError::bad_parameter("placeholder", must))
 }
 
+/// The name is this component of the address, which begins with an empty one.
+const NAME_AT: usize = 3;
+
 fn name_in(uri: &Uri) -> Result<BucketName, ApiError> {
-    BucketName::parse(&last_component(uri.path())?).map_err(|_| ApiError::bucket_not_found())
+    let component = uri.path().split('/').nth(NAME_AT).unwrap_or_default();
+    BucketName::parse(&last_component(component)?).map_err(|_| ApiError::bucket_not_found())
 }
 
 fn bad_name(error: &CatalogError) -> ApiError {

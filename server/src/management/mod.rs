@@ -35,9 +35,9 @@ pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
 pub use self::reply::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, MemberView,
-    OrganisationDeletedView, OrganisationView, ProgressView, Reply, account_view, api_key_view,
-    bucket_view, organisation_view,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FolderView,
+    FoldersView, MemberView, OrganisationDeletedView, OrganisationView, ProgressView, Reply,
+    account_view, api_key_view, bucket_view, folders_view, organisation_view,
 };
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
@@ -122,6 +122,12 @@ pub enum Request {
     DeleteBucket {
         name: String,
         force: bool,
+    },
+    /// A page of the top-level folders of a bucket, after one of them.
+    ListFolders {
+        bucket: String,
+        after: Option<String>,
+        limit: u64,
     },
     /// Without scopes the key has all of them.
     CreateApiKey {
@@ -290,6 +296,12 @@ pub fn execute(
                 if force { BucketContents::DeleteToo } else { BucketContents::MustBeGone };
             let deleted_count = catalog.delete_bucket(&bucket_name(&name)?, contents)?.finish()?;
             Ok(Reply::BucketDeleted(BucketDeletedView { bucket_name: name, deleted_count }))
+        }
+        Request::ListFolders { bucket, after, limit } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let after = after.map(|after| folder_of(Some(after))).transpose()?;
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            Ok(Reply::Folders(folders_view(store, &bucket.name, after.as_ref(), limit)?))
         }
         Request::CreateApiKey { account, mut settings } => {
             if settings.scopes.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Never here: how it looks to a person.
 
-use engine::{Store, WorkProgress};
+use engine::{BucketName, FolderKey, Store, Usage, UsagePage, WorkProgress};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -53,6 +53,7 @@ pub enum Reply {
     Bucket(BucketView),
     Buckets(Vec<BucketView>),
     BucketDeleted(BucketDeletedView),
+    Folders(FoldersView),
     Organisation(OrganisationView),
     Organisations(Vec<OrganisationView>),
     OrganisationDeleted(OrganisationDeletedView),
@@ -123,6 +124,25 @@ pub struct BucketView {
     pub thumbnails: bool,
     pub created_at: String,
     pub updated_at: String,
+    pub object_count: u64,
+    pub total_bytes: u64,
+}
+
+/// A page of the top-level folders of a bucket, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoldersView {
+    pub folders: Vec<FolderView>,
+    /// The last folder of the page, when there are more after it.
+    #[schema(required)]
+    pub next_cursor: Option<String>,
+}
+
+/// A top-level folder, and what lies in it, however deep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FolderView {
+    pub folder: String,
     pub object_count: u64,
     pub total_bytes: u64,
 }
@@ -225,6 +245,24 @@ pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, Catalog
         object_count: usage.objects,
         total_bytes: usage.bytes,
     })
+}
+
+/// A page of a bucket's top-level folders after one of them, with what they hold.
+pub fn folders_view(
+    store: &Store,
+    bucket: &BucketName,
+    after: Option<&FolderKey>,
+    limit: usize,
+) -> Result<FoldersView, CatalogError> {
+    let UsagePage { folders, more } = store.folder_usages(bucket, after, limit)?;
+    let last = folders.last().filter(|_| more);
+    let next_cursor = last.map(|(folder, _)| folder.to_string());
+    let view = |(folder, usage): &(FolderKey, Usage)| FolderView {
+        folder: folder.to_string(),
+        object_count: usage.objects,
+        total_bytes: usage.bytes,
+    };
+    Ok(FoldersView { folders: folders.iter().map(view).collect(), next_cursor })
 }
 
 /// An organisation, with its members and what they are called.

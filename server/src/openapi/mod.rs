@@ -75,6 +75,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         buckets::list,
         buckets::create,
         buckets::show,
+        buckets::folders,
         buckets::edit,
         buckets::delete,
         webhooks::list,

@@ -182,11 +182,41 @@ impl Run {
             Ok(facts) => return Err(format!("facts are {facts:?}, not {wanted:?}")),
             Err(error) => self.excuse(store, "facts", error)?,
         }
+        let usages = self.model.usages();
         for bucket in ["photos", "other", "tokens"].map(bucket_named) {
+            let wanted = |folder: FolderKey| {
+                usages.get(&(bucket.clone(), folder)).copied().unwrap_or_default()
+            };
             match store.bucket_usage(&bucket) {
-                Ok(usage) if usage == self.model.usage(&bucket) => {}
+                Ok(usage) if usage == wanted(FolderKey::root()) => {}
                 Ok(usage) => return Err(format!("{bucket} counts {usage:?}")),
                 Err(error) => self.excuse(store, "counters", error)?,
+            }
+            let key = self.name().key;
+            let component = key.as_str().split('/').next().unwrap_or_default();
+            let folder =
+                FolderKey::parse(&format!("{component}/")).map_err(|why| why.to_string())?;
+            match store.folder_usage(&bucket, &folder) {
+                Ok(usage) if usage == Some(wanted(folder.clone())) => {}
+                Ok(usage) => return Err(format!("{bucket}/{folder} counts {usage:?}")),
+                Err(error) => self.excuse(store, "counters of a folder", error)?,
+            }
+            // In the order of their names, without the slash.
+            let mut page: Vec<_> = usages
+                .iter()
+                .filter(|((of, _), _)| *of == bucket)
+                .map(|((_, folder), usage)| (folder.clone(), *usage))
+                .filter(|(it, _)| it.last_component() > folder.last_component())
+                .collect();
+            page.sort_by_key(|(folder, _)| folder.last_component().to_owned());
+            let more = page.len() > limit;
+            page.truncate(limit);
+            match store.folder_usages(&bucket, Some(&folder), limit) {
+                Ok(found) if found.folders == page && found.more == more => {}
+                Ok(found) => {
+                    return Err(format!("{bucket} after {folder}: {found:?}, not {page:?}"));
+                }
+                Err(error) => self.excuse(store, "counters of folders", error)?,
             }
         }
         match store.stats() {

@@ -1,4 +1,4 @@
-//! Bucket usage: what a bucket holds, exactly.
+//! Usage: what a bucket, or one of its top-level folders, holds, exactly.
 //!
 //! | offset | size | field           | meaning                                    |
 //! | ------ | ---- | --------------- | ------------------------------------------ |
@@ -8,22 +8,22 @@
 //! | 24     | 8    | derived_bytes   | of their content                           |
 //! | 32     | 4    | check           | CRC-32 of bytes 0..32 |
 //!
-//! The index key is the bucket's name.
+//! The index key is what the keys of the objects in it begin with. Where nothing is, there is no value.
 //!
-//! Promises: changes with the batch that changes the bucket. Never here: quotas.
+//! Promises: changes with the batch that changes the objects. Never here: quotas.
 
 use super::bytes::{Put, Take};
 use super::entry::{ENTRY_CHECK_BYTES, Entry, open, seal};
 use super::malformed::Malformed;
 
 /// Size of the value.
-pub const BUCKET_USAGE_BYTES: usize = 36;
+pub const USAGE_BYTES: usize = 36;
 
-const _: () = assert!(BUCKET_USAGE_BYTES == 4 * 8 + ENTRY_CHECK_BYTES);
+const _: () = assert!(USAGE_BYTES == 4 * 8 + ENTRY_CHECK_BYTES);
 
-/// Exact counters of a bucket.
+/// Exact counters of a bucket, or of a top-level folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BucketUsage {
+pub struct Usage {
     /// How many objects that are not derived.
     pub objects: u64,
     /// Bytes of their content.
@@ -34,7 +34,12 @@ pub struct BucketUsage {
     pub derived_bytes: u64,
 }
 
-impl BucketUsage {
+impl Usage {
+    /// Whether nothing is counted.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Counts an object in.
     pub fn add(&mut self, object: &Entry) {
         let (objects, bytes) = self.counters(object);
@@ -59,7 +64,7 @@ impl BucketUsage {
 
     /// The value as the index keeps it.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(BUCKET_USAGE_BYTES);
+        let mut out = Vec::with_capacity(USAGE_BYTES);
         Put::new(&mut out)
             .u64(self.objects)
             .u64(self.bytes)
@@ -88,12 +93,11 @@ mod tests {
     use crate::format::testing::every_byte_counts;
 
     #[test]
-    fn bucket_usage_survives_its_bytes_and_every_byte_counts() {
-        let usage =
-            BucketUsage { objects: 1, bytes: 2, derived_objects: 3, derived_bytes: u64::MAX };
+    fn usage_survives_its_bytes_and_every_byte_counts() {
+        let usage = Usage { objects: 1, bytes: 2, derived_objects: 3, derived_bytes: u64::MAX };
         let bytes = usage.encode();
-        assert_eq!(bytes.len(), BUCKET_USAGE_BYTES);
-        assert_eq!(BucketUsage::decode(&bytes), Ok(usage));
-        every_byte_counts(&bytes, |bytes| BucketUsage::decode(bytes).is_ok());
+        assert_eq!(bytes.len(), USAGE_BYTES);
+        assert_eq!(Usage::decode(&bytes), Ok(usage));
+        every_byte_counts(&bytes, |bytes| Usage::decode(bytes).is_ok());
     }
 }
