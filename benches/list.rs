@@ -5,8 +5,8 @@
 //! thousand objects. The first search looks at 16,384 names and takes some milliseconds whatever there is.
 //!
 //! Each size is a store with three buckets of so many objects: in one they lie all in one folder, in one a hundred in
-//! each folder, in one in a tree as people make them. Pages begin at eight places all over the bucket, asked for once before: caches are hot. The
-//! sizes take turns. Before each first search the store is opened anew.
+//! each folder, in one in a tree as people make them. Pages begin at eight places all over the bucket, asked for once
+//! before: caches are hot. The sizes take turns. Before each first search the store is opened anew.
 
 use std::ops::Range;
 use std::path::PathBuf;

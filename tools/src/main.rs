@@ -143,7 +143,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 36);
+        assert_eq!(leaves, 37);
     }
 
     #[test]
