@@ -34,9 +34,17 @@ impl Page {
         self.limit
     }
 
-    /// The cursor of the page before, where there is one.
-    pub fn after(&self) -> Option<&str> {
-        self.after.as_deref()
+    /// What the cursor of the page before names, where there is one.
+    ///
+    /// # Errors
+    ///
+    /// `bad_parameter` where `read` refuses it.
+    pub fn after<T, E>(
+        &self,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, ApiError> {
+        let refuse = |_: E| ApiError::bad_parameter("cursor", "must be the nextCursor of a page");
+        self.after.as_deref().map(read).transpose().map_err(refuse)
     }
 
     /// The page of records in the order of their names, and the cursor of the next one.

@@ -278,6 +278,18 @@ fn kept(world: &mut World, count: usize) -> Store {
     store
 }
 
+/// Puts so many names into another bucket; asks for them there.
+fn another_bucket(store: &Store, count: usize) -> SearchQuery {
+    let staged = stage(store, b"x").unwrap();
+    let bucket = bucket_named("other");
+    let batch = (0..count).fold(Batch::new(), |batch, at| {
+        let key = name_in(&bucket, &format!("cat {at}"));
+        batch.put(key, staged.clone(), PutOptions::default())
+    });
+    commit(store, batch).unwrap();
+    SearchQuery { bucket, ..query("", "cat") }
+}
+
 #[test]
 fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
     let store = kept(&mut World::wide(1), 900);
@@ -303,15 +315,7 @@ fn what_is_committed_is_found_and_what_is_deleted_is_not_whatever_is_kept() {
 fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
     let mut world = World::wide(1);
     let store = kept(&mut world, 500);
-    let staged = stage(&store, b"x").unwrap();
-    let other = bucket_named("other");
-    let batch = (0..500).fold(Batch::new(), |batch, at| {
-        let key = name_in(&other, &format!("cat {at}"));
-        batch.put(key, staged.clone(), PutOptions::default())
-    });
-    commit(&store, batch).unwrap();
-    let one = query("", "cat");
-    let other = SearchQuery { bucket: other, ..one.clone() };
+    let (one, other) = (query("", "cat"), another_bucket(&store, 500));
     let look = |store: &Store, asked: &SearchQuery| {
         assert_eq!(search(store, asked).total, 500);
         store.step_names();
@@ -338,15 +342,7 @@ fn the_names_of_the_bucket_that_was_searched_least_lately_make_room() {
 fn buckets_that_do_not_fit_together_do_not_push_each_other_out() {
     let mut world = World::wide(1);
     let store = kept(&mut world, 500);
-    let staged = stage(&store, b"x").unwrap();
-    let other = bucket_named("other");
-    let batch = (0..400).fold(Batch::new(), |batch, at| {
-        let key = name_in(&other, &format!("cat {at}"));
-        batch.put(key, staged.clone(), PutOptions::default())
-    });
-    commit(&store, batch).unwrap();
-    let one = query("", "cat");
-    let other = SearchQuery { bucket: other, ..one.clone() };
+    let (one, other) = (query("", "cat"), another_bucket(&store, 400));
     let look = |store: &Store, asked: &SearchQuery, count| {
         let hits = search(store, asked);
         assert_eq!((hits.total, hits.total_is_exact), (count, true));

@@ -171,8 +171,7 @@ pub async fn folders(
     let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
     caller.check_folder(&FolderKey::root())?;
     let page = Page::of(&query)?;
-    let no_cursor = |_| ApiError::bad_parameter("cursor", "must be the nextCursor of a page");
-    let after = page.after().map(FolderKey::parse).transpose().map_err(no_cursor)?;
+    let after = page.after(FolderKey::parse)?;
     let (store, limit) = (app.store.clone(), page.limit());
     let find = move |_: &Catalog| folders_view(&store, &bucket.name, after.as_ref(), limit);
     let page = with_catalog(&app, find).await?;

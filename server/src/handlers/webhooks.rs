@@ -261,8 +261,7 @@ pub async fn dead_letters(
 ) -> Result<Json<DeadLettersReply>, ApiError> {
     let id = webhook(&app, &caller, &uri)?.id.clone();
     let page = Page::of(&query)?;
-    let no_cursor = || ApiError::bad_parameter("cursor", "must be the nextCursor of a page");
-    let after = page.after().map(|text| text.parse().map_err(|_| no_cursor())).transpose()?;
+    let after = page.after(str::parse)?;
     let limit = page.limit();
     let find = move |catalog: &Catalog| catalog.dead_letters(&id, after, limit);
     let (letters, last) = with_catalog(&app, find).await?;
