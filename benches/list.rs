@@ -2,21 +2,26 @@
 //!
 //! Expected: a page is a seek and a walk over as many entries as it shows; of ten thousand times as many objects the
 //! index is one or two levels deeper. A page of 1,000 takes about a millisecond, at most 1.2 times what it takes of ten
-//! thousand objects. The first search looks at 16,384 names and takes some milliseconds whatever there is.
+//! thousand objects. The first search looks at 16,384 names and takes some milliseconds whatever there is. Memory does
+//! not grow with the objects: each store caches 64 MiB of its index.
 //!
-//! Each size is a store with three buckets of so many objects: in one they lie all in one folder, in one a hundred in
-//! each folder, in one in a tree as people make them. Pages begin at eight places all over the bucket, asked for once
-//! before: caches are hot. The sizes take turns. Before each first search the store is opened anew.
+//! Buckets of three shapes: all objects in one folder, a hundred in each folder, a tree as people make them. One shape
+//! at a time lies on the disk, in a store for each size, filled by a child process, so that memory of
+//! filling is not counted. Pages begin at eight places all over the bucket, asked for once before: caches are hot. The sizes take turns.
+//! Before each first search the store is opened anew; it is closed after it, so that nothing reads names beside pages.
 
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use benches::arguments::Arguments;
 use benches::names::Names;
 use benches::rounds::median;
 use benches::table::{self, Table};
-use benches::{folder, stores};
+use benches::{folder, process, stores};
 use engine::{
     Batch, BucketName, FolderCursor, FolderKey, ObjectKey, ObjectName, PutOptions, SearchQuery,
     Store,
@@ -24,59 +29,158 @@ use engine::{
 
 const SEED: u64 = 7;
 const BATCH: u64 = 1_000;
+const LEAST: u64 = 10_000;
 const PAGE: usize = 1_000;
 /// Of ten thousand objects, a hundred in each folder, that is all.
 const FOLDERS_PAGE: usize = 100;
-const PLACES: u64 = 8;
+/// Pages begin at so many keys,
+const PLACES: usize = 8;
+/// taken in order from so many, so that there is room for a page behind the last.
+const PLACES_OF: u64 = 100;
 /// Has few hits, so that what is shown costs nothing beside what is looked at.
 const QUERY: &str = "zzqx";
 
-/// What is asked for.
-const ASKED: [&str; 4] =
-    ["1,000 files of one folder", "100 folders first", "1,000 keys of all", "first search"];
-
 fn main() {
     let arguments = Arguments::read();
-    let sizes: Vec<u64> = match (arguments.number("--names"), arguments.quick) {
-        (Some(names), _) => vec![10_000, names],
-        (None, true) => vec![10_000],
-        (None, false) => vec![10_000, 1_000_000],
-    };
-    let rounds = if arguments.quick { 3 } else { 15 };
-    let folder = folder::make(&arguments.data_folder()).expect("a data folder");
-    let mut filled: Vec<Filled> = sizes
-        .iter()
-        .map(|&count| Filled::fill(folder.path().join(count.to_string()), count))
-        .collect();
+    let names = arguments.number("--names");
+    let least = if arguments.quick { LEAST } else { 1_000_000 };
+    let count = names.unwrap_or(least).max(LEAST);
+    match (arguments.value("--fill"), arguments.value("--shape").and_then(Shape::of)) {
+        (Some(folder), Some(shape)) => fill(Path::new(folder), shape, count),
+        _ => measure(&arguments, count),
+    }
+}
 
-    // For each thing that is asked for and each size, the milliseconds of each round.
-    let mut seen = vec![vec![Vec::new(); sizes.len()]; ASKED.len()];
-    for round in 0..=rounds {
-        for turn in 0..filled.len() {
-            let at = (turn + round) % filled.len();
-            let took = filled[at].round();
-            // The first round warms the caches.
-            if round > 0 {
-                took.iter().zip(&mut seen).for_each(|(&took, seen)| seen[at].push(took));
+/// How the objects of a bucket lie.
+#[derive(Clone, Copy)]
+enum Shape {
+    Flat,
+    Folders,
+    Tree,
+}
+
+impl Shape {
+    const ALL: [Self; 3] = [Self::Flat, Self::Folders, Self::Tree];
+
+    fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|shape| shape.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Folders => "folders",
+            Self::Tree => "tree",
+        }
+    }
+
+    /// What is asked of it.
+    fn asked(self) -> &'static str {
+        match self {
+            Self::Flat => "1,000 files of one folder",
+            Self::Folders => "100 folders first",
+            Self::Tree => "1,000 keys of all",
+        }
+    }
+
+    /// So many keys, in no order.
+    fn keys(self, count: u64) -> impl Iterator<Item = ObjectKey> {
+        let mut names = Names::new(SEED);
+        (0..count).map(move |number| {
+            let key = match self {
+                Self::Flat => format!("photos/{number:08}.jpg"),
+                Self::Folders => format!("{:06}/{:02}.jpg", number / 100, number % 100),
+                Self::Tree => names.next(number),
+            };
+            ObjectKey::parse(&key).expect("a key")
+        })
+    }
+
+    /// Asks for the page that begins behind a key.
+    fn ask(self, store: &Store, place: &str) {
+        let bucket = bucket();
+        match self {
+            Self::Flat => {
+                let photos = FolderKey::parse("photos/").expect("a folder");
+                let after = FolderCursor::AfterFile(ObjectKey::parse(place).expect("a key"));
+                let page = store.list_folder(&bucket, &photos, Some(&after), PAGE);
+                assert_eq!(page.expect("a page").files.len(), PAGE);
+            }
+            Self::Folders => {
+                let page = store.list_folder(&bucket, &FolderKey::root(), None, FOLDERS_PAGE);
+                assert_eq!(page.expect("a page").folders.len(), FOLDERS_PAGE);
+            }
+            Self::Tree => {
+                let page = store.list_keys(&bucket, "", Some(place), PAGE);
+                assert_eq!(page.expect("a page").objects.len(), PAGE);
             }
         }
     }
+}
 
+fn bucket() -> BucketName {
+    BucketName::parse("bench").expect("a name")
+}
+
+fn measure(arguments: &Arguments, count: u64) {
+    let mut sizes: Vec<u64> = vec![LEAST, 1_000_000];
+    sizes.retain(|size| *size < count);
+    sizes.push(count);
+    let rounds = if arguments.quick { 3 } else { 15 };
     let mut table = Table::new(&["asked for", "objects", "ms", "of 10,000"]);
-    for (asked, seen) in ASKED.iter().zip(&seen) {
-        for (size, own) in sizes.iter().zip(seen) {
-            let ratios: Vec<f64> =
-                own.iter().zip(&seen[0]).map(|(own, least)| own / least).collect();
-            let Range { start: low, end: high } = bounds(&ratios);
-            table.row(vec![
-                (*asked).to_owned(),
-                table::count(*size as f64),
-                table::figure(median(own.iter().copied())),
-                format!("{:.2} ({low:.2}-{high:.2})", median(ratios)),
-            ]);
+    for shape in Shape::ALL {
+        let folder = folder::make(&arguments.data_folder()).expect("a data folder");
+        let made = |&count: &u64| Made::new(folder.path(), shape, count);
+        let made: Vec<Made> = sizes.iter().map(made).collect();
+        let mut opened: Vec<Opened<'_>> = made.iter().map(Opened::new).collect();
+        let pages = in_turns(rounds, &mut opened, |opened| {
+            mean_ms(&opened.made.places, |place| shape.ask(&opened.store, place))
+        });
+        let (memory, _) = process::own_memory();
+        println!("{}: all open and listed, {} of memory", shape.name(), table::bytes(memory));
+        drop(opened);
+        add_rows(&mut table, shape.asked(), &sizes, &pages);
+        if matches!(shape, Shape::Tree) {
+            let mut made = made;
+            let searches = in_turns(rounds, &mut made, |made| first_search(made));
+            add_rows(&mut table, "first search", &sizes, &searches);
         }
     }
+    let (_, memory) = process::own_memory_at_most();
+    println!(
+        "at most {} of memory, with names that are read after a first search\n",
+        table::bytes(memory)
+    );
     table.print();
+}
+
+/// Asks all of them in each round, beginning with another one each time. What they say, by asked, by round; the first
+/// round warms caches and does not count.
+fn in_turns<T>(rounds: usize, all: &mut [T], mut ask: impl FnMut(&mut T) -> f64) -> Vec<Vec<f64>> {
+    let mut answers = vec![Vec::new(); all.len()];
+    for round in 0..=rounds {
+        for turn in 0..all.len() {
+            let at = (turn + round) % all.len();
+            let answer = ask(&mut all[at]);
+            if round > 0 {
+                answers[at].push(answer);
+            }
+        }
+    }
+    answers
+}
+
+fn add_rows(table: &mut Table, asked: &str, sizes: &[u64], seen: &[Vec<f64>]) {
+    for (size, own) in sizes.iter().zip(seen) {
+        let ratios: Vec<f64> = own.iter().zip(&seen[0]).map(|(own, least)| own / least).collect();
+        let Range { start: low, end: high } = bounds(&ratios);
+        table.row(vec![
+            asked.to_owned(),
+            table::count(*size as f64),
+            table::figure(median(own.iter().copied())),
+            format!("{:.2} ({low:.2}-{high:.2})", median(ratios)),
+        ]);
+    }
 }
 
 fn bounds(numbers: &[f64]) -> Range<f64> {
@@ -85,91 +189,90 @@ fn bounds(numbers: &[f64]) -> Range<f64> {
         .fold(f64::MAX..0.0, |bounds, &number| bounds.start.min(number)..bounds.end.max(number))
 }
 
-/// A store of one size.
-struct Filled {
+/// A closed store with one bucket in it.
+struct Made {
     path: PathBuf,
+    /// Keys all over the bucket.
+    places: Vec<String>,
+}
+
+impl Made {
+    /// Has a child fill it, and tells what that took.
+    fn new(parent: &Path, shape: Shape, count: u64) -> Self {
+        let path = parent.join(count.to_string());
+        let started = Instant::now();
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--fill", &path.to_string_lossy()])
+            .args(["--shape", shape.name(), "--names", &count.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a child");
+        let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let places: Vec<String> = lines.map_while(Result::ok).collect();
+        assert!(child.wait().expect("an ended child").success() && places.len() == PLACES);
+        let disk = fs::read_dir(&path).expect("a store").map(|entry| {
+            entry.and_then(|entry| entry.metadata()).expect("a file of the store").len()
+        });
+        let (seconds, disk) = (started.elapsed().as_secs_f64(), table::bytes(disk.sum()));
+        let (name, count) = (shape.name(), table::count(count as f64));
+        println!("{name}: {count} filled in {seconds:.1} s, {disk} of disk");
+        Self { path, places }
+    }
+}
+
+/// The same, open.
+struct Opened<'a> {
     store: Store,
-    flat: Bucket,
-    folders: Bucket,
-    tree: Bucket,
+    made: &'a Made,
 }
 
-/// A bucket, and keys all over it.
-struct Bucket {
-    name: BucketName,
-    places: Vec<ObjectKey>,
+impl<'a> Opened<'a> {
+    fn new(made: &'a Made) -> Self {
+        let (store, _) = stores::open(&made.path);
+        Self { store, made }
+    }
 }
 
-impl Filled {
-    fn fill(path: PathBuf, count: u64) -> Self {
-        let (store, _) = stores::open(&path);
-        let mut names = Names::new(SEED);
-        let flat = fill(&store, "flat", count, |number| format!("photos/{number:08}.jpg"));
-        let in_folder = |number: u64| format!("{:06}/{:02}.jpg", number / 100, number % 100);
-        let folders = fill(&store, "folders", count, in_folder);
-        let tree = fill(&store, "tree", count, |number| names.next(number));
-        store.checkpoint().expect("a checkpoint");
-        Self { path, store, flat, folders, tree }
-    }
-
-    /// What each takes, in milliseconds: of pages the mean over all places.
-    fn round(&mut self) -> [f64; ASKED.len()] {
-        let (photos, root) = (FolderKey::parse("photos/").expect("a folder"), FolderKey::root());
-        let Self { store, flat, folders, tree, .. } = &*self;
-        let files = mean_ms(&flat.places, |place| {
-            let after = FolderCursor::AfterFile(place.clone());
-            let page = store.list_folder(&flat.name, &photos, Some(&after), PAGE).expect("a page");
-            assert_eq!(page.files.len(), PAGE);
-        });
-        let first = mean_ms(&folders.places, |_| {
-            let page = store.list_folder(&folders.name, &root, None, FOLDERS_PAGE);
-            assert_eq!(page.expect("a page").folders.len(), FOLDERS_PAGE);
-        });
-        let keys = mean_ms(&tree.places, |place| {
-            let page = store.list_keys(&tree.name, "", Some(place.as_str()), PAGE).expect("a page");
-            assert_eq!(page.objects.len(), PAGE);
-        });
-        [files, first, keys, self.first_search()]
-    }
-
-    fn first_search(&mut self) -> f64 {
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
         self.store.close().expect("a closed store");
-        self.store = stores::open(&self.path).0;
-        let query = SearchQuery {
-            bucket: self.tree.name.clone(),
-            folder: FolderKey::root(),
-            text: QUERY.to_owned(),
-            hidden_ending: String::new(),
-            offset: 0,
-            limit: 20,
-        };
-        mean_ms(&[query], |query| {
-            self.store.search(query, || false).expect("hits");
-        })
     }
 }
 
-/// Puts so many objects into a bucket. Places leave room for a page behind them.
-fn fill(store: &Store, name: &str, count: u64, mut key: impl FnMut(u64) -> String) -> Bucket {
-    let name = BucketName::parse(name).expect("a name");
-    let staged = stores::stage(store, b"");
-    let mut keys = Vec::new();
-    for first in (0..count).step_by(BATCH as usize) {
-        let mut batch = Batch::new();
-        for number in first..(first + BATCH).min(count) {
-            let key = ObjectKey::parse(&key(number)).expect("a key");
-            let is_place = number % (count / 100) == 0;
-            if is_place {
-                keys.push(key.clone());
+/// Opens the store, searches it for the first time, and closes it.
+fn first_search(made: &mut Made) -> f64 {
+    let opened = Opened::new(made);
+    let query = SearchQuery {
+        bucket: bucket(),
+        folder: FolderKey::root(),
+        text: QUERY.to_owned(),
+        hidden_ending: String::new(),
+        offset: 0,
+        limit: 20,
+    };
+    mean_ms(&[query], |query| drop(opened.store.search(query, || false).expect("hits")))
+}
+
+/// Puts so many objects into a new store, and prints the keys where pages are to begin.
+fn fill(folder: &Path, shape: Shape, count: u64) {
+    let (store, _) = stores::open(folder);
+    let staged = stores::stage(&store, b"");
+    let (mut keys, mut places) = (shape.keys(count), Vec::new());
+    let batches = (0..count).step_by(BATCH as usize).map(|first| {
+        let batch = keys.by_ref().take(BATCH as usize).zip(first..);
+        batch.fold(Batch::new(), |batch, (key, number)| {
+            if number % (count / PLACES_OF) == 0 {
+                places.push(key.clone());
             }
-            let object = ObjectName::new(name.clone(), key);
-            batch = batch.put(object, staged.clone(), PutOptions::default());
-        }
-        store.commit(batch).expect("a durable batch");
-    }
-    keys.sort();
-    let places = (0..PLACES).map(|at| keys[(at * 10) as usize].clone()).collect();
-    Bucket { name, places }
+            let object = ObjectName::new(bucket(), key);
+            batch.put(object, staged.clone(), PutOptions::default())
+        })
+    });
+    stores::commit_all(&store, batches);
+    store.checkpoint().expect("a checkpoint");
+    store.close().expect("a closed store");
+    places.sort();
+    places.iter().step_by(10).take(PLACES).for_each(|place| println!("{place}"));
 }
 
 /// What it takes with each of them, in milliseconds.

@@ -11,7 +11,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::Instant;
 
 use benches::arguments::Arguments;
@@ -23,7 +22,6 @@ use rustix::process::{Signal, getpid, kill_process};
 
 const SEED: u64 = 3;
 const BATCH: u64 = 256;
-const BATCHES_IN_FLIGHT: usize = 16;
 /// Children print these numbers in one line, in this order.
 const FIGURES: [&str; 5] = ["open, s", "replayed", "anonymous memory", "of files", "CPU, s"];
 
@@ -90,28 +88,14 @@ fn child(order: &str, folder: &Path, count: u64, bytes: usize) -> Vec<f64> {
 fn fill(folder: &Path, count: u64, bytes: usize) {
     let (store, _) = stores::open(folder);
     let mut body = data::bytes(SEED, bytes.max(8));
-    let (answer, answers) = mpsc::channel();
-    let mut in_flight = 0;
-    for first in (0..count).step_by(BATCH as usize) {
-        let mut batch = Batch::new();
-        for number in first..count.min(first + BATCH) {
+    let batches = (0..count).step_by(BATCH as usize).map(|first| {
+        (first..count.min(first + BATCH)).fold(Batch::new(), |batch, number| {
             body[..8].copy_from_slice(&number.to_le_bytes());
             let staged = stores::stage(&store, &body);
-            batch = batch.put(data::name(SEED, number), staged, PutOptions::default());
-        }
-        let answer = answer.clone();
-        store.submit(batch, move |result| {
-            let _ = answer.send(result.map(drop));
-        });
-        in_flight += 1;
-        while in_flight >= BATCHES_IN_FLIGHT {
-            answers.recv().expect("an answer").expect("a durable batch");
-            in_flight -= 1;
-        }
-    }
-    for _ in 0..in_flight {
-        answers.recv().expect("an answer").expect("a durable batch");
-    }
+            batch.put(data::name(SEED, number), staged, PutOptions::default())
+        })
+    });
+    stores::commit_all(&store, batches);
     die();
 }
 

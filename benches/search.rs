@@ -89,15 +89,14 @@ fn fill(data: &std::path::Path, list: &std::path::Path, count: u64) -> Store {
     let staged = stores::stage(&store, b"");
     let mut names = Names::new(SEED);
     let mut file = BufWriter::new(File::create(list).expect("a list"));
-    for first in (0..count).step_by(BATCH as usize) {
-        let mut batch = Batch::new();
-        for number in first..(first + BATCH).min(count) {
+    let batches = (0..count).step_by(BATCH as usize).map(|first| {
+        (first..count.min(first + BATCH)).fold(Batch::new(), |batch, number| {
             let key = names.next(number);
             writeln!(file, "{key}").expect("a line");
-            batch = batch.put(object(&key), staged.clone(), PutOptions::default());
-        }
-        store.commit(batch).expect("a durable batch");
-    }
+            batch.put(object(&key), staged.clone(), PutOptions::default())
+        })
+    });
+    stores::commit_all(&store, batches);
     file.flush().expect("a list");
     store
 }

@@ -1,9 +1,12 @@
 //! Stores of the engine, opened and filled.
 
 use std::path::Path;
+use std::sync::mpsc;
 
 use engine::{Batch, Create, ObjectName, OpenOptions, PutOptions, RecoveryReport, Staged, Store};
 
+/// So many batches are on their way at once.
+const BATCHES_IN_FLIGHT: usize = 16;
 /// How bodies come in over a socket, about.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -38,4 +41,27 @@ pub fn put(store: &Store, name: ObjectName, body: &[u8]) {
     let options = PutOptions { content_type: "image/jpeg".into(), ..PutOptions::default() };
     let batch = Batch::new().put(name, stage(store, body), options);
     store.commit(batch).expect("a durable put");
+}
+
+/// Commits batches, several at a time, and waits until all are durable.
+///
+/// # Panics
+///
+/// When the store refuses one.
+pub fn commit_all(store: &Store, batches: impl IntoIterator<Item = Batch>) {
+    let (answer, answers) = mpsc::channel::<engine::Result<()>>();
+    let await_one = || answers.recv().expect("an answer").expect("a durable batch");
+    let mut in_flight = 0;
+    for batch in batches {
+        let answer = answer.clone();
+        store.submit(batch, move |result| {
+            let _ = answer.send(result.map(drop));
+        });
+        in_flight += 1;
+        if in_flight == BATCHES_IN_FLIGHT {
+            await_one();
+            in_flight -= 1;
+        }
+    }
+    (0..in_flight).for_each(|_| await_one());
 }
