@@ -255,7 +255,7 @@ fn first_search(made: &mut Made) -> f64 {
 
 /// Puts so many objects into a new store, and prints the keys where pages are to begin.
 fn fill(folder: &Path, shape: Shape, count: u64) {
-    let (store, _) = stores::open(folder);
+    let store = stores::open_to_fill(folder);
     let staged = stores::stage(&store, b"");
     let (mut keys, mut places) = (shape.keys(count), Vec::new());
     let batches = (0..count).step_by(BATCH as usize).map(|first| {

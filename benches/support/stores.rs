@@ -7,6 +7,8 @@ use engine::{Batch, Create, ObjectName, OpenOptions, PutOptions, RecoveryReport,
 
 /// So many batches are on their way at once.
 const BATCHES_IN_FLIGHT: usize = 16;
+/// The index of ten million names, about.
+const FILLING_CACHE_BYTES: usize = 3 << 30;
 /// How bodies come in over a socket, about.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -17,6 +19,18 @@ const PIECE_BYTES: usize = 1 << 20;
 /// When it cannot be opened.
 pub fn open(folder: &Path) -> (Store, RecoveryReport) {
     Store::open_folder(folder, OpenOptions::new(Create::IfMissing)).expect("a store")
+}
+
+/// Opens a store to put millions of objects into it in any order: with much of its index in memory, which a measurement
+/// must not have.
+///
+/// # Panics
+///
+/// When it cannot be opened.
+pub fn open_to_fill(folder: &Path) -> Store {
+    let mut options = OpenOptions::new(Create::IfMissing);
+    options.index_cache_bytes = FILLING_CACHE_BYTES;
+    Store::open_folder(folder, options).expect("a store").0
 }
 
 /// Takes a body in.

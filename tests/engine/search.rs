@@ -385,7 +385,7 @@ fn names_whose_last_ones_are_too_much_are_walked_over_and_not_read_again_and_aga
     assert!(!search(&store, &asked).total_is_exact);
     store.step_names();
     let hits = search(&store, &asked);
-    assert_eq!((hits.total, hits.total_is_exact), (count, true));
+    assert_eq!((hits.total, hits.total_is_exact, hits.from_memory), (count, true, false));
     assert_eq!(store.stats().unwrap().searched_names, 0);
 }
 
@@ -434,4 +434,5 @@ fn many_names_are_searched_by_two_threads_as_by_one() {
     };
     assert_eq!((kept.total, seen(&kept)), (walked.total, seen(&walked)));
     assert!(kept.total > 800 && kept.total_is_exact && walked.total_is_exact);
+    assert!(kept.from_memory && !walked.from_memory && !meanwhile.from_memory);
 }

@@ -11,15 +11,23 @@ use unicode_normalization::char::decompose_canonical;
 
 /// Appends the folded form of a text.
 pub(super) fn fold_onto(folded: &mut String, text: &str) {
-    if text.is_ascii() {
+    let mut rest = text;
+    loop {
+        let plain = match rest.is_ascii() {
+            true => rest.len(),
+            false => rest.bytes().position(|byte| !byte.is_ascii()).unwrap_or(rest.len()),
+        };
+        let (plain, other) = rest.split_at_checked(plain).unwrap_or_default();
         let from = folded.len();
-        folded.push_str(text);
+        folded.push_str(plain);
         if let Some(added) = folded.get_mut(from..) {
             added.make_ascii_lowercase();
         }
-        return;
+        let mut others = other.chars();
+        let Some(c) = others.next() else { return };
+        folded.push(fold(c));
+        rest = others.as_str();
     }
-    folded.extend(text.chars().map(fold));
 }
 
 /// The folded form of a text.

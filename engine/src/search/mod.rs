@@ -56,6 +56,8 @@ pub struct Hits {
     pub total: usize,
     /// if this is true; else there may be more.
     pub total_is_exact: bool,
+    /// Whether these are from names in memory, and not from a walk over the index.
+    pub from_memory: bool,
 }
 
 /// One hit.
@@ -92,18 +94,19 @@ pub(crate) fn search(
         return browse(view, query, cancelled);
     };
     let usage = view.bucket_usage(&query.bucket)?;
-    let (best, total_is_exact) =
-        match kept.find(&query.bucket, usage.objects + usage.derived_objects) {
-            kept::Found::All(names) => (look_among(&names, query, &mut ranker, cancelled)?, true),
-            kept::Found::Awaited => {
-                walk(view, query, &mut ranker, limits::SEARCH_NAMES_MEANWHILE_MAX, cancelled)?
-            }
-            kept::Found::Nothing => {
-                walk(view, query, &mut ranker, limits::SEARCH_NAMES_MAX, cancelled)?
-            }
-        };
+    let kept = kept.find(&query.bucket, usage.objects + usage.derived_objects);
+    let from_memory = matches!(kept, kept::Found::All(_));
+    let (best, total_is_exact) = match kept {
+        kept::Found::All(names) => (look_among(&names, query, &mut ranker, cancelled)?, true),
+        kept::Found::Awaited => {
+            walk(view, query, &mut ranker, limits::SEARCH_NAMES_MEANWHILE_MAX, cancelled)?
+        }
+        kept::Found::Nothing => {
+            walk(view, query, &mut ranker, limits::SEARCH_NAMES_MAX, cancelled)?
+        }
+    };
     let (total, ranked) = best.into_sorted();
-    let mut hits = Hits { hits: Vec::new(), total, total_is_exact };
+    let mut hits = Hits { hits: Vec::new(), total, total_is_exact, from_memory };
     let mut folded = String::new();
     for ranked in ranked.into_iter().skip(query.offset) {
         let matches = ranker.matches(&Candidate::new(&ranked.key, &mut folded));

@@ -155,7 +155,7 @@ struct Answer {
 }
 
 fn answer(app: &AppState, hits: Hits) -> Result<Answer, ApiError> {
-    let Hits { hits, total, total_is_exact } = hits;
+    let Hits { hits, total, total_is_exact, .. } = hits;
     let hits = hits.into_iter().map(|hit| search_hit(app, hit)).collect::<Result<_, ApiError>>()?;
     Ok(Answer { hits, total, total_is_exact })
 }

@@ -9,8 +9,25 @@ use tests::store::{Change, Contents, Model, body, bucket_named, fact, name_in, s
 
 use super::run::{Put, Run, TOKENS, is_read_only};
 
-const KEYS: [&str; 14] = [
-    "a", "a/", "a/b", "a-b", "a.b/c", "d/e/f", "d/e", "g", "a/b/c", "é", "é/ü", "d/", "z/1", "z/2",
+const KEYS: [&str; 18] = [
+    "a",
+    "a/",
+    "a/b",
+    "a-b",
+    "a.b/c",
+    "d/e/f",
+    "d/e",
+    "g",
+    "a/b/c",
+    "é",
+    "é/ü",
+    "d/",
+    "z/1",
+    "z/2",
+    "many/Holiday-photos.png",
+    "many/reinvoiced2026/x",
+    "é/Été_vacances.jpg",
+    "d/myHouse",
 ];
 
 impl Run {
@@ -134,10 +151,10 @@ impl Run {
 
     /// A name from a small set, so that most operations meet something.
     pub(super) fn name(&self) -> ObjectName {
-        let at = self.below(24) as usize;
+        let at = self.below(28) as usize;
         let key = match KEYS.get(at) {
             Some(key) => (*key).to_owned(),
-            None if at == 23 => format!("long/{}", "k".repeat(1_000)),
+            None if at == 27 => format!("long/{}", "k".repeat(1_000)),
             None => format!("many/{at}"),
         };
         name_in(&self.bucket(), &key)

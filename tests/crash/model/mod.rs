@@ -43,6 +43,7 @@ const LEAST: &[(&str, u64)] = &[
     ("pages of folders", 1_000),
     ("searches", 1_000),
     ("searches with names in memory", 300),
+    ("typing errors forgiven", 20),
     ("checkpoints", 500),
     ("rolls", 500),
     ("watermarks", 300),
