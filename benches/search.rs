@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,9 @@ const QUERIES: [&str; 11] = [
     "img_20190403",
     "zzqx",
 ];
+/// What is filled: a store, and the list for fzf.
+const DATA: &str = "data";
+const LIST: &str = "names.txt";
 const HITS: usize = 20;
 const BATCH: u64 = 1_000;
 const NAMES_BYTES_MAX: u64 = 2 << 30;
@@ -44,6 +48,9 @@ const FIRST: usize = 10;
 
 fn main() {
     let arguments = Arguments::read();
+    if let (Some(folder), Some(count)) = (arguments.value("--fill"), arguments.number("--names")) {
+        return fill(Path::new(folder), count);
+    }
     let sizes: Vec<u64> = match arguments.number("--names") {
         Some(names) => vec![names],
         None if arguments.quick => vec![10_000],
@@ -53,8 +60,8 @@ fn main() {
         // fzf takes seconds for ten million.
         let rounds = if arguments.quick || names > 1_000_000 { 3 } else { 15 };
         let folder = folder::make(&arguments.data_folder()).expect("a data folder");
-        let (data, list) = (folder.path().join("data"), folder.path().join("names.txt"));
-        fill(&data, &list, names);
+        fill_by_child(folder.path(), names);
+        let (data, list) = (folder.path().join(DATA), folder.path().join(LIST));
         // Ten million names take more than the default.
         let store = open(&data, NAMES_BYTES_MAX);
         println!("\n{} names\n", table::count(names as f64));
@@ -86,11 +93,19 @@ fn query(text: &str) -> SearchQuery {
     }
 }
 
-fn fill(data: &std::path::Path, list: &std::path::Path, count: u64) {
-    let store = stores::open_to_fill(data);
+/// Fills by a child process, so that its memory is not counted.
+fn fill_by_child(folder: &Path, count: u64) {
+    let status = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--fill", &folder.to_string_lossy(), "--names", &count.to_string()])
+        .status();
+    assert!(status.expect("a child").success());
+}
+
+fn fill(folder: &Path, count: u64) {
+    let store = stores::open_to_fill(&folder.join(DATA));
     let staged = stores::stage(&store, b"");
     let mut names = Names::new(SEED);
-    let mut file = BufWriter::new(File::create(list).expect("a list"));
+    let mut file = BufWriter::new(File::create(folder.join(LIST)).expect("a list"));
     let batches = (0..count).step_by(BATCH as usize).map(|first| {
         (first..count.min(first + BATCH)).fold(Batch::new(), |batch, number| {
             let key = names.next(number);
@@ -103,7 +118,7 @@ fn fill(data: &std::path::Path, list: &std::path::Path, count: u64) {
     store.close().expect("a closed store");
 }
 
-fn open(data: &std::path::Path, names_bytes_max: u64) -> Store {
+fn open(data: &Path, names_bytes_max: u64) -> Store {
     let mut options = OpenOptions::new(Create::IfMissing);
     options.search.names_bytes_max = names_bytes_max;
     Store::open_folder(data, options).expect("a store").0
@@ -139,7 +154,7 @@ fn own_bytes(count: u64) -> f64 {
     (0..sample).map(|number| names.next(number).len()).sum::<usize>() as f64 / sample as f64
 }
 
-fn compare(store: &Store, list: &std::path::Path, rounds: usize) {
+fn compare(store: &Store, list: &Path, rounds: usize) {
     let mut table = Table::new(&["query", "hits", "ours, ms", "slowest", "fzf, ms", "fzf / ours"]);
     for text in QUERIES {
         let (mut ours, mut theirs, mut ratios, mut hits) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -164,7 +179,7 @@ fn compare(store: &Store, list: &std::path::Path, rounds: usize) {
 }
 
 /// What searches take where the names may not be kept in memory.
-fn walk(data: &std::path::Path) {
+fn walk(data: &Path) {
     let store = open(data, 0);
     println!("\nwithout names in memory\n");
     let mut table = Table::new(&["query", "hits", "are these all", "ms"]);
@@ -191,7 +206,7 @@ fn walk(data: &std::path::Path) {
 }
 
 /// Which files come first, here and there. fzf knows no folders.
-fn compare_order(store: &Store, list: &std::path::Path) {
+fn compare_order(store: &Store, list: &Path) {
     println!();
     let mut table = Table::new(&["query", "in both first ten", "our first file", "fzf's first"]);
     for text in QUERIES {
@@ -219,7 +234,7 @@ fn compare_order(store: &Store, list: &std::path::Path) {
 }
 
 /// How long fzf takes for the list.
-fn fzf(list: &std::path::Path, text: &str) -> Duration {
+fn fzf(list: &Path, text: &str) -> Duration {
     let mut command = Command::new("fzf");
     command.args(["--filter", text]).stdin(File::open(list).expect("the list"));
     let started = Instant::now();

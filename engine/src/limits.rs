@@ -137,7 +137,7 @@ pub const SEARCH_WINDOW_MAX: usize = 10_000;
 pub const SEARCH_NAMES_MAX: usize = 4_000_000;
 /// and at so many while names are being read into memory, where the next search will look at all of them: the first
 /// search of a bucket takes about as long for ten million names as for ten thousand.
-pub const SEARCH_NAMES_MEANWHILE_MAX: usize = 16_384;
+pub const SEARCH_NAMES_MEANWHILE_MAX: usize = 8_192;
 /// Names of a bucket with at least so many objects are kept in memory once it is searched,
 pub const SEARCH_OBJECTS_MIN: u64 = 1_000;
 /// those of all buckets together in so much of it.

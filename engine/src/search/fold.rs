@@ -11,23 +11,15 @@ use unicode_normalization::char::decompose_canonical;
 
 /// Appends the folded form of a text.
 pub(super) fn fold_onto(folded: &mut String, text: &str) {
-    let mut rest = text;
-    loop {
-        let plain = match rest.is_ascii() {
-            true => rest.len(),
-            false => rest.bytes().position(|byte| !byte.is_ascii()).unwrap_or(rest.len()),
-        };
-        let (plain, other) = rest.split_at_checked(plain).unwrap_or_default();
+    if text.is_ascii() {
         let from = folded.len();
-        folded.push_str(plain);
+        folded.push_str(text);
         if let Some(added) = folded.get_mut(from..) {
             added.make_ascii_lowercase();
         }
-        let mut others = other.chars();
-        let Some(c) = others.next() else { return };
-        folded.push(fold(c));
-        rest = others.as_str();
+        return;
     }
+    folded.extend(text.chars().map(fold));
 }
 
 /// The folded form of a text.

@@ -63,7 +63,6 @@ pub(super) struct Names {
 /// Some names, one after the other.
 struct Block {
     text: Box<str>,
-    writing: Writing,
     lengths: Box<[u16]>,
     letters: Box<[u64]>,
 }
@@ -71,33 +70,10 @@ struct Block {
 /// A name in a block, with its letters.
 type Name<'a> = (&'a str, u64);
 
-/// How a text is folded.
-#[derive(Clone, Copy)]
-enum Writing {
-    /// It is its folded form.
-    Folded,
-    /// Byte by byte.
-    Ascii,
-    /// Character by character.
-    Other,
-}
-
-impl Writing {
-    fn of(text: &str) -> Self {
-        match text.is_ascii() {
-            true if text.bytes().any(|byte| byte.is_ascii_uppercase()) => Self::Ascii,
-            true => Self::Folded,
-            false => Self::Other,
-        }
-    }
-}
-
 impl Block {
     fn of(names: &[Name<'_>]) -> Self {
-        let text = names.iter().map(|(key, _)| *key).collect::<String>();
         Self {
-            writing: Writing::of(&text),
-            text: text.into(),
+            text: names.iter().map(|(key, _)| *key).collect::<String>().into(),
             // No key is longer than limits::KEY_BYTES_MAX.
             lengths: names.iter().map(|(key, _)| key.len() as u16).collect(),
             letters: names.iter().map(|(_, letters)| *letters).collect(),
@@ -123,39 +99,24 @@ impl Block {
     }
 
     /// The names that a sieve lets through by their letters; not folded yet.
-    fn pick(&self, sieve: &mut Sieve, picks: &mut Vec<Pick>) {
-        let (mut next, mut start) = (0, 0);
-        for &name in sieve.pass(&self.letters) {
-            let length = |length: &u16| usize::from(*length);
-            let between = self.lengths.get(next..name).unwrap_or_default();
-            start += between.iter().map(length).sum::<usize>();
-            let end = start + self.lengths.get(name).map_or(0, length);
-            let letters = self.letters.get(name).copied().unwrap_or(0);
-            picks.push(Pick { key: start..end, folded: 0..0, letters });
-            (next, start) = (name + 1, end);
-        }
+    fn pick(&self, sieve: &Sieve, picks: &mut Vec<Pick>) {
+        let picked = self.places().filter(|(_, letters)| sieve.lets_through(*letters));
+        picks.extend(picked.map(|(key, letters)| Pick { folded: 0..0, key, letters }));
     }
 
-    /// Folds these names, all names at once where that is easy, and returns the text in which they lie then.
-    fn fold<'a>(&'a self, picks: &mut [Pick], room: &'a mut String) -> &'a str {
-        room.clear();
-        let text = match self.writing {
-            Writing::Folded => &self.text,
-            Writing::Ascii if picks.len() > self.lengths.len() / 8 => {
-                fold_onto(room, &self.text);
-                room.as_str()
-            }
-            Writing::Ascii | Writing::Other => {
-                for pick in picks {
-                    let start = room.len();
-                    fold_onto(room, self.key(pick.key.clone()));
-                    pick.folded = start..room.len();
-                }
-                return room;
-            }
-        };
-        picks.iter_mut().for_each(|pick| pick.folded = pick.key.clone());
-        text
+    /// Folds these names; all names at once where that is easy.
+    fn fold(&self, picks: &mut [Pick], folded: &mut String) {
+        folded.clear();
+        if picks.len() > self.lengths.len() / 8 && self.text.is_ascii() {
+            fold_onto(folded, &self.text);
+            picks.iter_mut().for_each(|pick| pick.folded = pick.key.clone());
+            return;
+        }
+        for pick in picks {
+            let start = folded.len();
+            fold_onto(folded, self.key(pick.key.clone()));
+            pick.folded = start..folded.len();
+        }
     }
 
     fn first(&self) -> &str {
@@ -335,16 +296,18 @@ impl Part {
         mut visit: impl FnMut(&Candidate<'_>),
         mut after_block: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let (mut picks, mut room) = (Vec::new(), String::new());
+        let (mut picks, mut folded) = (Vec::new(), String::new());
         let mut folders = Folders::new(&self.folder, &self.last);
         let mut visit = |candidate: &Candidate<'_>| {
             visit(candidate);
             Ok::<_, Infallible>(ControlFlow::Continue(()))
         };
         for block in &self.blocks {
-            block.pick(&mut sieve, &mut picks);
-            let folded = block.fold(&mut picks, &mut room);
-            sieve.sift(folded, &mut picks);
+            block.pick(&sieve, &mut picks);
+            if !picks.is_empty() {
+                block.fold(&mut picks, &mut folded);
+                sieve.sift(&folded, &mut picks);
+            }
             for Pick { key, folded: place, letters } in picks.drain(..) {
                 let folded = folded.get(place).unwrap_or_default();
                 let candidate = Candidate { key: block.key(key), folded, letters };
