@@ -20,6 +20,10 @@ const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
 /// What a frame has beside its pixels: heads, its colours, and in a GIF up to 26 more frames to stay as long as one of a
 /// WebP.
 const FRAME_BYTES: u64 = 4_096;
+/// What a million samples more take that its scans come by, in milliseconds.
+const AGAIN_MS: f64 = 0.4;
+/// How often the scans of a progressive JPEG come by each sample, as encoders write it.
+const PASSES_USUAL: u64 = 6;
 
 /// What is to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,7 +133,8 @@ impl Plan {
     }
 
     /// About how long a processor works on it, in milliseconds: measured figures of each stage for a million pixels,
-    /// and of JPEG for a million samples, of which a photograph has three for two pixels.
+    /// and of JPEG for a million samples, of which a photograph has three for two pixels. Scans are counted only where
+    /// the source [is reckoned](Source::is_reckoned).
     pub fn cost_ms(&self, source: &Source) -> u64 {
         let million = |pixels: u64| pixels as f64 / 1e6;
         let (pixels, samples) = (million(source.pixels()), million(source.samples));
@@ -145,6 +150,9 @@ impl Plan {
             (Format::Avif, _) => 250.0 * pixels,
             (Format::Gif, _) => 6.0 * pixels,
         };
+        let scanned = source.scanned_samples.unwrap_or_default();
+        let again = million(scanned.saturating_sub(PASSES_USUAL * source.samples));
+        let read = read + AGAIN_MS * again;
         let written = match self.format {
             Format::Jpeg => 10.0,
             Format::Png => 8.0,
