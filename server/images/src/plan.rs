@@ -17,8 +17,8 @@ use crate::wish::{Fit, Wanted, Wish};
 
 /// What a million pixels of AVIF take to be written, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
-/// What a frame has beside its pixels: heads, its colours, and in a GIF up to 26 more frames to stay as long as one of a
-/// WebP.
+/// What a frame has beside its pixels: heads, its colours, and in a GIF up to 26 more frames to stay as long as one of
+/// a WebP.
 const FRAME_BYTES: u64 = 4_096;
 /// What a million samples more take that its scans come by, in milliseconds.
 const AGAIN_MS: f64 = 0.4;
@@ -121,8 +121,8 @@ impl Plan {
         decoded + made * encoder + self.film_bytes_max(source)
     }
 
-    /// The most bytes that what is made may have, where it moves: half of its pixels unpacked, all of them where nothing
-    /// may be lost, and what frames have beside them. Of what does not move nothing is said: its pixels tell.
+    /// The most bytes that what is made may have, where it moves: half of its pixels unpacked, all of them where
+    /// nothing may be lost, and what frames have beside them. Of what does not move nothing is said: its pixels tell.
     pub(super) fn film_bytes_max(&self, source: &Source) -> u64 {
         if !self.is_animated {
             return 0;

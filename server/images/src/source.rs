@@ -26,8 +26,8 @@ pub struct Source {
     pub samples: u64,
     /// Bytes that decoding a JPEG takes at each [`Scale`]; none where it must be decoded whole.
     pub scaled_bytes: Option<[u64; 4]>,
-    /// Samples that the scans of a progressive JPEG come by, of all scans together: of other files none. Not known where
-    /// only the start of the file was read.
+    /// Samples that the scans of a progressive JPEG come by, of all scans together; of other files none. Not known
+    /// where only the start of the file was read.
     pub scanned_samples: Option<u64>,
 }
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Never all pictures at once: of the source one canvas, one frame and what lies under it are held, and of what is made
-//! four pictures and the file, once. Room for as much of that as the plan allows is taken at the beginning, so that it is
-//! not copied when it grows; what is not written on takes no memory.
+//! four pictures and the file, once. Room for as much of that as the plan allows is taken at the beginning, so that it
+//! is not copied when it grows; what is not written on takes no memory.
 
 mod canvas;
 mod frames;
