@@ -1,4 +1,7 @@
 //! Small GETs at an even pace while something else goes on.
+//!
+//! Who asks runs before everything else on the machine where that is permitted (`SCHED_FIFO`, sched(7), which takes
+//! root): clients have machines of their own, so what a client waits for a processor is not the server's.
 
 use std::fs;
 use std::io;
@@ -6,6 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use thread_priority::{
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 
 use super::data;
 use super::rounds::median;
@@ -40,6 +48,10 @@ pub fn small_gets(
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let asking = scope.spawn(|| {
+            let first = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+            if let Err(why) = schedule(first) {
+                eprintln!("who asks has to wait for processors, too, which is counted: {why}");
+            }
             let (began, mut answers, mut late) = (Instant::now(), Vec::new(), Vec::new());
             while !is_over.load(Ordering::Relaxed) {
                 let due = began + PACE * answers.len() as u32;
@@ -65,6 +77,16 @@ pub fn small_gets(
         let seen = asking.join().map_err(|_| "asking panicked".to_owned())?;
         done.and(seen)
     })
+}
+
+/// Leaves the processor to every other thread that wants it, as the server's threads that work on pictures do.
+pub fn give_way() -> Result<(), String> {
+    schedule(ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle))
+}
+
+fn schedule(policy: ThreadSchedulePolicy) -> Result<(), String> {
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy)
+        .map_err(|error| format!("{policy:?}: {error:?}"))
 }
 
 /// Makes the folder of the files that are uploaded; the small one lies there.

@@ -1,6 +1,6 @@
 //! Threads of their own for work that keeps processors busy, and a bound on those who wait for it.
 //!
-//! They run at a lower priority than the rest of the server: files go out as fast beside them.
+//! They get the time that no other thread wants, so that files go out as fast beside them.
 //! Promises: at most so many wait, and for so long; who goes away while he waits gives his place back; work that panics
 //! costs no thread. Never here: what the work is, and how much of it runs at once.
 
@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -39,20 +43,13 @@ impl Crew {
     /// # Errors
     ///
     /// Those of starting a thread.
-    pub fn start(
-        name: &str,
-        threads: NonZero<usize>,
-        niceness: i32,
-        waiting_max: usize,
-    ) -> io::Result<Self> {
+    pub fn start(name: &str, threads: NonZero<usize>, waiting_max: usize) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..threads.get() {
             let queue = queue.clone();
             thread::Builder::new().name(name.to_owned()).spawn(move || {
-                // On Linux this is the thread's alone, and that of those that it starts. Where it is refused the work
-                // is done all the same.
-                let _ = rustix::process::nice(niceness);
+                give_way();
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = job else { break };
@@ -105,6 +102,15 @@ impl Crew {
     }
 }
 
+/// Leaves the processor to every other thread that wants it, from now on; threads that this one starts do so, too.
+///
+/// It is `SCHED_IDLE` (sched(7)): whoever wakes takes the processor at once. From a thread of mere low priority Linux takes
+/// it only at the next tick as a rule, up to 4 ms later. Where it is refused the work is done all the same.
+fn give_way() {
+    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+}
+
 /// A place among those who wait.
 struct Place<'a>(&'a AtomicUsize);
 
@@ -116,12 +122,14 @@ impl Drop for Place<'_> {
 
 #[cfg(test)]
 mod tests {
+    use thread_priority::thread_schedule_policy;
+
     use super::*;
 
     const WAIT: Duration = Duration::from_millis(50);
 
     fn crew(waiting_max: usize) -> Crew {
-        Crew::start("crew", NonZero::<usize>::MIN, 0, waiting_max).unwrap()
+        Crew::start("crew", NonZero::<usize>::MIN, waiting_max).unwrap()
     }
 
     #[tokio::test]
@@ -129,6 +137,13 @@ mod tests {
         let crew = crew(1);
         assert!(crew.work((), || panic!("on purpose")).await.is_err());
         assert_eq!(crew.work((), || 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn its_threads_leave_the_processor_to_every_other() {
+        let policy = crew(1).work((), thread_schedule_policy).await.unwrap();
+        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        assert_eq!(policy, Ok(idle));
     }
 
     #[tokio::test]

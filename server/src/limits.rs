@@ -106,9 +106,7 @@ pub const SEARCH_HITS_MAX: usize = 1_000;
 /// Longest query of a search, in characters, and in words.
 pub const SEARCH_TEXT_CHARS_MAX: usize = 256;
 pub const SEARCH_WORDS_MAX: usize = 16;
-/// Searches run at this niceness, half as many as there are processors: delivery comes first.
-pub const SEARCH_NICENESS: i32 = 10;
-/// Searches that wait for one of these turns; more are refused at once,
+/// Searches that wait for a turn; more are refused at once,
 pub const SEARCHES_WAITING_MAX: usize = 512;
 /// and who waited so long is, too.
 pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
@@ -308,8 +306,6 @@ pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Facts of events that are removed or moved in one batch.
 pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
-/// Threads that work on pictures run at this niceness: delivery comes first.
-pub const IMAGE_NICENESS: i32 = 10;
 /// Pictures that wait to be worked on; more are refused.
 pub const IMAGE_JOBS_WAITING_MAX: usize = 256;
 /// How long a picture waits for its turn.

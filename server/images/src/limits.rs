@@ -21,6 +21,8 @@ pub const PROFILE_BYTES_MAX: usize = 1 << 20;
 /// Unpacked, what a PNG has beside its pixels, and a row of them: chunks that pack a hundred times as much are read
 /// before anything else.
 pub const PNG_OTHER_BYTES_MAX: usize = 4 << 20;
+/// Largest animation that is made, whatever its pictures: what is larger would not be transformed again.
+pub const FILM_BYTES_MAX: u64 = SOURCE_BYTES_MAX;
 /// What one job may take.
 pub const JOB_BYTES_MAX: u64 = 320 << 20;
 /// Width, and height, of what is made. Clients 6.3.

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::error::{Bound, Error};
 use crate::format::Format;
 use crate::limits::{
-    AVIF_PIXELS_MAX, FRAMES_MAX, FRAMES_PIXELS_MAX, JOB_BYTES_MAX, OUTPUT_SIDE_MAX,
+    AVIF_PIXELS_MAX, FILM_BYTES_MAX, FRAMES_MAX, FRAMES_PIXELS_MAX, JOB_BYTES_MAX, OUTPUT_SIDE_MAX,
     SCALED_PIXELS_MAX, SOURCE_PIXELS_MAX, SOURCE_SIDE_MAX,
 };
 use crate::scaled_jpeg::Scale;
@@ -17,6 +17,13 @@ use crate::wish::{Fit, Wanted, Wish};
 
 /// What a million pixels of AVIF take to be written, in milliseconds.
 const AVIF_MS: f64 = if cfg!(feature = "fast-codecs") { 220.0 } else { 600.0 };
+/// What a frame has beside its pixels: heads, its colours, and in a GIF up to 26 more frames to stay as long as one of
+/// a WebP.
+const FRAME_BYTES: u64 = 4_096;
+/// What a million samples more take that its scans come by, in milliseconds.
+const AGAIN_MS: f64 = 0.4;
+/// How often the scans of a progressive JPEG come by each sample, as encoders write it.
+const PASSES_USUAL: u64 = 6;
 
 /// What is to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,11 +118,23 @@ impl Plan {
         };
         // The pictures before and after one.
         let encoder = if self.is_animated { encoder + 12 } else { encoder };
-        decoded + made * encoder
+        decoded + made * encoder + self.film_bytes_max(source)
+    }
+
+    /// The most bytes that what is made may have, where it moves: half of its pixels unpacked, all of them where
+    /// nothing may be lost, and what frames have beside them. Of what does not move nothing is said: its pixels tell.
+    pub(super) fn film_bytes_max(&self, source: &Source) -> u64 {
+        if !self.is_animated {
+            return 0;
+        }
+        let made = u64::from(self.sides.0) * u64::from(self.sides.1);
+        let of_pixel = if self.quality == Quality::Lossless { 4 } else { 2 };
+        (u64::from(source.frames) * (made * of_pixel + FRAME_BYTES)).min(FILM_BYTES_MAX)
     }
 
     /// About how long a processor works on it, in milliseconds: measured figures of each stage for a million pixels,
-    /// and of JPEG for a million samples, of which a photograph has three for two pixels.
+    /// and of JPEG for a million samples, of which a photograph has three for two pixels. Scans are counted only where
+    /// the source [is reckoned](Source::is_reckoned).
     pub fn cost_ms(&self, source: &Source) -> u64 {
         let million = |pixels: u64| pixels as f64 / 1e6;
         let (pixels, samples) = (million(source.pixels()), million(source.samples));
@@ -131,6 +150,9 @@ impl Plan {
             (Format::Avif, _) => 250.0 * pixels,
             (Format::Gif, _) => 6.0 * pixels,
         };
+        let scanned = source.scanned_samples.unwrap_or_default();
+        let again = million(scanned.saturating_sub(PASSES_USUAL * source.samples));
+        let read = read + AGAIN_MS * again;
         let written = match self.format {
             Format::Jpeg => 10.0,
             Format::Png => 8.0,

@@ -19,7 +19,8 @@ pub fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error> {
     decode::read_source(format, bytes)
 }
 
-/// The same from the first bytes of a file, where these say all that the whole file says of it. None: they do not.
+/// The same from the first bytes of a file, where these say all that a plan depends on. None: they do not. Only
+/// [`Source::scanned_samples`] may still be missing.
 pub fn read_source_of_start(format: Format, start: &[u8]) -> Option<Source> {
     decode::read_source_of_start(format, start)
 }

@@ -50,14 +50,32 @@ pub(super) fn push(to: &mut Vec<u8>, name: Name, bytes: &[u8]) -> Result<(), Err
     Ok(())
 }
 
+/// What stands before the first chunk of a file, in bytes.
+pub(super) const FILE_HEAD_BYTES: usize = 12;
+/// What stands before the bytes of a chunk.
+pub(super) const CHUNK_HEAD_BYTES: usize = 8;
+
 /// A file with these chunks.
 pub(super) fn file(chunks: &[u8]) -> Result<Vec<u8>, Error> {
-    let length = u32::try_from(chunks.len() + 4).map_err(Error::failed)?;
-    let mut file = Vec::with_capacity(chunks.len() + 12);
-    file.extend_from_slice(b"RIFF");
-    file.extend_from_slice(&length.to_le_bytes());
-    file.extend_from_slice(b"WEBP");
+    let mut file = begin(FILE_HEAD_BYTES + chunks.len());
     file.extend_from_slice(chunks);
+    end(file)
+}
+
+/// The beginning of a file, to which chunks are appended, with room for so many bytes in all.
+pub(super) fn begin(room: usize) -> Vec<u8> {
+    let mut file = Vec::with_capacity(room);
+    file.extend_from_slice(b"RIFF\0\0\0\0WEBP");
+    file
+}
+
+/// The file, when its chunks are there: it says from now on how long it is.
+pub(super) fn end(mut file: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let length = file.len().saturating_sub(CHUNK_HEAD_BYTES);
+    let length = u32::try_from(length).map_err(Error::failed)?;
+    if let Some(place) = file.get_mut(4..CHUNK_HEAD_BYTES) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
     Ok(file)
 }
 

@@ -26,6 +26,9 @@ pub struct Source {
     pub samples: u64,
     /// Bytes that decoding a JPEG takes at each [`Scale`]; none where it must be decoded whole.
     pub scaled_bytes: Option<[u64; 4]>,
+    /// Samples that the scans of a progressive JPEG come by, of all scans together; of other files none. Not known
+    /// where only the start of the file was read.
+    pub scanned_samples: Option<u64>,
 }
 
 impl Source {
@@ -41,6 +44,7 @@ impl Source {
             components: 0,
             samples: 0,
             scaled_bytes: None,
+            scanned_samples: Some(0),
         }
     }
 
@@ -61,6 +65,11 @@ impl Source {
             None if self.is_progressive => pixels + pixels.max(2 * self.samples),
             None => 2 * pixels,
         }
+    }
+
+    /// Whether all is known of the file that the time for work on it depends on.
+    pub fn is_reckoned(&self) -> bool {
+        self.scanned_samples.is_some()
     }
 
     /// Whether it moves.

@@ -12,7 +12,7 @@ use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 use super::NoThumbnail;
 use crate::bridge::read_staged;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
-use crate::variants::{Cost, Undone, Variants, read_header};
+use crate::variants::{Cost, Purpose, Undone, Variants, read_header};
 
 /// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
 /// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` takes the milliseconds of a processor that it costs, or
@@ -59,7 +59,8 @@ pub async fn make(
 }
 
 fn read_source(file: &Staged) -> Result<Source, NoThumbnail> {
-    let header = read_header(file.bytes(), |bytes| read_staged(file, bytes))?;
+    let read = |bytes| read_staged(file, bytes);
+    let header = read_header(file.bytes(), Purpose::Reckoning, read)?;
     let source = header?.ok_or(NoThumbnail::NotAPicture)?;
     // Of what moves it is the first picture.
     Ok(Source { frames: 1, ..source })

@@ -49,7 +49,7 @@ struct Inner {
     headers: Remembered<u64, Header>,
     /// Jobs that came to nothing by the file's fault, and until when that is believed.
     refusals: Remembered<Name, (Error, u64)>,
-    readings: Flights<u64, Result<Header, VariantError>>,
+    readings: Flights<(u64, Purpose), Result<Header, VariantError>>,
     makings: Flights<Name, Result<Shown, VariantError>>,
 }
 
@@ -58,6 +58,15 @@ type Name = (u64, String);
 
 /// What the head of a file says: what kind of picture it is, that it is none, or why it cannot be read.
 pub type Header = Result<Option<Source>, Error>;
+
+/// What a head is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// To decide what is made.
+    Planning,
+    /// To know what it costs as well, which may take the whole file.
+    Reckoning,
+}
 
 /// What there is for a wish.
 #[derive(Clone, Debug)]
@@ -142,7 +151,7 @@ impl Variants {
 
     /// Looks what there is of a file for a wish.
     pub async fn look(&self, parent: &Object, wish: &Wish) -> Result<Found, VariantError> {
-        let source = match self.header(parent).await? {
+        let source = match self.header(parent, Purpose::Planning).await? {
             Ok(Some(source)) => source,
             Ok(None) => return Ok(Found::Shown(Shown::AsStored)),
             Err(error) => return told(error).map(Found::Shown),
@@ -152,7 +161,7 @@ impl Variants {
             Ok(Planned::AsStored) => return Ok(Found::Shown(Shown::AsStored)),
             Err(error) => return told(error).map(Found::Shown),
         };
-        let missing = Missing { parent: parent.clone(), source, plan, name: plan.to_string() };
+        let mut missing = Missing { parent: parent.clone(), source, plan, name: plan.to_string() };
         if let Some(variant) = self.0.shelf.get(parent, &missing.name)? {
             return Ok(Found::Shown(Shown::Kept(variant, plan.format)));
         }
@@ -160,7 +169,12 @@ impl Variants {
             Some((error, until_ms)) if self.0.clock.unix_ms() < until_ms => {
                 told(error).map(Found::Shown)
             }
-            _ => Ok(Found::Missing(missing)),
+            _ => {
+                if let Ok(Some(source)) = self.header(parent, Purpose::Reckoning).await? {
+                    missing.source = source;
+                }
+                Ok(Found::Missing(missing))
+            }
         }
     }
 
@@ -228,9 +242,9 @@ impl Variants {
     }
 
     /// What the head of a file says, remembered or read.
-    async fn header(&self, parent: &Object) -> Result<Header, VariantError> {
+    async fn header(&self, parent: &Object, purpose: Purpose) -> Result<Header, VariantError> {
         let version = parent.lsn();
-        if let Some(known) = self.0.headers.get(&version) {
+        if let Some(known) = self.0.headers.get(&version).filter(|known| purpose.is_met(known)) {
             return Ok(known);
         }
         if parent.bytes() > SOURCE_BYTES_MAX {
@@ -243,7 +257,7 @@ impl Variants {
                 let store = inner.store.clone();
                 let read = inner.workshop.run(cost, move || {
                     let body = store.body(&parent)?;
-                    read_header(body.bytes(), |bytes| read_start(&body, bytes))
+                    read_header(body.bytes(), purpose, |bytes| read_start(&body, bytes))
                 });
                 let header = verdict(read.await)?;
                 inner.headers.put(version, header.clone());
@@ -251,7 +265,7 @@ impl Variants {
             }
         };
         let panicked = || Err(VariantError::Failed("reading a header panicked".to_owned()));
-        self.0.readings.join(version, job).await.unwrap_or_else(panicked)
+        self.0.readings.join((version, purpose), job).await.unwrap_or_else(panicked)
     }
 
     /// The job for what is missing: makes it, and keeps it if that may be.
@@ -308,16 +322,28 @@ impl Missing {
     }
 }
 
+impl Purpose {
+    /// Whether a header says enough for it.
+    fn is_met(self, header: &Header) -> bool {
+        match (self, header) {
+            (Self::Reckoning, Ok(Some(source))) => source.is_reckoned(),
+            _ => true,
+        }
+    }
+}
+
 /// Reads the header of a file of so many bytes, of most files from their start alone. `read` gives so many of the first
 /// ones.
 pub fn read_header(
     bytes: u64,
+    purpose: Purpose,
     read: impl Fn(u64) -> engine::Result<Vec<u8>>,
 ) -> engine::Result<Header> {
     let start = read(IMAGE_HEAD_BYTES)?;
     let Some(format) = Format::of(&start) else { return Ok(Ok(None)) };
-    if let Some(source) = images::read_source_of_start(format, &start) {
-        return Ok(Ok(Some(source)));
+    let header = Ok(images::read_source_of_start(format, &start));
+    if matches!(header, Ok(Some(_))) && purpose.is_met(&header) {
+        return Ok(header);
     }
     let whole = if start.len() as u64 == bytes { start } else { read(bytes)? };
     Ok(images::read_source(format, &whole).map(Some))

@@ -1,7 +1,8 @@
 //! Threads of their own for work on pictures, with a bound on everything that waits.
 //!
-//! As many threads as processors, at a lower priority than the rest of the server: pictures get the time that nobody
-//! else wants. Work that takes long may hold all of them but one, so that small work is never behind it.
+//! As many threads as processors, which get the time that no other thread wants. Short work may hold all of them but
+//! one: a processor is left to delivery while thousands of small pictures are asked for. Long work may, too: short
+//! work is never behind it. All of them work only where there is some of both.
 //! Promises: at most so much waits, and for so long; the memory of what runs at once has a bound; work that panics
 //! costs one request. Never here: what the work is.
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::crew::{Busy, Crew};
-use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, IMAGE_NICENESS, MIB};
+use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, MIB};
 
 /// What a piece of work costs, as far as it is known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,9 @@ pub enum Undone {
 pub(super) struct Workshop {
     crew: Crew,
     threads: Arc<Semaphore>,
-    /// Turns for what takes long.
+    /// Turns for what is done soon,
+    light: Arc<Semaphore>,
+    /// and for what takes long.
     heavy: Arc<Semaphore>,
     /// A permit for each MiB.
     memory: Arc<Semaphore>,
@@ -52,13 +55,14 @@ impl Workshop {
         memory_bytes: u64,
         wait: Duration,
     ) -> io::Result<Self> {
-        let crew = Crew::start("trug-image", threads, IMAGE_NICENESS, IMAGE_JOBS_WAITING_MAX)?;
+        let crew = Crew::start("trug-image", threads, IMAGE_JOBS_WAITING_MAX)?;
         let memory_mib = u32::try_from(memory_bytes / MIB).unwrap_or(u32::MAX).max(1);
-        let heavy = threads.get().saturating_sub(1).max(1);
+        let all_but_one = threads.get().saturating_sub(1).max(1);
         Ok(Self {
             crew,
             threads: Arc::new(Semaphore::new(threads.get())),
-            heavy: Arc::new(Semaphore::new(heavy)),
+            light: Arc::new(Semaphore::new(all_but_one)),
+            heavy: Arc::new(Semaphore::new(all_but_one)),
             memory: Arc::new(Semaphore::new(memory_mib as usize)),
             memory_mib,
             wait,
@@ -78,14 +82,12 @@ impl Workshop {
     /// What one piece of work holds while it runs.
     async fn turn(&self, cost: Cost) -> [Option<OwnedSemaphorePermit>; 3] {
         let mib = u32::try_from(cost.bytes.div_ceil(MIB)).unwrap_or(u32::MAX);
-        let heavy = match cost.ms > IMAGE_HEAVY_MS {
-            true => self.heavy.clone().acquire_owned().await.ok(),
-            false => None,
-        };
+        let kind = if cost.ms > IMAGE_HEAVY_MS { &self.heavy } else { &self.light };
+        let kind = kind.clone().acquire_owned().await.ok();
         // What alone takes more than there is for all waits until it is alone.
         let memory = self.memory.clone().acquire_many_owned(mib.min(self.memory_mib)).await.ok();
         let thread = self.threads.clone().acquire_owned().await.ok();
-        [heavy, memory, thread]
+        [kind, memory, thread]
     }
 }
 
@@ -123,6 +125,19 @@ mod tests {
             done
         };
         assert_eq!(tokio::join!(a, b, light), (Ok(()), Ok(()), Ok(7)));
+    }
+
+    #[tokio::test]
+    async fn light_work_leaves_a_processor_to_delivery() {
+        let workshop = workshop(2, MIB);
+        let (let_go, working) = held(&workshop, Cost { bytes: 0, ..LIGHT });
+        let others = async {
+            let light = workshop.run(Cost { bytes: 0, ..LIGHT }, || ()).await;
+            let heavy = workshop.run(Cost { bytes: 0, ..HEAVY }, || 7).await;
+            drop(let_go);
+            (light, heavy)
+        };
+        assert_eq!(tokio::join!(working, others), (Ok(()), (Err(Undone::Busy), Ok(7))));
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! What it costs to have pictures made: paid once, by an address and a bucket, and never for what is kept.
 
 use engine::disk::faults::{Fault, Operation, Rule, Where};
+use fuzz::photograph::{Encoding, Photograph};
 use server::config::Config;
 use server::management::BucketSettings;
 use tests::{Client, Form, Reply, World};
@@ -58,6 +59,35 @@ async fn an_address_has_only_so_much_made_and_what_is_kept_costs_nothing() {
         client.at("2001:db8:0:1::1").get("/photos/b.png?format=webp&quality=99").await.status,
         200
     );
+}
+
+#[tokio::test]
+async fn a_jpeg_with_many_scans_costs_the_time_that_they_take() {
+    let (_world, client) = World::with_bucket_and(1, config(1, 0));
+    let progressive = Encoding { progressive: Some(4), ..Encoding::PLAIN };
+    let usual = Photograph::new(1, 800, 600).jpeg(&progressive);
+    // Its first scan, of all components.
+    let from = usual.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap();
+    let is_next = |pair: &[u8]| matches!(pair, [0xff, 0xc4 | 0xda]);
+    let to = from + 2 + usual[from + 2..].windows(2).position(is_next).unwrap();
+    let many = [&usual[..from], &usual[from..to].repeat(70), &usual[from..]].concat();
+    let mut made = Vec::new();
+    for (name, file, address) in
+        [("usual.jpg", usual, "192.0.2.1"), ("many.jpg", many, "192.0.2.2")]
+    {
+        client.put("/photos/", name, &file).await;
+        let mut widths = 8..68;
+        for width in widths.by_ref() {
+            let reply = client.at(address).get(&format!("/photos/{name}?width={width}")).await;
+            if reply.status == 429 {
+                break;
+            }
+            assert_eq!(reply.status, 200, "{}", reply.text());
+        }
+        made.push(60 - widths.len());
+    }
+    assert_eq!(made[0], 60);
+    assert!((2..40).contains(&made[1]), "{made:?}");
 }
 
 #[tokio::test]

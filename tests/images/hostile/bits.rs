@@ -45,9 +45,27 @@ pub(super) fn zlib_of_zeros(count: usize) -> Vec<u8> {
     [&[0x78, 0x9c][..], &bits.finish(), &check].concat()
 }
 
-/// The codes of a GIF's picture of zeros (GIF89a, appendix F) of a palette of two.
+/// Of the codes of a GIF (GIF89a, appendix F) with a palette of two: all that were learned are forgotten.
+const CLEAR: u32 = 4;
+
+/// The codes of a GIF's picture of zeros and ones without order, of a palette of two.
+pub(super) fn lzw_of_noise(count: usize) -> Vec<u8> {
+    let mut bits = Bits::default();
+    let mut state = 1_u32;
+    for at in 0..count {
+        // Codes have three bits as long as one is learned at most.
+        if at % 2 == 0 {
+            bits.put(CLEAR, 3);
+        }
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        bits.put(state >> 31, 3);
+    }
+    bits.put(CLEAR + 1, 3);
+    bits.finish()
+}
+
+/// The codes of a GIF's picture of zeros, of a palette of two.
 pub(super) fn lzw_of_zeros(count: usize) -> Vec<u8> {
-    const CLEAR: u32 = 4;
     let mut bits = Bits::default();
     let mut left = count;
     while left > 0 {

@@ -133,6 +133,18 @@ fn gif_bombs() {
     check(Format::Gif, bombs);
 }
 
+/// A small file of a film that is large when it is made: noise that comes back after each black picture.
+#[test]
+fn a_film_is_held_once_while_it_is_made() {
+    const SIDE: u16 = 1_000;
+    let all = [0, 0, SIDE, SIDE];
+    let black = gif::frame(all, 3, usize::from(SIDE).pow(2));
+    let noise_again = gif::frame([0, 0, 1, 1], 1, 1);
+    let pairs = [black, noise_again].concat();
+    let film = gif::file((SIDE, SIDE), &[vec![gif::noise(all)], vec![pairs; 24]].concat());
+    check(Format::Gif, [("noise", film, &to(Format::WebP, None), Made)]);
+}
+
 #[test]
 fn webp_bombs() {
     let (png, gif) = (to(Format::Png, SMALL), to(Format::Gif, SMALL));

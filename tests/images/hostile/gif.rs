@@ -1,6 +1,6 @@
 //! GIF files, block by block.
 
-use super::bits::lzw_of_zeros;
+use super::bits::{lzw_of_noise, lzw_of_zeros};
 
 /// A file: the sides of its canvas, and its frames.
 pub(super) fn file((width, height): (u16, u16), frames: &[Vec<u8>]) -> Vec<u8> {
@@ -12,11 +12,20 @@ pub(super) fn file((width, height): (u16, u16), frames: &[Vec<u8>]) -> Vec<u8> {
 
 /// A frame of black: left, top, width, height, how it is removed, and how many pixels there are.
 pub(super) fn frame(place: [u16; 4], removed: u8, pixels: usize) -> Vec<u8> {
+    frame_of(place, removed, &lzw_of_zeros(pixels))
+}
+
+/// A frame of black and white without order, which stays: left, top, width, height.
+pub(super) fn noise(place: [u16; 4]) -> Vec<u8> {
+    frame_of(place, 1, &lzw_of_noise(usize::from(place[2]) * usize::from(place[3])))
+}
+
+fn frame_of(place: [u16; 4], removed: u8, codes: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x21, 0xf9, 4, removed << 2, 4, 0, 0, 0, b','];
     frame.extend(place.iter().flat_map(|value| value.to_le_bytes()));
     // No palette of its own; indices of two bits.
     frame.extend([0, 2]);
-    frame.extend(blocks(&lzw_of_zeros(pixels)));
+    frame.extend(blocks(codes));
     frame
 }
 

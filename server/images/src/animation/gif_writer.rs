@@ -7,19 +7,22 @@
 
 use gif::{DisposalMethod, Encoder};
 
-use super::canvas::{CLEAR, Canvas, Pixel};
+use super::canvas::{Area, CLEAR, Canvas, Pixel};
 use super::plays::Plays;
-use super::writer::{Shown, Writer};
+use super::writer::{Shown, Writer, check_room};
 use crate::Stop;
-use crate::encode::colours::{Dither, OPAQUE_FROM, reduce};
+use crate::encode::colours::{Dither, Indexed, OPAQUE_FROM, reduce};
 use crate::encode::gif::frame;
 use crate::error::Error;
 
 /// Browsers show a frame of one unit, or none, for a tenth of a second.
 const UNITS_SHOWN_MIN: u32 = 2;
+/// What a frame has beside its colours and its pixels: two heads and an end; and what the file ends with.
+const FRAME_OTHER_BYTES: usize = 8 + 10 + 1 + 1;
 
 pub(super) struct GifWriter {
     encoder: Encoder<Vec<u8>>,
+    bytes_max: usize,
     colours: u16,
     /// What is seen before the next frame, that of the one before being disposed of; nothing before the first one.
     ground: Option<Canvas>,
@@ -28,12 +31,45 @@ pub(super) struct GifWriter {
 }
 
 impl GifWriter {
-    pub(super) fn new(sides: (u32, u32), colours: u16, plays: Plays) -> Result<Self, Error> {
+    /// Of a file of so many bytes at most.
+    pub(super) fn new(
+        sides: (u32, u32),
+        colours: u16,
+        plays: Plays,
+        bytes_max: usize,
+    ) -> Result<Self, Error> {
         let side = |side: u32| u16::try_from(side).map_err(Error::failed);
         let (width, height) = (side(sides.0)?, side(sides.1)?);
-        let mut encoder = Encoder::new(Vec::new(), width, height, &[]).map_err(Error::failed)?;
+        let file = Vec::with_capacity(bytes_max);
+        let mut encoder = Encoder::new(file, width, height, &[]).map_err(Error::failed)?;
         encoder.set_repeat(plays.to_gif()).map_err(Error::failed)?;
-        Ok(Self { encoder, colours, ground: None, owed_ms: 0 })
+        Ok(Self { encoder, bytes_max, colours, ground: None, owed_ms: 0 })
+    }
+
+    /// Writes a frame to a place on the canvas, which is cleared after it or not.
+    fn put(
+        &mut self,
+        indexed: Indexed,
+        area: Area,
+        is_cleared: bool,
+        delay_ms: u32,
+    ) -> Result<(), Error> {
+        let mut frame = frame(indexed, (area.width as u16, area.height as u16));
+        frame.left = area.left as u16;
+        frame.top = area.top as u16;
+        frame.delay = self.units(delay_ms);
+        frame.dispose = match is_cleared {
+            true => DisposalMethod::Background,
+            false => DisposalMethod::Keep,
+        };
+        frame.make_lzw_pre_encoded();
+        let colours = frame.palette.as_ref().map_or(0, |palette| palette.len() / 3);
+        // Colours come to a power of two, data behind the first byte in blocks that begin with their length.
+        let blocks = frame.buffer.len().saturating_sub(1).div_ceil(255);
+        let colours = colours.next_power_of_two().max(2);
+        let bytes = 3 * colours + frame.buffer.len() + blocks + FRAME_OTHER_BYTES;
+        check_room(self.encoder.get_ref(), bytes, self.bytes_max)?;
+        self.encoder.write_lzw_pre_encoded_frame(&frame).map_err(Error::failed)
     }
 
     /// A delay in hundredths of a second, so that the sum of all is right. What a browser shows as long as it says is
@@ -84,15 +120,7 @@ impl Writer for GifWriter {
             }
             None => reduce(&pixels, area.width, self.colours, Dither::None, stop)?,
         };
-        let mut frame = frame(indexed, (area.width as u16, area.height as u16));
-        frame.left = area.left as u16;
-        frame.top = area.top as u16;
-        frame.delay = self.units(shown.delay_ms);
-        frame.dispose = match cleared {
-            Some(_) => DisposalMethod::Background,
-            None => DisposalMethod::Keep,
-        };
-        self.encoder.write_frame(&frame).map_err(Error::failed)?;
+        self.put(indexed, area, cleared.is_some(), shown.delay_ms)?;
         let mut ground = canvas.clone();
         if cleared.is_some() {
             ground.clear(area);
@@ -101,8 +129,16 @@ impl Writer for GifWriter {
         Ok(())
     }
 
+    fn stay(&mut self, delay_ms: u32, stop: Stop<'_>) -> Result<(), Error> {
+        let dot = Area { left: 0, top: 0, width: 1, height: 1 };
+        let nothing = reduce(&[CLEAR], dot.width, self.colours, Dither::None, stop)?;
+        self.put(nothing, dot, false, delay_ms)
+    }
+
     fn finish(self) -> Result<Vec<u8>, Error> {
-        self.encoder.into_inner().map_err(Error::failed)
+        let mut file = self.encoder.into_inner().map_err(Error::failed)?;
+        file.shrink_to_fit();
+        Ok(file)
     }
 }
 
@@ -111,7 +147,7 @@ mod tests {
     use super::*;
 
     fn units(delays: &[u32]) -> Vec<u16> {
-        let mut writer = GifWriter::new((1, 1), 256, Plays::Forever).unwrap();
+        let mut writer = GifWriter::new((1, 1), 256, Plays::Forever, 99).unwrap();
         delays.iter().map(|delay| writer.units(*delay)).collect()
     }
 

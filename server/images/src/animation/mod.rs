@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Never all pictures at once: of the source one canvas, one frame and what lies under it are held, and of what is made
-//! four pictures.
+//! four pictures and the file, once. Room for as much of that as the plan allows is taken at the beginning, so that it
+//! is not copied when it grows; what is not written on takes no memory.
 
 mod canvas;
 mod frames;
@@ -47,7 +48,8 @@ pub(super) fn first(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pic
 ///
 /// # Errors
 ///
-/// Every [`Error`]; `stop` is asked for every picture at least.
+/// Every [`Error`], among them [`Error::TooLarge`] where the file would be longer than the plan has room for; `stop` is
+/// asked for every picture at least.
 pub(super) fn make(
     bytes: &[u8],
     source: &Source,
@@ -57,13 +59,14 @@ pub(super) fn make(
 ) -> Result<Vec<u8>, Error> {
     let frames = frames::open(bytes, source)?;
     let plays = frames.plays();
+    let bytes_max = plan.film_bytes_max(source) as usize;
     match (plan.format, plan.quality) {
         (Format::WebP, quality) => {
-            let writer = WebPWriter::new(plan.sides, quality, plays);
+            let writer = WebPWriter::new(plan.sides, quality, plays, bytes_max)?;
             copy(frames, writer, source.frames, view, stop)
         }
         (Format::Gif, Quality::Colours(colours)) => {
-            let writer = GifWriter::new(plan.sides, colours, plays)?;
+            let writer = GifWriter::new(plan.sides, colours, plays, bytes_max)?;
             copy(frames, writer, source.frames, view, stop)
         }
         (format, quality) => {

@@ -7,28 +7,67 @@
 use super::canvas::{Area, Canvas};
 use super::plays::Plays;
 use super::webp_frames::{HAS_ALPHA, IS_ANIMATED, NOT_BLENDED};
-use super::writer::{Shown, Writer};
+use super::writer::{Shown, Writer, check_room};
 use crate::Stop;
 use crate::encode::webp;
 use crate::error::Error;
-use crate::picture::Layout;
+use crate::picture::{Layout, Picture};
 use crate::plan::Quality;
-use crate::riff::{self, Chunks};
+use crate::riff::{self, CHUNK_HEAD_BYTES, Chunks, FILE_HEAD_BYTES};
+
+/// Where the flags of the file stand: first in its first chunk.
+const FLAGS_AT: usize = FILE_HEAD_BYTES + CHUNK_HEAD_BYTES;
 
 pub(super) struct WebPWriter {
     quality: Quality,
-    plays: Plays,
-    sides: (u32, u32),
     /// What is seen before the next frame.
     ground: Option<Canvas>,
+    /// As far as it is written; its flags and its length come last.
+    file: Vec<u8>,
+    bytes_max: usize,
     has_alpha: bool,
-    /// `ANMF` chunks.
-    frames: Vec<u8>,
 }
 
 impl WebPWriter {
-    pub(super) fn new(sides: (u32, u32), quality: Quality, plays: Plays) -> Self {
-        Self { quality, plays, sides, ground: None, has_alpha: false, frames: Vec::new() }
+    /// Of a file of so many bytes at most.
+    pub(super) fn new(
+        sides: (u32, u32),
+        quality: Quality,
+        plays: Plays,
+        bytes_max: usize,
+    ) -> Result<Self, Error> {
+        let mut file = riff::begin(bytes_max);
+        let [width, height] = [sides.0, sides.1].map(|side| riff::to_u24(side as usize - 1));
+        riff::push(&mut file, *b"VP8X", &[&[0; 4][..], &width, &height].concat())?;
+        let [low, high] = plays.to_webp().to_le_bytes();
+        // The background, which nobody shows, is clear.
+        riff::push(&mut file, *b"ANIM", &[0, 0, 0, 0, low, high])?;
+        Ok(Self { quality, ground: None, file, bytes_max, has_alpha: false })
+    }
+
+    /// Writes a frame that shows this at a place on the canvas, which begins at an even column and row.
+    fn put(
+        &mut self,
+        picture: &Picture,
+        area: Area,
+        delay_ms: u32,
+        stop: Stop<'_>,
+    ) -> Result<(), Error> {
+        self.has_alpha |= picture.layout == Layout::Rgba;
+        let still = webp::encode(picture, self.quality, stop)?;
+        let mut frame = Vec::with_capacity(still.len() + 16);
+        let delay = delay_ms as usize;
+        for number in [area.left / 2, area.top / 2, area.width - 1, area.height - 1, delay] {
+            frame.extend_from_slice(&riff::to_u24(number));
+        }
+        frame.push(NOT_BLENDED);
+        for (name, bytes) in Chunks::of_file(&still)? {
+            if matches!(&name, b"ALPH" | b"VP8 " | b"VP8L") {
+                riff::push(&mut frame, name, bytes)?;
+            }
+        }
+        check_room(&self.file, CHUNK_HEAD_BYTES + frame.len(), self.bytes_max)?;
+        riff::push(&mut self.file, *b"ANMF", &frame)
     }
 }
 
@@ -45,36 +84,24 @@ impl Writer for WebPWriter {
             // A frame has pixels, even where nothing has changed.
             Some(ground) => even(ground.changed_to(canvas).unwrap_or(canvas.clip(0, 0, 1, 1))),
         };
-        let picture = canvas.part(area)?;
-        self.has_alpha |= picture.layout == Layout::Rgba;
-        let still = webp::encode(&picture, self.quality, stop)?;
-        let mut frame = Vec::with_capacity(still.len() + 16);
-        let delay = shown.delay_ms as usize;
-        for number in [area.left / 2, area.top / 2, area.width - 1, area.height - 1, delay] {
-            frame.extend_from_slice(&riff::to_u24(number));
-        }
-        frame.push(NOT_BLENDED);
-        for (name, bytes) in Chunks::of_file(&still)? {
-            if matches!(&name, b"ALPH" | b"VP8 " | b"VP8L") {
-                riff::push(&mut frame, name, bytes)?;
-            }
-        }
-        riff::push(&mut self.frames, *b"ANMF", &frame)?;
+        self.put(&canvas.part(area)?, area, shown.delay_ms, stop)?;
         self.ground = Some(canvas.clone());
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<u8>, Error> {
-        let mut chunks = Vec::with_capacity(self.frames.len() + 64);
-        let flags = IS_ANIMATED | if self.has_alpha { HAS_ALPHA } else { 0 };
-        let [width, height] =
-            [self.sides.0, self.sides.1].map(|side| riff::to_u24(side as usize - 1));
-        riff::push(&mut chunks, *b"VP8X", &[&[flags, 0, 0, 0][..], &width, &height].concat())?;
-        let [low, high] = self.plays.to_webp().to_le_bytes();
-        // The background, which nobody shows, is clear.
-        riff::push(&mut chunks, *b"ANIM", &[0, 0, 0, 0, low, high])?;
-        chunks.extend_from_slice(&self.frames);
-        riff::file(&chunks)
+    fn stay(&mut self, delay_ms: u32, stop: Stop<'_>) -> Result<(), Error> {
+        let Some(ground) = &self.ground else { return Ok(()) };
+        let dot = ground.clip(0, 0, 1, 1);
+        let picture = ground.part(dot)?;
+        self.put(&picture, dot, delay_ms, stop)
+    }
+
+    fn finish(mut self) -> Result<Vec<u8>, Error> {
+        if let Some(flags) = self.file.get_mut(FLAGS_AT) {
+            *flags = IS_ANIMATED | if self.has_alpha { HAS_ALPHA } else { 0 };
+        }
+        self.file.shrink_to_fit();
+        riff::end(self.file)
     }
 }
 

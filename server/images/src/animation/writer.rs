@@ -2,7 +2,7 @@
 
 use super::canvas::Canvas;
 use crate::Stop;
-use crate::error::Error;
+use crate::error::{Bound, Error};
 
 /// A delay up to this, in milliseconds, is shown by every browser as if it were [`HASTY_SHOWN_MS`].
 const HASTY_MS: u32 = 10;
@@ -13,7 +13,7 @@ pub(super) struct Shown<'a> {
     pub(super) canvas: &'a Canvas,
     /// Up to the writer's longest.
     pub(super) delay_ms: u32,
-    /// The picture that follows.
+    /// The picture that follows, if another one does.
     pub(super) next: Option<&'a Canvas>,
 }
 
@@ -27,6 +27,10 @@ pub(super) trait Writer {
 
     /// Writes the next picture.
     fn write(&mut self, shown: &Shown<'_>, stop: Stop<'_>) -> Result<(), Error>;
+
+    /// Lets the picture that was written last, with none to follow, stay for so many milliseconds more. Nothing is
+    /// looked at for it but one pixel.
+    fn stay(&mut self, delay_ms: u32, stop: Stop<'_>) -> Result<(), Error>;
 
     /// The file.
     fn finish(self) -> Result<Vec<u8>, Error>;
@@ -80,14 +84,75 @@ fn write<W: Writer>(
     next: Option<&Canvas>,
     stop: Stop<'_>,
 ) -> Result<(), Error> {
+    if delay_ms > W::DELAY_MS_MAX {
+        writer.write(&Shown { canvas, delay_ms: W::DELAY_MS_MAX, next: None }, stop)?;
+        delay_ms -= W::DELAY_MS_MAX;
+    }
     while delay_ms > W::DELAY_MS_MAX {
-        let shown = Shown { canvas, delay_ms: W::DELAY_MS_MAX, next: Some(canvas) };
-        writer.write(&shown, stop)?;
+        writer.stay(W::DELAY_MS_MAX, stop)?;
         delay_ms -= W::DELAY_MS_MAX;
     }
     writer.write(&Shown { canvas, delay_ms, next }, stop)
 }
 
+/// Whether a file of so many bytes may be made so much longer.
+pub(super) fn check_room(file: &[u8], more: usize, bytes_max: usize) -> Result<(), Error> {
+    match file.len().saturating_add(more) <= bytes_max {
+        true => Ok(()),
+        false => Err(Error::TooLarge(Bound::Memory)),
+    }
+}
+
 fn seen_ms(delay_ms: u32) -> u32 {
     if delay_ms <= HASTY_MS { HASTY_SHOWN_MS } else { delay_ms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What it was asked for: delays, of pictures and of what only stays.
+    #[derive(Default)]
+    struct Asked(Vec<(&'static str, u32)>);
+
+    impl Writer for &mut Asked {
+        const DELAY_MS_MAX: u32 = 100;
+
+        fn round(&self, _: &mut Canvas) {}
+
+        fn write(&mut self, shown: &Shown<'_>, _: Stop<'_>) -> Result<(), Error> {
+            let what = if shown.next.is_some() { "followed" } else { "alone" };
+            self.0.push((what, shown.delay_ms));
+            Ok(())
+        }
+
+        fn stay(&mut self, delay_ms: u32, _: Stop<'_>) -> Result<(), Error> {
+            self.0.push(("stays", delay_ms));
+            Ok(())
+        }
+
+        fn finish(self) -> Result<Vec<u8>, Error> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_picture_that_stays_long_is_looked_at_twice_at_most() {
+        let asked_for = |delays: [u32; 2]| {
+            let mut asked = Asked::default();
+            let mut sequence = Sequence::new(&mut asked);
+            for (side, delay_ms) in (1..).zip(delays) {
+                sequence.push(Canvas::new((side, 1)), delay_ms, &|| false).unwrap();
+            }
+            sequence.finish(&|| false).unwrap();
+            asked.0
+        };
+        let (stays, last) = (("stays", 100), ("alone", 7));
+        assert_eq!(asked_for([100, 7]), [("followed", 100), last]);
+        assert_eq!(asked_for([101, 7]), [("alone", 100), ("followed", 1), last]);
+        assert_eq!(asked_for([400, 7]), [("alone", 100), stays, stays, ("followed", 100), last]);
+        assert_eq!(asked_for([7, 201]), [("followed", 7), ("alone", 100), stays, ("alone", 1)]);
+        let long = asked_for([1_000_000, 1]);
+        assert_eq!(long.iter().filter(|(what, _)| *what != "stays").count(), 3);
+    }
 }

@@ -29,10 +29,12 @@ const LIMITS: Limits = Limits {
 
 /// The source, if our own decoder reads the file: it sees all that it asks for before the first scan.
 pub(super) fn read_source_of_start(start: &[u8]) -> Option<Source> {
-    scaled_jpeg::read_header(start, &LIMITS).ok().map(source_of)
+    let header = scaled_jpeg::read_header(start, &LIMITS).ok()?;
+    let scanned_samples = (!header.progressive).then_some(0);
+    Some(source_of(header, scanned_samples))
 }
 
-fn source_of(header: scaled_jpeg::Header) -> Source {
+fn source_of(header: scaled_jpeg::Header, scanned_samples: Option<u64>) -> Source {
     let (width, height) = (header.width, header.height);
     // The resizer has one plane in between, at most as large as the largest that it gets.
     let scaled_bytes = Scale::ALL.map(|scale| {
@@ -45,6 +47,7 @@ fn source_of(header: scaled_jpeg::Header) -> Source {
         components: header.sampling.len() as u8,
         samples: scaled_jpeg::samples(&header),
         scaled_bytes: Some(scaled_bytes),
+        scanned_samples,
         ..Source::still(Format::Jpeg, (width, height))
     }
 }
@@ -54,7 +57,11 @@ const MCU_SIDE_MAX: u64 = 32;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
     match scaled_jpeg::read_header(bytes, &LIMITS) {
-        Ok(header) => Ok(source_of(header)),
+        // Scans that cannot be counted are not decoded either.
+        Ok(header) => {
+            let scanned = scaled_jpeg::scanned_samples(bytes, &LIMITS).unwrap_or(0);
+            Ok(source_of(header, Some(scanned)))
+        }
         Err(ours) => {
             let mut decoder = whole_decoder(bytes, ColorSpace::RGB);
             // What neither reads is told as the first has it, which says where.
@@ -238,6 +245,54 @@ mod tests {
             assert!(cost(full, scans, 600) > cost(half, scans, 600), "{scans:?}");
         }
         assert!(cost(half, Scans::Progressive, 600) > cost(half, Scans::One, 600));
+    }
+
+    #[test]
+    fn scans_beyond_those_that_encoders_write_cost_more_and_the_start_of_a_file_does_not_tell() {
+        let whole = file((2_000, 1_000), SamplingFactor::R_4_2_0, Scans::Progressive);
+        let is_scan = |pair: &[u8]| pair == [0xff, 0xda];
+        let last = whole.windows(2).rposition(is_scan).unwrap();
+        let (scan, end) = (&whole[last..whole.len() - 2], &whole[whole.len() - 2..]);
+        let scanned = |times: usize| {
+            let many = [&whole[..last], &scan.repeat(times), end].concat();
+            let (source, plan) = planned(&many, 600);
+            let early = read_source_of_start(&many[..last]).unwrap();
+            assert!(source.is_reckoned() && !early.is_reckoned());
+            assert_eq!(Source { scanned_samples: source.scanned_samples, ..early }, source);
+            (source.scanned_samples.unwrap(), plan.cost_ms(&source))
+        };
+        // Four scans of each component, of which one is repeated: of colours, half as wide and as high.
+        let (samples, usual_ms) = scanned(1);
+        let own = u64::from(2_000_u32.next_multiple_of(16))
+            * u64::from(1_000_u32.next_multiple_of(16))
+            / 4;
+        let (more, same_ms) = scanned(3);
+        assert_eq!((more - samples).abs_diff(2 * own) * 100 / own, 0, "{more} after {samples}");
+        assert_eq!(usual_ms, same_ms);
+        assert!(scanned(80).1 >= usual_ms + 5);
+        // More scans than are read cost no time.
+        assert_eq!(scanned(SCANS_MAX).0, 0);
+        let baseline = file((200, 100), SamplingFactor::R_4_2_0, Scans::One);
+        assert_eq!(read_source_of_start(&baseline), read_source(&baseline).ok());
+    }
+
+    #[test]
+    fn a_file_of_subsampled_components_in_scans_of_their_own_shows_the_same_picture() {
+        for (sampling, width) in SAMPLINGS.into_iter().flat_map(|it| [203, 120].map(|to| (it, to)))
+        {
+            let made = |scans| {
+                let file = file((203, 117), sampling, scans);
+                let (source, plan) = planned(&file, width);
+                render(&file, &source, &plan, &|| false).unwrap()
+            };
+            let pixels = |png: &[u8]| crate::decode::png::decode(png, &|| false).unwrap();
+            let (parts, one) = (pixels(&made(Scans::Parts)), pixels(&made(Scans::One)));
+            assert_eq!((parts.sides(), parts.layout), (one.sides(), one.layout));
+            let pairs = parts.samples.iter().zip(&one.samples);
+            let far = pairs.map(|(a, b)| u64::from(a.abs_diff(*b))).sum::<u64>();
+            let far = far as f64 / one.samples.len() as f64;
+            assert!(far < 2.0, "{sampling:?} at {width}: {far:.2}");
+        }
     }
 
     #[test]

@@ -108,6 +108,20 @@ pub fn samples(header: &Header) -> u64 {
     header.frame.samples()
 }
 
+/// Samples that the scans of a progressive file come by, of all scans together, whatever is decoded of them; of other
+/// files none, for there each sample is in one scan.
+///
+/// # Errors
+///
+/// As [`read_header`], and: the first scan is malformed; there are more scans than the limits allow.
+pub fn scanned_samples(bytes: &[u8], limits: &Limits) -> Result<u64, Error> {
+    let opened = header::open(bytes, limits)?;
+    match opened.header.progressive {
+        true => Ok(64 * progressive::scanned_blocks(bytes, &opened, limits)?),
+        false => Ok(0),
+    }
+}
+
 /// Decodes to planes at a scale.
 ///
 /// # Errors

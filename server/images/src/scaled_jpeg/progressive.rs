@@ -73,6 +73,12 @@ pub(super) fn decode(
     Ok((planes, condition))
 }
 
+/// The blocks of all scans together.
+pub(super) fn scanned_blocks(bytes: &[u8], opened: &Opened, limits: &Limits) -> Result<u64, Error> {
+    let (found, _) = find_scans(bytes, opened, limits, &|| false)?;
+    Ok(found.iter().map(|found| found.scan.blocks(&opened.header.frame)).sum())
+}
+
 /// A scan and where it lies.
 struct Found<'a> {
     scan: Scan,

@@ -7,13 +7,13 @@ use super::{
     Film, GifFrame, WebPFrame, assert_alike, colour, drawn, film_of, gif_of, made_of,
     others_film_of, planned, source_of, webp_of, wish,
 };
-use crate::Error;
 use crate::animation::canvas::{CLEAR, Canvas, Pixel};
 use crate::animation::gif_writer::GifWriter;
 use crate::animation::plays::Plays;
 use crate::animation::webp_writer::WebPWriter;
 use crate::animation::writer::{Sequence, Writer};
 use crate::decode::{Decoded, decode};
+use crate::error::{Bound, Error};
 use crate::format::Format;
 use crate::picture::Picture;
 use crate::plan::Quality;
@@ -193,6 +193,17 @@ fn pictures(seed: u64, count: u32) -> Vec<Canvas> {
     (0..count).map(picture).collect()
 }
 
+/// Room that no file of these tests needs.
+const ROOM: usize = 1 << 20;
+
+fn gif_writer(sides: (u32, u32), colours: u16) -> GifWriter {
+    GifWriter::new(sides, colours, Plays::Forever, ROOM).unwrap()
+}
+
+fn webp_writer(sides: (u32, u32), quality: Quality) -> WebPWriter {
+    WebPWriter::new(sides, quality, Plays::Forever, ROOM).unwrap()
+}
+
 fn written<W: Writer>(writer: W, pictures: &[Canvas]) -> Vec<u8> {
     let mut sequence = Sequence::new(writer);
     for (at, picture) in (0..).zip(pictures) {
@@ -233,11 +244,11 @@ proptest! {
         let given: Film = pictures.iter().zip(0..).map(|(picture, at)| {
             (picture.keep(picture.whole()), 20 + at * 10)
         }).collect();
-        let gif = written(GifWriter::new(SIDES, 256, Plays::Forever).unwrap(), &pictures);
+        let gif = written(gif_writer(SIDES, 256), &pictures);
         prop_assert_eq!(joined(&others_film_of(&gif).0), joined(&given));
         prop_assert!(background_is_clear(&gif), "a frame is disposed of to a colour");
         prop_assert_eq!(film_of(&gif).unwrap(), others_film_of(&gif).0);
-        let webp = written(WebPWriter::new(SIDES, Quality::Lossless, Plays::Forever), &pictures);
+        let webp = written(webp_writer(SIDES, Quality::Lossless), &pictures);
         let seen: Film = others_film_of(&webp).0.into_iter().map(|(pixels, delay)| {
             (pixels.into_iter().map(|p| if p[3] == 0 { CLEAR } else { p }).collect(), delay)
         }).collect();
@@ -252,8 +263,8 @@ proptest! {
             [wave as u8, 255 - wave as u8 / 2, (y * 8) as u8, if clear { 0 } else { 255 }]
         });
         let pictures: Vec<Canvas> = (0..4).map(shade).collect();
-        let webp = written(WebPWriter::new((32, 32), Quality::Lossy(90), Plays::Forever), &pictures);
-        let gif = written(GifWriter::new((32, 32), 16, Plays::Forever).unwrap(), &pictures);
+        let webp = written(webp_writer((32, 32), Quality::Lossy(90)), &pictures);
+        let gif = written(gif_writer((32, 32), 16), &pictures);
         for (file, far_max) in [(webp, 14.0), (gif, 30.0)] {
             let (film, _) = others_film_of(&file);
             prop_assert_eq!(film.len(), 4);
@@ -304,13 +315,43 @@ fn what_does_not_change_costs_next_to_nothing() {
     };
     let pictures: Vec<Canvas> = (0..16).map(dot).collect();
     let sizes = |pictures: &[Canvas]| {
-        let gif = written(GifWriter::new((64, 64), 256, Plays::Forever).unwrap(), pictures).len();
-        let writer = WebPWriter::new((64, 64), Quality::Lossy(80), Plays::Forever);
+        let gif = written(gif_writer((64, 64), 256), pictures).len();
+        let writer = webp_writer((64, 64), Quality::Lossy(80));
         (gif, written(writer, pictures).len())
     };
     let (one, all) = (sizes(&pictures[..1]), sizes(&pictures));
     assert!(all.0 < one.0 * 2, "GIF: {} bytes after {}", all.0, one.0);
     assert!(all.1 < one.1 * 2, "WebP: {} bytes after {}", all.1, one.1);
+}
+
+#[test]
+fn a_file_is_as_long_as_it_may_be_and_no_longer() {
+    let noise = |seed: u32| {
+        drawn((40, 30), move |x, y| {
+            let [r, g, b, a] =
+                (x * 7_919 + y * 104_729 + seed).wrapping_mul(0x9e37_79b9).to_le_bytes();
+            [r, g, b, if a > 200 { 0 } else { 255 }]
+        })
+    };
+    let pictures: Vec<Canvas> = (1..6).map(noise).collect();
+    fn made<W: Writer>(writer: Result<W, Error>, pictures: &[Canvas]) -> Result<Vec<u8>, Error> {
+        let mut sequence = Sequence::new(writer?);
+        for picture in pictures {
+            sequence.push(picture.clone(), 2_000_000, &|| false)?;
+        }
+        sequence.finish(&|| false)
+    }
+    let gif = |room| made(GifWriter::new((40, 30), 200, Plays::Forever, room), &pictures);
+    let webp =
+        |room| made(WebPWriter::new((40, 30), Quality::Lossless, Plays::Forever, room), &pictures);
+    let (whole_gif, whole_webp) = (gif(ROOM).unwrap(), webp(ROOM).unwrap());
+    assert_eq!(whole_gif.capacity(), whole_gif.len());
+    assert_eq!(whole_webp.capacity(), whole_webp.len());
+    assert_eq!(gif(whole_gif.len()).unwrap(), whole_gif);
+    assert_eq!(webp(whole_webp.len()).unwrap(), whole_webp);
+    let too_large = Err(Error::TooLarge(Bound::Memory));
+    assert_eq!(gif(whole_gif.len() - 1), too_large);
+    assert_eq!(webp(whole_webp.len() - 1), too_large);
 }
 
 #[test]
