@@ -6,9 +6,10 @@
 //! not grow with the objects: each store caches 64 MiB of its index.
 //!
 //! Buckets of three shapes: all objects in one folder, a hundred in each folder, a tree as people make them. One shape
-//! at a time lies on the disk, in a store for each size, filled by a child process, so that memory of
-//! filling is not counted. Pages begin at eight places all over the bucket, asked for once before: caches are hot. The sizes take turns.
-//! Before each first search the store is opened anew; it is closed after it, so that nothing reads names beside pages.
+//! at a time lies on the disk, in a store for each size, filled by a child process, so that memory of filling is not
+//! counted. Pages begin at eight places all over the bucket, asked for once before: caches are hot. The sizes take
+//! turns. Before each first search the store is opened anew; it is closed after it, so that nothing reads names beside
+//! pages.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -3,8 +3,8 @@
 //!
 //! Expected: eight bytes a name tell which names have the letters of the query; of a million names that reads 8 MB, a
 //! millisecond or two. What is left costs 60 to 100 ns a name, on two cores: 2 to 40 ms, by how common the letters are.
-//! fzf reads and matches the list in 200 to 400 ms. A name takes its length and twelve bytes. Where the names do not fit
-//! into memory a search walks over the index, some 400 ns a name, and over no more than four million.
+//! fzf reads and matches the list in 200 to 400 ms. A name takes its length and twelve bytes. Where the names do not
+//! fit into memory a search walks over the index, some 400 ns a name, and over no more than four million.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
