@@ -1,14 +1,14 @@
 //! What do small GETs notice of 4,000 pictures that are made at the same time, and what does a picture cost that was
 //! made already?
 //!
-//! Expected: work on pictures has threads of its own that get the time that nobody else wants, and leaves a processor to
-//! delivery, so a GET waits for nothing but caches that are cold: p99 at most 1.5 times. A picture
-//! that is kept is one look-up more than a file of its size, and a query to be read: 1.1 to 1.2 times the CPU.
+//! Expected: work on pictures has threads of its own that get the time that nobody else wants, and leaves a processor
+//! to delivery, so a GET waits for nothing but caches that are cold: p99 at most 1.5 times. A picture that is kept is
+//! one look-up more than a file of its size, and a query to be read: 1.1 to 1.2 times the CPU.
 //!
 //! One connection asks for 4 KiB every two milliseconds: alone; while 64 others ask for pictures of 3 MP, each at
-//! sizes of its own; and while other processes, as idle and one for each processor, make such pictures for nobody and 64
-//! others ask for 4 KiB as often as for pictures before. They take turns. What the last costs is what the machine itself
-//! asks for busy processors. Whoever is refused, as too many wait, asks again. No allowance applies.
+//! sizes of its own; and while other processes, as idle and one for each processor, make such pictures for nobody and
+//! 64 others ask for 4 KiB as often as for pictures before. They take turns. What the last costs is what the machine
+//! itself asks for busy processors. Whoever is refused, as too many wait, asks again. No allowance applies.
 
 use std::fs;
 use std::process::{Child, Command, ExitCode};

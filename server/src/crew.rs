@@ -104,8 +104,8 @@ impl Crew {
 
 /// Leaves the processor to every other thread that wants it, from now on; threads that this one starts do so, too.
 ///
-/// It is `SCHED_IDLE` (sched(7)): whoever wakes takes the processor at once. From a thread of mere low priority Linux takes
-/// it only at the next tick as a rule, up to 4 ms later. Where it is refused the work is done all the same.
+/// It is `SCHED_IDLE` (sched(7)): whoever wakes takes the processor at once. From a thread of mere low priority Linux
+/// takes it only at the next tick as a rule, up to 4 ms later. Where it is refused the work is done all the same.
 fn give_way() {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
