@@ -1,6 +1,6 @@
 //! A disk with less free than its reserve: uploads answer 507, everything else goes on; and a disk that fails.
 
-use engine::disk::faults::{Fault, Operation, Rule, Where};
+use engine::disk::faults::{Fault, Operation, Rule};
 use server::Config;
 use server::management::{ApiKeySettings, BucketSettings, Reply, Request};
 use tests::{Form, World};
@@ -62,7 +62,7 @@ async fn a_disk_that_failed_is_told_and_only_delivers() {
     let stranger = client.without_key();
     let upload = |name| client.upload("/photos/", Form::new().file("file", name, None, b"x"));
     assert_eq!(upload("kept.txt").await.status, 200);
-    let log = Where::Prefix("log/".to_owned());
+    let log = world.first_log_segment();
     world.disk.inject(Rule::once(Operation::SyncData, log, Fault::SyncGone));
     assert_eq!(upload("lost.txt").await.status, 500);
     upload("later.txt").await.check_error(503, "read_only");

@@ -118,7 +118,7 @@ async fn an_upload_whose_commit_nobody_can_tell_of_is_stored_once_after_the_rest
         let whole = body(1, bytes);
         let path = begun(&client, bytes, &SAID).await;
         // The commits of the pieces go well, that of the file does not.
-        let log = Where::Prefix("log/".to_owned());
+        let log = world.first_log_segment();
         world.disk.inject(Rule::once(Operation::SyncData, log, Fault::Error).after(1));
         append(&client, &path, 0, &whole).await.check_error(500, "internal");
         append(&client, &path, bytes, b"").await.check_error(503, "read_only");

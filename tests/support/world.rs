@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use engine::disk::faults::Where;
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
 use server::catalog::{BucketKind, Plan};
@@ -162,6 +163,13 @@ impl World {
         let (store, catalog) = (&self.state.store, &self.state.catalog);
         execute(store, catalog, request, &mut |_| ControlFlow::Continue(()))
             .expect("the operator's request is done")
+    }
+
+    /// The segment that commits go to, of a log of one: where a fault hits them, and not the thread that prepares the
+    /// next segment.
+    pub fn first_log_segment(&self) -> Where {
+        let first = self.disk.paths().into_iter().filter(|path| path.starts_with("log/")).min();
+        Where::Prefix(first.expect("a log"))
     }
 
     /// How many objects a bucket holds.
