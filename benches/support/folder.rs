@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{Advice, fadvise};
@@ -39,4 +40,19 @@ pub fn forget_pages(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the files in a folder take on the disk.
+pub fn disk_bytes(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        bytes += match entry.metadata() {
+            Ok(found) if found.is_dir() => disk_bytes(&entry.path())?,
+            Ok(found) => 512 * found.blocks(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(bytes)
 }

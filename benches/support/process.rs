@@ -34,9 +34,18 @@ pub fn own_memory_at_most() -> (u64, u64) {
     (own_status("VmRSS:"), own_status("VmHWM:"))
 }
 
-/// Bytes in a line of what the system says of this process.
+/// Resident anonymous memory of a process in bytes.
+pub fn memory_of(id: u32) -> u64 {
+    status(&id.to_string(), "RssAnon:")
+}
+
 fn own_status(name: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status("self", name)
+}
+
+/// Bytes in a line of what the system says of a process.
+fn status(process: &str, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or(0) << 10

@@ -1,0 +1,133 @@
+//! How many instructions does the server take for a request, and is it more than what was accepted?
+//!
+//! The real server runs under callgrind (package `valgrind`), which counts the instructions of all its threads, and
+//! answers the same requests over a socket each time. It is run twice, with three times as many requests: the
+//! difference is what requests cost, without the start. Counts of two runs differ by less than a hundredth as a rule,
+//! whatever else the machine does, for time plays no part; what the kernel does is not counted.
+//!
+//! `instructions [--accept] [PROGRAM]` compares with `benches/instructions/accepted.json`, or writes it.
+
+mod accepted;
+mod scenarios;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use benches::folder;
+use benches::table::{self, Table};
+use tests::ServerProcess;
+
+use self::accepted::{Accepted, Verdict};
+use self::scenarios::{Asker, BUCKET, SCENARIOS, Scenario};
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let (mut accept, mut program) = (false, PathBuf::from("target/counted/trug"));
+    for word in words.by_ref() {
+        match word.as_str() {
+            "--accept" => accept = true,
+            other => program = PathBuf::from(other),
+        }
+    }
+    match compare(&program, accept) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Counts all scenarios; whether none takes more than it may.
+fn compare(program: &Path, accept: bool) -> Result<bool, String> {
+    if !program.exists() {
+        let build = "cargo build --profile counted";
+        return Err(format!("{} is missing: {build}", program.display()));
+    }
+    let compiler = accepted::compiler()?;
+    let mut now = Accepted { compiler, instructions: Default::default() };
+    for scenario in SCENARIOS {
+        let each = instructions_each(program, scenario)?;
+        eprintln!("done: {}", scenario.name);
+        now.instructions.insert(scenario.name.to_owned(), each);
+    }
+    if accept {
+        now.write()?;
+    }
+    let before = Accepted::read()?;
+    let mut table = Table::new(&["request", "instructions", "accepted", "ratio", ""]);
+    let mut all_hold = true;
+    for (name, each) in &now.instructions {
+        let verdict = before.verdict(name, *each, &now.compiler);
+        all_hold &= verdict.holds();
+        let (accepted, ratio) = match verdict.accepted() {
+            Some(accepted) => (table::count(accepted as f64), *each as f64 / accepted as f64),
+            None => ("-".to_owned(), f64::NAN),
+        };
+        let row = [name.clone(), table::count(*each as f64), accepted, table::figure(ratio)];
+        table.row(row.into_iter().chain([verdict.to_string()]).collect());
+    }
+    table.print();
+    if before.compiler != now.compiler {
+        println!(
+            "accepted with {}, counted with {}: {}",
+            before.compiler,
+            now.compiler,
+            Verdict::WIDER
+        );
+    }
+    Ok(all_hold)
+}
+
+/// Instructions of one request, from runs with so many and three times as many.
+fn instructions_each(program: &Path, scenario: &Scenario) -> Result<u64, String> {
+    let few = instructions(program, scenario, scenario.times)?;
+    let many = instructions(program, scenario, 3 * scenario.times)?;
+    Ok(many.saturating_sub(few) / (2 * scenario.times))
+}
+
+/// Instructions of a whole run.
+fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, String> {
+    let folder = folder::make(&std::env::temp_dir()).map_err(|error| error.to_string())?;
+    let (data, counts) = (folder.path().join("data"), folder.path().join("counts"));
+    let command = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).arg("--data").arg(&data);
+        command
+    };
+    printed(command(&["account", "create", "--role", "admin", "--name", BUCKET]))?;
+    printed(command(&["bucket", "create", "--account", BUCKET, "--name", BUCKET]))?;
+    let key = printed(command(&["apikey", "create", "--account", BUCKET]))?;
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    // Closing seals the segment, from which is read as from any older one.
+    let filling = ServerProcess::start(&mut command(&serve));
+    (scenario.fill)(&mut Asker::new(&filling, &key))?;
+    filling.stop();
+
+    let mut under_valgrind = Command::new("valgrind");
+    under_valgrind
+        .args(["--tool=callgrind", "--error-exitcode=0"])
+        .arg(format!("--callgrind-out-file={}", counts.display()))
+        .arg(program)
+        .args(serve)
+        .arg("--data")
+        .arg(&data);
+    let counted = ServerProcess::start(&mut under_valgrind);
+    let mut asker = Asker::new(&counted, &key);
+    for number in 0..times {
+        (scenario.ask)(&mut asker, number).map_err(|why| format!("{}: {why}", scenario.name))?;
+    }
+    counted.stop();
+    let counts = std::fs::read_to_string(&counts).map_err(|error| error.to_string())?;
+    let total = counts.lines().find_map(|line| line.strip_prefix("totals: "));
+    total.and_then(|total| total.trim().parse().ok()).ok_or("callgrind wrote no total".to_owned())
+}
+
+fn printed(mut command: Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}

@@ -1,0 +1,102 @@
+//! What was measured while time went by.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use benches::{folder, process};
+
+use super::client::{Shared, at};
+
+/// Between two points.
+pub(crate) const STEP: Duration = Duration::from_secs(10);
+
+/// What may become larger from the second quarter to the last, and by what factor. Half of the load is that of those
+/// who ask, on the same processors, so times go up and down.
+const LATENCY_MAX: f64 = 1.5;
+const MEMORY_MAX: f64 = 1.2;
+/// The first quarter fills caches and the store.
+const QUARTERS: [usize; 2] = [1, 3];
+
+/// One moment.
+pub(crate) struct Point {
+    /// From the start.
+    pub(crate) seconds: f64,
+    pub(crate) requests_per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    /// Anonymous memory of the server.
+    pub(crate) memory_mib: f64,
+    /// What the data folder takes on the disk.
+    pub(crate) disk_mib: f64,
+}
+
+/// All moments.
+pub(crate) struct Course {
+    started: Instant,
+    last: Instant,
+    pub(crate) points: Vec<Point>,
+}
+
+impl Course {
+    pub(crate) fn new(started: Instant) -> Self {
+        Self { started, last: started, points: Vec::new() }
+    }
+
+    /// Adds what is so now.
+    pub(crate) fn step(
+        &mut self,
+        shared: &Shared,
+        server: u32,
+        store: &Path,
+    ) -> io::Result<&Point> {
+        let times = shared.take_latest();
+        let now = Instant::now();
+        let elapsed = now.duration_since(std::mem::replace(&mut self.last, now));
+        let ms = |part: f64| f64::from(at(&times, part)) / 1e3;
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        self.points.push(Point {
+            seconds: now.duration_since(self.started).as_secs_f64(),
+            requests_per_second: times.len() as f64 / elapsed.as_secs_f64(),
+            p50_ms: ms(0.5),
+            p99_ms: ms(0.99),
+            memory_mib: mib(process::memory_of(server)),
+            disk_mib: mib(folder::disk_bytes(store)?),
+        });
+        self.points.last().ok_or_else(|| io::Error::other("no point"))
+    }
+
+    /// For what must not grow: its name, its median in the second quarter and in the last, and by what factor it may.
+    pub(crate) fn flatness(&self) -> Vec<(&'static str, f64, f64, f64)> {
+        let quarter = (self.points.len() / 4).max(1);
+        let median = |of: usize, value: fn(&Point) -> f64| {
+            let points = self.points.iter().skip(of * quarter).take(quarter);
+            benches::rounds::median(points.map(value))
+        };
+        let row = |name, value: fn(&Point) -> f64, max| {
+            let [early, late] = QUARTERS.map(|of| median(of, value));
+            (name, early, late, max)
+        };
+        vec![
+            row("p99, ms", |point| point.p99_ms, LATENCY_MAX),
+            row("p50, ms", |point| point.p50_ms, LATENCY_MAX),
+            row("anonymous memory, MiB", |point| point.memory_mib, MEMORY_MAX),
+        ]
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:5.0} s: {:6.0} requests/s, p50 {:.2} ms, p99 {:.2} ms, memory {:.0} MiB, disk {:.0} MiB",
+            self.seconds,
+            self.requests_per_second,
+            self.p50_ms,
+            self.p99_ms,
+            self.memory_mib,
+            self.disk_mib
+        )
+    }
+}
