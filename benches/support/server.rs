@@ -101,6 +101,11 @@ impl Running {
         self.address
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU time of all its processes so far.
     pub fn cpu(&self) -> Duration {
         process::tree_cpu(self.child.id())
