@@ -99,7 +99,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         table::figure(rounds::cpu_us(&samples[1])),
     ]);
     table.print();
-    println!("Garage, RustFS and Swift are not among the peers: this bench speaks forms only.");
+    println!("Not compared with Garage, RustFS or Swift: this bench speaks forms only.");
     Ok(())
 }
 
