@@ -1,10 +1,13 @@
-//! How many durable puts a second does the engine take, against a file per object and against SQLite?
+//! How many durable puts a second does the engine take, against a file per object, SQLite, and fjall?
 //!
 //! Expected: one `fdatasync` costs a few hundred microseconds on this class of disk, whoever asks. A file per object
 //! needs two of them (file, folder) and shares them only through the file system's journal; SQLite in WAL mode with
 //! synchronous=FULL needs one for each put, one put at a time. The engine shares one among all that wait: 64 writers
 //! of 4 KiB should come to 10-30 thousand puts a second, ten times either peer. At 1 MiB the disk's bandwidth
 //! decides, about 1 GiB/s here, and the peers write the same bytes twice (WAL) or with more metadata: 2 to 4 times.
+//!
+//! The second table is what a bare log does with groups of as many objects: one thread that writes and syncs, the same
+//! with the disk begun early, and two threads that overlap. No engine of one log can do more.
 //!
 //! A put is what a server would do: hash, checksum, commit, wait. All write through the page cache. On a virtual
 //! machine, memory that the host has not given yet makes each written MiB cost 2.4 ms of CPU instead of 0.2: so
@@ -18,10 +21,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::arguments::Arguments;
+use benches::bare_log::{self, WAYS};
+use benches::batched_fjall::BatchedFjall;
 use benches::rounds::{self, Sample};
 use benches::table::{self, Table};
 use benches::{data, folder, process, stores};
-use engine::Store;
+use engine::{Store, limits};
 use rusqlite::Connection;
 
 const SEED: u64 = 1;
@@ -30,6 +35,8 @@ const WRITERS: [usize; 3] = [1, 16, 64];
 const FOLDERS: u64 = 256;
 /// No sample writes more than about this.
 const MEMORY_BYTES: usize = 2 << 30;
+/// The largest group, as the engine makes them.
+const GROUP_BYTES_MAX: usize = limits::GROUP_BYTES_MAX as usize;
 
 /// Puts one object after another, on one thread.
 type Putter = Box<dyn FnMut(u64, &[u8]) + Send>;
@@ -45,6 +52,7 @@ trait Contestant {
 struct Engine(Store);
 struct Files(PathBuf);
 struct Sqlite(PathBuf);
+struct Fjall(BatchedFjall);
 
 fn main() {
     let arguments = Arguments::read();
@@ -52,22 +60,27 @@ fn main() {
     let length = Duration::from_millis(length);
     let only_size = arguments.number("--size").map(|size| size as usize);
     let only_writers = arguments.number("--writers").map(|writers| writers as usize);
-    let contestants: &[Make] = match arguments.has("--alone") {
-        true => &[Engine::make],
-        false => &[Engine::make, Files::make, Sqlite::make],
+    // fjall goes on writing after a sample, so it is in no run with the others.
+    let peers: &[(&str, Make)] = match (arguments.has("--alone"), arguments.has("--fjall")) {
+        (true, _) => &[],
+        (false, true) => &[("fjall", Fjall::make)],
+        (false, false) => &[("files", Files::make), ("SQLite", Sqlite::make)],
     };
+    let contestants: Vec<Make> =
+        [Engine::make as Make].into_iter().chain(peers.iter().map(|(_, make)| *make)).collect();
     process::touch_memory(MEMORY_BYTES);
-    let mut table = Table::new(&[
-        "object",
-        "writers",
-        "engine, puts/s",
-        "files",
-        "SQLite",
-        "engine / files",
-        "engine / SQLite",
-        "CPU us per put: engine",
-        "files",
-        "SQLite",
+    let mut head = vec!["object".to_owned(), "writers".to_owned(), "engine, puts/s".to_owned()];
+    head.extend(peers.iter().map(|(label, _)| (*label).to_owned()));
+    head.extend(peers.iter().map(|(label, _)| format!("engine / {label}")));
+    head.push("CPU us per put: engine".to_owned());
+    head.extend(peers.iter().map(|(label, _)| (*label).to_owned()));
+    let mut table = Table::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut bare = Table::new(&[
+        "bare log, groups of",
+        "objects of",
+        "in turn, objects/s",
+        "begun early",
+        "overlapped",
     ]);
     for size in SIZES.into_iter().filter(|size| only_size.is_none_or(|only| only == *size)) {
         for writers in WRITERS.into_iter().filter(|w| only_writers.is_none_or(|only| only == *w)) {
@@ -80,10 +93,26 @@ fn main() {
                 sample
             });
             table.row(row(size, writers, &samples));
+            let group_bytes = (size * writers).min(GROUP_BYTES_MAX);
+            if group_bytes > limits::WRITE_BYTES_MAX {
+                bare.row(bare_row(round_count, folder.path(), group_bytes, size));
+            }
             eprintln!("done: {} x {writers}", table::bytes(size as u64));
         }
     }
     table.print();
+    println!();
+    bare.print();
+}
+
+/// What a bare log comes to with groups of this length.
+fn bare_row(round_count: usize, folder: &Path, group_bytes: usize, size: usize) -> Vec<String> {
+    let samples = rounds::interleaved(round_count, WAYS.len(), |way| {
+        bare_log::fill(folder, WAYS[way], group_bytes as u64, size as u64).expect("a bare log")
+    });
+    let mut row = vec![table::bytes(group_bytes as u64), table::bytes(size as u64)];
+    row.extend(samples.iter().map(|samples| table::count(rounds::rate(samples))));
+    row
 }
 
 /// Lets all writers run, and counts what is acknowledged in a window that begins when they are under way.
@@ -166,6 +195,19 @@ impl Contestant for Files {
             fs::rename(&unfinished, &path).expect("a renamed file");
             File::open(&folder).and_then(|folder| folder.sync_all()).expect("a durable name");
         })
+    }
+}
+
+impl Fjall {
+    fn make(folder: &Path) -> Box<dyn Contestant> {
+        Box::new(Self(BatchedFjall::open(&folder.join("fjall"))))
+    }
+}
+
+impl Contestant for Fjall {
+    fn putter(&self) -> Putter {
+        let mut put = self.0.putter();
+        Box::new(move |number, body| put(data::key(SEED, number), body))
     }
 }
 

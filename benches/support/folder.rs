@@ -30,7 +30,7 @@ pub fn forget_pages(folder: &Path) -> io::Result<()> {
         let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
         if kind.is_dir() {
             forget_pages(&path)?;
-        } else {
+        } else if kind.is_file() {
             match File::open(&path) {
                 Ok(file) => fadvise(&file, 0, None, Advice::DontNeed)?,
                 // A spare, a log of SQLite: files come and go.

@@ -4,6 +4,9 @@
 //! Never here: what is measured.
 
 pub mod arguments;
+pub mod bare_log;
+#[cfg(feature = "peers")]
+pub mod batched_fjall;
 pub mod beside;
 pub mod data;
 pub mod folder;

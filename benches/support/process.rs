@@ -34,21 +34,25 @@ pub fn own_memory_at_most() -> (u64, u64) {
     (own_status("VmRSS:"), own_status("VmHWM:"))
 }
 
-/// Resident anonymous memory of a process in bytes.
-pub fn memory_of(id: u32) -> u64 {
-    status(&id.to_string(), "RssAnon:")
+/// Resident anonymous memory of a process in bytes; 0 when there is none.
+pub fn anonymous_memory(id: u32) -> u64 {
+    number_in(&format!("/proc/{id}/status"), "RssAnon:") << 10
 }
 
+/// Bytes that a process has had written to disks so far, as the kernel counts them.
+pub fn written(id: u32) -> u64 {
+    number_in(&format!("/proc/{id}/io"), "write_bytes:")
+}
+
+/// Bytes in a line of what the system says of this process.
 fn own_status(name: &str) -> u64 {
-    status("self", name)
+    number_in("/proc/self/status", name) << 10
 }
 
-/// Bytes in a line of what the system says of a process.
-fn status(process: &str, name: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
+fn number_in(path: &str, name: &str) -> u64 {
+    let lines = fs::read_to_string(path).unwrap_or_default();
+    let line = lines.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Uses this much memory once and gives it back. On a virtual machine the host provides memory at the first touch only,

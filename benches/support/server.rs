@@ -101,7 +101,7 @@ impl Running {
         self.address
     }
 
-    /// The number of its first process.
+    /// The number of its process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

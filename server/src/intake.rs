@@ -278,12 +278,13 @@ pub async fn keep(
         let (proposals, _claims, placed) = {
             let (app, bucket, wanted) = (app.clone(), bucket.name.clone(), wanted.to_vec());
             let made = files.iter().map(Received::thumbnail_made).collect::<Vec<_>>();
+            let is_short = made.iter().all(Option::is_none) && are_free(&app, &bucket, &wanted)?;
             let decide = move || {
                 let (proposals, claims) = propose(&app, &bucket, rule, &wanted)?;
                 let placed = thumbnails::place(&app.store, &bucket, &proposals, &made)?;
                 Ok::<_, ApiError>((proposals, claims, placed))
             };
-            blocking(decide).await?
+            if is_short { decide()? } else { blocking(decide).await? }
         };
         let mut batch = along.clone().require(Precondition::FactPresent(bucket_fact.clone()));
         let mut growth = Growth::default();
@@ -357,6 +358,19 @@ async fn finish(upload: Upload) -> Result<Staged, ApiError> {
         return Ok(blocking(move || upload.finish()).await?);
     }
     Ok(upload.finish()?)
+}
+
+/// Whether few keys are wanted, and all are free: what every GET asks the index. Others are looked for apart.
+fn are_free(app: &AppState, bucket: &BucketName, wanted: &[ObjectKey]) -> Result<bool, Error> {
+    if wanted.len() > limits::KEYS_LOOKED_AT_INLINE_MAX {
+        return Ok(false);
+    }
+    for key in wanted {
+        if app.store.get(&ObjectName::new(bucket.clone(), key.clone()))?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Keys that are free at this moment, claimed. Waits for the index.

@@ -132,6 +132,8 @@ pub const EXTENSION_BYTES_MAX: usize = 16;
 pub const NAME_STEPS_MAX: u32 = 256;
 /// Highest number in a ` (n)` suffix.
 pub const NAME_NUMBER_MAX: u32 = 1_000_000;
+/// An upload of so many files looks for their names where it runs, as a GET does; of more, away from other requests.
+pub const KEYS_LOOKED_AT_INLINE_MAX: usize = 4;
 /// Commits that are tried when another upload takes the free name first.
 pub const NAME_TRIES_MAX: usize = 32;
 

@@ -172,6 +172,17 @@ fn an_ignored_sync_makes_nothing_durable() {
 }
 
 #[test]
+fn a_sync_that_was_only_begun_makes_nothing_durable() {
+    let disk = SimDisk::new();
+    let file = disk.create("file").unwrap();
+    disk.sync_folder("").unwrap();
+    file.write_at(0, &[b"x"]).unwrap();
+    file.begin_sync(0..1);
+    disk.power_on(LossPolicy::KeepSynced, 0);
+    assert_eq!(all(&*disk.open("file").unwrap()), b"");
+}
+
+#[test]
 fn space_runs_out_and_comes_back_with_the_last_reader() {
     let disk = SimDisk::new();
     let file = synced(&disk, "file", &[1; 40_960]);

@@ -42,6 +42,7 @@ macro_rules! on_both_disks {
 on_both_disks!(
     what_was_written_is_read_by_whoever_opens_the_file,
     pieces_are_written_one_after_another,
+    what_the_disk_begins_with_is_what_was_written,
     names_are_made_once_and_found_only_when_made,
     reading_past_the_end_is_an_error_and_reads_nothing_made_up,
     a_hole_reads_as_zeros,
@@ -90,6 +91,20 @@ fn pieces_are_written_one_after_another(disk: &dyn Disk) {
     file.write_at(9, &[]).unwrap();
     file.write_at(1 << 30, &[&[], &[]]).unwrap();
     assert_eq!(file.bytes_len().unwrap(), 50_003);
+}
+
+fn what_the_disk_begins_with_is_what_was_written(disk: &dyn Disk) {
+    let file = disk.create("file").unwrap();
+    file.write_at(0, &[&[1; 10_000]]).unwrap();
+    for range in [0..10_000, 5_000..5_001, 7..7, 9_000..90_000, 0..u64::MAX, u64::MAX - 1..u64::MAX]
+    {
+        file.begin_sync(range);
+    }
+    // In the middle of a page that is on its way.
+    file.write_at(10_000, &[&[2; 10_000]]).unwrap();
+    file.begin_sync(10_000..20_000);
+    file.sync_data().unwrap();
+    assert_eq!(all(&*file), [[1; 10_000], [2; 10_000]].concat());
 }
 
 fn names_are_made_once_and_found_only_when_made(disk: &dyn Disk) {

@@ -1,4 +1,5 @@
-//! Memory maps of files that change no more: the only `unsafe` of ours but the calls of libaom, where that is built in.
+//! Memory maps of files that change no more: the only `unsafe` of ours but the call that begins to write back, and
+//! those of libaom, where that is built in.
 //!
 //! The contract is in the name: who calls [`map_unchanging`] promises that the file neither shrinks nor changes while
 //! any slice of the map lives. Segments keep it: sealed ones never change while they are mapped, none ever shrinks,

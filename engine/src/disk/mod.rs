@@ -22,6 +22,7 @@ mod sim_journal;
 mod sim_loss;
 #[cfg(any(test, feature = "sim"))]
 mod sim_state;
+mod write_back;
 
 use std::io;
 use std::ops::Range;
@@ -115,6 +116,13 @@ pub trait DiskFile: Send + Sync {
     /// Writes the pieces one after another from `offset`, growing the file where needed. Not durable before
     /// [`DiskFile::sync_data`]; after an error any part of it may be there.
     fn write_at(&self, offset: u64, pieces: &[&[u8]]) -> io::Result<()>;
+
+    /// Asks for what was written to a range to be brought to the disk from now on, and does not wait for it: a sync
+    /// that follows has less to wait for. A wish, not a promise: without [`DiskFile::sync_data`] nothing is durable,
+    /// and what goes wrong meanwhile is an error of that call.
+    fn begin_sync(&self, range: Range<u64>) {
+        let _ = range;
+    }
 
     /// Cuts or grows the file; what is grown reads as zeros. Never called on a file that may be mapped.
     fn set_len(&self, bytes: u64) -> io::Result<()>;

@@ -22,7 +22,9 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::{Access, Disk, DiskFile, LOCK, Lock, Mapping, check_folder, check_path, mmap};
+use super::{
+    Access, Disk, DiskFile, LOCK, Lock, Mapping, check_folder, check_path, mmap, write_back,
+};
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -239,6 +241,10 @@ impl DiskFile for RealFile {
             }
         }
         Ok(())
+    }
+
+    fn begin_sync(&self, range: Range<u64>) {
+        write_back::begin(&*self.file, range);
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {

@@ -131,7 +131,12 @@ impl ActiveSegment {
             self.file
                 .write_at(*offset, call)
                 .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
-            *offset += *call_bytes as u64;
+            let end = *offset + *call_bytes as u64;
+            // The disk works while the next piece is copied, and the sync has less to wait for.
+            if group.bytes > limits::WRITE_BYTES_MAX as u64 {
+                self.file.begin_sync(*offset..end);
+            }
+            *offset = end;
             call.clear();
             *call_bytes = 0;
             Ok::<(), Error>(())

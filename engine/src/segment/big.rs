@@ -104,8 +104,10 @@ impl BigWriter {
             .write_at(self.offset, &[&self.buffer])
             .inspect_err(|_| self.space.ran_out())
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
+        let end = self.offset + self.buffer.len() as u64;
+        self.file.begin_sync(self.offset..end);
         self.space.count_written(self.buffer.len() as u64);
-        self.offset += self.buffer.len() as u64;
+        self.offset = end;
         self.buffer.clear();
         Ok(())
     }

@@ -48,9 +48,12 @@ pub(super) async fn make_room(
         let mut changes = std::pin::pin!(app.catalog.room_changes());
         // From here on a change is noticed, also one while the question is asked.
         changes.as_mut().enable();
-        let asked = {
+        let asked = if app.catalog.is_limited(bucket) {
             let (app, bucket) = (app.clone(), bucket.clone());
             blocking(move || app.catalog.reserve(&bucket, amount)).await
+        } else {
+            // Then it asks the index nothing.
+            app.catalog.reserve(bucket, amount)
         };
         match asked? {
             Room::Granted(reservation) => return Ok(reservation),
