@@ -4,6 +4,7 @@
 //! Never here: what is measured.
 
 pub mod arguments;
+pub mod bare;
 pub mod beside;
 pub mod data;
 pub mod folder;
