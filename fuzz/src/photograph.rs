@@ -151,6 +151,14 @@ impl Full {
         Self::decode_as(file, ColorSpace::RGB)
     }
 
+    /// The sides of a file. None where the other decoder refuses its headers.
+    pub fn sides(file: &[u8]) -> Option<(usize, usize)> {
+        let options = DecoderOptions::default().set_strict_mode(true);
+        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
+        decoder.decode_headers().ok()?;
+        decoder.dimensions()
+    }
+
     fn decode_as(file: &[u8], colours: ColorSpace) -> Option<Self> {
         let options = DecoderOptions::default().set_strict_mode(true);
         let options = options.set_max_width(16_384).set_max_height(16_384);

@@ -2,8 +2,8 @@
 //!
 //! Bytes that begin as a JPEG does are a file. No panic; twice the same; planes of the size that the scale says, within
 //! the memory that was foretold; limits hold; the header is the one read alone; in a sequential file, where every bit
-//! is read at any scale, the same condition at each. A second decoder that reads such a file whole sees the same sides:
-//! more cannot be said of damaged files, which each repairs in its own way.
+//! is read at any scale, the same condition at each. A second decoder that reads the headers of such a file sees the
+//! same sides: more cannot be said of damaged files, which each repairs in its own way, the second with panics.
 //!
 //! Other bytes choose a picture and an encoding. The file is whole, and each plane, at half size, is near that of the
 //! second decoder.
@@ -67,8 +67,8 @@ fn any_file(file: &[u8]) {
     if !header.progressive {
         assert!(conditions.windows(2).all(|pair| pair[0] == pair[1]), "{conditions:?}");
     }
-    if let Some(full) = Full::decode(file) {
-        assert_eq!((full.width, full.height), (header.width as usize, header.height as usize));
+    if let Some(sides) = Full::sides(file) {
+        assert_eq!(sides, (header.width as usize, header.height as usize));
     }
     assert!(decode(file, Scale::Eighth, &LIMITS, &|| true).is_err(), "nothing behind a stop");
 }

@@ -94,12 +94,12 @@ pub(super) fn decode(
     if let Some(scale) = plan.scale(source) {
         return decode_scaled(scale);
     }
-    // The library takes components that are subsampled and come in scans of their own for others.
-    let is_misread = |header: scaled_jpeg::Header| {
-        header.is_in_parts() && header.sampling.iter().any(|factors| *factors != (1, 1))
-    };
-    if scaled_jpeg::read_header(bytes, &LIMITS).is_ok_and(is_misread) {
-        return decode_scaled(Scale::Half);
+    // The library takes these components for others, or panics.
+    if scaled_jpeg::is_subsampled_in_parts(bytes) {
+        return match scaled_jpeg::read_header(bytes, &LIMITS) {
+            Ok(_) => decode_scaled(Scale::Half),
+            Err(_) => Err(Error::undecodable("subsampled inks, each in a scan of its own")),
+        };
     }
     decode_whole(bytes).map(Decoded::Pixels)
 }
@@ -305,6 +305,36 @@ mod tests {
                 render(&file, &source, &plan, &|| false).unwrap()
             };
             assert!(made(Scans::Parts) == made(Scans::One), "{sides:?} at {width}");
+        }
+    }
+
+    #[test]
+    fn inks_in_scans_of_their_own_are_decoded_unless_they_are_subsampled() {
+        let file = |colours, sampling, in_parts| {
+            let inks = |x: u16, y: u16| [2 * x, 2 * y, x + y, x / 2].map(|ink| ink as u8);
+            let rows = (0..60).flat_map(|y| (0..100).flat_map(move |x| inks(x, y)));
+            let mut file = Vec::new();
+            let mut encoder = Encoder::new(&mut file, 90);
+            encoder.set_sampling_factor(sampling);
+            encoder.set_optimized_huffman_tables(in_parts);
+            encoder.encode(&rows.collect::<Vec<_>>(), 100, 60, colours).unwrap();
+            file
+        };
+        for colours in [ColorType::Cmyk, ColorType::CmykAsYcck] {
+            for width in [100, 20] {
+                let made = |sampling, in_parts| {
+                    let file = file(colours, sampling, in_parts);
+                    let (source, plan) = planned(&file, width);
+                    render(&file, &source, &plan, &|| false)
+                };
+                let whole = made(SamplingFactor::R_4_4_4, false).unwrap();
+                assert_eq!(made(SamplingFactor::R_4_4_4, true).unwrap(), whole);
+                made(SamplingFactor::R_4_2_0, false).unwrap();
+                for sampling in &SAMPLINGS[1..] {
+                    let refusal = made(*sampling, true).unwrap_err();
+                    assert!(matches!(refusal, Error::Undecodable(_)), "{refusal}");
+                }
+            }
         }
     }
 }

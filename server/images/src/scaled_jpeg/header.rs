@@ -106,6 +106,25 @@ pub fn adobe_transform(bytes: &[u8]) -> Option<u8> {
     metadata.adobe_transform
 }
 
+/// Whether components of any JPEG, also one that is not decoded here, come in scans of their own while some of them are
+/// subsampled, and it is not progressive.
+pub fn is_subsampled_in_parts(bytes: &[u8]) -> bool {
+    let mut segments = Segments::new(bytes, 2);
+    let (mut components, mut is_subsampled) = (0, false);
+    while let Ok(segment) = segments.next() {
+        match (segment.marker, segment.payload) {
+            (code::SOS, [in_scan, ..]) => return is_subsampled && *in_scan < components,
+            (code::SOS | code::EOI | code::SOF2, _) => break,
+            (marker, [_, _, _, _, _, count, specifications @ ..]) if Frame::begins(marker) => {
+                components = *count;
+                is_subsampled = specifications.chunks(3).any(|it| it.get(1) != Some(&0x11));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Reads a segment that may stand before any scan. What has no meaning here is passed over.
 pub(super) fn read_between(segment: &Segment<'_>, tables: &mut Tables) -> Result<(), Error> {
     match segment.marker {

@@ -77,7 +77,7 @@ mod tables;
 mod tests;
 
 pub use self::error::{Error, Limit, Unsupported};
-pub use self::header::{Colour, Header, adobe_transform};
+pub use self::header::{Colour, Header, adobe_transform, is_subsampled_in_parts};
 pub use self::limits::Limits;
 pub use self::metadata::exif_orientation;
 pub use self::planes::{Condition, Decoded, Plane};

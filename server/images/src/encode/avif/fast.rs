@@ -96,38 +96,52 @@ struct Colours {
 }
 
 impl Colours {
-    fn of<const N: usize>(
-        pixels: &[[u8; N]],
-        (width, height): (usize, usize),
-        is_full: bool,
-    ) -> Self {
+    fn of<const N: usize>(pixels: &[[u8; N]], sides: (usize, usize), is_full: bool) -> Self {
         let luma = pixels.iter().map(|pixel| {
             let [r, g, b] = colour(pixel);
             ((19_595 * r + 38_470 * g + 7_471 * b + (1 << 15)) >> 16) as u8
         });
-        let step = if is_full { 1 } else { 2 };
-        let count = width.div_ceil(step) * height.div_ceil(step);
-        let (mut blue, mut red) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        for rows in pixels.chunks(width.max(1) * step) {
-            let (above, below) = rows.split_at(width.min(rows.len()));
-            // A last row, and a last column, stand for two.
-            let below = if below.is_empty() { above } else { below };
-            for (above, below) in above.chunks(step).zip(below.chunks(step)) {
-                let (mut sum, mut of) = ([0; 3], 0);
-                for pixel in above.iter().chain(below) {
-                    sum.iter_mut().zip(colour(pixel)).for_each(|(sum, value)| *sum += value);
-                    of += 1;
-                }
-                let [r, g, b] = sum;
-                let mean = |weighted: i32| {
-                    ((weighted / of + (128 << 16) + (1 << 15)) >> 16).clamp(0, 255) as u8
-                };
-                blue.push(mean(-11_059 * r - 21_709 * g + 32_768 * b));
-                red.push(mean(32_768 * r - 27_439 * g - 5_329 * b));
-            }
-        }
-        Self { luma: luma.collect(), blue, red }
+        let luma = luma.collect();
+        let (blue, red) = if is_full {
+            differences::<N, 1>(pixels, sides)
+        } else {
+            differences::<N, 2>(pixels, sides)
+        };
+        Self { luma, blue, red }
     }
+}
+
+/// Differences of blue and of red, one for each square of so many pixels a side.
+fn differences<const N: usize, const SIDE: usize>(
+    pixels: &[[u8; N]],
+    (width, height): (usize, usize),
+) -> (Vec<u8>, Vec<u8>) {
+    let count = width.div_ceil(SIDE) * height.div_ceil(SIDE);
+    let (mut blue, mut red) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut push = |above: &[[u8; N]; SIDE], below: &[[u8; N]; SIDE]| {
+        let mut sum = [0; 3];
+        for pixel in above.iter().chain(below) {
+            sum.iter_mut().zip(colour(pixel)).for_each(|(sum, value)| *sum += value);
+        }
+        let ([r, g, b], of) = (sum, 2 * SIDE as i32);
+        let mean = |weighted: i32| {
+            ((weighted + of * ((128 << 16) + (1 << 15))) / (of << 16)).clamp(0, 255) as u8
+        };
+        blue.push(mean(-11_059 * r - 21_709 * g + 32_768 * b));
+        red.push(mean(32_768 * r - 27_439 * g - 5_329 * b));
+    };
+    for rows in pixels.chunks(width.max(1) * SIDE) {
+        let (above, below) = rows.split_at(width.min(rows.len()));
+        // A last row, and a last column, stand for two.
+        let below = if below.is_empty() { above } else { below };
+        let (above, last_above) = above.as_chunks::<SIDE>();
+        let (below, last_below) = below.as_chunks::<SIDE>();
+        above.iter().zip(below).for_each(|(above, below)| push(above, below));
+        if let ([above], [below]) = (last_above, last_below) {
+            push(&[*above; SIDE], &[*below; SIDE]);
+        }
+    }
+    (blue, red)
 }
 
 fn colour<const N: usize>(pixel: &[u8; N]) -> [i32; 3] {
