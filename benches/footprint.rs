@@ -10,7 +10,6 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +84,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     stores::commit_all(&store, batches);
     store.close().map_err(|error| error.to_string())?;
     let payload = objects as f64 * OBJECT_BYTES as f64;
+    let disk_bytes = |path: &Path| folder::disk_bytes(path).map_err(text);
     let (log, all) = (disk_bytes(&root.join("log"))?, disk_bytes(&root)?);
     let index = disk_bytes(&root.join("index.redb"))?;
     let mut table = Table::new(&["objects", "payload, MiB", "log / payload", "index", "all"]);
@@ -158,19 +158,6 @@ fn send(server: &Running, key: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(answer),
     }
-}
-
-/// What a file, or a folder with all that is below it, takes on the disk.
-fn disk_bytes(path: &Path) -> Result<u64, String> {
-    let meta = fs::symlink_metadata(path).map_err(text)?;
-    // Of blocks of 512 bytes, whatever the file system's own are.
-    let mut bytes = meta.blocks() * 512;
-    if meta.is_dir() {
-        for entry in fs::read_dir(path).map_err(text)? {
-            bytes += disk_bytes(&entry.map_err(text)?.path())?;
-        }
-    }
-    Ok(bytes)
 }
 
 fn text(error: io::Error) -> String {

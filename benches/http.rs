@@ -5,7 +5,10 @@
 //! lookup and for Rust's HTTP/1: 1.2-1.5 times the requests. At 1 MiB the kernel's copies and the socket's buffer
 //! decide: half the CPU of sendfile, and about twice the requests.
 //!
-//! Both have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is
+//! The bare loop (`support/bare.rs`) writes as many bytes that lie ready, after heads of the same length, over the same
+//! sockets, and does nothing else: what is between it and us is ours, and what it costs nobody can save here.
+//!
+//! All have two workers, no log, keep-alive, and the same files; `wrk` has one thread and 64 connections. CPU is
 //! that of the server's processes, and the figure to trust on a noisy machine.
 
 use std::fs;
@@ -13,11 +16,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benches::arguments::Arguments;
+use benches::bare_loop::{self, Bare};
 use benches::nginx::{self, Nginx};
 use benches::rounds::{self, Sample};
 use benches::server::{Load, Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
+use benches::wire::Wire;
 use benches::{data, folder};
 
 const SEED: u64 = 4;
@@ -36,7 +41,12 @@ const ROWS: [Row; 4] = [
 ];
 
 fn main() -> ExitCode {
-    match run(&Arguments::read()) {
+    let arguments = Arguments::read();
+    let done = match bare_loop::serve(&arguments) {
+        Ok(false) => run(&arguments),
+        served => served.map(drop),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("http: {why}");
@@ -48,7 +58,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     require_program("wrk", "on Debian, apt-get install wrk")?;
     require_program(nginx::PROGRAM, "on Debian, apt-get install nginx-light")?;
-    let (round_count, seconds) = if arguments.quick { (1, 1) } else { (5, 4) };
+    let (round_count, seconds) = if arguments.quick { (1, 1) } else { (5, 3) };
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let root = folder.path().join("files");
     let files = root.join(BUCKET);
@@ -70,9 +80,16 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         fs::create_dir_all(&own).map_err(text)?;
         servers.push(Running::start(kind.as_ref(), &own, FILES[0].0)?);
     }
+    let ours = Wire::open(servers[0].address()).map_err(text)?;
+    let head_bytes = ours.head_bytes(&kinds[0].path(FILES[0].0)).map_err(text)?;
     let mut table =
         Table::new(&["request", "server", "requests/s", "CPU us", "ratio", "CPU ratio"]);
     for (label, name, range) in ROWS {
+        let file_bytes = FILES.iter().find(|file| file.0 == name).map_or(0, |file| file.1);
+        let body_bytes = range.map_or(file_bytes, |(length, _)| length as usize);
+        let bare: Box<dyn ServerKind> = Box::new(Bare { head_bytes, body_bytes, file_bytes });
+        servers.insert(servers.len() - 1, Running::start(bare.as_ref(), folder.path(), name)?);
+        kinds.insert(kinds.len() - 1, bare);
         let mut failed = None;
         let samples = rounds::interleaved(round_count, servers.len(), |server| {
             let path = kinds[server].path(name);
@@ -97,6 +114,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                 table::figure(rounds::cpu_us(own) / rounds::cpu_us(nginx).max(f64::MIN_POSITIVE)),
             ]);
         }
+        servers.remove(servers.len() - 2);
+        kinds.remove(kinds.len() - 2);
     }
     table.print();
     Ok(())

@@ -42,17 +42,19 @@ pub fn forget_pages(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the files in a folder take on the disk.
-pub fn disk_bytes(folder: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        bytes += match entry.metadata() {
-            Ok(found) if found.is_dir() => disk_bytes(&entry.path())?,
-            Ok(found) => 512 * found.blocks(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(error),
-        };
+/// What a file, or a folder with all that is below it, takes on the disk; nothing where it has gone.
+pub fn disk_bytes(path: &Path) -> io::Result<u64> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    // Of blocks of 512 bytes, whatever the file system's own are.
+    let mut bytes = found.blocks() * 512;
+    if found.is_dir() {
+        for entry in fs::read_dir(path)? {
+            bytes += disk_bytes(&entry?.path())?;
+        }
     }
     Ok(bytes)
 }

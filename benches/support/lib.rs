@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod bare_log;
+pub mod bare_loop;
 #[cfg(feature = "peers")]
 pub mod batched_fjall;
 pub mod beside;

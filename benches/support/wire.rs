@@ -6,6 +6,13 @@ use std::time::Duration;
 
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
+/// The head of an answer, which was read.
+struct Head {
+    status: u16,
+    body_bytes: usize,
+    bytes: usize,
+}
+
 /// A connection that is kept.
 pub struct Wire {
     address: SocketAddr,
@@ -23,14 +30,43 @@ impl Wire {
 
     /// Sends a GET, and returns the status and the body of the answer.
     pub fn get(&mut self, path: &str) -> io::Result<(u16, Vec<u8>)> {
+        let Head { status, body_bytes: length, .. } = self.ask(path)?;
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok((status, body))
+    }
+
+    /// Sends a GET, reads over the body of the answer, and returns the status and how long the body was.
+    pub fn read_over(&mut self, path: &str) -> io::Result<(u16, usize)> {
+        let Head { status, body_bytes: length, .. } = self.ask(path)?;
+        let mut left = length;
+        while left > 0 {
+            let read = self.stream.fill_buf()?.len().min(left);
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.stream.consume(read);
+            left -= read;
+        }
+        Ok((status, length))
+    }
+
+    /// How long the head of the answer to a GET is.
+    pub fn head_bytes(mut self, path: &str) -> io::Result<usize> {
+        self.ask(path).map(|head| head.bytes)
+    }
+
+    /// Sends a GET, and reads the head of the answer.
+    fn ask(&mut self, path: &str) -> io::Result<Head> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
         self.stream.get_mut().write_all(request.as_bytes())?;
-        let (mut status, mut length, mut line) = (None, 0, String::new());
+        let (mut status, mut body_bytes, mut line, mut bytes) = (None, 0, String::new(), 0);
         loop {
             line.clear();
             if self.stream.read_line(&mut line)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            bytes += line.len();
             let text = line.trim_end();
             if text.is_empty() {
                 break;
@@ -38,14 +74,12 @@ impl Wire {
             match (status, text.split_once(": ")) {
                 (None, _) => status = text.split(' ').nth(1).and_then(|it| it.parse().ok()),
                 (_, Some((name, value))) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.parse().map_err(io::Error::other)?;
+                    body_bytes = value.parse().map_err(io::Error::other)?;
                 }
                 _ => {}
             }
         }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
         let status = status.ok_or_else(|| io::Error::other("an answer without a status"))?;
-        Ok((status, body))
+        Ok(Head { status, body_bytes, bytes })
     }
 }

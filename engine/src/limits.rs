@@ -155,6 +155,11 @@ pub const FOLLOWED_NAMES_MAX: usize = 1 << 20;
 pub const FOLLOWED_LOOK_MS: u64 = 500;
 /// It looks this often, in names, whether anybody still waits for it.
 pub const SEARCH_STEP_NAMES: usize = 256;
+/// Small bodies that are read often, and what describes larger ones, are kept in so many bytes of memory.
+pub const KEPT_BODIES_BYTES_MAX: usize = 16 * MIB;
+/// Pages of a map that were in memory are believed to be there for so many milliseconds: what was just sent is the last
+/// that the kernel takes away.
+pub const RESIDENT_BELIEVED_MS: u64 = 100;
 /// Largest piece of a body that is read, verified and handed out at once.
 pub const READ_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 

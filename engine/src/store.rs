@@ -115,7 +115,10 @@ impl Store {
             EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
         };
         match self.0.segments.open(id, class, patience) {
-            Ok(Some(segment)) => Body::open(segment, &object.name, &object.entry, patience),
+            Ok(Some(segment)) => {
+                let kept = self.0.segments.kept_bodies();
+                Body::open(segment, &object.name, &object.entry, kept, patience)
+            }
             Ok(None) => Ok(None),
             Err(error) => Err(error.about(&object.name)),
         }

@@ -1,7 +1,7 @@
 //! The headers of a delivered object, and the answer to a preflight.
 //!
 //! Pure. Promises: what users stored can neither run as a page nor be taken for another type; any origin may read
-//! public objects, so the headers do not depend on who asks and shared caches stay clean.
+//! public objects and all headers of them, so the headers do not depend on who asks and shared caches stay clean.
 //! Never here: status, length and ranges, and whether the caller may see the object.
 
 use bytes::Bytes;
@@ -177,10 +177,12 @@ const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-or
 const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
-    allow_every_origin(headers);
     let mut put = |name: HeaderName, value: &'static str| {
         headers.insert(name, HeaderValue::from_static(value));
     };
+    put(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+    // All of them, in two bytes of each answer instead of three hundred.
+    put(header::ACCESS_CONTROL_EXPOSE_HEADERS, "*");
     put(header::ACCEPT_RANGES, "bytes");
     put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     put(header::REFERRER_POLICY, "no-referrer");
@@ -309,7 +311,7 @@ mod tests {
             assert_eq!(text(&headers, name), value, "{name}");
         }
         assert!(text(&headers, "content-security-policy").ends_with("; sandbox"));
-        assert!(text(&headers, "access-control-expose-headers").contains("Content-Range"));
+        assert_eq!(text(&headers, "access-control-expose-headers"), "*");
     }
 
     #[test]

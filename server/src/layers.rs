@@ -15,7 +15,8 @@ use http_body::Body as _;
 use crate::error::{ApiError, Asked, complete};
 use crate::reserved::TOKEN_PATH;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The id of the request that is answered.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What of a request is needed when its answer goes out.
 pub(crate) struct Outgoing {

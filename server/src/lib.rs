@@ -36,6 +36,7 @@ pub mod handlers;
 pub mod image_wish;
 pub mod intake;
 pub mod json_body;
+pub mod kept_heads;
 mod layers;
 pub mod limits;
 pub mod management;

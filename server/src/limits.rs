@@ -214,6 +214,8 @@ pub const FAIR_USE_SWEEP_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Changes of its standing that are remembered of an account; the oldest go first.
 pub const STANDING_CHANGES_MAX: usize = 100;
 
+/// Heads of answers that are kept for files that are asked for again: up to 2 KiB each.
+pub const KEPT_HEADS_MAX: usize = 2_048;
 /// How long a browser keeps the answer to a preflight, in seconds. Clients 7.
 pub const PREFLIGHT_SECONDS: u32 = 7_200;
 /// Longest file name that `?download=` may ask for, in bytes.

@@ -124,6 +124,8 @@ enum End {
     Done,
 }
 
+/// Pieces of up to so many bytes together are copied into one: that costs less than telling the kernel of several.
+const FLAT_BYTES_MAX: usize = 8 * 1_024;
 /// A window of [`Waits::answer`] must take this much of an answer.
 const ANSWER_WINDOW_BYTES_MIN: u64 = 4_000;
 
@@ -165,8 +167,14 @@ impl<I> PacedIo<I> {
         }
     }
 
+    /// A timer that is due before the deadline is left alone until it comes: most deadlines are never reached, and the
+    /// next one is mostly later.
     fn poll_read_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some((_, deadline)) = self.deadline else { return Poll::Pending };
+        if self.read_timer.as_ref().is_none_or(|timer| timer.deadline() > deadline) {
+            set_timer(&mut self.read_timer, deadline);
+        }
+        ready!(poll_timer(&mut self.read_timer, cx));
         set_timer(&mut self.read_timer, deadline);
         poll_timer(&mut self.read_timer, cx)
     }
@@ -189,9 +197,10 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
         match read {
             Poll::Ready(done) => {
                 if phase == IDLE && buf.filled().len() > filled {
-                    // The first bytes of the next request: from here on its head must come.
+                    // The first bytes of the next request: from here on its head must come. The time for it begins
+                    // when more of it is waited for: mostly all of it is there.
                     this.exchange.phase.store(HEAD, Ordering::Relaxed);
-                    this.wait_for(HEAD);
+                    this.deadline = None;
                 }
                 Poll::Ready(done)
             }
@@ -279,6 +288,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
             return self.poll_refuse(cx, head, bufs.iter().map(|buf| buf.len()).sum());
         }
         ready!(self.poll_answer(cx))?;
+        let bytes = bufs.iter().map(|buf| buf.len()).sum();
+        if bytes <= FLAT_BYTES_MAX && bufs.len() > 1 {
+            let mut flat = Vec::with_capacity(bytes);
+            bufs.iter().for_each(|buf| flat.extend_from_slice(buf));
+            return self.poll_paced(cx, |io, cx| io.poll_write(cx, &flat));
+        }
         self.poll_paced(cx, |io, cx| io.poll_write_vectored(cx, bufs))
     }
 

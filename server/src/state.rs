@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::kept_heads::KeptHeads;
 use crate::limits::{IMAGE_MEMORY_PART, WEBHOOK_TESTS_MAX};
 use crate::open_uploads::OpenUploads;
 use crate::outbound::Outbound;
@@ -55,6 +56,8 @@ pub struct Inner {
     pub webhook_tests: Arc<Semaphore>,
     /// Pictures at other sizes and in other formats.
     pub variants: Variants,
+    /// Heads of answers.
+    pub kept_heads: KeptHeads,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -112,6 +115,7 @@ impl AppState {
             outbound,
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             variants,
+            kept_heads: KeptHeads::default(),
             draining,
             request_ids,
         });

@@ -1,5 +1,6 @@
 //! Delivery: specification 4.1, clients 3.1 and 7. Ranges have a file of their own.
 
+use serde_json::json;
 use server::management::BucketSettings;
 use tests::{Form, World};
 
@@ -24,10 +25,48 @@ async fn a_file_comes_back_whole_with_all_its_headers() {
         assert_eq!(reply.header(name), value, "{name}");
     }
     assert_eq!(reply.header("etag"), stored["files"][0]["etag"]);
-    assert!(reply.header("access-control-expose-headers").contains("Content-Range"));
+    assert_eq!(reply.header("access-control-expose-headers"), "*");
     assert!(reply.header("content-security-policy").ends_with("sandbox"));
     assert_eq!(reply.header("x-request-id").len(), 16);
     assert_eq!(reply.header("content-disposition"), "");
+}
+
+#[tokio::test]
+async fn a_file_that_is_asked_for_often_follows_its_bucket_and_its_versions() {
+    let (_world, client) = World::with_bucket(1);
+    let stranger = client.without_key();
+    let first = client.put("/photos/", "tom.txt", b"meow").await["files"][0]["etag"].clone();
+    for _ in 0..4 {
+        let reply = stranger.get("/photos/tom.txt").await;
+        assert_eq!((&reply.body[..], reply.header("content-length")), (&b"meow"[..], "4"));
+        assert_eq!(reply.header("etag"), first);
+        let same = stranger.get_with("/photos/tom.txt", &[("if-none-match", "*")]).await;
+        assert_eq!((same.status.as_u16(), same.header("etag")), (304, reply.header("etag")));
+        let part = stranger.get_with("/photos/tom.txt", &[("range", "bytes=1-2")]).await;
+        assert_eq!((part.status.as_u16(), &part.body[..]), (206, &b"eo"[..]));
+        assert_eq!(part.header("content-length"), "2");
+        assert_eq!(part.header("content-range"), "bytes 1-2/4");
+        let saved = stranger.get("/photos/tom.txt?download").await;
+        assert_eq!(saved.header("content-disposition"), "attachment; filename=\"tom.txt\"");
+    }
+    for (settings, cache) in [
+        (json!({"cacheControl": "no-cache"}), "no-cache"),
+        (json!({"cacheControl": "max-age=1"}), "max-age=1"),
+        (json!({"access": "private"}), "private, no-store"),
+    ] {
+        client.patch_json("/api/buckets/photos", settings).await.check_done();
+        for _ in 0..3 {
+            assert_eq!(client.get("/photos/tom.txt").await.header("cache-control"), cache);
+        }
+    }
+    assert_eq!(stranger.get("/photos/tom.txt").await.status, 401);
+    client.delete("/photos/tom.txt").await.check_done();
+    let second = client.put("/photos/", "tom.txt", b"purr!").await["files"][0]["etag"].clone();
+    for _ in 0..3 {
+        let reply = client.get("/photos/tom.txt").await;
+        assert_eq!((&reply.body[..], reply.header("content-length")), (&b"purr!"[..], "5"));
+        assert_eq!(reply.header("etag"), second);
+    }
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ const SERVER: &Layers = &[
         "variants",
     ],
     &["content_type", "catalog", "thumbnails"],
-    &["rate_limit"],
+    &["rate_limit", "kept_heads"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body", "tus"],

@@ -314,7 +314,8 @@ fn open(log: &LogReader<'_>, name: &ObjectName, entry: &Entry) -> Result<Body> {
         EntryContent::Big { segment, .. } => (segment, SegmentClass::Big),
     };
     let segment = log.segments.open(id, class, Patience::Wait)?.ok_or(Error::Closed)?;
-    Body::open(segment, name, entry, Patience::Wait)?.ok_or(Error::Closed)
+    let kept = log.segments.kept_bodies();
+    Body::open(segment, name, entry, kept, Patience::Wait)?.ok_or(Error::Closed)
 }
 
 /// Whether a reader gets as far as the first byte of it.

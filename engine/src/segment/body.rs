@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::kept::KeptBodies;
 use super::open::{OpenSegment, Patience};
 use super::sightings::Sightings;
 use crate::error::{Error, Result};
@@ -34,7 +35,7 @@ pub struct Body {
 
 /// Where the bytes are, and what they are checked against.
 #[derive(Clone)]
-enum BodyContent {
+pub(super) enum BodyContent {
     /// Read and verified already, with the head of the record.
     Whole(Bytes),
     /// In the segment; the checksums of the blocks are these.
@@ -46,15 +47,34 @@ enum BodyContent {
 impl Body {
     /// Opens the body that `entry` points to, and proves that the record there is the one that the entry means.
     ///
-    /// `segment` is where the content lies. None: it may not wait, and would have to.
+    /// `segment` is where the content lies; `kept` is what other openings found out. None: it may not wait, and would
+    /// have to.
     pub(crate) fn open(
         segment: Arc<OpenSegment>,
         name: &ObjectName,
         entry: &Entry,
+        kept: &KeptBodies,
         patience: Patience,
     ) -> Result<Option<Self>> {
         match &entry.content {
-            EntryContent::Inline { .. } => Self::open_inline(segment, name, entry, patience),
+            EntryContent::Inline { bytes } => {
+                let content = match kept.get(name, entry) {
+                    Some(content) => content,
+                    None => match Self::read_inline(&segment, name, entry, patience)? {
+                        Some(content) => {
+                            kept.note(name, entry, &content);
+                            content
+                        }
+                        None => return Ok(None),
+                    },
+                };
+                if !matches!(content, BodyContent::Whole(_)) {
+                    segment.notice_changes();
+                }
+                let start = entry.record.offset + u64::from(entry.record.head_bytes);
+                let (name, bytes, sightings) = (name.clone(), *bytes, None);
+                Ok(Some(Self { segment, name, start, bytes, content, sightings }))
+            }
             EntryContent::Big { bytes, .. } => {
                 Self::open_big(segment, name, entry, *bytes).map(Some)
             }
@@ -65,12 +85,12 @@ impl Body {
         }
     }
 
-    fn open_inline(
-        segment: Arc<OpenSegment>,
+    fn read_inline(
+        segment: &OpenSegment,
         name: &ObjectName,
         entry: &Entry,
         patience: Patience,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Option<BodyContent>> {
         let at = entry.record.offset;
         let head_bytes = u64::from(entry.record.head_bytes);
         let start = at + head_bytes;
@@ -95,19 +115,14 @@ impl Body {
         {
             return Err(damaged(Malformed::Place));
         }
-        let content = match blocks.first() {
+        Ok(Some(match blocks.first() {
             Some(checksum) if is_small => {
                 let verified = segment.verify_block(&body, start, *checksum);
                 verified.map_err(|error| error.about(name))?;
                 BodyContent::Whole(body)
             }
-            _ => {
-                segment.notice_changes();
-                BodyContent::Blocks(blocks.into())
-            }
-        };
-        let (name, sightings) = (name.clone(), None);
-        Ok(Some(Self { segment, name, start, bytes, content, sightings }))
+            _ => BodyContent::Blocks(blocks.into()),
+        }))
     }
 
     fn open_big(
@@ -175,7 +190,10 @@ impl Body {
             .step_by(limits::BLOCK_BYTES)
             .all(|at| self.segment.is_verified(self.start + at, block_bytes.min(self.bytes - at)));
         let wanted = if is_verified { start..end } else { covering_start..covering_end };
-        let read = self.segment.read(in_file(wanted), patience);
+        let read = match is_verified {
+            true => self.segment.read_again(in_file(wanted), patience),
+            false => self.segment.read(in_file(wanted), patience),
+        };
         let Some(covering) = read.map_err(|error| error.about(&self.name))? else {
             return Ok(None);
         };

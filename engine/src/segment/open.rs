@@ -2,7 +2,8 @@
 //!
 //! Promises: no byte leaves unverified ([`OpenSegment::block_read`] checks what [`OpenSegment::read`] brought in), a
 //! block that was verified since the segment was opened is not verified again, and nothing here touches a page that is
-//! not in memory without being told that it may wait.
+//! not in memory without being told that it may wait. Asking the kernel what is in memory costs as much as sending some
+//! kilobytes, so what it said is believed for a moment, but only of what is handed on untouched.
 //! Never here: keys, records.
 
 use std::ops::Range;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
+use crate::clock::Clock;
 use crate::disk::{Access, Disk, DiskFile, Mapping};
 use crate::error::{Error, Result};
 use crate::format::{
@@ -36,7 +38,8 @@ pub(crate) struct OpenSegment {
     /// What [`DiskFile::changes`] said when the verified blocks were last believed.
     changes: AtomicU64,
     backing: Backing,
-    verified: Verified,
+    verified: Bits,
+    resident: Resident,
     big: Option<BigContent>,
 }
 
@@ -59,13 +62,24 @@ impl OpenSegment {
         header: SegmentHeader,
         class: SegmentClass,
         file: Arc<dyn DiskFile>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         let path = header.segment.path(class);
         // Where the length cannot be had, every read verifies.
         let file_bytes = file.bytes_len().unwrap_or(0);
-        let verified = Verified::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
+        let verified = Bits::for_bytes(usize::try_from(file_bytes).unwrap_or(0));
+        let resident = Resident::new(0, clock);
         let changes = AtomicU64::new(file.changes().unwrap_or(0));
-        Self { header, path, file, changes, backing: Backing::Growing, verified, big: None }
+        Self {
+            header,
+            path,
+            file,
+            changes,
+            backing: Backing::Growing,
+            verified,
+            resident,
+            big: None,
+        }
     }
 
     /// Maps a sealed segment and checks what describes it: header, and for a big one its trailer and block table.
@@ -74,6 +88,7 @@ impl OpenSegment {
         id: SegmentId,
         class: SegmentClass,
         store: uuid::Uuid,
+        clock: &Arc<dyn Clock>,
     ) -> Result<Self> {
         let path = id.path(class);
         let damaged = |offset, reason| Error::corrupt(path.clone(), offset, reason);
@@ -90,7 +105,8 @@ impl OpenSegment {
         let bytes = mapping.bytes();
         let mut segment = Self {
             header: read_header(file.as_ref(), &path, id, class, store)?,
-            verified: Verified::for_bytes(bytes.len()),
+            verified: Bits::for_bytes(bytes.len()),
+            resident: Resident::new(bytes.len(), Arc::clone(clock)),
             backing: Backing::Mapped { mapping, bytes },
             big: None,
             changes: AtomicU64::new(file.changes().unwrap_or(0)),
@@ -144,6 +160,7 @@ impl OpenSegment {
                         .populate(range.clone())
                         .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
                 }
+                self.resident.note(&range);
                 Ok(Some(bytes.slice(range)))
             }
             Backing::Growing => {
@@ -164,6 +181,22 @@ impl OpenSegment {
                 }
             }
         }
+    }
+
+    /// As [`OpenSegment::read`], of bytes that nobody here looks at, as they were verified before: what was in memory a
+    /// moment ago is believed to be there still. Whoever sends it then waits, at worst, where it was not.
+    pub(crate) fn read_again(
+        &self,
+        range: Range<u64>,
+        patience: Patience,
+    ) -> Result<Option<Bytes>> {
+        if let Backing::Mapped { bytes, .. } = &self.backing {
+            let range = self.in_file(&range, bytes.len())?;
+            if self.resident.was_just(&range) {
+                return Ok(Some(bytes.slice(range)));
+            }
+        }
+        self.read(range, patience)
     }
 
     /// Forgets which blocks were verified, when somebody has changed the file since. Asked once for each body that is
@@ -277,10 +310,46 @@ pub(crate) fn read_origin(
 
 const VERIFIED_GRAIN_BYTES: u64 = 4_096;
 
-/// One bit for each block that was verified.
-struct Verified(Box<[AtomicU64]>);
+/// Which pages were in memory a moment ago.
+struct Resident {
+    pages: Bits,
+    /// Since when, in milliseconds of the clock.
+    since_ms: AtomicU64,
+    clock: Arc<dyn Clock>,
+}
 
-impl Verified {
+impl Resident {
+    fn new(file_bytes: usize, clock: Arc<dyn Clock>) -> Self {
+        let since_ms = AtomicU64::new(clock.monotonic_ms());
+        Self { pages: Bits::for_bytes(file_bytes), since_ms, clock }
+    }
+
+    fn was_just(&self, range: &Range<usize>) -> bool {
+        let (now_ms, since_ms) = (self.clock.monotonic_ms(), self.since_ms.load(Ordering::Relaxed));
+        if now_ms.saturating_sub(since_ms) < limits::RESIDENT_BELIEVED_MS {
+            return self.pages.contain_all(pages(range));
+        }
+        let (order, otherwise) = (Ordering::Relaxed, Ordering::Relaxed);
+        if self.since_ms.compare_exchange(since_ms, now_ms, order, otherwise).is_ok() {
+            self.pages.clear();
+        }
+        false
+    }
+
+    fn note(&self, range: &Range<usize>) {
+        self.pages.insert_all(pages(range));
+    }
+}
+
+/// The bits of the pages that a range touches.
+fn pages(range: &Range<usize>) -> Range<u64> {
+    range.start as u64 / VERIFIED_GRAIN_BYTES..(range.end as u64).div_ceil(VERIFIED_GRAIN_BYTES)
+}
+
+/// One bit for each 4 KiB of a file.
+struct Bits(Box<[AtomicU64]>);
+
+impl Bits {
     fn for_bytes(file_bytes: usize) -> Self {
         let bits = file_bytes as u64 / VERIFIED_GRAIN_BYTES + 1;
         let words = usize::try_from(bits.div_ceil(64)).unwrap_or(0);
@@ -295,6 +364,12 @@ impl Verified {
         self.word(bit).is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (bit % 64)) != 0)
     }
 
+    fn contain_all(&self, bits: Range<u64>) -> bool {
+        words(bits).all(|(bit, mask)| {
+            self.word(bit).is_some_and(|word| word.load(Ordering::Relaxed) & mask == mask)
+        })
+    }
+
     fn clear(&self) {
         for word in &self.0 {
             word.store(0, Ordering::Relaxed);
@@ -302,8 +377,63 @@ impl Verified {
     }
 
     fn insert(&self, bit: u64) {
-        if let Some(word) = self.word(bit) {
-            word.fetch_or(1 << (bit % 64), Ordering::Relaxed);
+        self.insert_all(bit..bit + 1);
+    }
+
+    fn insert_all(&self, bits: Range<u64>) {
+        for (bit, mask) in words(bits) {
+            // Mostly it is there, and a line that nobody writes to is shared by all processors.
+            if let Some(word) = self.word(bit)
+                && word.load(Ordering::Relaxed) & mask != mask
+            {
+                word.fetch_or(mask, Ordering::Relaxed);
+            }
         }
+    }
+}
+
+/// The words that hold these bits: a bit of each, and all of its bits that count.
+fn words(bits: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    (bits.start / 64..bits.end.div_ceil(64)).map(move |word| {
+        let first = bits.start.max(word * 64) % 64;
+        let count = bits.end.min(word * 64 + 64) - (word * 64 + first);
+        (word * 64, (u64::MAX >> (64 - count)) << first)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SimClock;
+
+    const PAGE: usize = VERIFIED_GRAIN_BYTES as usize;
+
+    #[test]
+    fn stretches_of_bits_are_set_and_found_whole() {
+        for (start, end) in [(0, 1), (63, 64), (63, 65), (64, 128), (5, 200), (0, 256)] {
+            let bits = Bits::for_bytes(256 * PAGE);
+            assert!(!bits.contain_all(start..end));
+            bits.insert_all(start..end);
+            assert!(bits.contain_all(start..end), "{start}..{end}");
+            for bit in 0..256 {
+                assert_eq!(bits.contains(bit), (start..end).contains(&bit), "{bit}");
+            }
+            assert!(!bits.contain_all(start..end + 1) || end == 256);
+        }
+    }
+
+    #[test]
+    fn what_was_in_memory_is_believed_for_a_moment() {
+        let clock = Arc::new(SimClock::at(0));
+        let resident = Resident::new(100 * PAGE, clock.clone());
+        resident.note(&(PAGE + 1..3 * PAGE));
+        assert!(resident.was_just(&(PAGE..3 * PAGE)));
+        assert!(resident.was_just(&(2 * PAGE + 7..2 * PAGE + 8)));
+        assert!(!resident.was_just(&(PAGE..3 * PAGE + 1)));
+        assert!(!resident.was_just(&(PAGE - 1..3 * PAGE)));
+        clock.advance(limits::RESIDENT_BELIEVED_MS);
+        assert!(!resident.was_just(&(PAGE..3 * PAGE)));
+        resident.note(&(PAGE..3 * PAGE));
+        assert!(resident.was_just(&(PAGE..3 * PAGE)));
     }
 }

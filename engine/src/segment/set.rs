@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use quick_cache::sync::Cache;
 
 use super::cursor::RecordCursor;
+use super::kept::KeptBodies;
 use super::open::{OpenSegment, Patience, read_header};
 use super::sightings::Sightings;
 use crate::clock::Clock;
@@ -44,6 +45,7 @@ pub(crate) struct SegmentSet {
     /// Folders from which names were removed since they were last synced.
     removed_from: Mutex<BTreeSet<String>>,
     sightings: Arc<Sightings>,
+    kept_bodies: KeptBodies,
     held: Mutex<Held>,
 }
 
@@ -104,6 +106,7 @@ impl SegmentSet {
             removed_from: Mutex::default(),
             held: Mutex::default(),
             sightings: Arc::default(),
+            kept_bodies: KeptBodies::default(),
         }
     }
 
@@ -306,7 +309,12 @@ impl SegmentSet {
 
     /// Reads of this log segment go to the file until [`SegmentSet::sealed`].
     pub(crate) fn add_growing(&self, header: SegmentHeader, file: Arc<dyn DiskFile>) {
-        let open = Arc::new(OpenSegment::growing(header, SegmentClass::Log, file));
+        let open = Arc::new(OpenSegment::growing(
+            header,
+            SegmentClass::Log,
+            file,
+            Arc::clone(&self.clock),
+        ));
         // Whoever reads it goes on reading the file after it was sealed.
         let reader: Weak<OpenSegment> = Arc::downgrade(&open);
         locked(&self.readers).entry(open.id()).or_default().push(reader);
@@ -353,7 +361,8 @@ impl SegmentSet {
         let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
         self.mapped
             .get_or_insert_with(&id, || {
-                let open = OpenSegment::map(self.disk.as_ref(), id, class, self.store)?;
+                let open =
+                    OpenSegment::map(self.disk.as_ref(), id, class, self.store, &self.clock)?;
                 let mut readers = locked(&self.readers);
                 if readers.len() > 2 * limits::OPEN_SEGMENTS_MAX {
                     readers.retain(|_, of_one| of_one.iter().any(|it| it.strong_count() > 0));
@@ -418,6 +427,11 @@ impl SegmentSet {
     /// Damage that reads have met.
     pub(crate) fn sightings(&self) -> &Arc<Sightings> {
         &self.sightings
+    }
+
+    /// What openings of bodies found out.
+    pub(crate) fn kept_bodies(&self) -> &KeptBodies {
+        &self.kept_bodies
     }
 
     /// Every block of this segment is verified again before it is next handed out.

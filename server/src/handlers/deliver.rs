@@ -6,6 +6,9 @@
 
 mod shown;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::Response;
 use engine::Object;
@@ -22,6 +25,7 @@ use crate::delivery_headers::{
     Audience, Delivery, Download, Pages, not_modified_headers, object_headers,
 };
 use crate::error::ApiError;
+use crate::layers::REQUEST_ID;
 use crate::parameters::{ImageParameters, PlaceParameters};
 use crate::query::Query;
 use crate::range::{ByteRange, Multirange, content_range, parse_range};
@@ -116,18 +120,23 @@ async fn deliver_object(
     app: &AppState,
     request: &Parts,
     query: &Query,
-    bucket: &Bucket,
+    bucket: &Arc<Bucket>,
     object: &Object,
 ) -> Result<Response, Undelivered> {
     let download = query.text_or_empty(&["download"])?;
     let shown = Shown::of(app, request, query, object).await?;
-    let validators = Validators::new(shown.etag(), object.modified_ms());
+    // Without a query the file itself is shown.
+    let kept = query.is_empty().then(|| app.kept_heads.get(object.lsn(), bucket)).flatten();
+    let validators = match &kept {
+        Some(kept) => Cow::Borrowed(&kept.validators),
+        None => Cow::Owned(Validators::new(shown.etag(), object.modified_ms())),
+    };
     let delivery = Delivery {
         download: Download::of(download.as_deref()),
         ..delivery(bucket, &shown, &validators)
     };
     let total = shown.bytes();
-    let range = match evaluate(&request.method, &request.headers, Some(&validators)) {
+    let range = match evaluate(&request.method, &request.headers, Some(&*validators)) {
         Outcome::PreconditionFailed => return Err(ApiError::precondition_failed().into()),
         Outcome::NotModified => {
             let mut headers = not_modified_headers(&delivery);
@@ -137,11 +146,24 @@ async fn deliver_object(
         Outcome::Proceed { range: RangeRule::Holds } => parse_range(&request.headers, total),
         Outcome::Proceed { range: RangeRule::Ignored } => ByteRange::Whole,
     };
-    let mut headers = object_headers(&delivery);
-    shown.describe(&mut headers);
+    let mut headers = match &kept {
+        Some(kept) => kept.headers.clone(),
+        None => {
+            let mut headers = object_headers(&delivery);
+            shown.describe(&mut headers);
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(total));
+            if query.is_empty() {
+                app.kept_heads.note(object.lsn(), bucket, &validators, || with_room(&headers));
+            }
+            headers
+        }
+    };
     let (status, length, pieces) = match range {
         ByteRange::Unsatisfiable => return Err(ApiError::range_not_satisfiable(total).into()),
-        ByteRange::Whole => (StatusCode::OK, total, vec![Piece::Slice(0..total)]),
+        ByteRange::Whole => {
+            let pieces = vec![Piece::Slice(0..total)];
+            return send(app, request, &shown, pieces, answer(StatusCode::OK, headers)).await;
+        }
         ByteRange::One(range) => {
             headers.insert(header::CONTENT_RANGE, header_value(&content_range(&range, total))?);
             let length = range.end - range.start;
@@ -158,6 +180,13 @@ async fn deliver_object(
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     send(app, request, &shown, pieces, answer(status, headers)).await
+}
+
+/// The same headers with a place for what is added to each answer, so that a copy need not grow.
+fn with_room(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    headers.insert(REQUEST_ID, HeaderValue::from_static(""));
+    headers
 }
 
 /// A missing file: the bucket's placeholder with status 404, or else an error.

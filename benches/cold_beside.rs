@@ -1,0 +1,103 @@
+//! What do small hot GETs notice of 16 clients that stream 100 MiB each of what lies on the disk alone?
+//!
+//! Expected: what is not in memory is brought in by threads that may wait, so nobody else waits for the disk; what is
+//! left is the copying of 256 KiB at a time on the same processors: p99 at most 1.5 times what it is alone, and no more
+//! beside streams from the disk than beside streams from memory.
+//!
+//! One connection asks for 4 KiB every two milliseconds: alone, while 16 others read files that the page cache has
+//! forgotten, and while they read them again. The server starts anew for each round, since the kernel forgets no page
+//! that somebody has mapped. Who streams gives way to the server: clients have machines of their own.
+
+use std::fs;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use benches::arguments::Arguments;
+use benches::beside::{self, SMALL, at_once, give_way, small_gets};
+use benches::server::{Running, ServerKind};
+use benches::trug::Trug;
+use benches::wire::Wire;
+use benches::{data, folder, table};
+
+const SEED: u64 = 8;
+const STREAMS: usize = 16;
+
+fn main() -> ExitCode {
+    match run(&Arguments::read()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("cold_beside: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let (rounds, bytes, alone) = match arguments.quick {
+        true => (1, 4 << 20, Duration::from_secs(1)),
+        false => (6, 100 << 20, Duration::from_secs(4)),
+    };
+    let program = Trug::chosen(arguments)?;
+    let folder = folder::make(&arguments.data_folder()).map_err(text)?;
+    let files = beside::make_files(folder.path()).map_err(text)?;
+    let names: Vec<String> = (0..STREAMS).map(|at| format!("{at}.bin")).collect();
+    // One file under all names: each is an object of its own once it is uploaded.
+    fs::write(files.join(&names[0]), data::bytes(SEED, bytes)).map_err(text)?;
+    for name in &names[1..] {
+        fs::hard_link(files.join(&names[0]), files.join(name)).map_err(text)?;
+    }
+    let all = names.iter().cloned().chain([SMALL.to_owned()]).collect();
+    let filled =
+        Trug { program: program.clone(), files: files.clone(), names: all, settings: Vec::new() };
+    let server = Running::start(&filled, folder.path(), SMALL)?;
+    drop(server);
+    let kind = Trug { program, files, names: Vec::new(), settings: Vec::new() };
+    let (small, paths): (_, Vec<_>) =
+        (kind.path(SMALL), names.iter().map(|name| kind.path(name)).collect());
+
+    let mut seen = [Vec::new(), Vec::new(), Vec::new()];
+    let mut rates = [0.0, 0.0];
+    for _ in 0..rounds {
+        folder::forget_pages(&folder.path().join("store")).map_err(text)?;
+        let server = Running::start(&kind, folder.path(), SMALL)?;
+        seen[0].push(small_gets(&server, &small, || {
+            thread::sleep(alone);
+            Ok(())
+        })?);
+        for (seen, rate) in seen[1..].iter_mut().zip(&mut rates) {
+            let began = Instant::now();
+            seen.push(small_gets(&server, &small, || stream(&server, &paths, bytes))?);
+            let mib = (STREAMS * bytes) as f64 / f64::from(1 << 20);
+            *rate += mib / began.elapsed().as_secs_f64() / f64::from(rounds);
+        }
+    }
+    beside::print(&["alone", "beside 16 streams from the disk", "the same from memory"], &seen);
+    println!();
+    println!(
+        "streams from the disk: {} MiB/s, from memory: {} MiB/s",
+        table::count(rates[0]),
+        table::count(rates[1])
+    );
+    Ok(())
+}
+
+/// Reads all files at once, each to its end.
+fn stream(server: &Running, paths: &[String], bytes: usize) -> Result<(), String> {
+    let next = AtomicU64::new(0);
+    at_once(paths.len(), || {
+        give_way()?;
+        let path = &paths[next.fetch_add(1, Ordering::Relaxed) as usize];
+        let (status, read) =
+            Wire::open(server.address()).and_then(|mut wire| wire.read_over(path)).map_err(text)?;
+        match (status, read) == (200, bytes) {
+            true => Ok(()),
+            false => Err(format!("{path}: {status} and {read} bytes")),
+        }
+    })
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
