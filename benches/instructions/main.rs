@@ -20,6 +20,13 @@ use tests::ServerProcess;
 use self::accepted::{Accepted, Verdict};
 use self::scenarios::{Asker, BUCKET, SCENARIOS, Scenario};
 
+/// Nobody is refused for asking too often.
+const SETTINGS: [(&str, &str); 3] = [
+    ("TRUG_PLAN_RATES", "false"),
+    ("TRUG_IMAGE_MS_PER_SECOND_PER_ADDRESS", "0"),
+    ("TRUG_IMAGE_MS_PER_SECOND_PER_BUCKET", "0"),
+];
+
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let (mut accept, mut program) = (false, PathBuf::from("target/counted/trug"));
@@ -93,10 +100,10 @@ fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, 
     let (data, counts) = (folder.path().join("data"), folder.path().join("counts"));
     let command = |words: &[&str]| {
         let mut command = Command::new(program);
-        command.args(words).arg("--data").arg(&data);
+        command.envs(SETTINGS).args(words).arg("--data").arg(&data);
         command
     };
-    printed(command(&["account", "create", "--role", "admin", "--name", BUCKET]))?;
+    printed(command(&["account", "create", "--role", "operator", "--name", BUCKET]))?;
     printed(command(&["bucket", "create", "--account", BUCKET, "--name", BUCKET]))?;
     let key = printed(command(&["apikey", "create", "--account", BUCKET]))?;
     let serve = ["serve", "--listen", "127.0.0.1:0"];
@@ -107,7 +114,8 @@ fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, 
 
     let mut under_valgrind = Command::new("valgrind");
     under_valgrind
-        .args(["--tool=callgrind", "--error-exitcode=0"])
+        .envs(SETTINGS)
+        .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", counts.display()))
         .arg(program)
         .args(serve)
@@ -116,7 +124,9 @@ fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, 
     let counted = ServerProcess::start(&mut under_valgrind);
     let mut asker = Asker::new(&counted, &key);
     for number in 0..times {
-        (scenario.ask)(&mut asker, number).map_err(|why| format!("{}: {why}", scenario.name))?;
+        (scenario.ask)(&mut asker, number).map_err(|why| {
+            format!("{}, request {number}: {why}: {}", scenario.name, counted.log())
+        })?;
     }
     counted.stop();
     let counts = std::fs::read_to_string(&counts).map_err(|error| error.to_string())?;
