@@ -35,6 +35,7 @@ use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
+use crate::format::bytes;
 use crate::format::{
     BIG_FOLDER_SEGMENTS, Covers, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
     SegmentHeader, SegmentId, StoreFile, big_folder_number,
@@ -277,11 +278,14 @@ fn remove_those_never_used(
 
 /// Whether there is nothing but zeros from an offset on.
 pub(crate) fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::io::Result<bool> {
+    let mut buffer = Vec::new();
     while let Some(data) = file.next_data(from)? {
         let length = (data.end - data.start).min(limits::WRITE_BYTES_MAX as u64);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        file.read_at(data.start, &mut bytes)?;
-        if bytes.iter().any(|&byte| byte != 0) {
+        let count = usize::try_from(length).unwrap_or(0);
+        buffer.resize(count.max(buffer.len()), 0);
+        let bytes = &mut buffer[..count];
+        file.read_at(data.start, bytes)?;
+        if !bytes::is_zero(bytes) {
             return Ok(false);
         }
         from = data.start + length;

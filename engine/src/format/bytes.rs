@@ -131,14 +131,31 @@ pub(super) fn overwrite_u32(out: &mut [u8], at: usize, value: u32) {
     }
 }
 
+/// Bytes that are looked at together.
+const ZERO_BYTES: usize = 256;
+
 /// Whether every byte is zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
+    // Many at once: a loop that may end at any byte takes them one by one.
+    bytes.chunks(ZERO_BYTES).all(|some| some.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_that_is_not_zero_is_seen_wherever_it_is() {
+        for length in [0, 1, ZERO_BYTES, 3 * ZERO_BYTES + 7] {
+            let mut bytes = vec![0; length];
+            assert!(is_zero(&bytes), "{length}");
+            for at in 0..length {
+                bytes[at] = 0x40;
+                assert!(!is_zero(&bytes), "{at} of {length}");
+                bytes[at] = 0;
+            }
+        }
+    }
 
     #[test]
     fn what_is_put_is_taken_in_the_same_order() {
