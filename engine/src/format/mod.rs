@@ -45,6 +45,7 @@ pub mod fact_entry;
 pub mod footer;
 pub mod group;
 pub mod group_builder;
+mod known_type;
 pub mod malformed;
 pub mod object_meta;
 pub mod origin;
