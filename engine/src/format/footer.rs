@@ -196,7 +196,7 @@ impl FooterSum {
 
     /// Whether the footer that ends with `trailer` is of these entries, and of a log that stands there behind them.
     pub fn is_of(
-        self,
+        &self,
         trailer: &FooterTrailer,
         last_lsn: u64,
         next_group: u64,
@@ -205,7 +205,7 @@ impl FooterSum {
         let numbers = (self.count, last_lsn, next_group, previous_group);
         let told =
             (trailer.entry_count, trailer.last_lsn, trailer.next_group, trailer.previous_group);
-        let entries = compare(CheckClass::Footer, trailer.entries, self.running.finish());
+        let entries = compare(CheckClass::Footer, trailer.entries, self.running.clone().finish());
         numbers == told && entries.is_ok()
     }
 

@@ -387,7 +387,7 @@ struct FooterMatch {
 impl FooterMatch {
     /// Whether the footer says what the groups say, and its entries are whole.
     fn is_right(
-        self,
+        &self,
         walking: &Walking<'_>,
         last_lsn: u64,
         next_group: u64,

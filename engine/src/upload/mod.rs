@@ -183,6 +183,15 @@ impl Upload {
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
+            // A block that has come whole goes to the file from where it is.
+            if self.block.is_empty()
+                && let Destination::Big(writer) = &mut self.destination
+                && let Some((whole, later)) = rest.split_at_checked(limits::BLOCK_BYTES)
+            {
+                writer.block(whole, Checksum::of(whole))?;
+                rest = later;
+                continue;
+            }
             let room = limits::BLOCK_BYTES - self.block.len();
             let (taken, later) = rest.split_at(rest.len().min(room));
             self.block.extend_from_slice(taken);
