@@ -2,7 +2,7 @@
 //!
 //! Expected: a large body goes through one write buffer of 512 KiB and one block of 64 KiB into a file of its own, so a
 //! few MiB of memory and 1.00 times its bytes, with 4 bytes of checksum for each 64 KiB. An object of 4 KiB has about
-//! 200 bytes of head in the log, again as much in the footer of its segment, and about 200 in the index.
+//! 160 bytes of head in the log, half as much in the packed footer of its segment, and about 130 in the index.
 //!
 //! Memory is the server's anonymous memory, looked at every few milliseconds; written is what the kernel counts for the
 //! process (`write_bytes` of proc(5)). The disk is the blocks of all files once the store was closed, with the index.

@@ -1,13 +1,18 @@
-//! Footers: what was pushed is read, in pieces of any size, and nothing else passes for it.
+//! Footers: what was pushed is read, packed or as it is, in pieces of any size, and nothing else passes for it.
 //!
-//! Four properties. A footer that was made of the input in pieces is the footer made at once, and the walk reads the
-//! same through any window. A footer in which one byte was changed is refused. Any bytes read as entries encode to the
-//! same bytes; so do any bytes read as a trailer, of a log segment or of a big one, when their checksum is right.
+//! Six properties. A footer that was made of the input in pieces is the footer made at once, its sum is the one of its
+//! trailer, and what is read is what was pushed; so it is where the entries lie as they are, as earlier builds wrote
+//! them. The walk reads the same through any window. A footer in which one byte was changed is refused. Any bytes as
+//! the data of a block, with the right checksum, unpack to as many bytes as the block says, or to none. Any bytes read
+//! as entries encode to the same bytes; so do any bytes read as a trailer, of a log segment or of a big one, when their
+//! checksum is right.
 
 use bytes::Bytes;
 use engine::format::{
-    BIG_TRAILER_BYTES, BigTrailer, Checksum, FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES,
-    FooterEntries, FooterEntry, FooterTrailer, FooterWriter, Record, SegmentContext,
+    BIG_TRAILER_BYTES, BigTrailer, Checksum, FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES,
+    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterBlock, FooterEntries, FooterEntry,
+    FooterForm, FooterReader, FooterSum, FooterTrailer, FooterWriter, Malformed, Record,
+    SegmentContext, footer_bytes_max,
 };
 
 use crate::choices::Choices;
@@ -18,6 +23,7 @@ pub fn run(input: &[u8]) {
     let Some(context) = context() else { return };
     any_entries(input, context);
     any_trailer(input, context);
+    any_block(input, context);
 
     let mut choices = Choices::new(input);
     let (at, flip) = (usize::from(choices.pair()), choices.byte().max(1));
@@ -29,13 +35,19 @@ pub fn run(input: &[u8]) {
     let footer = footer(&heads, footer_offset, usize::MAX, context);
     let in_pieces = self::footer(&heads, footer_offset, 1 + usize::from(window) % 5, context);
     assert_eq!(footer, in_pieces, "pieces change the footer");
-    reads_back(&footer, &heads, footer_offset, context);
-    through_a_window(&footer, usize::from(window), context);
-
-    let mut changed = footer;
-    let at = at % changed.len();
-    changed[at] ^= flip;
-    assert!(!passes(&changed, footer_offset, context), "byte {at} was changed and nobody noticed");
+    let plain = plain(&heads, footer_offset, context);
+    let entries = &plain[..plain.len() - FOOTER_TRAILER_BYTES];
+    assert!(footer.len() as u64 <= footer_bytes_max(entries.len() as u64));
+    through_a_window(entries, usize::from(window), context);
+    for mut footer in [footer, plain.clone()] {
+        reads_back(&footer, &heads, footer_offset, context);
+        let at = at % footer.len();
+        footer[at] ^= flip;
+        assert!(
+            !passes(&footer, footer_offset, context),
+            "byte {at} was changed and nobody noticed"
+        );
+    }
 }
 
 /// The heads of the records as they lie one behind the other, with their offsets.
@@ -72,27 +84,41 @@ fn footer(
     footer
 }
 
+/// The footer with its entries as they are: a second writer, which follows `FORMAT.md`.
+fn plain(heads: &[(u64, Vec<u8>)], footer_offset: u64, context: SegmentContext) -> Vec<u8> {
+    let entries: Vec<u8> = heads
+        .iter()
+        .flat_map(|(offset, head)| offset.to_le_bytes().into_iter().chain(head.iter().copied()))
+        .collect();
+    let trailer = FooterTrailer {
+        footer_offset,
+        stored_bytes: entries.len() as u64,
+        entry_count: heads.len() as u64,
+        last_lsn: heads.len() as u64,
+        next_group: 2,
+        previous_group: Checksum(3),
+        entries: Checksum::of(&entries),
+        form: FooterForm::Plain,
+    };
+    [entries, trailer.encode(context)].concat()
+}
+
 fn reads_back(
     footer: &[u8],
     heads: &[(u64, Vec<u8>)],
     footer_offset: u64,
     context: SegmentContext,
 ) {
-    let (entries, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
-    let place = context.at(footer_offset + entries.len() as u64);
-    let trailer = FooterTrailer::decode(trailer, place).expect("a footer has a trailer");
-    let expected = FooterTrailer {
-        footer_offset,
-        entries_bytes: entries.len() as u64,
-        entry_count: heads.len() as u64,
-        last_lsn: heads.len() as u64,
-        next_group: 2,
-        previous_group: Checksum(3),
-        entries: Checksum::of(entries),
-    };
-    assert_eq!(trailer, expected);
+    let (entries, trailer) = unpack(footer, footer_offset, context).expect("a footer is whole");
+    let count = heads.len() as u64;
+    assert_eq!((trailer.footer_offset, trailer.entry_count), (footer_offset, count));
+    let mut sum = FooterSum::default();
+    for (offset, head) in heads {
+        sum.push(*offset, head);
+    }
+    assert!(sum.is_of(&trailer, count, 2, Checksum(3)), "the sum is of these entries");
     let read: Vec<FooterEntry> =
-        FooterEntries::new(entries, context).map(|it| it.expect("an entry")).collect();
+        FooterEntries::new(&entries, context).map(|it| it.expect("an entry")).collect();
     assert_eq!(read.len(), heads.len());
     for (entry, (offset, head)) in read.iter().zip(heads) {
         assert_eq!((entry.offset, entry.head_bytes as usize), (*offset, head.len()));
@@ -100,9 +126,27 @@ fn reads_back(
     }
 }
 
+/// The entries of a footer, and its trailer.
+fn unpack(
+    footer: &[u8],
+    footer_offset: u64,
+    context: SegmentContext,
+) -> Result<(Vec<u8>, FooterTrailer), Malformed> {
+    let (stored, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
+    let place = context.at(footer_offset + stored.len() as u64);
+    let trailer = FooterTrailer::decode(trailer, place)?;
+    let mut reader = FooterReader::new(&trailer, context);
+    let mut entries = Vec::new();
+    while let Some((offset, bytes)) = reader.wanted() {
+        assert!(bytes <= FOOTER_BLOCK_BYTES + FOOTER_BLOCK_HEADER_BYTES, "memory is bounded");
+        let at = (offset - footer_offset) as usize;
+        entries.extend(reader.take(stored[at..at + bytes].to_vec())?);
+    }
+    Ok((entries, trailer))
+}
+
 /// Reads the entries with no more than a window of them in sight, as whoever reads a file does.
-fn through_a_window(footer: &[u8], window: usize, context: SegmentContext) {
-    let mut rest = &footer[..footer.len() - FOOTER_TRAILER_BYTES];
+fn through_a_window(mut rest: &[u8], window: usize, context: SegmentContext) {
     let mut read = Vec::new();
     let whole: Result<Vec<_>, _> = FooterEntries::new(rest, context).collect();
     while !rest.is_empty() {
@@ -122,12 +166,8 @@ fn through_a_window(footer: &[u8], window: usize, context: SegmentContext) {
 
 /// Whether the footer is believed, as its reader does: the trailer, the checksum of the entries, then each of them.
 fn passes(footer: &[u8], footer_offset: u64, context: SegmentContext) -> bool {
-    let (entries, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
-    let place = context.at(footer_offset + entries.len() as u64);
-    FooterTrailer::decode(trailer, place).is_ok_and(|trailer| {
-        trailer.entries == Checksum::of(entries)
-            && FooterEntries::new(entries, context).all(|entry| entry.is_ok())
-    })
+    unpack(footer, footer_offset, context)
+        .is_ok_and(|(entries, _)| FooterEntries::new(&entries, context).all(|entry| entry.is_ok()))
 }
 
 /// What any bytes hold as entries, up to the first that is none, is what they begin with.
@@ -143,24 +183,48 @@ fn encoded(entry: &FooterEntry, context: SegmentContext) -> Vec<u8> {
     bytes
 }
 
+/// A block whose data are the input. The first two bytes say how long it claims to be, unpacked.
+fn any_block(input: &[u8], context: SegmentContext) {
+    let place = context.at(4_096);
+    let mut choices = Choices::new(input);
+    let claimed = usize::from(choices.pair());
+    let block = FooterBlock::seal(claimed, choices.rest(), place);
+    if let Ok(header) = FooterBlock::decode(&block)
+        && let Ok(entries) = header.unpack(&block[FOOTER_BLOCK_HEADER_BYTES..], place)
+    {
+        assert_eq!(entries.len(), claimed);
+    }
+    let entries = &input[..input.len().min(FOOTER_BLOCK_BYTES)];
+    if !entries.is_empty() {
+        let block = FooterBlock::pack(entries, place);
+        let header = FooterBlock::decode(&block).expect("a block has a header");
+        let data = &block[FOOTER_BLOCK_HEADER_BYTES..];
+        assert!(data.len() <= entries.len(), "it never gets longer");
+        assert_eq!(header.unpack(data, place).as_deref(), Ok(entries));
+    }
+}
+
 /// Trailers of the input's numbers, where they say that they lie.
 fn any_trailer(input: &[u8], context: SegmentContext) {
     let mut choices = Choices::new(input);
     let numbers: [u64; 3] = std::array::from_fn(|_| choices.number());
     let trailer = FooterTrailer {
         footer_offset: numbers[0],
-        entries_bytes: numbers[1],
+        stored_bytes: numbers[1],
         entry_count: numbers[2],
         last_lsn: choices.number(),
         next_group: choices.number(),
         previous_group: Checksum(7),
         entries: Checksum(8),
+        form: choices.one_of(&[FooterForm::Plain, FooterForm::Packed]),
     };
     let bytes = trailer.encode(context);
     assert_eq!(bytes.len(), FOOTER_TRAILER_BYTES);
     if let Ok(decoded) = FooterTrailer::decode(&bytes, context.at(trailer.offset())) {
         assert_eq!(decoded, trailer);
-        assert!(decoded.entry_count <= decoded.entries_bytes, "an entry takes room");
+        let is_plain = decoded.form == FooterForm::Plain;
+        let takes_room = !is_plain || decoded.entry_count <= decoded.stored_bytes;
+        assert!(takes_room, "an entry takes room");
     }
     let big = BigTrailer { body_bytes: numbers[0], hash: [9; 32], table: Checksum(10) };
     let place = context.at(BigTrailer::offset(big.body_bytes));

@@ -42,10 +42,12 @@ fn sealed(has_compacted: bool) -> (World, Model) {
     (world, model)
 }
 
-fn must_tell(store: &Store, path: &str, at: u64, reason: Malformed) {
+fn must_tell(store: &Store, path: &str, at: u64) {
     let known = store.damage().unwrap().places;
-    let found: Vec<_> = known.iter().map(|it| (it.file(), it.offset, it.reason)).collect();
-    assert_eq!(found, [(path.to_owned(), at, reason)]);
+    let found: Vec<_> = known.iter().map(|it| (it.file(), it.offset)).collect();
+    assert_eq!(found, [(path.to_owned(), at)]);
+    // A block whose length has rotted is not where it says, or not as long.
+    assert!(matches!(known[0].reason, Malformed::Checksum | Malformed::Length), "{known:?}");
 }
 
 fn footers() -> Vec<(World, Model, String)> {
@@ -73,7 +75,7 @@ fn an_index_is_made_from_the_groups_where_a_footer_has_rotted_and_that_is_told()
             let (store, report) = world.open_and_tell();
             assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
             Contents::of(&store).unwrap().must_be(&model).unwrap();
-            must_tell(&store, &path, at, Malformed::Checksum);
+            must_tell(&store, &path, at);
             store.close().unwrap();
             drop(store);
             // fsck says the same, and makes it whole; then it is forgotten by the next scrub.

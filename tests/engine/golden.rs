@@ -3,7 +3,7 @@
 //! One folder of fixtures per format version. It was written once, by the ignored test below, and is never changed: a
 //! version that cannot read it has broken the format.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
-use engine::format::{GroupHeader, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, salvage};
+use engine::format::{
+    FOOTER_TRAILER_BYTES, FooterForm, FooterTrailer, GroupHeader, RecordKind, SEGMENT_HEADER_BYTES,
+    SegmentHeader, salvage,
+};
 use engine::{
     Error, Store, UndeleteRequest, Unrecoverable, VersionEvent, VersionFilter, VersionScope,
     VersionState,
@@ -213,6 +216,60 @@ fn a_store_of_format_version_1_is_in_order_down_to_the_last_byte() {
         assert_eq!(report.lost_before, 1, "{index}: {report}");
         world.open().close().unwrap();
     }
+}
+
+/// In which form the entries of each footer lie.
+fn forms(world: &World) -> BTreeMap<String, FooterForm> {
+    let mut forms = BTreeMap::new();
+    for path in world.disk.paths() {
+        let bytes = world.disk.bytes(&path);
+        let Some(page) = bytes.get(..SEGMENT_HEADER_BYTES) else { continue };
+        let Ok(header) = SegmentHeader::decode_page(page) else { continue };
+        let (_, trailer) = bytes.split_at(bytes.len() - FOOTER_TRAILER_BYTES);
+        let at = header.context().at((bytes.len() - trailer.len()) as u64);
+        if let Ok(trailer) = FooterTrailer::decode(trailer, at) {
+            forms.insert(path, trailer.form);
+        }
+    }
+    forms
+}
+
+#[test]
+fn footers_as_they_were_and_packed_ones_are_read_side_by_side() {
+    let world = golden();
+    let before = forms(&world);
+    assert!(
+        before.len() > 2 && before.values().all(|form| *form == FooterForm::Plain),
+        "{before:?}"
+    );
+    let store = world.open();
+    must_be_as_it_was_written(&store);
+    let new = |at: u64| (name(&format!("new/{at}")), body(100 + at, 300));
+    for (name, body) in (0..40).map(new) {
+        put(&store, &name, &body).unwrap();
+    }
+    tests::store::idle(&store);
+    tests::store::roll_over(&store).unwrap();
+    store.close().unwrap();
+    drop(store);
+
+    let after = forms(&world);
+    let is_as_it_was = |path| after.get(path) == Some(&FooterForm::Plain);
+    assert!(before.keys().all(is_as_it_was), "nothing rewrites an old footer: {after:?}");
+    assert!(after.values().any(|form| *form == FooterForm::Packed), "{after:?}");
+    let report = world.fsck(true).unwrap();
+    assert!(report.is_clean(), "{report}");
+    world.disk.remove("index.redb").unwrap();
+    let (store, report) = world.open_and_tell();
+    assert!(report.index_rebuilt && report.damage.is_empty(), "{report}");
+    for (name, body) in (0..40).map(new) {
+        assert_eq!(read(&store, &name).unwrap().unwrap(), body);
+    }
+    assert_eq!(read(&store, &name("deleted")).unwrap().unwrap(), self::body(14, 500));
+    let scrubbed = store.scrub(&mut |_| ControlFlow::Continue(())).unwrap();
+    // The group with the lost object in it, and no footer.
+    let places = scrubbed.damage.places.iter().map(|it| (it.file(), it.offset));
+    assert_eq!(Vec::from_iter(places), [("log/0000000005.seg".to_owned(), 4_096)]);
 }
 
 #[test]

@@ -37,6 +37,24 @@ impl<'a> Take<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A number in as few bytes as it takes ([`Put::varint`]); in more than it takes it is refused.
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0_u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & !MORE);
+            if (bits << shift) >> shift != bits {
+                return Err(Malformed::Length);
+            }
+            value |= bits << shift;
+            if byte & MORE == 0 {
+                let is_shortest = byte != 0 || shift == 0;
+                return if is_shortest { Ok(value) } else { Err(Malformed::Length) };
+            }
+        }
+        Err(Malformed::Length)
+    }
+
     /// As many bytes as the caller's array holds.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Short)?;
@@ -109,6 +127,19 @@ impl<'a> Put<'a> {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// A number in as few bytes as it takes, one to ten: seven bits in each, the lowest first, and the highest bit of
+    /// all but the last is set (LEB128).
+    pub fn varint(&mut self, mut value: u64) -> &mut Self {
+        loop {
+            let [low, ..] = value.to_le_bytes();
+            value >>= 7;
+            if value == 0 {
+                return self.u8(low);
+            }
+            self.u8(low | MORE);
+        }
+    }
+
     /// Bytes as they are.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);
@@ -121,6 +152,9 @@ impl<'a> Put<'a> {
         self
     }
 }
+
+/// The bit of a byte that says that the number goes on.
+const MORE: u8 = 0x80;
 
 /// Writes a number over the four bytes at `at`, which must be there: a checksum that stands before what it covers.
 pub(super) fn overwrite_u32(out: &mut [u8], at: usize, value: u32) {
@@ -180,6 +214,36 @@ mod tests {
         assert_eq!(take.clone().zeros(1), Err(Malformed::Reserved));
         assert_eq!(take.rest(), [1, 2, 3]);
         assert_eq!(Take::new(&[0xff]).text(1), Err(Malformed::Text));
+    }
+
+    #[test]
+    fn a_number_takes_as_few_bytes_as_it_can_and_no_others_are_read() {
+        let written = |value| {
+            let mut out = Vec::new();
+            Put::new(&mut out).varint(value);
+            out
+        };
+        assert_eq!(written(0), [0]);
+        assert_eq!(written(0x7f), [0x7f]);
+        assert_eq!(written(0x80), [0x80, 1]);
+        assert_eq!(written(300), [0xac, 2]);
+        assert_eq!(written(u64::MAX), [[0xff; 9].as_slice(), &[1]].concat());
+        for bits in 0..64 {
+            for value in [1 << bits, (1 << bits) - 1, u64::MAX >> bits] {
+                let bytes = written(value);
+                let mut take = Take::new(&bytes);
+                assert_eq!((take.varint(), take.remaining()), (Ok(value), 0));
+                for short in 0..bytes.len() {
+                    assert_eq!(Take::new(&bytes[..short]).varint(), Err(Malformed::Short));
+                }
+            }
+        }
+        let refused = |bytes: &[u8]| assert_eq!(Take::new(bytes).varint(), Err(Malformed::Length));
+        refused(&[0x80, 0]);
+        refused(&[0xff, 0x80, 0]);
+        refused(&[[0xff; 9].as_slice(), &[2]].concat());
+        refused(&[[0x80; 9].as_slice(), &[0]].concat());
+        refused(&[0xff; 11]);
     }
 
     #[test]

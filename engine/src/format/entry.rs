@@ -1,29 +1,33 @@
 //! The entry: the index's value for an object: where it is and what is known about it.
 //!
-//! | offset | size | field              | meaning                                               |
-//! | ------ | ---- | ------------------ | ----------------------------------------------------- |
-//! | 0      | 8    | lsn                | of the record                                         |
-//! | 8      | 8    | segment            | that the record is in                                 |
-//! | 16     | 8    | offset             | of the record's head                                  |
-//! | 24     | 4    | head_bytes         | length of the head                                    |
-//! | 28     | 1    | content            | 1 inline, 2 big, 7 lost                               |
-//! | 29     | 1    | flags              | as in the record                                      |
-//! | 30     | 2    | attributes_bytes   |                                                       |
-//! | 32     | 8    | bytes              | length of the content                                 |
-//! | 40     | 8    | big_segment        | id of the content's segment, zero when inline         |
-//! | 48     | 8    | created_ms         |                                                       |
-//! | 56     | 8    | modified_ms        |                                                       |
-//! | 64     | 32   | hash               | BLAKE3 of the content                                 |
-//! | 96     | 1    | content_type_bytes |                                                       |
-//! | 97     | 3    | reserved           | zero                                                  |
-//! | 100    |      |                    | content type, attributes                              |
-//! | -4     | 4    | check              | CRC-32 of the index key and of everything before this |
+//! | size | field              | meaning                                               |
+//! | ---- | ------------------ | ----------------------------------------------------- |
+//! | 1    | content            | 1 inline, 2 big, 7 lost                               |
+//! | 1    | flags              | as in the record                                      |
+//! | v    | lsn                | of the record                                         |
+//! | v    | segment            | that the record is in                                 |
+//! | v    | offset             | of the record's head                                  |
+//! | v    | head_bytes         | length of the head                                    |
+//! | v    | bytes              | length of the content                                 |
+//! | v    | big_segment        | big only: id of the content's segment                 |
+//! | v    | created_ms         |                                                       |
+//! | v    | aged_ms            | modified_ms less created_ms, modulo 2^64              |
+//! | 32   | hash               | BLAKE3 of the content                                 |
+//! | 1    | known_type         | number of the content type (`known_type.rs`), or 0    |
+//! | 1    | content_type_bytes | where known_type is 0                                 |
+//! |      | content type       | where known_type is 0                                 |
+//! | v    | attributes_bytes   |                                                       |
+//! |      | attributes         |                                                       |
+//! | 4    | check              | CRC-32 of the index key and of everything before this |
+//!
+//! One field follows the other; v is a number in as few bytes as it takes, one to ten ([`Put::varint`]).
 //!
 //! Promises: a value under a wrong key, or changed by the index's own storage, is noticed. Never here: the key's form
 //! (`entry_key.rs`), reading the object.
 
 use super::bytes::{Put, Take};
 use super::checksum::{CheckClass, Checksum, compare};
+use super::known_type;
 use super::malformed::Malformed;
 use super::object_meta::{ObjectFlags, ObjectMeta};
 use super::record::Content;
@@ -31,8 +35,6 @@ use super::record_kind::RecordKind;
 use super::segment_header::SegmentId;
 use crate::limits;
 
-/// The fixed part of an entry.
-pub const ENTRY_FIXED_BYTES: usize = 100;
 /// The check at the end of every index value.
 pub const ENTRY_CHECK_BYTES: usize = 4;
 
@@ -96,59 +98,48 @@ impl Entry {
     pub fn encode(&self, key: &[u8]) -> Vec<u8> {
         debug_assert_eq!(self.meta.check(), Ok(()));
         let (kind, bytes, big_segment) = match self.content {
-            EntryContent::Inline { bytes } => (RecordKind::Object, bytes, 0),
-            EntryContent::Big { bytes, segment } => (RecordKind::BigObject, bytes, segment.get()),
-            EntryContent::Lost { bytes } => (RecordKind::LostObject, bytes, 0),
+            EntryContent::Inline { bytes } => (RecordKind::Object, bytes, None),
+            EntryContent::Big { bytes, segment } => (RecordKind::BigObject, bytes, Some(segment)),
+            EntryContent::Lost { bytes } => (RecordKind::LostObject, bytes, None),
         };
         let meta = &self.meta;
+        let known_type = known_type::number_of(&meta.content_type);
         let variable = meta.content_type.len().saturating_add(meta.attributes.len());
-        let capacity = ENTRY_FIXED_BYTES.saturating_add(variable).saturating_add(ENTRY_CHECK_BYTES);
-        let mut out = Vec::with_capacity(capacity);
-        Put::new(&mut out).u64(self.lsn);
+        let mut out = Vec::with_capacity(variable.saturating_add(FIXED_BYTES_MAX));
+        Put::new(&mut out).u8(kind.to_byte()).u8(meta.flags.to_byte()).varint(self.lsn);
         self.record.encode(&mut out);
-        // Lengths beyond their bounds are cut here and refused by `decode`: they contradict what follows.
+        Put::new(&mut out).varint(bytes);
+        if let Some(segment) = big_segment {
+            Put::new(&mut out).varint(segment.get());
+        }
         Put::new(&mut out)
-            .u8(kind.to_byte())
-            .u8(meta.flags.to_byte())
-            .u16(u16::try_from(meta.attributes.len()).unwrap_or(u16::MAX))
-            .u64(bytes)
-            .u64(big_segment)
-            .u64(meta.created_ms)
-            .u64(meta.modified_ms)
+            .varint(meta.created_ms)
+            .varint(meta.modified_ms.wrapping_sub(meta.created_ms))
             .bytes(&meta.hash)
-            .u8(u8::try_from(meta.content_type.len()).unwrap_or(u8::MAX))
-            .zeros(3)
-            .bytes(meta.content_type.as_bytes())
-            .bytes(&meta.attributes);
+            .u8(known_type);
+        if known_type == 0 {
+            // A length beyond its bound is cut here and refused by `decode`: it contradicts what follows.
+            Put::new(&mut out)
+                .u8(u8::try_from(meta.content_type.len()).unwrap_or(u8::MAX))
+                .bytes(meta.content_type.as_bytes());
+        }
+        Put::new(&mut out).varint(meta.attributes.len() as u64).bytes(&meta.attributes);
         seal(key, out)
     }
 
     /// Reads the value that was found under `key`.
     pub fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, Malformed> {
         let mut take = Take::new(open(key, bytes)?);
-        let lsn = take.u64()?;
-        let record = Location::decode(&mut take)?;
         let kind = take.u8()?;
         let flags = ObjectFlags::from_byte(take.u8()?)?;
-        let attributes_bytes = usize::from(take.u16()?);
-        let bytes = take.u64()?;
-        let big_segment = take.u64()?;
-        let created_ms = take.u64()?;
-        let modified_ms = take.u64()?;
-        let hash = take.array()?;
-        let content_type_bytes = usize::from(take.u8()?);
-        take.zeros(3)?;
-        let content_type = take.text(content_type_bytes)?.to_owned();
-        let attributes = take.bytes(attributes_bytes)?.to_vec();
-        take.end()?;
+        let lsn = take.varint()?;
+        let record = Location::decode(&mut take)?;
+        let bytes = take.varint()?;
         let content = match RecordKind::from_byte(kind)? {
-            RecordKind::Object | RecordKind::LostObject if big_segment != 0 => {
-                return Err(Malformed::Reserved);
-            }
             RecordKind::Object => EntryContent::Inline { bytes },
             RecordKind::LostObject => EntryContent::Lost { bytes },
             RecordKind::BigObject => {
-                let segment = SegmentId::new(big_segment).ok_or(Malformed::Place)?;
+                let segment = SegmentId::new(take.varint()?).ok_or(Malformed::Place)?;
                 EntryContent::Big { bytes, segment }
             }
             _ => return Err(Malformed::Kind(kind)),
@@ -160,6 +151,24 @@ impl Entry {
         if bytes > bound {
             return Err(Malformed::Length);
         }
+        let created_ms = take.varint()?;
+        let modified_ms = created_ms.wrapping_add(take.varint()?);
+        let hash = take.array()?;
+        let content_type = match take.u8()? {
+            0 => {
+                let content_type_bytes = usize::from(take.u8()?);
+                let content_type = take.text(content_type_bytes)?;
+                if known_type::number_of(content_type) != 0 {
+                    return Err(Malformed::Reserved);
+                }
+                content_type
+            }
+            known => known_type::of_number(known)?,
+        };
+        let content_type = content_type.to_owned();
+        let attributes_bytes = usize::try_from(take.varint()?).map_err(|_| Malformed::Length)?;
+        let attributes = take.bytes(attributes_bytes)?.to_vec();
+        take.end()?;
         let meta = ObjectMeta { content_type, hash, created_ms, modified_ms, flags, attributes };
         meta.check()?;
         Ok(Self { lsn, record, meta, content })
@@ -179,12 +188,17 @@ impl EntryContent {
 
 impl Location {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        Put::new(out).u64(self.segment.get()).u64(self.offset).u32(self.head_bytes);
+        Put::new(out)
+            .varint(self.segment.get())
+            .varint(self.offset)
+            .varint(u64::from(self.head_bytes));
     }
 
     pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Malformed> {
-        let segment = SegmentId::new(take.u64()?).ok_or(Malformed::Place)?;
-        Ok(Self { segment, offset: take.u64()?, head_bytes: take.u32()? })
+        let segment = SegmentId::new(take.varint()?).ok_or(Malformed::Place)?;
+        let offset = take.varint()?;
+        let head_bytes = u32::try_from(take.varint()?).map_err(|_| Malformed::Length)?;
+        Ok(Self { segment, offset, head_bytes })
     }
 }
 
@@ -204,9 +218,16 @@ pub(super) fn open<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], Malforme
     Ok(value)
 }
 
+/// An entry takes no more beside content type and attributes: of its numbers five take up to ten bytes, three up to
+/// five, and the length of the attributes two.
+const FIXED_BYTES_MAX: usize = 2 + 5 * 10 + 3 * 5 + 2 + 32 + 2 + ENTRY_CHECK_BYTES;
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::format::segment_header::SEGMENT_ID_MAX;
     use crate::format::testing::every_byte_counts;
 
     fn entry(content: EntryContent) -> Entry {
@@ -218,7 +239,7 @@ mod tests {
                 head_bytes: 140,
             },
             meta: ObjectMeta {
-                content_type: "image/webp".to_owned(),
+                content_type: "image/x-me".to_owned(),
                 hash: [0x5c; 32],
                 created_ms: 1,
                 modified_ms: 2,
@@ -231,11 +252,19 @@ mod tests {
 
     #[test]
     fn an_entry_survives_its_bytes_and_every_byte_counts() {
-        let big = EntryContent::Big { bytes: 1 << 30, segment: SegmentId::new(5).unwrap() };
-        for content in [EntryContent::Inline { bytes: 7 }, big] {
+        let segment = SegmentId::new(5).unwrap();
+        for (content, content_bytes) in [
+            (EntryContent::Inline { bytes: 7 }, 1),
+            (EntryContent::Lost { bytes: 300 }, 2),
+            (EntryContent::Big { bytes: 1 << 30, segment }, 5 + 1),
+        ] {
             let entry = entry(content);
             let bytes = entry.encode(b"key");
-            assert_eq!(bytes.len(), ENTRY_FIXED_BYTES + 10 + 6 + ENTRY_CHECK_BYTES);
+            assert!(bytes.len() <= FIXED_BYTES_MAX + 10 + 6);
+            assert_eq!(
+                bytes.len(),
+                9 + content_bytes + 2 + 32 + 2 + 10 + 1 + 6 + ENTRY_CHECK_BYTES
+            );
             assert_eq!(Entry::decode(b"key", &bytes), Ok(entry));
             every_byte_counts(&bytes, |bytes| Entry::decode(b"key", bytes).is_ok());
             assert_eq!(Entry::decode(b"kex", &bytes), Err(Malformed::Checksum));
@@ -251,16 +280,117 @@ mod tests {
             Entry::decode(b"key", &seal(b"key", bytes)).map(|entry| entry.lsn)
         };
         assert_eq!(forged(|_| {}), Ok(99));
-        assert_eq!(forged(|b| b[8] = 0), Err(Malformed::Place));
-        assert_eq!(forged(|b| b[28] = 3), Err(Malformed::Kind(3)));
-        assert_eq!(forged(|b| b[28] = 2), Err(Malformed::Place));
-        assert_eq!(forged(|b| b[29] = 2), Err(Malformed::Reserved));
-        assert_eq!(forged(|b| b[35] = 1), Err(Malformed::Length));
-        assert_eq!(forged(|b| b[40] = 1), Err(Malformed::Reserved));
-        assert_eq!(forged(|b| b[97] = 1), Err(Malformed::Reserved));
-        assert_eq!(forged(|b| b[100] = 0xff), Err(Malformed::Text));
-        assert_eq!(forged(|b| b.push(0)), Err(Malformed::Trailing));
+        assert_eq!(forged(|b| b[0] = 3), Err(Malformed::Kind(3)));
+        assert_eq!(forged(|b| b[1] = 2), Err(Malformed::Reserved));
+        // In more bytes than it takes.
+        assert_eq!(forged(|b| drop(b.splice(2..3, [0xe3, 0]))), Err(Malformed::Length));
+        assert_eq!(forged(|b| b[3] = 0), Err(Malformed::Place));
+        let head_of_4_gib = |b: &mut Vec<u8>| drop(b.splice(7..9, [0x80, 0x80, 0x80, 0x80, 0x10]));
+        assert_eq!(forged(head_of_4_gib), Err(Malformed::Length));
+        assert_eq!(
+            forged(|b| drop(b.splice(9..10, [0x80, 0x80, 0x80, 4]))),
+            Ok(99),
+            "the longest body that lies in the log"
+        );
+        assert_eq!(
+            forged(|b| drop(b.splice(9..10, [0x81, 0x80, 0x80, 4]))),
+            Err(Malformed::Length)
+        );
+        let big_nowhere = |b: &mut Vec<u8>| {
+            b[0] = 2;
+            b.insert(10, 0);
+        };
+        assert_eq!(forged(big_nowhere), Err(Malformed::Place));
+        assert_eq!(forged(|b| b[46] = 0xff), Err(Malformed::Text));
         assert_eq!(forged(|b| b.truncate(50)), Err(Malformed::Short));
+        assert_eq!(forged(|b| b.push(0)), Err(Malformed::Trailing));
+        assert_eq!(forged(|b| b[44] = 27), Err(Malformed::Kind(27)), "an unknown type");
+        let known_in_text = |b: &mut Vec<u8>| drop(b.splice(46..56, *b"image/jpeg"));
+        assert_eq!(forged(known_in_text), Err(Malformed::Reserved));
+        let attributes = |b: &mut Vec<u8>| {
+            b.splice(56..57, [0x81, 0x10]);
+            b.resize(58 + 2_049, 0);
+        };
+        assert_eq!(forged(attributes), Err(Malformed::Length), "more than 2 KiB of them");
         assert_eq!(Entry::decode(b"key", &[]), Err(Malformed::Short));
+    }
+
+    #[test]
+    fn a_content_type_that_most_have_takes_one_byte() {
+        let mut entry = entry(EntryContent::Inline { bytes: 7 });
+        let other = entry.encode(b"key").len();
+        entry.meta.content_type = "image/jpeg".to_owned();
+        let bytes = entry.encode(b"key");
+        assert_eq!(other - bytes.len(), 1 + 10);
+        assert_eq!(Entry::decode(b"key", &bytes), Ok(entry));
+        every_byte_counts(&bytes, |bytes| Entry::decode(b"key", bytes).is_ok());
+    }
+
+    #[test]
+    fn what_decodes_encodes_to_the_same_bytes() {
+        let segment = SegmentId::new(300).unwrap();
+        for content in
+            [EntryContent::Inline { bytes: 7 }, EntryContent::Big { bytes: 1 << 30, segment }]
+        {
+            let bytes = entry(content).encode(b"key");
+            for at in 0..bytes.len() - ENTRY_CHECK_BYTES {
+                for value in 0..=255 {
+                    let mut changed = bytes[..bytes.len() - ENTRY_CHECK_BYTES].to_vec();
+                    changed[at] = value;
+                    let changed = seal(b"key", changed);
+                    if let Ok(entry) = Entry::decode(b"key", &changed) {
+                        assert_eq!(entry.encode(b"key"), changed, "{at} {value}");
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_entry_survives_its_bytes(
+            numbers in any::<[u64; 4]>(),
+            shifts in any::<[u8; 4]>(),
+            head_bytes in any::<u32>(),
+            segments in (1..=SEGMENT_ID_MAX, 1..=SEGMENT_ID_MAX),
+            kind in 0..3,
+            derived in any::<bool>(),
+            hash in any::<[u8; 32]>(),
+            content_type in "[a-zé/+]{0,40}|image/png|text/css",
+            attributes in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            // Numbers of every length.
+            let mut shifted = numbers.iter().zip(shifts).map(|(number, by)| number >> (by % 64));
+            let mut number = || shifted.next().unwrap();
+            let bytes = number();
+            let entry = Entry {
+                lsn: number(),
+                record: Location {
+                    segment: SegmentId::new(segments.0).unwrap(),
+                    offset: u64::MAX - number(),
+                    head_bytes,
+                },
+                content: match kind {
+                    0 => EntryContent::Inline { bytes: bytes % (8 << 20) },
+                    1 => EntryContent::Lost { bytes: bytes % (64 << 30) },
+                    _ => EntryContent::Big {
+                        bytes: bytes % (64 << 30),
+                        segment: SegmentId::new(segments.1).unwrap(),
+                    },
+                },
+                meta: ObjectMeta {
+                    content_type,
+                    hash,
+                    created_ms: number(),
+                    modified_ms: numbers[0],
+                    flags: ObjectFlags { derived },
+                    attributes,
+                },
+            };
+            let encoded = entry.encode(b"key");
+            let variable = entry.meta.content_type.len() + entry.meta.attributes.len();
+            prop_assert!(encoded.len() <= FIXED_BYTES_MAX + variable);
+            prop_assert_eq!(Entry::decode(b"key", &encoded), Ok(entry));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The footer of a sealed log segment: its record heads once more, so that an index is rebuilt without reading bodies.
 //!
-//! It begins where the groups end. First the entries, in the order of the log:
+//! It begins where the groups end. First the entries, in the order of the log, packed in blocks (`footer_block.rs`) or,
+//! by earlier builds, as they are:
 //!
 //! | offset | size | field  | meaning                                                        |
 //! | ------ | ---- | ------ | -------------------------------------------------------------- |
@@ -13,20 +14,23 @@
 //! | ------ | ---- | ------------- | ------------------------------------------------------- |
 //! | 0      | 8    | magic         | [`FOOTER_MAGIC`] XOR the salt of the segment            |
 //! | 8      | 8    | footer_offset | where the groups end and the entries begin              |
-//! | 16     | 8    | entries_bytes | length of all entries                                   |
+//! | 16     | 8    | stored_bytes  | length of all entries as they lie here                  |
 //! | 24     | 8    | entry_count   |                                                         |
 //! | 32     | 8    | last_lsn      | of the last record in or before this segment            |
 //! | 40     | 8    | next_group    | number of the first group after this segment            |
 //! | 48     | 4    | previous_group | checksum of the last group header in or before it       |
-//! | 52     | 4    | entries       | checksum of all entries, bound to no place              |
-//! | 56     | 4    | reserved      | zero                                                    |
+//! | 52     | 4    | entries       | checksum of all entries, unpacked, bound to no place    |
+//! | 56     | 4    | form          | how the entries lie: 0 as they are, 1 packed            |
 //! | 60     | 4    | checksum      | of bytes 0..60 at the offset of the trailer             |
 //!
 //! Promises: a footer says nothing that the groups do not say; who finds it damaged scans the groups instead. Entries
-//! can be written and read in pieces of any size. Never here: when a segment is sealed.
+//! can be written in pieces of any size, and are read by `footer_reader.rs`. Never here: when a segment is sealed.
+
+use std::ops::RangeInclusive;
 
 use super::bytes::{Put, Take};
-use super::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext};
+use super::checksum::{CheckClass, Checksum, Place, RunningChecksum, SegmentContext, compare};
+use super::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
 use super::malformed::Malformed;
 use super::record::{HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record};
 use super::segment_header::SEGMENT_HEADER_BYTES;
@@ -47,8 +51,8 @@ const CHECKED_BYTES: usize = FOOTER_TRAILER_BYTES - 4;
 pub struct FooterTrailer {
     /// Where the groups end and the entries begin.
     pub footer_offset: u64,
-    /// Length of all entries; the trailer follows them.
-    pub entries_bytes: u64,
+    /// Length of all entries as they lie there; the trailer follows them.
+    pub stored_bytes: u64,
     /// How many entries.
     pub entry_count: u64,
     /// The LSN of the last record in or before the segment.
@@ -57,8 +61,19 @@ pub struct FooterTrailer {
     pub next_group: u64,
     /// The checksum of the last group header in or before the segment: what the next group names as its predecessor's.
     pub previous_group: Checksum,
-    /// The checksum of all entries.
+    /// The checksum of all entries, unpacked.
     pub entries: Checksum,
+    /// How they lie there.
+    pub form: FooterForm,
+}
+
+/// How the entries of a footer lie in the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FooterForm {
+    /// As they are. Not written any more.
+    Plain,
+    /// In blocks that were made smaller.
+    Packed,
 }
 
 impl FooterTrailer {
@@ -69,13 +84,13 @@ impl FooterTrailer {
         Put::new(&mut out)
             .u64(FOOTER_MAGIC ^ place.salt)
             .u64(self.footer_offset)
-            .u64(self.entries_bytes)
+            .u64(self.stored_bytes)
             .u64(self.entry_count)
             .u64(self.last_lsn)
             .u64(self.next_group)
             .u32(self.previous_group.0)
             .u32(self.entries.0)
-            .zeros(4);
+            .u32(self.form.to_number());
         let checksum = Checksum::of(&out).at(place);
         Put::new(&mut out).u32(checksum.0);
         out
@@ -88,41 +103,122 @@ impl FooterTrailer {
         if take.u64()? != FOOTER_MAGIC ^ place.salt {
             return Err(Malformed::Magic);
         }
-        let trailer = Self {
-            footer_offset: take.u64()?,
-            entries_bytes: take.u64()?,
-            entry_count: take.u64()?,
-            last_lsn: take.u64()?,
-            next_group: take.u64()?,
-            previous_group: Checksum(take.u32()?),
-            entries: Checksum(take.u32()?),
-        };
-        let reserved = take.zeros(4);
+        let (footer_offset, stored_bytes, entry_count) = (take.u64()?, take.u64()?, take.u64()?);
+        let (last_lsn, next_group) = (take.u64()?, take.u64()?);
+        let (previous_group, entries) = (Checksum(take.u32()?), Checksum(take.u32()?));
+        let form = take.u32()?;
         Checksum(take.u32()?).verify(CheckClass::Footer, checked, place)?;
-        reserved?;
         take.end()?;
+        let trailer = Self {
+            footer_offset,
+            stored_bytes,
+            entry_count,
+            last_lsn,
+            next_group,
+            previous_group,
+            entries,
+            form: FooterForm::from_number(form)?,
+        };
         trailer.check(place)?;
         Ok(trailer)
     }
 
     /// Where the trailer lies: after the entries.
     pub fn offset(&self) -> u64 {
-        self.footer_offset.saturating_add(self.entries_bytes)
+        self.footer_offset.saturating_add(self.stored_bytes)
     }
 
     fn check(&self, place: Place) -> Result<(), Malformed> {
-        let offset = self.footer_offset.checked_add(self.entries_bytes);
+        let offset = self.footer_offset.checked_add(self.stored_bytes);
         if offset != Some(place.offset) || self.footer_offset < SEGMENT_HEADER_BYTES as u64 {
             return Err(Malformed::Place);
         }
-        let bytes_of_each = |bytes: usize| self.entry_count.checked_mul(bytes as u64);
-        let least = bytes_of_each(FOOTER_ENTRY_OVERHEAD_BYTES + HEAD_COMMON_BYTES);
-        let most = bytes_of_each(FOOTER_ENTRY_BYTES_MAX);
-        match (least, most) {
-            (Some(least), Some(most)) if (least..=most).contains(&self.entries_bytes) => Ok(()),
-            _ => Err(Malformed::Count),
+        let entries_bytes = entries_bytes_of(self.entry_count).ok_or(Malformed::Count)?;
+        let is_possible = match self.form {
+            FooterForm::Plain => entries_bytes.contains(&self.stored_bytes),
+            // How long they are unpacked is known when they are.
+            FooterForm::Packed => {
+                (self.stored_bytes == 0) == (self.entry_count == 0)
+                    && self.stored_bytes <= in_blocks(*entries_bytes.end())
+            }
+        };
+        if is_possible { Ok(()) } else { Err(Malformed::Count) }
+    }
+}
+
+impl FooterForm {
+    fn to_number(self) -> u32 {
+        match self {
+            Self::Plain => 0,
+            Self::Packed => 1,
         }
     }
+
+    fn from_number(number: u32) -> Result<Self, Malformed> {
+        match number {
+            0 => Ok(Self::Plain),
+            1 => Ok(Self::Packed),
+            _ => Err(Malformed::Reserved),
+        }
+    }
+}
+
+/// The most that a footer takes, with its trailer, whose entries have this length as they are.
+pub fn footer_bytes_max(entries_bytes: u64) -> u64 {
+    in_blocks(entries_bytes).saturating_add(FOOTER_TRAILER_BYTES as u64)
+}
+
+/// The most that so many bytes of entries take in blocks.
+fn in_blocks(entries_bytes: u64) -> u64 {
+    let blocks = entries_bytes.div_ceil(FOOTER_BLOCK_BYTES as u64);
+    entries_bytes.saturating_add(blocks.saturating_mul(FOOTER_BLOCK_HEADER_BYTES as u64))
+}
+
+/// How long so many entries may be, as they are. None: nobody has so many.
+pub(super) fn entries_bytes_of(entry_count: u64) -> Option<RangeInclusive<u64>> {
+    let bytes_of_each = |bytes: usize| entry_count.checked_mul(bytes as u64);
+    let least = bytes_of_each(FOOTER_ENTRY_OVERHEAD_BYTES + HEAD_COMMON_BYTES)?;
+    Some(least..=bytes_of_each(FOOTER_ENTRY_BYTES_MAX)?)
+}
+
+/// What a trailer says of all entries together, however they lie.
+#[derive(Clone, Debug, Default)]
+pub struct FooterSum {
+    count: u64,
+    running: RunningChecksum,
+}
+
+impl FooterSum {
+    /// Takes in the record at `offset`, whose head is `head`.
+    pub fn push(&mut self, offset: u64, head: &[u8]) {
+        self.add(&entry(offset, head));
+    }
+
+    /// Whether the footer that ends with `trailer` is of these entries, and of a log that stands there behind them.
+    pub fn is_of(
+        &self,
+        trailer: &FooterTrailer,
+        last_lsn: u64,
+        next_group: u64,
+        previous_group: Checksum,
+    ) -> bool {
+        let numbers = (self.count, last_lsn, next_group, previous_group);
+        let told =
+            (trailer.entry_count, trailer.last_lsn, trailer.next_group, trailer.previous_group);
+        let entries = compare(CheckClass::Footer, trailer.entries, self.running.clone().finish());
+        numbers == told && entries.is_ok()
+    }
+
+    fn add(&mut self, entry: &[u8]) {
+        self.running.update(entry);
+        self.count = self.count.saturating_add(1);
+    }
+}
+
+fn entry(offset: u64, head: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::with_capacity(head.len().saturating_add(FOOTER_ENTRY_OVERHEAD_BYTES));
+    Put::new(&mut entry).u64(offset).bytes(head);
+    entry
 }
 
 /// Makes a footer, entry by entry.
@@ -130,53 +226,70 @@ impl FooterTrailer {
 pub struct FooterWriter {
     context: SegmentContext,
     footer_offset: u64,
-    buffered: Vec<u8>,
-    bytes: u64,
-    count: u64,
-    running: RunningChecksum,
+    /// Entries that are in no block yet, less than one holds.
+    loose: Vec<u8>,
+    /// Blocks that wait to be taken.
+    blocks: Vec<u8>,
+    /// Length of all blocks so far.
+    stored_bytes: u64,
+    sum: FooterSum,
 }
 
 impl FooterWriter {
     /// A footer without entries, for the segment whose groups end at `footer_offset`.
     pub fn new(context: SegmentContext, footer_offset: u64) -> Self {
-        let running = RunningChecksum::new();
-        Self { context, footer_offset, buffered: Vec::new(), bytes: 0, count: 0, running }
+        let (loose, blocks, sum) = (Vec::new(), Vec::new(), FooterSum::default());
+        Self { context, footer_offset, loose, blocks, stored_bytes: 0, sum }
     }
 
     /// Adds the record at `offset`, whose head is `head`.
     pub fn push(&mut self, offset: u64, head: &[u8]) {
-        let start = self.buffered.len();
-        Put::new(&mut self.buffered).u64(offset).bytes(head);
-        let entry = self.buffered.get(start..).unwrap_or_default();
-        self.running.update(entry);
-        self.bytes = self.bytes.saturating_add(entry.len() as u64);
-        self.count = self.count.saturating_add(1);
+        let entry = entry(offset, head);
+        self.sum.add(&entry);
+        self.loose.extend_from_slice(&entry);
+        while self.loose.len() >= FOOTER_BLOCK_BYTES {
+            let later = self.loose.split_off(FOOTER_BLOCK_BYTES);
+            let full = std::mem::replace(&mut self.loose, later);
+            self.pack(&full);
+        }
     }
 
     /// How many bytes are waiting to be taken.
     pub fn buffered_bytes(&self) -> usize {
-        self.buffered.len()
+        self.blocks.len()
     }
 
     /// The bytes that were not taken yet, for writing them before the footer is complete.
     pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.buffered)
+        std::mem::take(&mut self.blocks)
     }
 
     /// The bytes that were not taken yet, and the trailer.
-    pub fn finish(self, last_lsn: u64, next_group: u64, previous_group: Checksum) -> Vec<u8> {
+    pub fn finish(mut self, last_lsn: u64, next_group: u64, previous_group: Checksum) -> Vec<u8> {
+        let rest = std::mem::take(&mut self.loose);
+        if !rest.is_empty() {
+            self.pack(&rest);
+        }
         let trailer = FooterTrailer {
             footer_offset: self.footer_offset,
-            entries_bytes: self.bytes,
-            entry_count: self.count,
+            stored_bytes: self.stored_bytes,
+            entry_count: self.sum.count,
             last_lsn,
             next_group,
             previous_group,
-            entries: self.running.finish(),
+            entries: self.sum.running.finish(),
+            form: FooterForm::Packed,
         };
-        let mut out = self.buffered;
+        let mut out = self.blocks;
         Put::new(&mut out).bytes(&trailer.encode(self.context));
         out
+    }
+
+    fn pack(&mut self, entries: &[u8]) {
+        let at = self.footer_offset.saturating_add(self.stored_bytes);
+        let block = FooterBlock::pack(entries, self.context.at(at));
+        self.stored_bytes = self.stored_bytes.saturating_add(block.len() as u64);
+        self.blocks.extend_from_slice(&block);
     }
 }
 
@@ -255,117 +368,4 @@ impl Iterator for FooterEntries<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::format::record::What;
-    use crate::format::testing::{context, every_byte_counts, place};
-    use crate::name::FactName;
-
-    fn head(lsn: u64, offset: u64) -> Vec<u8> {
-        let name = FactName::parse(&format!("fact/{lsn}")).unwrap();
-        let mut head = Vec::new();
-        Record { lsn, what: What::FactGone { name } }.encode(place(offset), &mut head);
-        head
-    }
-
-    fn finish(writer: FooterWriter) -> Vec<u8> {
-        writer.finish(12, 5, Checksum(6))
-    }
-
-    fn writer() -> FooterWriter {
-        let mut writer = FooterWriter::new(context(), 9_000);
-        for (lsn, offset) in [(10, 4_200), (11, 4_300), (12, 4_400)] {
-            writer.push(offset, &head(lsn, offset));
-        }
-        writer
-    }
-
-    fn parts(footer: &[u8]) -> (&[u8], FooterTrailer) {
-        let (entries, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
-        let at = place(9_000 + entries.len() as u64);
-        (entries, FooterTrailer::decode(trailer, at).unwrap())
-    }
-
-    #[test]
-    fn a_footer_survives_its_bytes() {
-        let buffered = writer().buffered_bytes();
-        let footer = finish(writer());
-        assert_eq!(footer.len(), buffered + FOOTER_TRAILER_BYTES);
-        let (entries, trailer) = parts(&footer);
-        assert_eq!((trailer.footer_offset, trailer.last_lsn), (9_000, 12));
-        assert_eq!((trailer.next_group, trailer.previous_group), (5, Checksum(6)));
-        assert_eq!(trailer.entries_bytes, entries.len() as u64);
-        assert_eq!(trailer.entries, Checksum::of(entries));
-        let read: Result<Vec<_>, _> = FooterEntries::new(entries, context()).collect();
-        let read = read.unwrap();
-        assert_eq!(read.len() as u64, trailer.entry_count);
-        assert_eq!(read.iter().map(|e| e.offset).collect::<Vec<_>>(), [4_200, 4_300, 4_400]);
-        assert_eq!(read.iter().map(|e| e.record.lsn).collect::<Vec<_>>(), [10, 11, 12]);
-    }
-
-    #[test]
-    fn a_footer_made_in_pieces_is_the_same_footer() {
-        let mut writer = writer();
-        let mut bytes = writer.take();
-        writer.push(4_500, &head(13, 4_500));
-        bytes.extend(writer.take());
-        bytes.extend(finish(writer));
-        let mut whole = super::tests::writer();
-        whole.push(4_500, &head(13, 4_500));
-        assert_eq!(bytes, finish(whole));
-    }
-
-    #[test]
-    fn every_byte_of_the_entries_and_of_the_trailer_counts() {
-        let footer = finish(writer());
-        let (entries, trailer) = parts(&footer);
-        every_byte_counts(entries, |bytes| {
-            bytes.len() == entries.len() && FooterEntries::new(bytes, context()).all(|e| e.is_ok())
-        });
-        let at = place(trailer.offset());
-        let bytes = trailer.encode(context());
-        every_byte_counts(&bytes, |bytes| FooterTrailer::decode(bytes, at).is_ok());
-    }
-
-    #[test]
-    fn trailers_that_break_a_rule_are_refused_for_that_rule() {
-        let good = parts(&finish(writer())).1;
-        let decode =
-            |t: FooterTrailer| FooterTrailer::decode(&t.encode(context()), place(t.offset()));
-        assert_eq!(decode(good), Ok(good));
-        let early = FooterTrailer { footer_offset: 4_095, ..good };
-        assert_eq!(decode(early), Err(Malformed::Place));
-        for entry_count in [0, 100, u64::MAX] {
-            let wrong = FooterTrailer { entry_count, ..good };
-            assert_eq!(decode(wrong), Err(Malformed::Count));
-        }
-        let none = FooterTrailer { entry_count: 0, entries_bytes: 0, ..good };
-        assert_eq!(decode(none), Ok(none), "a segment without records has a footer too");
-        let overflow = FooterTrailer { entries_bytes: u64::MAX, ..good };
-        assert_eq!(decode(overflow), Err(Malformed::Place));
-    }
-
-    #[test]
-    fn entries_are_read_through_a_window() {
-        let footer = finish(writer());
-        let (entries, _) = parts(&footer);
-        let (first, bytes) = FooterEntry::decode(entries, context()).unwrap().unwrap();
-        assert_eq!(first.record.lsn, 10);
-        for short in 0..bytes {
-            assert_eq!(FooterEntry::decode(&entries[..short], context()), Ok(None));
-        }
-        let cut = &entries[..entries.len() - 1];
-        let last = FooterEntries::new(cut, context()).last();
-        assert_eq!(last, Some(Err(Malformed::Short)));
-    }
-
-    #[test]
-    fn entries_out_of_order_are_refused() {
-        let mut writer = writer();
-        writer.push(4_350, &head(13, 4_350));
-        let bytes = writer.take();
-        let read: Vec<_> = FooterEntries::new(&bytes, context()).collect();
-        assert_eq!(read.len(), 4);
-        assert_eq!(read[3], Err(Malformed::Order));
-    }
-}
+mod tests;

@@ -44,7 +44,7 @@ pub struct BuiltGroup {
     pub bytes: u64,
     /// How many records it has.
     pub records: u32,
-    /// What its records will take in the footer of the segment.
+    /// What its records will take in the footer of the segment before they are packed.
     pub footer_bytes: u64,
     /// The LSN of its last record; of the last record before it, when it has none.
     pub last_lsn: u64,

@@ -48,10 +48,12 @@ pub enum Malformed {
     Lost,
     /// A group or segment that does not go on where the one before it ended.
     Chain,
+    /// Packed bytes that do not unpack to what they should.
+    Packed,
 }
 
 /// The reasons that say all by themselves, by their numbers in the index, from 1. New ones come last.
-const PLAIN: [Malformed; 22] = [
+const PLAIN: [Malformed; 23] = [
     Malformed::Blank,
     Malformed::Missing,
     Malformed::Unreadable,
@@ -74,6 +76,7 @@ const PLAIN: [Malformed; 22] = [
     Malformed::Name(NameError::EmptyComponent),
     Malformed::Name(NameError::DotComponent),
     Malformed::Name(NameError::NotAFolder),
+    Malformed::Packed,
 ];
 // Those that come with a number.
 const CODE_VERSION: u8 = 128;
@@ -140,6 +143,7 @@ impl fmt::Display for Malformed {
             Self::Place => write!(f, "the bytes belong to another place"),
             Self::Lost => write!(f, "the content was damaged and could not be repaired"),
             Self::Chain => write!(f, "it does not follow what comes before it"),
+            Self::Packed => write!(f, "packed bytes do not unpack to what they should"),
         }
     }
 }

@@ -13,7 +13,8 @@
 //!                   scrub_result, damage
 //! ```
 //!
-//! Promises: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same bytes;
+//! Promises: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same bytes,
+//! but for what a packed block holds;
 //! everything is little-endian and comes from [`bytes`]; every checksum comparison goes through
 //! [`checksum::compare`]. Never here: files, policies, the order of events.
 
@@ -43,8 +44,11 @@ pub mod entry;
 pub mod entry_key;
 pub mod fact_entry;
 pub mod footer;
+pub mod footer_block;
+pub mod footer_reader;
 pub mod group;
 pub mod group_builder;
+mod known_type;
 pub mod malformed;
 pub mod object_meta;
 pub mod origin;
@@ -70,9 +74,11 @@ pub use self::damage::{Damage, RecordName};
 pub use self::entry::{Entry, EntryContent, Location};
 pub use self::fact_entry::FactEntry;
 pub use self::footer::{
-    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterEntries, FooterEntry, FooterTrailer,
-    FooterWriter,
+    FOOTER_ENTRY_BYTES_MAX, FOOTER_TRAILER_BYTES, FooterEntries, FooterEntry, FooterForm,
+    FooterSum, FooterTrailer, FooterWriter, footer_bytes_max,
 };
+pub use self::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
+pub use self::footer_reader::FooterReader;
 pub use self::group::{
     FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_OVERHEAD_BYTES, GROUP_TRAILER_BYTES,
     GroupHeader,

@@ -13,8 +13,8 @@ use super::known::{NameHash, hash_of};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, Content, FooterTrailer, FooterWriter, Malformed, Record, Scanned, SegmentClass,
-    SegmentHeader, SegmentId, SegmentUsage, What, salvage,
+    Checksum, Content, FooterReader, FooterSum, FooterTrailer, Malformed, Record, Scanned,
+    SegmentClass, SegmentHeader, SegmentId, SegmentUsage, What, salvage,
 };
 use crate::limits;
 use crate::name::{FactName, ObjectName};
@@ -141,7 +141,8 @@ impl Check<'_, '_> {
         let end = held.end.unwrap_or(held.file_bytes).min(held.file_bytes);
         let file = Arc::clone(&walking.file);
         let mut walk = LogWalk::new(file, path.clone(), walking.header, end)?;
-        let mut footer = walking.trailer.map(|trailer| FooterMatch::new(walking, &trailer));
+        let mut footer =
+            walking.trailer.map(|trailer| FooterMatch { trailer, sum: FooterSum::default() });
         let mut position = LogPosition { lsn: walking.header.base_lsn.saturating_sub(1), ..before };
         let is_compacted = walking.header.class == SegmentClass::Compacted;
         let mut last_group = (walking.header.first_group, walking.header.previous_group);
@@ -170,7 +171,7 @@ impl Check<'_, '_> {
                         self.count(held, &scanned.record, committed);
                         self.check_body(held, walking.id, scanned);
                         if let Some(footer) = &mut footer {
-                            footer.push(walking.file.as_ref(), scanned)?;
+                            footer.sum.push(scanned.place.offset, scanned.head);
                         }
                     }
                     self.read_on(group.end - group.start)?;
@@ -227,7 +228,7 @@ impl Check<'_, '_> {
         let Some(footer) = footer else {
             return self.check_unsealed(held, walking);
         };
-        let offset = footer.at_first;
+        let offset = footer.trailer.footer_offset;
         if !held.faults.is_empty() {
             let cursor = RecordCursor::open(
                 Arc::clone(&walking.file),
@@ -241,7 +242,7 @@ impl Check<'_, '_> {
             }
             return Ok(());
         }
-        if !footer.finish(walking.file.as_ref(), position.lsn, next_group, previous_group)? {
+        if !footer.is_right(walking, position.lsn, next_group, previous_group)? {
             let what = "the footer does not say what the groups say";
             let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end: offset };
             // Power may go while a footer is written, and its end may reach the disk before its beginning.
@@ -377,49 +378,34 @@ fn end_of(segment: SegmentId, trailer: &FooterTrailer) -> LogPosition {
     }
 }
 
-/// A footer made from the groups once more, and compared with the one that is there.
+/// What the groups ask of the footer, and what is there.
 struct FooterMatch {
-    writer: FooterWriter,
-    path: String,
-    at_first: u64,
-    at: u64,
-    is_same: bool,
+    trailer: FooterTrailer,
+    sum: FooterSum,
 }
 
 impl FooterMatch {
-    fn new(walking: &Walking<'_>, trailer: &FooterTrailer) -> Self {
-        let at = trailer.footer_offset;
-        let writer = FooterWriter::new(walking.header.context(), at);
-        let path = walking.header.segment.path(walking.header.class);
-        Self { writer, path, at_first: at, at, is_same: true }
-    }
-
-    fn push(&mut self, file: &dyn DiskFile, scanned: &Scanned<'_>) -> Result<()> {
-        self.writer.push(scanned.place.offset, scanned.head);
-        if self.writer.buffered_bytes() >= limits::BLOCK_BYTES {
-            let piece = self.writer.take();
-            self.compare(file, &piece)?;
-        }
-        Ok(())
-    }
-
-    fn finish(
-        mut self,
-        file: &dyn DiskFile,
+    /// Whether the footer says what the groups say, and its entries are whole.
+    fn is_right(
+        &self,
+        walking: &Walking<'_>,
         last_lsn: u64,
         next_group: u64,
         previous_group: Checksum,
     ) -> Result<bool> {
-        let rest = self.writer.clone().finish(last_lsn, next_group, previous_group);
-        self.compare(file, &rest)?;
-        Ok(self.is_same)
-    }
-
-    fn compare(&mut self, file: &dyn DiskFile, piece: &[u8]) -> Result<()> {
-        let found = read_up_to(file, self.at, piece.len())
-            .map_err(|source| Error::io(format!("reading {}", self.path), source))?;
-        self.is_same &= found == piece;
-        self.at += piece.len() as u64;
-        Ok(())
+        if !self.sum.is_of(&self.trailer, last_lsn, next_group, previous_group) {
+            return Ok(false);
+        }
+        let mut reader = FooterReader::new(&self.trailer, walking.header.context());
+        while let Some((offset, bytes)) = reader.wanted() {
+            let piece = read_up_to(walking.file.as_ref(), offset, bytes).map_err(|source| {
+                let path = walking.id.path(walking.header.class);
+                Error::io(format!("reading {path}"), source)
+            })?;
+            if piece.len() != bytes || reader.take(piece).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

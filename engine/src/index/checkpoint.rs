@@ -1,8 +1,9 @@
 //! The checkpoint: drains the changes in memory into redb, in one durable transaction.
 //!
-//! Steps: freeze the active overlay; write it, sorted, with the position it stands for; publish the new tables without
-//! the frozen overlay. A crash before the commit leaves the older checkpoint and the log; after it, the newer one.
-//! Quick repair is on, so that opening after a crash does not walk the file.
+//! Steps: freeze the active overlay; have redb give back what the last checkpoint replaced; write the overlay, sorted,
+//! with the position it stands for; publish the new tables without the frozen overlay. A crash before its commit leaves
+//! the older checkpoint and the log; after it, the newer one. Quick repair is on, so that opening after a crash does
+//! not walk the file.
 //! Never here: when a checkpoint is due.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
@@ -11,6 +12,7 @@ use redb::Durability;
 
 use super::audit::Condemned;
 use super::feed::Feed;
+use super::filling::write_entries;
 use super::overlay::Overlay;
 use super::tables::{ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, USAGE, unusable};
 use super::view::View;
@@ -117,21 +119,19 @@ impl Index {
         overlay: &Overlay,
         finish: impl Fn(AppliedPosition) -> Option<AppliedPosition>,
     ) -> Result<()> {
-        let mut transaction = self.tables.begin_write()?;
-        transaction.set_durability(Durability::Immediate).map_err(unusable)?;
-        transaction.set_quick_repair(true);
+        let begin = || {
+            let mut transaction = self.tables.begin_write()?;
+            transaction.set_durability(Durability::Immediate).map_err(unusable)?;
+            transaction.set_quick_repair(true);
+            Ok::<_, Error>(transaction)
+        };
+        // Pages that the last checkpoint replaced can be used again behind the next commit: without one that changes
+        // nothing they would lie there until this checkpoint is over.
+        begin()?.commit().map_err(unusable)?;
+        let transaction = begin()?;
         {
             let mut entries = transaction.open_table(ENTRIES).map_err(unusable)?;
-            for (key, entry) in &overlay.entries {
-                match entry {
-                    Some(entry) => {
-                        entries.insert(&**key, entry.encode(key).as_slice()).map_err(unusable)?;
-                    }
-                    None => {
-                        entries.remove(&**key).map_err(unusable)?;
-                    }
-                }
-            }
+            write_entries(&mut entries, &overlay.entries)?;
             let mut facts = transaction.open_table(FACTS).map_err(unusable)?;
             for (name, fact) in &overlay.facts {
                 let name = name.as_str().as_bytes();

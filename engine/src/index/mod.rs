@@ -13,6 +13,7 @@ mod checkpoint;
 mod contents;
 mod counters;
 mod feed;
+mod filling;
 mod listing;
 mod merge;
 mod notes;

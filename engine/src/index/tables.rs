@@ -283,7 +283,7 @@ fn identity(store: uuid::Uuid) -> Vec<u8> {
 }
 
 /// Of what tables there are and how their values are encoded. No other version is read: the index is made anew.
-const TABLES_VERSION: u8 = 3;
+const TABLES_VERSION: u8 = 4;
 
 fn decode_fact(name: &FactName, value: &[u8]) -> Result<Arc<Fact>> {
     let entry = FactEntry::decode(name.as_str().as_bytes(), value).map_err(damaged)?;

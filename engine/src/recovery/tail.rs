@@ -12,8 +12,8 @@ use super::report::{LogDamage, RecoveryReport};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    BodyFault, CheckClass, Checksum, Covers, FooterEntries, FooterTrailer, GroupView, Malformed,
-    Scanned, SegmentClass, SegmentContext, SegmentHeader, What, compare, salvage,
+    BodyFault, Covers, FooterEntries, FooterReader, FooterTrailer, GroupView, Malformed, Scanned,
+    SegmentClass, SegmentContext, SegmentHeader, What, salvage,
 };
 use crate::replay::{Replay, location};
 use crate::segment::{
@@ -268,10 +268,13 @@ fn read_entries(
     footer: &FooterTrailer,
     context: SegmentContext,
 ) -> Result<Vec<u8>, Malformed> {
-    let entries_bytes = usize::try_from(footer.entries_bytes).map_err(|_| Malformed::Length)?;
-    let mut bytes = vec![0; entries_bytes];
-    file.read_at(footer.footer_offset, &mut bytes).map_err(|_| Malformed::Unreadable)?;
-    compare(CheckClass::Footer, footer.entries, Checksum::of(&bytes))?;
+    let mut reader = FooterReader::new(footer, context);
+    let mut bytes = Vec::new();
+    while let Some((offset, wanted)) = reader.wanted() {
+        let mut piece = vec![0; wanted];
+        file.read_at(offset, &mut piece).map_err(|_| Malformed::Unreadable)?;
+        bytes.extend(reader.take(piece)?);
+    }
     let mut count = 0;
     for entry in FooterEntries::new(&bytes, context) {
         entry?;

@@ -6,11 +6,10 @@ use super::segment::SegmentFile;
 use super::{Findings, Scrubbed, fault};
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, Checksum, Content, FOOTER_TRAILER_BYTES, FooterTrailer, FooterWriter, Malformed,
-    RecordName, RunningChecksum, SEGMENT_HEADER_BYTES, Scanned, What, compare,
+    Checksum, Content, FOOTER_TRAILER_BYTES, FooterReader, FooterSum, FooterTrailer, Malformed,
+    RecordName, SEGMENT_HEADER_BYTES, Scanned, What,
 };
 use crate::index::View;
-use crate::limits;
 use crate::segment::{GroupRead, LogWalk, Walked};
 
 /// A log or compacted segment that is being read.
@@ -20,19 +19,19 @@ pub(super) struct LogScrub {
     end_is_known: bool,
     file_bytes: u64,
     footer: Option<FooterTrailer>,
-    /// The footer that the groups ask for, while all of them were whole.
+    /// What the footer should say, while all groups were whole.
     expected: Option<Expected>,
     phase: Phase,
 }
 
 enum Phase {
     Groups,
-    Footer { at: u64, running: RunningChecksum },
+    Footer(Box<FooterReader>),
     Done,
 }
 
 struct Expected {
-    footer: FooterWriter,
+    footer: FooterSum,
     last_lsn: u64,
     next_group: u64,
     previous_group: Checksum,
@@ -67,8 +66,8 @@ impl LogScrub {
                 return Ok(None);
             }
         };
-        let expected = footer.map(|footer| Expected {
-            footer: FooterWriter::new(of.header.context(), footer.footer_offset),
+        let expected = footer.map(|_| Expected {
+            footer: FooterSum::default(),
             last_lsn: of.header.base_lsn.saturating_sub(1),
             next_group: of.header.first_group,
             previous_group: of.header.previous_group,
@@ -110,7 +109,7 @@ impl LogScrub {
     ) -> Result<Option<u64>> {
         match &mut self.phase {
             Phase::Groups => self.step_groups(store, of, findings, stopped).map(Some),
-            Phase::Footer { .. } => self.step_footer(of, findings),
+            Phase::Footer(_) => self.step_footer(of, findings),
             Phase::Done => Ok(None),
         }
     }
@@ -206,8 +205,6 @@ impl LogScrub {
             for scanned in view.records() {
                 expected.footer.push(scanned.place.offset, scanned.head);
             }
-            // The bytes are on the disk; what counts is their checksum.
-            expected.footer.take();
             expected.last_lsn = view.last_lsn();
             expected.next_group = group.header.number + 1;
             expected.previous_group = group.header_checksum;
@@ -221,40 +218,31 @@ impl LogScrub {
             return;
         };
         if let Some(expected) = self.expected.take() {
-            let Expected { footer: writer, last_lsn, next_group, previous_group } = expected;
-            let context = self.walk.context();
-            if writer.finish(last_lsn, next_group, previous_group) != footer.encode(context) {
+            let Expected { footer: sum, last_lsn, next_group, previous_group } = expected;
+            if !sum.is_of(footer, last_lsn, next_group, previous_group) {
                 findings.structure(footer.offset(), None, Malformed::Chain);
             }
         }
-        let running = RunningChecksum::new();
-        self.phase = Phase::Footer { at: footer.footer_offset, running };
+        self.phase = Phase::Footer(Box::new(FooterReader::new(footer, self.walk.context())));
     }
 
     fn step_footer(&mut self, of: &SegmentFile, findings: &mut Findings) -> Result<Option<u64>> {
-        let (Phase::Footer { at, running }, Some(footer)) = (&mut self.phase, &self.footer) else {
+        let (Phase::Footer(reader), Some(footer)) = (&mut self.phase, &self.footer) else {
             return Ok(None);
         };
-        let length = footer.offset().saturating_sub(*at).min(limits::WRITE_BYTES_MAX as u64);
-        if length == 0 {
-            let found = std::mem::take(running).finish();
-            if let Err(reason) = compare(CheckClass::Footer, footer.entries, found) {
-                findings.structure(footer.footer_offset, None, reason);
-            }
+        let Some((offset, bytes)) = reader.wanted() else {
             self.phase = Phase::Done;
             return Ok(None);
+        };
+        let taken = match of.read(offset, bytes as u64)? {
+            Ok(piece) => reader.take(piece).map_err(|reason| (footer.footer_offset, reason)),
+            Err(unread) => Err(unread),
+        };
+        if let Err((offset, reason)) = taken {
+            findings.structure(offset, None, reason);
+            self.phase = Phase::Done;
         }
-        match of.read(*at, length)? {
-            Ok(bytes) => {
-                running.update(&bytes);
-                *at += length;
-            }
-            Err((offset, reason)) => {
-                findings.structure(offset, None, reason);
-                self.phase = Phase::Done;
-            }
-        }
-        Ok(Some(length))
+        Ok(Some(bytes as u64))
     }
 }
 

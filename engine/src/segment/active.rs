@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    AppliedPosition, BuiltGroup, Checksum, FOOTER_TRAILER_BYTES, Place, Predecessor,
-    SEGMENT_HEADER_BYTES, SegmentClass, SegmentHeader, SegmentId,
+    AppliedPosition, BuiltGroup, Checksum, Place, Predecessor, SEGMENT_HEADER_BYTES, SegmentClass,
+    SegmentHeader, SegmentId, footer_bytes_max,
 };
 use crate::limits;
 
@@ -67,7 +67,8 @@ pub(crate) struct ActiveSegment {
     path: String,
     header: SegmentHeader,
     end: u64,
-    footer_bytes: u64,
+    /// What the footer's entries take as they are.
+    entries_bytes: u64,
     bytes_max: u64,
     broken: bool,
 }
@@ -94,8 +95,7 @@ impl ActiveSegment {
             .and_then(|()| file.sync_data())
             .map_err(|source| Error::io(format!("writing the header of {path}"), source))?;
         let end = SEGMENT_HEADER_BYTES as u64;
-        let footer_bytes = FOOTER_TRAILER_BYTES as u64;
-        Ok(Self { file, path, header, end, footer_bytes, bytes_max, broken: false })
+        Ok(Self { file, path, header, end, entries_bytes: 0, bytes_max, broken: false })
     }
 
     /// The segment's header.
@@ -110,12 +110,13 @@ impl ActiveSegment {
 
     /// Whether a group of at most this many bytes, with its share of the footer, still fits.
     pub(crate) fn has_room_for(&self, group_bytes: u64) -> bool {
-        self.end + self.footer_bytes + with_footer_share(group_bytes) <= self.bytes_max
+        let footer_bytes = footer_bytes_max(self.entries_bytes + footer_share(group_bytes));
+        self.end + group_bytes + footer_bytes <= self.bytes_max
     }
 
     /// The size of a segment that has room for one group of at most this many bytes.
     pub(crate) fn bytes_for(group_bytes: u64) -> u64 {
-        (SEGMENT_HEADER_BYTES + FOOTER_TRAILER_BYTES) as u64 + with_footer_share(group_bytes)
+        SEGMENT_HEADER_BYTES as u64 + group_bytes + footer_bytes_max(footer_share(group_bytes))
     }
 
     /// Writes a group, in calls of at most [`limits::WRITE_BYTES_MAX`] bytes.
@@ -158,7 +159,7 @@ impl ActiveSegment {
             flush(&mut offset, &mut call, &mut call_bytes)?;
         }
         self.end = offset;
-        self.footer_bytes += group.footer_bytes;
+        self.entries_bytes += group.footer_bytes;
         self.broken = false;
         Ok(())
     }
@@ -181,8 +182,8 @@ impl ActiveSegment {
 }
 
 /// A group's share of the footer repeats its record heads, so it is at most as large as the group.
-fn with_footer_share(group_bytes: u64) -> u64 {
-    group_bytes + group_bytes.min(FOOTER_SHARE_BYTES_MAX)
+fn footer_share(group_bytes: u64) -> u64 {
+    group_bytes.min(FOOTER_SHARE_BYTES_MAX)
 }
 
 /// The heads of one group's records are never larger than this together.

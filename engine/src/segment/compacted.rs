@@ -69,7 +69,7 @@ impl CompactedWriter {
     pub(crate) fn bytes_with(&self, record: &Record) -> u64 {
         let head = record.head_bytes() as u64;
         let group = self.group.as_ref().map_or(0, GroupBuilder::bytes);
-        // The footer repeats the head.
+        // The footer repeats the head, and packs it to less, or to hardly more.
         self.end
             + group
             + self.footer_bytes

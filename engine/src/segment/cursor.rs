@@ -16,9 +16,8 @@ use bytes::Bytes;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    CheckClass, FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterTrailer, Location, Malformed, Place,
-    Record, RunningChecksum, SegmentClass, SegmentContext, SegmentHeader, SegmentId, What, compare,
-    salvage,
+    FOOTER_ENTRY_BYTES_MAX, FooterEntry, FooterReader, FooterTrailer, Location, Malformed, Place,
+    Record, SegmentClass, SegmentContext, SegmentHeader, SegmentId, What, salvage,
 };
 use crate::limits;
 
@@ -63,7 +62,7 @@ pub(crate) struct CursorFault {
 }
 
 enum Source {
-    Footer(FooterWindow),
+    Footer(Box<FooterWindow>),
     Groups(Box<LogWalk>),
     Done,
 }
@@ -106,7 +105,7 @@ impl RecordCursor {
         cursor.source = match footer.map(|footer| (footer, cursor.check_footer(&footer))) {
             Some((footer, Ok(()))) => {
                 cursor.has_whole_footer = true;
-                Source::Footer(FooterWindow::new(&footer))
+                Source::Footer(Box::new(FooterWindow::new(&footer, header.context())))
             }
             Some((footer, Err(reason))) => {
                 cursor.footer_damage = Some((footer.footer_offset, reason));
@@ -198,27 +197,19 @@ impl RecordCursor {
 
     /// Whether the entries of a footer are what was written.
     fn check_footer(&self, footer: &FooterTrailer) -> Result<(), Malformed> {
-        let mut running = RunningChecksum::new();
-        let mut at = footer.footer_offset;
-        while at < footer.offset() {
-            let bytes = self.read_up_to(at, footer.offset());
-            let bytes = bytes.map_err(|_| Malformed::Unreadable)?;
-            running.update(&bytes);
-            at += bytes.len() as u64;
+        let mut reader = FooterReader::new(footer, self.header.context());
+        while let Some(wanted) = reader.wanted() {
+            reader.take(self.read_piece(wanted).map_err(|_| Malformed::Unreadable)?)?;
         }
-        compare(CheckClass::Footer, footer.entries, running.finish())
+        Ok(())
     }
 
-    fn step_footer(&mut self, mut window: FooterWindow) -> Result<()> {
+    fn step_footer(&mut self, mut window: Box<FooterWindow>) -> Result<()> {
         if window.is_done() {
             return Ok(());
         }
-        let wanted = window.read_at..window.end;
-        if window.needs_bytes() {
-            let more = self.read_up_to(wanted.start, wanted.end)?;
-            window.extend(&more);
-        }
-        match window.entry(self.header.context()) {
+        let filled = self.fill(&mut window)?;
+        match filled.and_then(|()| window.entry(self.header.context())) {
             Ok(entry) => {
                 self.ready.push_back(record(self.header.segment, entry.offset, entry.record));
                 self.source = Source::Footer(window);
@@ -230,6 +221,17 @@ impl RecordCursor {
             }
         }
         Ok(())
+    }
+
+    /// Reads until a whole entry is in memory, or all that are left.
+    fn fill(&self, window: &mut FooterWindow) -> Result<Result<(), Malformed>> {
+        while let Some(wanted) = window.wanted() {
+            let bytes = self.read_piece(wanted)?;
+            if let Err(reason) = window.extend(bytes) {
+                return Ok(Err(reason));
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn step_groups(&mut self, mut walk: Box<LogWalk>) -> Result<()> {
@@ -286,11 +288,10 @@ impl RecordCursor {
         }
     }
 
-    fn read_up_to(&self, from: u64, end: u64) -> Result<Vec<u8>> {
-        let length = end.saturating_sub(from).min(WINDOW_BYTES as u64);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        self.read(from, &mut bytes)?;
-        Ok(bytes)
+    fn read_piece(&self, (offset, bytes): (u64, usize)) -> Result<Vec<u8>> {
+        let mut piece = vec![0; bytes];
+        self.read(offset, &mut piece)?;
+        Ok(piece)
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
@@ -307,8 +308,7 @@ impl RecordCursor {
 struct FooterWindow {
     bytes: Vec<u8>,
     used: usize,
-    read_at: u64,
-    end: u64,
+    reader: FooterReader,
     /// Entries that are still to come.
     left: u64,
     /// Where the last entry's record lies, and its LSN: both ascend.
@@ -316,31 +316,27 @@ struct FooterWindow {
 }
 
 impl FooterWindow {
-    fn new(footer: &FooterTrailer) -> Self {
-        Self {
-            bytes: Vec::new(),
-            used: 0,
-            read_at: footer.footer_offset,
-            end: footer.offset(),
-            left: footer.entry_count,
-            last: None,
-        }
+    fn new(footer: &FooterTrailer, context: SegmentContext) -> Self {
+        let reader = FooterReader::new(footer, context);
+        Self { bytes: Vec::new(), used: 0, reader, left: footer.entry_count, last: None }
     }
 
     fn is_done(&self) -> bool {
-        self.left == 0 && self.used == self.bytes.len() && self.read_at == self.end
+        self.left == 0 && self.used == self.bytes.len() && self.reader.wanted().is_none()
     }
 
-    /// Whether the next entry may not be whole in memory while there is more to be read.
-    fn needs_bytes(&self) -> bool {
-        self.bytes.len() - self.used < FOOTER_ENTRY_BYTES_MAX && self.read_at < self.end
+    /// What is to be read because the next entry may not be whole in memory.
+    fn wanted(&self) -> Option<(u64, usize)> {
+        let is_short = self.bytes.len() - self.used < FOOTER_ENTRY_BYTES_MAX;
+        if is_short { self.reader.wanted() } else { None }
     }
 
-    fn extend(&mut self, more: &[u8]) {
+    fn extend(&mut self, bytes: Vec<u8>) -> Result<(), Malformed> {
+        let more = self.reader.take(bytes)?;
         self.bytes.drain(..self.used);
         self.used = 0;
-        self.bytes.extend_from_slice(more);
-        self.read_at += more.len() as u64;
+        self.bytes.extend_from_slice(&more);
+        Ok(())
     }
 
     fn entry(&mut self, context: SegmentContext) -> Result<FooterEntry, Malformed> {
@@ -376,9 +372,6 @@ fn has_zero_page(body: &[u8], start: u64, block: Range<u64>) -> bool {
 
 /// Space is given back in pages of this size.
 const PAGE_BYTES: u64 = 4_096;
-/// A footer is read in pieces of this size.
-const WINDOW_BYTES: usize = 64 * 1_024;
-const _: () = assert!(FOOTER_ENTRY_BYTES_MAX <= WINDOW_BYTES, "an entry fits in a window");
 
 #[cfg(test)]
 mod tests {
@@ -386,8 +379,8 @@ mod tests {
     use crate::disk::Disk;
     use crate::disk::sim::SimDisk;
     use crate::format::{
-        Checksum, Content, GroupBuilder, ObjectMeta, SEGMENT_HEADER_BYTES, SegmentClass,
-        block_count,
+        Checksum, Content, FOOTER_BLOCK_BYTES, GroupBuilder, ObjectMeta, SEGMENT_HEADER_BYTES,
+        SegmentClass, block_count,
     };
     use crate::name::{BucketName, ObjectKey, ObjectName};
     use crate::segment::{ActiveSegment, LogPosition, seal};
@@ -467,7 +460,13 @@ mod tests {
     }
 
     fn put(lsn: u64) -> (What, Vec<Bytes>) {
-        let key = ObjectKey::parse(&format!("{lsn:0>700}")).unwrap();
+        // Letters that cannot be packed.
+        let mut seed = lsn as u32;
+        let letters = (0..900).map(|_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'A' + (seed >> 24) as u8 % 26)
+        });
+        let key = ObjectKey::parse(&letters.collect::<String>()).unwrap();
         let body = body_of(lsn);
         let blocks: Vec<_> = body.chunks(limits::BLOCK_BYTES).map(Checksum::of).collect();
         assert_eq!(blocks.len() as u64, block_count(body.len() as u64));
@@ -507,7 +506,7 @@ mod tests {
         }
         let sealed = growing.seal();
         let footer_bytes = sealed.disk.bytes(&path()).len() as u64 - sealed.end;
-        assert!(footer_bytes > WINDOW_BYTES as u64, "the footer takes several windows");
+        assert!(footer_bytes > FOOTER_BLOCK_BYTES as u64, "the footer takes several blocks");
         let mut cursor = sealed.cursor(None);
         assert!(matches!(cursor.source, Source::Footer(_)));
         assert_eq!(read(&mut cursor), all_but(0..0));

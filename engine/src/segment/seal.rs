@@ -1,7 +1,7 @@
 //! Sealing: a footer behind the last group of a log or compacted segment, and the file cut to it.
 //!
 //! Promises: the footer is made from what the segment holds, read back and checked, so it never says more than the
-//! groups do; sealing again writes the same footer. A crash in between leaves an unsealed segment, which recovery
+//! groups do; sealing again says the same. A crash in between leaves an unsealed segment, which recovery
 //! seals: the trailer is written when the entries are durable.
 //! Never here: when to seal.
 
@@ -45,13 +45,13 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
             written += piece.len() as u64;
         }
     }
-    let entries = footer.take();
-    file.write_at(written, &[&entries]).map_err(io)?;
+    let rest = footer.finish(last_lsn, next_group, previous_group);
+    let (entries, trailer) = rest.split_at(rest.len() - FOOTER_TRAILER_BYTES);
+    file.write_at(written, &[entries]).map_err(io)?;
     written += entries.len() as u64;
     // The trailer vouches for the entries.
     file.sync_data().map_err(io)?;
-    let trailer = footer.finish(last_lsn, next_group, previous_group);
-    file.write_at(written, &[&trailer]).map_err(io)?;
+    file.write_at(written, &[trailer]).map_err(io)?;
     file.set_len(written + trailer.len() as u64).map_err(io)?;
     file.sync_data().map_err(io)
 }

@@ -1,0 +1,234 @@
+//! Footers of both forms: what is written is read, and nothing else is.
+
+use super::*;
+use crate::format::footer_reader::FooterReader;
+use crate::format::record::What;
+use crate::format::testing::{context, every_byte_counts, place};
+use crate::name::FactName;
+
+fn head(lsn: u64, offset: u64) -> Vec<u8> {
+    let name = FactName::parse(&format!("fact/{lsn}")).unwrap();
+    let mut head = Vec::new();
+    Record { lsn, what: What::FactGone { name } }.encode(place(offset), &mut head);
+    head
+}
+
+fn finish(writer: FooterWriter) -> Vec<u8> {
+    writer.finish(12, 5, Checksum(6))
+}
+
+const RECORDS: [(u64, u64); 3] = [(10, 4_200), (11, 4_300), (12, 4_400)];
+
+fn writer() -> FooterWriter {
+    let mut writer = FooterWriter::new(context(), 9_000);
+    for (lsn, offset) in RECORDS {
+        writer.push(offset, &head(lsn, offset));
+    }
+    writer
+}
+
+/// The entries as they are.
+fn plain_entries() -> Vec<u8> {
+    RECORDS.iter().flat_map(|(lsn, offset)| entry(*offset, &head(*lsn, *offset))).collect()
+}
+
+/// The footer as earlier builds wrote it.
+fn plain() -> Vec<u8> {
+    let entries = plain_entries();
+    let trailer = FooterTrailer {
+        footer_offset: 9_000,
+        stored_bytes: entries.len() as u64,
+        entry_count: RECORDS.len() as u64,
+        last_lsn: 12,
+        next_group: 5,
+        previous_group: Checksum(6),
+        entries: Checksum::of(&entries),
+        form: FooterForm::Plain,
+    };
+    [entries, trailer.encode(context())].concat()
+}
+
+fn parts(footer: &[u8]) -> (&[u8], FooterTrailer) {
+    let (stored, trailer) = footer.split_at(footer.len() - FOOTER_TRAILER_BYTES);
+    let at = place(9_000 + stored.len() as u64);
+    (stored, FooterTrailer::decode(trailer, at).unwrap())
+}
+
+/// The entries that lie in the footer of this trailer, whose bytes begin at 9,000.
+fn unpack(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<u8>, Malformed> {
+    let mut reader = FooterReader::new(trailer, context());
+    let mut entries = Vec::new();
+    while let Some((offset, bytes)) = reader.wanted() {
+        assert!(bytes <= FOOTER_BLOCK_BYTES + FOOTER_BLOCK_HEADER_BYTES, "memory is bounded");
+        let at = offset as usize - 9_000;
+        let bytes = stored.get(at..at + bytes).ok_or(Malformed::Short)?;
+        entries.extend(reader.take(bytes.to_vec())?);
+    }
+    Ok(entries)
+}
+
+fn read(stored: &[u8], trailer: &FooterTrailer) -> Result<Vec<FooterEntry>, Malformed> {
+    let entries = unpack(stored, trailer)?;
+    FooterEntries::new(&entries, context()).collect()
+}
+
+#[test]
+fn a_footer_of_either_form_survives_its_bytes() {
+    for (footer, form) in [(finish(writer()), FooterForm::Packed), (plain(), FooterForm::Plain)] {
+        let (stored, trailer) = parts(&footer);
+        assert_eq!((trailer.footer_offset, trailer.last_lsn), (9_000, 12));
+        assert_eq!((trailer.next_group, trailer.previous_group), (5, Checksum(6)));
+        assert_eq!((trailer.stored_bytes, trailer.form), (stored.len() as u64, form));
+        assert_eq!(trailer.entries, Checksum::of(&plain_entries()));
+        let read = read(stored, &trailer).unwrap();
+        assert_eq!(read.len() as u64, trailer.entry_count);
+        assert_eq!(read.iter().map(|e| e.offset).collect::<Vec<_>>(), [4_200, 4_300, 4_400]);
+        assert_eq!(read.iter().map(|e| e.record.lsn).collect::<Vec<_>>(), [10, 11, 12]);
+    }
+}
+
+#[test]
+fn a_packed_footer_is_smaller_and_one_of_many_records_takes_several_blocks() {
+    let mut writer = FooterWriter::new(context(), 9_000);
+    let mut in_pieces = writer.clone();
+    let (mut footer, mut plain) = (Vec::new(), Vec::new());
+    for lsn in 1..=4_000 {
+        let offset = 4_096 + lsn * 50;
+        let head = head(lsn, offset);
+        plain.extend(entry(offset, &head));
+        writer.push(offset, &head);
+        in_pieces.push(offset, &head);
+        if in_pieces.buffered_bytes() > 0 {
+            footer.extend(in_pieces.take());
+        }
+    }
+    footer.extend(finish(in_pieces));
+    assert!(footer == finish(writer), "pieces change nothing");
+    let (stored, trailer) = parts(&footer);
+    assert!(stored.len() < plain.len(), "{} of {}", stored.len(), plain.len());
+    assert!(
+        plain.len() > 2 * FOOTER_BLOCK_BYTES
+            && footer.len() as u64 <= footer_bytes_max(plain.len() as u64)
+    );
+    assert!(unpack(stored, &trailer).unwrap() == plain);
+    // The second block lies where the first should: both are whole, and bound to their places.
+    let first =
+        FOOTER_BLOCK_HEADER_BYTES + FooterBlock::decode(stored).unwrap().stored_bytes as usize;
+    let swapped = [&stored[first..], &stored[..first]].concat();
+    assert!(unpack(&swapped, &trailer).is_err());
+}
+
+#[test]
+fn every_byte_of_the_entries_and_of_the_trailer_counts() {
+    for footer in [finish(writer()), plain()] {
+        let (stored, trailer) = parts(&footer);
+        every_byte_counts(stored, |bytes| read(bytes, &trailer).is_ok());
+        let at = place(trailer.offset());
+        let bytes = trailer.encode(context());
+        every_byte_counts(&bytes, |bytes| FooterTrailer::decode(bytes, at).is_ok());
+    }
+}
+
+#[test]
+fn trailers_that_break_a_rule_are_refused_for_that_rule() {
+    let decode = |t: FooterTrailer| FooterTrailer::decode(&t.encode(context()), place(t.offset()));
+    for footer in [finish(writer()), plain()] {
+        let good = parts(&footer).1;
+        assert_eq!(decode(good), Ok(good));
+        let early = FooterTrailer { footer_offset: 4_095, ..good };
+        assert_eq!(decode(early), Err(Malformed::Place));
+        for entry_count in [0, u64::MAX] {
+            let wrong = FooterTrailer { entry_count, ..good };
+            assert_eq!(decode(wrong), Err(Malformed::Count));
+        }
+        let none = FooterTrailer { entry_count: 0, stored_bytes: 0, ..good };
+        assert_eq!(decode(none), Ok(none), "a segment without records has a footer too");
+        let overflow = FooterTrailer { stored_bytes: u64::MAX, ..good };
+        assert_eq!(decode(overflow), Err(Malformed::Place));
+    }
+    let plain = FooterTrailer { entry_count: 100, ..parts(&plain()).1 };
+    assert_eq!(decode(plain), Err(Malformed::Count), "100 entries take more");
+    let packed = FooterTrailer { stored_bytes: 20_000, ..parts(&finish(writer())).1 };
+    assert_eq!(decode(packed), Err(Malformed::Count), "three entries take less");
+
+    let mut bytes = plain.encode(context());
+    bytes.truncate(FOOTER_TRAILER_BYTES - 8);
+    Put::new(&mut bytes).u32(2);
+    let at = place(plain.offset());
+    let checksum = Checksum::of(&bytes).at(at);
+    Put::new(&mut bytes).u32(checksum.0);
+    assert_eq!(FooterTrailer::decode(&bytes, at), Err(Malformed::Reserved), "an unknown form");
+}
+
+/// The trailer of a footer that consists of these blocks.
+fn trailer_of(stored: &[u8], entries: &[u8], entry_count: u64) -> FooterTrailer {
+    let entries = Checksum::of(entries);
+    FooterTrailer { stored_bytes: stored.len() as u64, entries, entry_count, ..parts(&plain()).1 }
+}
+
+#[test]
+fn blocks_that_are_whole_and_do_not_make_the_footer_are_refused() {
+    let entries = plain_entries();
+    let packed = |stored: &[u8], entry_count| FooterTrailer {
+        form: FooterForm::Packed,
+        ..trailer_of(stored, &entries, entry_count)
+    };
+    let whole = FooterBlock::pack(&entries, place(9_000));
+    assert_eq!(unpack(&whole, &packed(&whole, 3)).as_ref(), Ok(&entries));
+    assert_eq!(unpack(&whole, &packed(&whole, 200)), Err(Malformed::Count), "too many records");
+    let other = FooterBlock::pack(&entries[1..], place(9_000));
+    assert_eq!(unpack(&other, &packed(&other, 3)), Err(Malformed::Checksum));
+    // Cut where no block is full.
+    let first = FooterBlock::pack(&entries[..40], place(9_000));
+    let second = FooterBlock::pack(&entries[40..], place(9_000 + first.len() as u64));
+    let cut = [first, second].concat();
+    assert_eq!(unpack(&cut, &packed(&cut, 3)), Err(Malformed::Length));
+    // The last block ends before it does, or behind its end.
+    for missing in 1..whole.len() {
+        let short = &whole[..whole.len() - missing];
+        assert!(unpack(short, &packed(short, 3)).is_err(), "{missing}");
+    }
+    let long = [&whole[..], &[0; 20]].concat();
+    assert_eq!(unpack(&long, &packed(&long, 3)), Err(Malformed::Length));
+}
+
+#[test]
+fn a_sum_tells_which_footer_is_of_the_same_records_in_either_form() {
+    let sum = |records: &[(u64, u64)]| {
+        let mut sum = FooterSum::default();
+        for (lsn, offset) in records {
+            sum.push(*offset, &head(*lsn, *offset));
+        }
+        sum
+    };
+    for footer in [finish(writer()), plain()] {
+        let trailer = parts(&footer).1;
+        let is_of = |records: &[(u64, u64)]| sum(records).is_of(&trailer, 12, 5, Checksum(6));
+        assert!(is_of(&RECORDS));
+        assert!(!is_of(&RECORDS[..2]) && !is_of(&[RECORDS[0], RECORDS[2], RECORDS[1]]));
+        assert!(!sum(&RECORDS).is_of(&trailer, 11, 5, Checksum(6)));
+        assert!(!sum(&RECORDS).is_of(&trailer, 12, 4, Checksum(6)));
+        assert!(!sum(&RECORDS).is_of(&trailer, 12, 5, Checksum(7)));
+    }
+}
+
+#[test]
+fn entries_are_read_through_a_window() {
+    let entries = plain_entries();
+    let (first, bytes) = FooterEntry::decode(&entries, context()).unwrap().unwrap();
+    assert_eq!(first.record.lsn, 10);
+    for short in 0..bytes {
+        assert_eq!(FooterEntry::decode(&entries[..short], context()), Ok(None));
+    }
+    let cut = &entries[..entries.len() - 1];
+    let last = FooterEntries::new(cut, context()).last();
+    assert_eq!(last, Some(Err(Malformed::Short)));
+}
+
+#[test]
+fn entries_out_of_order_are_refused() {
+    let bytes = [plain_entries(), entry(4_350, &head(13, 4_350))].concat();
+    let read: Vec<_> = FooterEntries::new(&bytes, context()).collect();
+    assert_eq!(read.len(), 4);
+    assert_eq!(read[3], Err(Malformed::Order));
+}

@@ -1,0 +1,209 @@
+//! The block of a packed footer: a piece of the entries, made smaller by LZ4.
+//!
+//! | offset | size | field         | meaning                                                         |
+//! | ------ | ---- | ------------- | --------------------------------------------------------------- |
+//! | 0      | 4    | stored_bytes  | length of the data                                              |
+//! | 4      | 4    | entries_bytes | length of what it unpacks to                                    |
+//! | 8      | 4    | checksum      | of bytes 0..8 and of the data, at the offset of the block       |
+//! | 12     |      | data          | an LZ4 block; the entries as they are where both lengths are one |
+//!
+//! The entries are cut into pieces of [`FOOTER_BLOCK_BYTES`], the last one shorter, wherever an entry ends. Each is
+//! packed alone, in the block format of LZ4 without its frame, so one block is all that is ever in memory.
+//!
+//! Promises: nothing is unpacked before its checksum was compared, nor into more than [`FOOTER_BLOCK_BYTES`]; what does
+//! not get smaller is not packed. The same entries may be packed in more than one way: compare what blocks unpack to,
+//! never the blocks. Never here: what the entries say.
+
+use super::bytes::{Put, Take};
+use super::checksum::{CheckClass, Checksum, Place, compare};
+use super::malformed::Malformed;
+
+/// Entries are packed in pieces of this many bytes.
+pub const FOOTER_BLOCK_BYTES: usize = 65_536;
+/// What stands before the data of a block.
+pub const FOOTER_BLOCK_HEADER_BYTES: usize = 12;
+
+/// The header of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FooterBlock {
+    /// Length of the data.
+    pub stored_bytes: u32,
+    /// Length of the entries that it unpacks to.
+    pub entries_bytes: u32,
+    /// The checksum of these lengths and of the data.
+    pub checksum: Checksum,
+}
+
+impl FooterBlock {
+    /// Packs a piece of the entries, at most [`FOOTER_BLOCK_BYTES`] of them, to a block that will lie at `place`.
+    pub fn pack(entries: &[u8], place: Place) -> Vec<u8> {
+        let mut packed = vec![0; lz4_flex::block::get_maximum_output_size(entries.len())];
+        let length = lz4_flex::block::compress_into(entries, &mut packed).ok();
+        let smaller = length.filter(|length| *length < entries.len());
+        let data = smaller.and_then(|length| packed.get(..length)).unwrap_or(entries);
+        Self::seal(entries.len(), data, place)
+    }
+
+    /// The block with these data, whatever they are, at `place`.
+    pub fn seal(entries_bytes: usize, data: &[u8], place: Place) -> Vec<u8> {
+        // Lengths beyond their bounds are cut here and refused by `decode`.
+        let block = Self {
+            stored_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            entries_bytes: u32::try_from(entries_bytes).unwrap_or(u32::MAX),
+            checksum: Checksum::default(),
+        };
+        let checksum = Checksum::of_parts(&[&block.lengths(), data]).at(place);
+        let mut out = block.lengths();
+        Put::new(&mut out).u32(checksum.0).bytes(data);
+        out
+    }
+
+    /// Reads the header that `bytes` begin with.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut take = Take::new(bytes);
+        let block = Self {
+            stored_bytes: take.u32()?,
+            entries_bytes: take.u32()?,
+            checksum: Checksum(take.u32()?),
+        };
+        let lengths_are_possible = (1..=block.entries_bytes).contains(&block.stored_bytes)
+            && usize::try_from(block.entries_bytes).is_ok_and(|bytes| bytes <= FOOTER_BLOCK_BYTES);
+        if lengths_are_possible { Ok(block) } else { Err(Malformed::Length) }
+    }
+
+    /// Checks the data of the block, which lies at `place`, and unpacks them.
+    pub fn unpack(&self, data: &[u8], place: Place) -> Result<Vec<u8>, Malformed> {
+        let found = Checksum::of_parts(&[&self.lengths(), data]).at(place);
+        compare(CheckClass::Footer, self.checksum, found)?;
+        let entries_bytes = usize::try_from(self.entries_bytes).map_err(|_| Malformed::Length)?;
+        if self.stored_bytes == self.entries_bytes {
+            return Ok(data.to_vec());
+        }
+        let mut entries = vec![0; entries_bytes.min(FOOTER_BLOCK_BYTES)];
+        match lz4_flex::block::decompress_into(data, &mut entries) {
+            Ok(bytes) if bytes == entries_bytes => Ok(entries),
+            _ => Err(Malformed::Packed),
+        }
+    }
+
+    fn lengths(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BLOCK_HEADER_BYTES);
+        Put::new(&mut out).u32(self.stored_bytes).u32(self.entries_bytes);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::testing::{every_byte_counts, place};
+
+    fn unpack(block: &[u8], offset: u64) -> Result<Vec<u8>, Malformed> {
+        let header = FooterBlock::decode(block)?;
+        let data = &block[FOOTER_BLOCK_HEADER_BYTES..];
+        if data.len() != header.stored_bytes as usize {
+            return Err(Malformed::Short);
+        }
+        header.unpack(data, place(offset))
+    }
+
+    /// Bytes that LZ4 finds nothing in.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut seed = 1_u32;
+        let bytes = (0..length).map(|_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        });
+        bytes.collect()
+    }
+
+    #[test]
+    fn a_block_unpacks_to_what_was_packed_and_every_byte_counts() {
+        let like_each_other = b"entry 1, entry 2, entry 3, entry 4, entry 5, entry 6".as_slice();
+        for (entries, is_smaller) in [(like_each_other, true), (&noise(50), false), (b"x", false)] {
+            let block = FooterBlock::pack(entries, place(9_000));
+            let stored = block.len() - FOOTER_BLOCK_HEADER_BYTES;
+            assert_eq!(stored < entries.len(), is_smaller);
+            assert!(stored <= entries.len());
+            assert_eq!(unpack(&block, 9_000).as_deref(), Ok(entries));
+            every_byte_counts(&block, |block| unpack(block, 9_000).is_ok());
+            assert_eq!(unpack(&block, 9_001), Err(Malformed::Checksum), "at another place");
+        }
+    }
+
+    #[test]
+    fn a_block_as_another_release_may_pack_it_is_read() {
+        // One literal, a match of 34 bytes one byte back, five literals.
+        let data = [0x1f, b'a', 1, 0, 15, 0x50, b'b', b'c', b'd', b'e', b'f'];
+        let block = FooterBlock::seal(40, &data, place(0));
+        assert_eq!(unpack(&block, 0), Ok([vec![b'a'; 35], b"bcdef".to_vec()].concat()));
+        let own = FooterBlock::pack(&unpack(&block, 0).unwrap(), place(0));
+        assert_eq!(unpack(&own, 0), unpack(&block, 0));
+    }
+
+    #[test]
+    fn the_longest_block_takes_no_more_than_its_entries() {
+        for entries in [noise(FOOTER_BLOCK_BYTES), vec![7; FOOTER_BLOCK_BYTES]] {
+            let block = FooterBlock::pack(&entries, place(0));
+            assert!(block.len() <= FOOTER_BLOCK_HEADER_BYTES + FOOTER_BLOCK_BYTES);
+            assert!(unpack(&block, 0).unwrap() == entries);
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_their_bounds_are_refused_before_anything_is_unpacked() {
+        let header = |stored: u32, entries: u32| {
+            let mut bytes = Vec::new();
+            Put::new(&mut bytes).u32(stored).u32(entries).u32(0);
+            FooterBlock::decode(&bytes).map(|block| block.entries_bytes)
+        };
+        assert_eq!(header(1, 65_536), Ok(65_536));
+        assert_eq!(header(65_536, 65_536), Ok(65_536));
+        assert_eq!(header(1, 65_537), Err(Malformed::Length));
+        assert_eq!(header(9, 8), Err(Malformed::Length), "packed to more than it was");
+        assert_eq!(header(0, 8), Err(Malformed::Length), "packed to nothing");
+        assert_eq!(header(0, 0), Err(Malformed::Length), "there is no empty block");
+        assert_eq!(FooterBlock::decode(&[0; 11]), Err(Malformed::Short));
+    }
+
+    #[test]
+    fn data_that_do_not_unpack_to_what_the_header_says_are_refused() {
+        let block = FooterBlock::pack(&[7; 1_000], place(0));
+        let data = &block[FOOTER_BLOCK_HEADER_BYTES..];
+        assert_eq!(unpack(&FooterBlock::seal(1_000, data, place(0)), 0), Ok(vec![7; 1_000]));
+        for wrong in [999, 1_001, FOOTER_BLOCK_BYTES] {
+            let block = FooterBlock::seal(wrong, data, place(0));
+            assert_eq!(unpack(&block, 0), Err(Malformed::Packed), "{wrong}");
+        }
+        // Literals that are not there, and a match that begins before the first byte.
+        for data in [[0xf0, 0xff, 0xff].as_slice(), &[0x10, b'a', 9, 0, 0]] {
+            let block = FooterBlock::seal(40, data, place(0));
+            assert_eq!(unpack(&block, 0), Err(Malformed::Packed));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_unpack_to_as_many_as_the_header_says_or_to_none(
+            data in proptest::collection::vec(any::<u8>(), 1..200),
+            entries_bytes in 1..70_000_usize,
+        ) {
+            let block = FooterBlock::seal(entries_bytes, &data, place(0));
+            if let Ok(entries) = unpack(&block, 0) {
+                prop_assert_eq!(entries.len(), entries_bytes);
+            }
+        }
+
+        #[test]
+        fn any_entries_survive_being_packed(
+            pieces in proptest::collection::vec((any::<u8>(), 1..90_usize), 1..200),
+        ) {
+            let entries: Vec<u8> =
+                pieces.iter().flat_map(|(byte, times)| vec![*byte; *times]).collect();
+            let block = FooterBlock::pack(&entries, place(0));
+            prop_assert_eq!(unpack(&block, 0), Ok(entries));
+        }
+    }
+}

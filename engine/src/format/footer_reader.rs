@@ -1,0 +1,108 @@
+//! Reading the entries of a footer, piece by piece, in whichever form they lie.
+//!
+//! Promises: the last piece is handed out only when all entries are what was written; until then none of them is to be
+//! believed. One piece is in memory. Never here: files; whoever has one reads what is wanted.
+
+use super::checksum::{CheckClass, Checksum, RunningChecksum, SegmentContext, compare};
+use super::footer::{FooterForm, FooterTrailer, entries_bytes_of};
+use super::footer_block::{FOOTER_BLOCK_BYTES, FOOTER_BLOCK_HEADER_BYTES, FooterBlock};
+use super::malformed::Malformed;
+
+/// Reads a footer's entries from front to back.
+#[derive(Clone, Debug)]
+pub struct FooterReader {
+    context: SegmentContext,
+    form: FooterForm,
+    /// What is read next.
+    at: u64,
+    /// Where the trailer begins.
+    end: u64,
+    /// The block whose data are read next, and where it begins.
+    block: Option<(FooterBlock, u64)>,
+    /// Whether a block was shorter than all but the last are.
+    is_last: bool,
+    entry_count: u64,
+    entries_bytes: u64,
+    running: RunningChecksum,
+    expected: Checksum,
+}
+
+impl FooterReader {
+    /// Stands before the first entry of the footer that ends with this trailer.
+    pub fn new(trailer: &FooterTrailer, context: SegmentContext) -> Self {
+        Self {
+            context,
+            form: trailer.form,
+            at: trailer.footer_offset,
+            end: trailer.offset(),
+            block: None,
+            is_last: false,
+            entry_count: trailer.entry_count,
+            entries_bytes: 0,
+            running: RunningChecksum::new(),
+            expected: trailer.entries,
+        }
+    }
+
+    /// Which bytes of the segment are to be read next: an offset, and how many, no more than a block with the header of
+    /// the next. None when all were.
+    pub fn wanted(&self) -> Option<(u64, usize)> {
+        let length = match (self.form, &self.block) {
+            (FooterForm::Plain, _) => FOOTER_BLOCK_BYTES as u64,
+            (FooterForm::Packed, None) => FOOTER_BLOCK_HEADER_BYTES as u64,
+            (FooterForm::Packed, Some((block, _))) => {
+                u64::from(block.stored_bytes).saturating_add(FOOTER_BLOCK_HEADER_BYTES as u64)
+            }
+        };
+        let length = length.min(self.end.saturating_sub(self.at));
+        (length > 0).then(|| (self.at, usize::try_from(length).unwrap_or(usize::MAX)))
+    }
+
+    /// Takes the bytes that were wanted and gives what they hold of the entries, perhaps nothing yet. An entry may
+    /// begin in one piece and end in the next.
+    pub fn take(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+        let entries = match self.form {
+            FooterForm::Plain => {
+                self.at = self.at.saturating_add(bytes.len() as u64);
+                bytes
+            }
+            FooterForm::Packed => self.take_packed(&bytes)?,
+        };
+        self.running.update(&entries);
+        self.entries_bytes = self.entries_bytes.saturating_add(entries.len() as u64);
+        if self.at >= self.end {
+            let found = std::mem::take(&mut self.running).finish();
+            compare(CheckClass::Footer, self.expected, found)?;
+            let possible = entries_bytes_of(self.entry_count).ok_or(Malformed::Count)?;
+            if !possible.contains(&self.entries_bytes) {
+                return Err(Malformed::Count);
+            }
+        }
+        Ok(entries)
+    }
+
+    fn take_packed(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+        let (mut entries, mut rest) = (Vec::new(), bytes);
+        if let Some((block, at)) = self.block.take() {
+            let stored = usize::try_from(block.stored_bytes).map_err(|_| Malformed::Length)?;
+            let (data, behind) = bytes.split_at_checked(stored).ok_or(Malformed::Short)?;
+            entries = block.unpack(data, self.context.at(at))?;
+            self.is_last = entries.len() < FOOTER_BLOCK_BYTES;
+            self.at = self.at.saturating_add(u64::from(block.stored_bytes));
+            rest = behind;
+        }
+        if self.at < self.end {
+            let block = FooterBlock::decode(rest)?;
+            if self.is_last {
+                return Err(Malformed::Length);
+            }
+            let at = self.at;
+            self.at = at.saturating_add(FOOTER_BLOCK_HEADER_BYTES as u64);
+            if u64::from(block.stored_bytes) > self.end.saturating_sub(self.at) {
+                return Err(Malformed::Length);
+            }
+            self.block = Some((block, at));
+        }
+        Ok(entries)
+    }
+}

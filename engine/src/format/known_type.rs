@@ -1,0 +1,67 @@
+//! Content types that most objects have: entries of the index name them by one byte.
+//!
+//! Promises: a number is never given to another type, within one version of the index's tables. Never here: which type
+//! an object has, what types there are beside these.
+
+use super::malformed::Malformed;
+
+/// The types by their numbers, from 1.
+const KNOWN_TYPES: [&str; 26] = [
+    "image/jpeg",
+    "image/png",
+    "image/webp",
+    "image/gif",
+    "image/avif",
+    "image/svg+xml",
+    "image/heic",
+    "image/tiff",
+    "image/x-icon",
+    "video/mp4",
+    "video/webm",
+    "video/quicktime",
+    "audio/mpeg",
+    "audio/mp4",
+    "audio/ogg",
+    "application/octet-stream",
+    "application/pdf",
+    "application/zip",
+    "application/gzip",
+    "application/json",
+    "application/xml",
+    "text/plain",
+    "text/html",
+    "text/css",
+    "text/javascript",
+    "font/woff2",
+];
+
+/// The number of a content type; 0 when it has none.
+pub(super) fn number_of(content_type: &str) -> u8 {
+    let known = KNOWN_TYPES.iter().zip(1..);
+    known.filter(|(known, _)| **known == content_type).map(|(_, number)| number).next().unwrap_or(0)
+}
+
+/// The content type with this number, which is not 0.
+pub(super) fn of_number(number: u8) -> Result<&'static str, Malformed> {
+    let at = usize::from(number).checked_sub(1);
+    at.and_then(|at| KNOWN_TYPES.get(at)).copied().ok_or(Malformed::Kind(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_type_has_its_number_and_no_other_has_one() {
+        for (known, number) in KNOWN_TYPES.iter().zip(1..) {
+            assert_eq!(number_of(known), number);
+            assert_eq!(of_number(number), Ok(*known));
+        }
+        for other in ["", "image/jpg", "image/jpeg; q=1"] {
+            assert_eq!(number_of(other), 0);
+        }
+        for none in [0, 27, 255] {
+            assert_eq!(of_number(none), Err(Malformed::Kind(none)));
+        }
+    }
+}
