@@ -17,28 +17,14 @@ use std::process::ExitCode;
 
 use benches::arguments::Arguments;
 use benches::bare_loop::{self, Bare};
+use benches::folder;
+use benches::hot_gets::{self, CONNECTIONS, FILES, ROWS};
 use benches::nginx::{self, Nginx};
 use benches::rounds::{self, Sample};
 use benches::server::{Load, Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
 use benches::wire::Wire;
-use benches::{data, folder};
-
-const SEED: u64 = 4;
-const CONNECTIONS: u32 = 64;
-const FILES: [(&str, usize); 4] =
-    [("4k.bin", 4 << 10), ("64k.bin", 64 << 10), ("1m.bin", 1 << 20), ("100m.bin", 100 << 20)];
-
-/// A row: its label, what is asked for, and the length and bound of random ranges of it.
-type Row = (&'static str, &'static str, Option<(u64, u64)>);
-
-const ROWS: [Row; 4] = [
-    ("GET 4 KiB", "4k.bin", None),
-    ("GET 64 KiB", "64k.bin", None),
-    ("GET 1 MiB", "1m.bin", None),
-    ("64 KiB range of 100 MiB", "100m.bin", Some((64 << 10, 100 << 20))),
-];
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
@@ -62,14 +48,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let root = folder.path().join("files");
     let files = root.join(BUCKET);
-    fs::create_dir_all(&files).map_err(text)?;
-    for (name, length) in FILES {
-        fs::write(files.join(name), data::bytes(SEED, length)).map_err(text)?;
-    }
+    hot_gets::make_files(&files).map_err(text)?;
     let mut kinds: Vec<Box<dyn ServerKind>> = vec![Box::new(Nginx { root: root.clone() })];
     let program = arguments.value("--trug").map_or_else(Trug::program, PathBuf::from);
     if program.exists() {
-        let names = FILES.map(|(name, _)| name.to_owned()).to_vec();
+        let names = hot_gets::names();
         kinds.insert(0, Box::new(Trug { program, files, names, settings: Vec::new() }));
     } else {
         eprintln!("{} is missing (cargo build --release): nginx alone", program.display());

@@ -29,7 +29,7 @@ const SETTINGS: [(&str, &str); 3] = [
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
-    let (mut accept, mut program) = (false, PathBuf::from("target/counted/trug"));
+    let (mut accept, mut program) = (false, counted_build());
     for word in words.by_ref() {
         match word.as_str() {
             "--accept" => accept = true,
@@ -44,6 +44,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What `cargo build --profile counted` makes, beside the folder of this program.
+fn counted_build() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    let target = own.parent().and_then(Path::parent).unwrap_or(Path::new("target"));
+    target.join("counted/trug")
 }
 
 /// Counts all scenarios; whether none takes more than it may.

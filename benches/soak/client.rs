@@ -24,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// Files of a connection.
 const FILES_MAX: usize = 6;
-/// Sizes at which the picture is asked for.
+/// Sizes at which the picture is asked for: more than are kept of one picture.
 const WIDTHS: u64 = 400;
 
 /// What a request is for, how many of a hundred are, and whether it may be refused because too much is asked for.
@@ -60,13 +60,22 @@ pub(crate) struct Shared {
 /// What was seen of answers.
 #[derive(Default)]
 struct Seen {
-    /// Since the last time that it was asked for, in microseconds.
-    latest: Vec<u32>,
+    /// Since the last time that they were asked for.
+    latest: Times,
     /// Of each kind, from the start.
     all: BTreeMap<Kind, Vec<u32>>,
     refused: BTreeMap<Kind, u64>,
     /// The first thing that was not as it has to be.
     fault: Option<String>,
+}
+
+/// How long answers took, in microseconds.
+#[derive(Default)]
+pub(crate) struct Times {
+    /// Pictures, most of which are made anew.
+    pub(crate) pictures: Vec<u32>,
+    /// Everything else.
+    pub(crate) others: Vec<u32>,
 }
 
 /// Files, and their bytes.
@@ -97,10 +106,11 @@ impl Shared {
         self.seen().fault.clone()
     }
 
-    /// Times of the answers since the last time, sorted, in microseconds.
-    pub(crate) fn take_latest(&self) -> Vec<u32> {
+    /// Times of the answers since the last time, sorted.
+    pub(crate) fn take_latest(&self) -> Times {
         let mut latest = std::mem::take(&mut self.seen().latest);
-        latest.sort_unstable();
+        latest.pictures.sort_unstable();
+        latest.others.sort_unstable();
         latest
     }
 
@@ -182,7 +192,10 @@ impl Client {
     fn count(&self, kind: Kind, took: Duration) {
         let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
         let mut seen = self.shared.seen();
-        seen.latest.push(micros);
+        match kind {
+            Kind::Picture => seen.latest.pictures.push(micros),
+            _ => seen.latest.others.push(micros),
+        }
         seen.all.entry(kind).or_default().push(micros);
     }
 

@@ -12,9 +12,10 @@ type Failure = Box<dyn std::error::Error>;
 type Chart = (&'static str, fn(&Point) -> f64);
 
 /// What is drawn, one under the other.
-const CHARTS: [Chart; 4] = [
+const CHARTS: [Chart; 5] = [
     ("requests a second", |point| point.requests_per_second),
-    ("p99, ms", |point| point.p99_ms),
+    ("p99 of everything but pictures, ms", |point| point.p99_ms),
+    ("p99 of pictures, ms", |point| point.pictures_p99_ms),
     ("anonymous memory, MiB", |point| point.memory_mib),
     ("disk, MiB", |point| point.disk_mib),
 ];
@@ -22,7 +23,7 @@ const CHARTS: [Chart; 4] = [
 /// Writes an SVG.
 pub(crate) fn draw(file: &Path, points: &[Point]) -> Result<(), Failure> {
     let end = points.last().map_or(1.0, |point| point.seconds / 60.0);
-    let area = SVGBackend::new(file, (900, 800)).into_drawing_area();
+    let area = SVGBackend::new(file, (900, 1_000)).into_drawing_area();
     area.fill(&WHITE)?;
     for (part, (name, value)) in area.split_evenly((CHARTS.len(), 1)).iter().zip(CHARTS) {
         let top = points.iter().map(value).fold(1.0, f64::max) * 1.1;

@@ -11,6 +11,7 @@ pub mod batched_fjall;
 pub mod beside;
 pub mod data;
 pub mod folder;
+pub mod hot_gets;
 pub mod names;
 pub mod nginx;
 pub mod process;

@@ -33,13 +33,7 @@ impl ServerKind for Trug {
     }
 
     fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
-        let store = folder.join("store");
-        if !store.exists() {
-            self.command(&["account", "create"], &store, &["--name", BUCKET])?;
-            self.command(&["bucket", "create"], &store, &["--account", BUCKET, "--name", BUCKET])?;
-            let key = self.command(&["apikey", "create"], &store, &["--account", BUCKET])?;
-            fs::write(folder.join("api-key"), key).map_err(text)?;
-        }
+        let store = self.store(folder)?;
         Command::new(&self.program)
             .args(["serve", "--data"])
             .arg(&store)
@@ -68,6 +62,22 @@ impl ServerKind for Trug {
 }
 
 impl Trug {
+    /// The store in this folder, which is made, with the bucket of all files and a key for it, when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made.
+    pub fn store(&self, folder: &Path) -> Result<PathBuf, String> {
+        let store = folder.join("store");
+        if !store.exists() {
+            self.command(&["account", "create"], &store, &["--name", BUCKET])?;
+            self.command(&["bucket", "create"], &store, &["--account", BUCKET, "--name", BUCKET])?;
+            let key = self.command(&["apikey", "create"], &store, &["--account", BUCKET])?;
+            fs::write(folder.join("api-key"), key).map_err(text)?;
+        }
+        Ok(store)
+    }
+
     /// The binary that `--trug` names, or else that of the release build.
     ///
     /// # Errors

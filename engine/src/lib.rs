@@ -98,7 +98,7 @@ pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::scrub::{ScrubOptions, ScrubReport};
 pub use self::search::{Found, Hit, Hits, SearchOptions, SearchQuery};
-pub use self::segment::Body;
+pub use self::segment::{Body, Verification};
 pub use self::stats::{ClassStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
 pub use self::upload::{

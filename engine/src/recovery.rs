@@ -44,8 +44,8 @@ use crate::index::{Index, IndexPlace};
 use crate::limits;
 use crate::replay::Replay;
 use crate::segment::{
-    BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, read_header,
-    seal,
+    BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, Verification,
+    read_header, seal,
 };
 use crate::upload::UPLOADS_FOLDER;
 
@@ -81,13 +81,18 @@ pub(crate) fn recover(
     entropy: &Arc<dyn Entropy>,
     create: Create,
     index_cache_bytes: usize,
+    verification: Verification,
 ) -> Result<Recovered> {
     let mut report = RecoveryReport::default();
     let store = read_or_make_store(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
     image::settle(disk.as_ref(), store.store)?;
-    let segments =
-        SegmentSet::new(Arc::clone(disk), Arc::clone(clock), Arc::clone(entropy), store.store);
-    let segments = Arc::new(segments);
+    let segments = Arc::new(SegmentSet::new(
+        Arc::clone(disk),
+        Arc::clone(clock),
+        Arc::clone(entropy),
+        store.store,
+        verification,
+    ));
     let mut log = log_segments(&segments, &mut report)?;
     let mut compacted = Compacted::find(&segments)?;
 

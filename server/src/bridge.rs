@@ -19,7 +19,12 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Does work that waits for the disk, away from the async workers. A panic in it goes on in the caller.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await {
+    joined(spawn_blocking(work)).await
+}
+
+/// What work came to that was begun apart. A panic in it goes on in the caller.
+pub async fn joined<T>(work: JoinHandle<T>) -> T {
+    match work.await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
@@ -28,10 +33,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 /// Does work that must not stop in the middle, also when whoever waits for it goes away. A panic in it goes on in the
 /// caller.
 pub async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    match tokio::spawn(work).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
+    joined(tokio::spawn(work)).await
 }
 
 /// Commits a batch; what comes back is durable.

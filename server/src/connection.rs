@@ -270,7 +270,7 @@ async fn serve<I, S, B>(
     let answer = move |mut request: Request<Incoming>| {
         shared.begin(is_watched(&request));
         request.extensions_mut().insert(peer);
-        let answer = match check_host(&request) {
+        let answer = match check_count(&request).and_then(|()| check_host(&request)) {
             Ok(()) => Ok(service.call(request)),
             Err(refusal) => Err(refusal.response(&Asked::of(request.headers(), ""))),
         };
@@ -291,8 +291,8 @@ async fn serve<I, S, B>(
         .timer(TokioTimer::new())
         // The head's time-out is kept by `PacedIo`, which can tell a head from an idle connection.
         .header_read_timeout(None)
-        .max_headers(limits::HEADERS_MAX)
         .max_header_size(limits::HEAD_BYTES_MAX)
+        .max_buf_size(limits::CONNECTION_READ_BYTES_MAX)
         // A client that sends nothing more may still listen; `PacedIo` finds out.
         .half_close(true);
     let mut connection = pin!(builder.serve_connection(io, service_fn(answer)));
@@ -323,11 +323,7 @@ async fn serve<I, S, B>(
 fn refuse(status: u16) -> Bytes {
     let error = match status {
         414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "The address is too long"),
-        431 => ApiError::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "head_too_large",
-            "The request's head is too large",
-        ),
+        431 => head_too_large(),
         _ => ApiError::bad_request("The request's head cannot be read"),
     };
     let (head, body) = error.response(&Asked::default()).into_parts();
@@ -342,6 +338,23 @@ fn refuse(status: u16) -> Bytes {
     answer.extend_from_slice(end.as_bytes());
     answer.extend_from_slice(&body);
     answer.into()
+}
+
+fn head_too_large() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "head_too_large",
+        "The request's head is too large",
+    )
+}
+
+/// Refuses a request with too many header fields. Hyper itself refuses more than a hundred; it could be told of our
+/// bound, but then takes memory for so many at each request.
+fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
+    match request.headers().len() <= limits::HEADERS_MAX {
+        true => Ok(()),
+        false => Err(head_too_large()),
+    }
 }
 
 /// Whether a request is only answered for as long as its client is there. What changes something is done to its end;

@@ -10,6 +10,7 @@
 //! Never here: who may upload, and what the answer looks like.
 
 mod early;
+mod inflow;
 mod room;
 mod thumbnails;
 
@@ -21,11 +22,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{
     Batch, BucketName, Conflict, Error, Etag, FolderKey, Object, ObjectKey, ObjectName,
-    Precondition, PutOptions, Staged, Upload,
+    Precondition, PutOptions, Staged,
 };
 use http_body::Body;
 use serde::Serialize;
 
+use self::inflow::take_in;
 use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
 use crate::bridge::blocking;
@@ -172,15 +174,8 @@ async fn receive_file(
 ) -> Result<Received, ApiError> {
     let client_name = part.file_name().map(str::to_owned);
     let declared_type = part.declared_type().map(str::to_owned);
-    let mut upload = app.store.upload();
-    loop {
-        match part.chunk().await {
-            Ok(Some(chunk)) => upload = push(bucket, upload, chunk).await?,
-            Ok(None) => break,
-            Err(failure) => return Err(drop_apart(upload, failure).await),
-        }
-    }
-    Ok(Received::new(client_name, declared_type, finish(upload).await?))
+    let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut part).await?;
+    Ok(Received::new(client_name, declared_type, staged))
 }
 
 /// Receives a body that is one file.
@@ -191,18 +186,11 @@ pub async fn receive_raw<B>(
     mut body: RequestBody<B>,
 ) -> Result<Received, ApiError>
 where
-    B: Body<Data = Bytes> + Unpin,
+    B: Body<Data = Bytes> + Send + Unpin,
     B::Error: Display,
 {
-    let mut upload = app.store.upload();
-    loop {
-        match body.chunk().await {
-            Ok(Some(chunk)) => upload = push(bucket, upload, chunk).await?,
-            Ok(None) => break,
-            Err(failure) => return Err(drop_apart(upload, failure).await),
-        }
-    }
-    Ok(Received::new(None, declared_type, finish(upload).await?))
+    let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut body).await?;
+    Ok(Received::new(None, declared_type, staged))
 }
 
 /// Drops what was received where that may wait for the disk: what lies there already is removed.
@@ -339,25 +327,6 @@ pub async fn keep(
         }
     }
     Err(ApiError::conflict("Too many uploads want the same name at the same time"))
-}
-
-async fn push(bucket: &Bucket, mut upload: Upload, chunk: Bytes) -> Result<Upload, ApiError> {
-    let bytes = upload.bytes() + chunk.len() as u64;
-    if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
-        return Err(drop_apart(upload, ApiError::file_over_limit(limit)).await);
-    }
-    if upload.push_in_memory(&chunk)? {
-        return Ok(upload);
-    }
-    let push = move || upload.push(&chunk).map(|()| upload);
-    Ok(blocking(push).await?)
-}
-
-async fn finish(upload: Upload) -> Result<Staged, ApiError> {
-    if upload.is_big() {
-        return Ok(blocking(move || upload.finish()).await?);
-    }
-    Ok(upload.finish()?)
 }
 
 /// Whether few keys are wanted, and all are free: what every GET asks the index. Others are looked for apart.

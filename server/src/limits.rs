@@ -144,6 +144,8 @@ pub const RANGE_SPECS_MAX: usize = 64;
 
 /// Longest request head. Product 3.1.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
+/// Memory that a connection reads into at once, and may keep while it waits for the next request.
+pub const CONNECTION_READ_BYTES_MAX: usize = 32 * 1_024;
 /// Header fields of one request. Product 3.1.
 pub const HEADERS_MAX: usize = 64;
 /// A request head must be complete this long after its first byte, or after the connection was opened. Product finding
@@ -237,6 +239,8 @@ pub const TUS_OPEN_MAX: usize = 64;
 pub const TUS_PENDING_MAX: usize = 1_000;
 /// While a resumable upload comes in, it is made durable after so many bytes.
 pub const TUS_SAVE_BYTES: u64 = 64 * MIB;
+/// Bytes of a large upload that are written together, by a thread that may wait for the disk.
+pub const UPLOAD_HELPING_BYTES: usize = 256 * 1_024;
 /// Longest `Upload-Metadata`, in bytes.
 pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// How often resumable uploads are looked at for those that have expired.

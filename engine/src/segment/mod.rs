@@ -29,6 +29,7 @@ pub(crate) use self::big::{BigReader, BigWriter, adopt_big};
 pub use self::body::Body;
 pub(crate) use self::compacted::CompactedWriter;
 pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};
+pub use self::open::Verification;
 pub(crate) use self::open::{Patience, read_header, read_origin};
 pub(crate) use self::seal::{read_footer, seal};
 pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, NamesHeld, SegmentSet};

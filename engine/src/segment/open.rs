@@ -30,6 +30,16 @@ pub(crate) enum Patience {
     Refuse,
 }
 
+/// Whether bytes are checked before they are handed out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// Each block when it is first read since its segment was opened, and again when the file was changed.
+    #[default]
+    FirstRead,
+    /// Never: damage is handed out. For measuring what verification costs.
+    Never,
+}
+
 /// A segment open for reading. Dropping the last one unmaps and closes the file.
 pub(crate) struct OpenSegment {
     header: SegmentHeader,
@@ -38,6 +48,7 @@ pub(crate) struct OpenSegment {
     /// What [`DiskFile::changes`] said when the verified blocks were last believed.
     changes: AtomicU64,
     backing: Backing,
+    verification: Verification,
     verified: Bits,
     resident: Resident,
     big: Option<BigContent>,
@@ -63,6 +74,7 @@ impl OpenSegment {
         class: SegmentClass,
         file: Arc<dyn DiskFile>,
         clock: Arc<dyn Clock>,
+        verification: Verification,
     ) -> Self {
         let path = header.segment.path(class);
         // Where the length cannot be had, every read verifies.
@@ -76,6 +88,7 @@ impl OpenSegment {
             file,
             changes,
             backing: Backing::Growing,
+            verification,
             verified,
             resident,
             big: None,
@@ -89,6 +102,7 @@ impl OpenSegment {
         class: SegmentClass,
         store: uuid::Uuid,
         clock: &Arc<dyn Clock>,
+        verification: Verification,
     ) -> Result<Self> {
         let path = id.path(class);
         let damaged = |offset, reason| Error::corrupt(path.clone(), offset, reason);
@@ -105,6 +119,7 @@ impl OpenSegment {
         let bytes = mapping.bytes();
         let mut segment = Self {
             header: read_header(file.as_ref(), &path, id, class, store)?,
+            verification,
             verified: Bits::for_bytes(bytes.len()),
             resident: Resident::new(bytes.len(), Arc::clone(clock)),
             backing: Backing::Mapped { mapping, bytes },
@@ -202,6 +217,9 @@ impl OpenSegment {
     /// Forgets which blocks were verified, when somebody has changed the file since. Asked once for each body that is
     /// opened: nothing but an append changes a segment, so whoever else does damages it.
     pub(crate) fn notice_changes(&self) {
+        if self.verification == Verification::Never {
+            return;
+        }
         let now = self.file.changes().unwrap_or(0);
         if self.changes.swap(now, Ordering::Relaxed) != now {
             self.verified.clear();
@@ -213,13 +231,19 @@ impl OpenSegment {
         self.verified.clear();
     }
 
-    /// Whether the block of `bytes` at `offset` was verified since the segment was opened.
+    /// Whether the block of `bytes` at `offset` needs no check: it was verified since the segment was opened.
     pub(crate) fn is_verified(&self, offset: u64, bytes: u64) -> bool {
+        if self.verification == Verification::Never {
+            return true;
+        }
         self.verified_bit(offset, bytes).is_some_and(|bit| self.verified.contains(bit))
     }
 
     /// Checks one block that [`OpenSegment::read`] brought in from `offset`, and remembers that.
     pub(crate) fn verify_block(&self, block: &[u8], offset: u64, checksum: Checksum) -> Result<()> {
+        if self.verification == Verification::Never {
+            return Ok(());
+        }
         checksum
             .verify(CheckClass::Block, block, self.place(offset))
             .map_err(|reason| Error::corrupt(self.path.clone(), offset, reason))?;

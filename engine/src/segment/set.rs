@@ -13,7 +13,7 @@ use quick_cache::sync::Cache;
 
 use super::cursor::RecordCursor;
 use super::kept::KeptBodies;
-use super::open::{OpenSegment, Patience, read_header};
+use super::open::{OpenSegment, Patience, Verification, read_header};
 use super::sightings::Sightings;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
@@ -46,6 +46,7 @@ pub(crate) struct SegmentSet {
     removed_from: Mutex<BTreeSet<String>>,
     sightings: Arc<Sightings>,
     kept_bodies: KeptBodies,
+    verification: Verification,
     held: Mutex<Held>,
 }
 
@@ -88,6 +89,7 @@ impl SegmentSet {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         store: uuid::Uuid,
+        verification: Verification,
     ) -> Self {
         Self {
             disk,
@@ -107,6 +109,7 @@ impl SegmentSet {
             held: Mutex::default(),
             sightings: Arc::default(),
             kept_bodies: KeptBodies::default(),
+            verification,
         }
     }
 
@@ -314,6 +317,7 @@ impl SegmentSet {
             SegmentClass::Log,
             file,
             Arc::clone(&self.clock),
+            self.verification,
         ));
         // Whoever reads it goes on reading the file after it was sealed.
         let reader: Weak<OpenSegment> = Arc::downgrade(&open);
@@ -361,8 +365,14 @@ impl SegmentSet {
         let _mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
         self.mapped
             .get_or_insert_with(&id, || {
-                let open =
-                    OpenSegment::map(self.disk.as_ref(), id, class, self.store, &self.clock)?;
+                let open = OpenSegment::map(
+                    self.disk.as_ref(),
+                    id,
+                    class,
+                    self.store,
+                    &self.clock,
+                    self.verification,
+                )?;
                 let mut readers = locked(&self.readers);
                 if readers.len() > 2 * limits::OPEN_SEGMENTS_MAX {
                     readers.retain(|_, of_one| of_one.iter().any(|it| it.strong_count() > 0));

@@ -16,6 +16,7 @@ use crate::limits;
 use crate::recovery::{Create, RecoveryReport, recover};
 use crate::scrub::{ScrubOptions, Scrubbed, Scrubber};
 use crate::search::{KeptNames, SearchOptions};
+use crate::segment::Verification;
 use crate::space::Space;
 use crate::upload::UploadMemory;
 
@@ -43,6 +44,8 @@ pub struct OpenOptions {
     pub scrub: Option<ScrubOptions>,
     /// What searches keep in memory.
     pub search: SearchOptions,
+    /// Whether reads check what they hand out.
+    pub verification: Verification,
 }
 
 /// How a store compacts itself.
@@ -91,6 +94,7 @@ impl OpenOptions {
             background: Background::Threads,
             scrub: None,
             search: SearchOptions::default(),
+            verification: Verification::default(),
         }
     }
 
@@ -142,8 +146,14 @@ impl Store {
             std::io::ErrorKind::WouldBlock => Error::InUse(disk.lock_holder()),
             _ => Error::io("locking the data folder", source),
         })?;
-        let recovered =
-            recover(&disk, &clock, &entropy, options.create, options.index_cache_bytes)?;
+        let recovered = recover(
+            &disk,
+            &clock,
+            &entropy,
+            options.create,
+            options.index_cache_bytes,
+            options.verification,
+        )?;
         let segments = recovered.segments;
         let index = Arc::new(recovered.index);
         let queue = Arc::new(Queue::default());

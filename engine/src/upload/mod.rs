@@ -187,6 +187,16 @@ impl Upload {
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
+            // A block that has come whole goes to the file from where it is.
+            if self.block.bytes().is_empty()
+                && let Destination::Big(writer) = &mut self.destination
+                && let Some((whole, later)) = rest.split_at_checked(limits::BLOCK_BYTES)
+            {
+                self.hasher.update(whole);
+                writer.block(whole, Checksum::of(whole))?;
+                rest = later;
+                continue;
+            }
             let (taken, later) = rest.split_at(rest.len().min(self.block.room()));
             self.block.extend(taken, &self.spare);
             rest = later;

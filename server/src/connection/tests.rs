@@ -166,7 +166,9 @@ async fn heads_that_are_too_large_are_refused() {
     let server = run(options()).await;
     let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(20_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(100));
-    for head in [long, many] {
+    let fields = "X: y\r\n".repeat(crate::limits::HEADERS_MAX - 1);
+    let one_more = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
+    for head in [long, many, one_more] {
         let (answer, _) = rest(&mut send(server.address, head.as_bytes()).await).await;
         assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
         assert!(answer.contains("\"code\":\"head_too_large\""), "{answer}");

@@ -1,0 +1,40 @@
+//! What is asked of servers over and over: files of four sizes, and the requests for them.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::data;
+
+const SEED: u64 = 4;
+
+/// Connections that ask at once.
+pub const CONNECTIONS: u32 = 64;
+
+/// Names and lengths.
+pub const FILES: [(&str, usize); 4] =
+    [("4k.bin", 4 << 10), ("64k.bin", 64 << 10), ("1m.bin", 1 << 20), ("100m.bin", 100 << 20)];
+
+/// A row of a table: its label, what is asked for, and the length and bound of random ranges of it.
+pub type Row = (&'static str, &'static str, Option<(u64, u64)>);
+
+/// The rows of the targets.
+pub const ROWS: [Row; 4] = [
+    ("GET 4 KiB", "4k.bin", None),
+    ("GET 64 KiB", "64k.bin", None),
+    ("GET 1 MiB", "1m.bin", None),
+    ("64 KiB range of 100 MiB", "100m.bin", Some((64 << 10, 100 << 20))),
+];
+
+/// The names of all files.
+pub fn names() -> Vec<String> {
+    FILES.map(|(name, _)| name.to_owned()).to_vec()
+}
+
+/// Makes the files in a folder, which is made too.
+pub fn make_files(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    FILES
+        .iter()
+        .try_for_each(|(name, length)| fs::write(folder.join(name), data::bytes(SEED, *length)))
+}

@@ -1,0 +1,179 @@
+//! What does it cost a hot GET that blocks are verified?
+//!
+//! Expected: next to nothing. A block is verified when it is first read since its segment was opened; after that a GET
+//! looks at one bit for each 64 KiB, and asks the system once whether somebody has changed the file (`fstat`, below
+//! half a microsecond of the ten and more that a request takes). 0.97 to 1.00 of the requests of a server that
+//! verifies nothing.
+//!
+//! Both contestants are this program, started again as the server on a store of its own, with `Verification` of the
+//! engine as it always is and as `Never`, which nobody can ask of `trug`. They take turns; `wrk` has 64 connections.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use benches::arguments::Arguments;
+use benches::folder;
+use benches::hot_gets::{self, CONNECTIONS, FILES, ROWS};
+use benches::rounds::{self, Sample};
+use benches::server::{Load, Running, ServerKind, require_program};
+use benches::table::{self, Table};
+use benches::trug::{BUCKET, Trug};
+use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy, Verification};
+use server::config::Layer;
+use server::{Config, Service, Stop};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// With this word the program is the server; the next ones are its address, its store, and [`NEVER`] or nothing.
+const SERVE: &str = "--serve";
+const NEVER: &str = "--never";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::read();
+    let done = match arguments.value(SERVE) {
+        Some(address) => serve(address, &arguments),
+        None => run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("verification: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// This program as the server.
+struct Contestant {
+    trug: Trug,
+    verification: Verification,
+}
+
+impl ServerKind for Contestant {
+    fn label(&self) -> &'static str {
+        match self.verification {
+            Verification::FirstRead => "verified",
+            Verification::Never => "never",
+        }
+    }
+
+    fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
+        let store = self.trug.store(folder)?;
+        let mut command = Command::new(std::env::current_exe().map_err(text)?);
+        command.args([SERVE, &address.to_string(), STORE]).arg(store);
+        if self.verification == Verification::Never {
+            command.arg(NEVER);
+        }
+        command.stdout(Stdio::null()).spawn().map_err(text)
+    }
+
+    fn starts_again_when_filled(&self) -> bool {
+        self.trug.starts_again_when_filled()
+    }
+
+    fn fill(&self, folder: &Path, address: SocketAddr) -> Result<(), String> {
+        self.trug.fill(folder, address)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.trug.path(name)
+    }
+}
+
+const STORE: &str = "--store";
+
+/// Serves until a signal ends the process.
+fn serve(address: &str, arguments: &Arguments) -> Result<(), String> {
+    let data = arguments.value(STORE).ok_or("no store")?;
+    let verification = match arguments.has(NEVER) {
+        true => Verification::Never,
+        false => Verification::FirstRead,
+    };
+    let options = OpenOptions { verification, ..OpenOptions::new(Create::Never) };
+    let (store, _) = Store::open_folder(Path::new(data), options).map_err(text)?;
+    let layer = Layer {
+        listen: Some(address.to_owned()),
+        // The form around the largest file does not fit in the default.
+        body_bytes_max: Some(1 << 30),
+        ..Layer::default()
+    };
+    let service = Service {
+        store,
+        data: data.into(),
+        config: Config::new(layer).map_err(text)?,
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(text)?;
+    let (stop, stopped) = watch::channel(Stop::Running);
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(text)?;
+        tokio::spawn(async move {
+            terminate.recv().await;
+            let _ = stop.send(Stop::Drain);
+            std::future::pending::<()>().await;
+        });
+        server::serve(service, stopped, |_| ()).await.map_err(text)
+    })
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    require_program("wrk", "on Debian, apt-get install wrk")?;
+    let (round_count, seconds) = if arguments.quick { (1, 1) } else { (9, 2) };
+    let folder = folder::make(&arguments.data_folder()).map_err(text)?;
+    let files = folder.path().join("files");
+    hot_gets::make_files(&files).map_err(text)?;
+    let program = Trug::chosen(arguments)?;
+    let kinds = [Verification::FirstRead, Verification::Never].map(|verification| {
+        let (program, files, settings) = (program.clone(), files.clone(), Vec::new());
+        let trug = Trug { program, files, names: hot_gets::names(), settings };
+        Contestant { trug, verification }
+    });
+    let mut servers = Vec::new();
+    for kind in &kinds {
+        let own = folder.path().join(kind.label());
+        fs::create_dir(&own).map_err(text)?;
+        servers.push(Running::start(kind, &own, FILES[0].0)?);
+    }
+    let mut table = Table::new(&[
+        "request",
+        "verified, requests/s",
+        "never",
+        "verified / never",
+        "CPU us: verified",
+        "never",
+    ]);
+    for (label, name, range) in ROWS {
+        let path = format!("/{BUCKET}/{name}");
+        let mut failed = None;
+        let samples = rounds::interleaved(round_count, servers.len(), |server| {
+            let load = Load { path: &path, range, connections: CONNECTIONS, seconds };
+            servers[server].load(folder.path(), &load).unwrap_or_else(|why| {
+                failed = Some(format!("{} {label}: {why}", kinds[server].label()));
+                Sample::default()
+            })
+        });
+        if let Some(why) = failed {
+            return Err(why);
+        }
+        let [verified, never] = [&samples[0], &samples[1]];
+        let (low, high) = rounds::spread(verified, never);
+        table.row(vec![
+            label.to_owned(),
+            table::count(rounds::rate(verified)),
+            table::count(rounds::rate(never)),
+            format!("{:.2} ({low:.2}-{high:.2})", rounds::ratio(verified, never)),
+            table::figure(rounds::cpu_us(verified)),
+            table::figure(rounds::cpu_us(never)),
+        ]);
+    }
+    table.print();
+    Ok(())
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

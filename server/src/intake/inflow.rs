@@ -1,0 +1,234 @@
+//! A file on its way in: what stays in memory is taken at once; what goes to the disk is gathered, and written in
+//! helpings while more arrives.
+//!
+//! Promises: of what goes to the disk it holds two helpings at most; no worker waits for the disk.
+//! Never here: where the bytes come from, and what becomes of the file.
+
+use std::fmt::Display;
+use std::mem;
+
+use bytes::Bytes;
+use engine::{Staged, Upload};
+use http_body::Body;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::drop_apart;
+use crate::bridge::{blocking, joined};
+use crate::error::ApiError;
+use crate::limits::UPLOAD_HELPING_BYTES;
+use crate::multipart::FormFile;
+use crate::request_body::RequestBody;
+
+/// Where a file comes from.
+pub(super) trait Pieces {
+    /// The next bytes of it; `None` at the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, ApiError>> + Send;
+}
+
+impl Pieces for FormFile<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        self.chunk().await
+    }
+}
+
+impl<B> Pieces for RequestBody<B>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: Display,
+{
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        self.chunk().await
+    }
+}
+
+/// Takes a file in, to its end. More than the limit is refused.
+pub(super) async fn take_in(
+    upload: Upload,
+    file_bytes_max: Option<u64>,
+    pieces: &mut impl Pieces,
+) -> Result<Staged, ApiError> {
+    let mut inflow = Inflow::new(upload);
+    let mut bytes = 0;
+    let refusal = loop {
+        match pieces.next().await {
+            Ok(Some(piece)) => {
+                bytes += piece.len() as u64;
+                if let Some(limit) = file_bytes_max.filter(|limit| bytes > *limit) {
+                    break ApiError::file_over_limit(limit);
+                }
+                inflow.push(&piece).await?;
+            }
+            Ok(None) => return inflow.finish().await,
+            Err(refusal) => break refusal,
+        }
+    };
+    Err(drop_apart(inflow, refusal).await)
+}
+
+/// A file of which more may come.
+struct Inflow {
+    /// None while it is written to, and after that has failed.
+    upload: Option<Box<Upload>>,
+    writing: Option<Writing>,
+    /// What has come and is not with the upload yet.
+    gathered: Vec<u8>,
+    /// Memory for the next helping.
+    spare: Vec<u8>,
+}
+
+/// A thread that gives the upload back, and the memory of what it wrote.
+type Writing = JoinHandle<engine::Result<(Box<Upload>, Vec<u8>)>>;
+
+impl Inflow {
+    fn new(upload: Upload) -> Self {
+        let (upload, writing) = (Some(Box::new(upload)), None);
+        Self { upload, writing, gathered: Vec::new(), spare: Vec::new() }
+    }
+
+    async fn push(&mut self, mut piece: &[u8]) -> Result<(), ApiError> {
+        if let Some(upload) = &mut self.upload
+            && self.gathered.is_empty()
+            && upload.push_in_memory(piece)?
+        {
+            return Ok(());
+        }
+        while !piece.is_empty() {
+            let room = UPLOAD_HELPING_BYTES - self.gathered.len();
+            let (now, later) = piece.split_at(piece.len().min(room));
+            self.gathered.extend_from_slice(now);
+            piece = later;
+            if self.gathered.len() == UPLOAD_HELPING_BYTES {
+                self.write_gathered().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to write what was gathered, once what was gathered before is written.
+    async fn write_gathered(&mut self) -> Result<(), ApiError> {
+        let mut upload = self.settled().await?;
+        let mut helping = mem::replace(&mut self.gathered, mem::take(&mut self.spare));
+        self.writing = Some(spawn_blocking(move || {
+            upload.push(&helping)?;
+            helping.clear();
+            Ok((upload, helping))
+        }));
+        Ok(())
+    }
+
+    /// The upload, once nobody writes to it.
+    async fn settled(&mut self) -> Result<Box<Upload>, ApiError> {
+        if let Some(writing) = self.writing.take() {
+            let (upload, spare) = joined(writing).await?;
+            self.spare = spare;
+            return Ok(upload);
+        }
+        self.upload.take().ok_or_else(|| ApiError::internal("an upload goes on after it failed"))
+    }
+
+    async fn finish(mut self) -> Result<Staged, ApiError> {
+        let mut upload = self.settled().await?;
+        let gathered = self.gathered;
+        if gathered.is_empty() && !upload.is_big() {
+            return Ok(upload.finish()?);
+        }
+        let finish = move || {
+            upload.push(&gathered)?;
+            upload.finish()
+        };
+        Ok(blocking(finish).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use engine::disk::faults::{Fault, Operation, Rule, Where};
+    use engine::disk::sim::SimDisk;
+    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
+
+    use super::*;
+
+    fn store(disk: &SimDisk) -> Store {
+        let surroundings = Surroundings {
+            disk: Arc::new(disk.clone()),
+            clock: Arc::new(SimClock::at(0)),
+            entropy: Arc::new(SeededEntropy::new(1)),
+        };
+        Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
+    }
+
+    struct Cut<'a>(std::slice::Chunks<'a, u8>);
+
+    impl Pieces for Cut<'_> {
+        async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+            Ok(self.0.next().map(Bytes::copy_from_slice))
+        }
+    }
+
+    async fn taken(
+        store: &Store,
+        file: &[u8],
+        piece_bytes: usize,
+        max: Option<u64>,
+    ) -> Result<Staged, ApiError> {
+        take_in(store.upload(), max, &mut Cut(file.chunks(piece_bytes))).await
+    }
+
+    fn file(bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|at| (at / 3 + at / 4_099) as u8).collect()
+    }
+
+    #[tokio::test]
+    async fn a_file_is_the_same_however_it_is_cut() {
+        let store = store(&SimDisk::new());
+        let large = engine::limits::INLINE_BYTES_MAX;
+        for bytes in [0, 1, 70_000, large, large + 1, large + UPLOAD_HELPING_BYTES, 2_500_001] {
+            let file = file(bytes);
+            let mut whole = store.upload();
+            whole.push(&file).unwrap();
+            let hash = *whole.finish().unwrap().hash();
+            for piece_bytes in [999, 65_536, UPLOAD_HELPING_BYTES, 700_001, 3_000_000] {
+                let staged = taken(&store, &file, piece_bytes, None).await.unwrap();
+                assert_eq!(staged.bytes(), bytes as u64);
+                assert_eq!(staged.is_big(), bytes > large);
+                assert_eq!(*staged.hash(), hash, "{bytes} in pieces of {piece_bytes}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_over_the_limit_leaves_nothing() {
+        let disk = SimDisk::new();
+        let store = store(&disk);
+        let file = file(3_000_000);
+        for max in [5, 1_500_000, 2_999_999] {
+            let refusal = taken(&store, &file, 100_000, Some(max)).await.err().unwrap();
+            assert_eq!(refusal.status(), 413, "{max}");
+        }
+        assert!(taken(&store, &file, 100_000, Some(3_000_000)).await.is_ok());
+        // A thread that still wrote is the last to let go of a file.
+        let is_left =
+            || disk.paths().iter().any(|path| path.starts_with("big/") && path.ends_with(".seg"));
+        for _ in 0..400 {
+            if !is_left() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{:?}", disk.paths());
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_fails_is_an_error() {
+        let disk = SimDisk::new();
+        let store = store(&disk);
+        disk.inject(Rule::always(Operation::Write, Where::Anywhere, Fault::Error));
+        assert_eq!(taken(&store, &file(100_000), 9_999, None).await.unwrap().bytes(), 100_000);
+        for bytes in [1_100_000, 3_000_000] {
+            assert!(taken(&store, &file(bytes), 100_000, None).await.is_err());
+        }
+    }
+}
