@@ -2,6 +2,7 @@
 //!
 //! What an engine with one log comes to cannot be more, as long as it writes through the page cache.
 
+use std::hint::black_box;
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,6 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use engine::disk::{Disk, DiskFile, RealDisk};
+use engine::limits::BLOCK_BYTES;
 
 use super::data;
 use super::process;
@@ -24,10 +26,14 @@ pub enum Way {
     BegunEarly,
     /// The next group is written while one is synced, by a second thread; the disk begins early, too.
     Overlapped,
+    /// Two threads again, with half a group each, so as many objects are under way. Before its turn each copies its
+    /// objects and takes their BLAKE3 and CRC-32. What is written while the other one syncs is begun after that: a sync
+    /// may wait for all that was begun.
+    Hashed,
 }
 
 /// All of them.
-pub const WAYS: [Way; 3] = [Way::InTurn, Way::BegunEarly, Way::Overlapped];
+pub const WAYS: [Way; 4] = [Way::InTurn, Way::BegunEarly, Way::Overlapped, Way::Hashed];
 
 /// One sample writes so much, into space that is reserved before.
 const FILE_BYTES: u64 = 512 << 20;
@@ -40,25 +46,39 @@ pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io:
     let file = disk.create("bare.log")?;
     file.allocate(FILE_BYTES)?;
     file.sync_data()?;
+    let group_bytes = if way == Way::Hashed { group_bytes / 2 } else { group_bytes };
     let group = data::bytes(3, group_bytes as usize);
     let groups = FILE_BYTES / group_bytes;
-    let (next, writing) = (AtomicU64::new(0), Mutex::new(()));
+    let (next, writing, syncing) = (AtomicU64::new(0), Mutex::new(()), Mutex::new(()));
     let (began, cpu) = (Instant::now(), process::own_cpu());
     let write_all = || {
+        let mut own = vec![0; group_bytes as usize];
         loop {
+            if way == Way::Hashed {
+                hash(&group, &mut own, object_bytes as usize);
+            }
             let turn = writing.lock().map_err(|_| io::Error::other("a writer panicked"))?;
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= groups {
                 return Ok(());
             }
-            write(file.as_ref(), &group, number * group_bytes, way)?;
+            let at = number * group_bytes;
+            let bytes = if way == Way::Hashed { &own } else { &group };
+            write(file.as_ref(), bytes, at, way)?;
+            if way == Way::Hashed {
+                let _turn = syncing.lock().map_err(|_| io::Error::other("a writer panicked"))?;
+                drop(turn);
+                file.begin_sync(at..at + group_bytes);
+                file.sync_data()?;
+                continue;
+            }
             drop(turn);
             file.sync_data()?;
         }
     };
     let written = match way {
         Way::InTurn | Way::BegunEarly => write_all(),
-        Way::Overlapped => thread::scope(|scope| {
+        Way::Overlapped | Way::Hashed => thread::scope(|scope| {
             let other = scope.spawn(write_all);
             write_all().and(other.join().unwrap_or_else(|_| Err(io::Error::other("a panic"))))
         }),
@@ -69,11 +89,24 @@ pub fn fill(folder: &Path, way: Way, group_bytes: u64, object_bytes: u64) -> io:
     written.map(|()| sample)
 }
 
+/// What is done with each object that comes in, whoever keeps it, block by block.
+fn hash(group: &[u8], own: &mut [u8], object_bytes: usize) {
+    for (object, own) in group.chunks(object_bytes).zip(own.chunks_mut(object_bytes)) {
+        let mut hasher = blake3::Hasher::new();
+        for (block, own) in object.chunks(BLOCK_BYTES).zip(own.chunks_mut(BLOCK_BYTES)) {
+            own.copy_from_slice(block);
+            hasher.update(own);
+            black_box(crc32fast::hash(own));
+        }
+        black_box(hasher.finalize());
+    }
+}
+
 fn write(file: &dyn DiskFile, group: &[u8], mut at: u64, way: Way) -> io::Result<()> {
     for piece in group.chunks(PIECE_BYTES) {
         file.write_at(at, &[piece])?;
         let end = at + piece.len() as u64;
-        if way != Way::InTurn {
+        if matches!(way, Way::BegunEarly | Way::Overlapped) {
             file.begin_sync(at..end);
         }
         at = end;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use engine::limits::{RESERVE_DISK_SHARE, RESERVE_INDEX_BYTES, SEGMENT_BYTES_MAX};
 use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
@@ -22,6 +23,27 @@ pub fn make(parent: &Path) -> io::Result<TempDir> {
         );
     }
     tempfile::Builder::new().prefix("bench-data-").tempdir_in(parent)
+}
+
+/// Refuses a disk that has less room than a bench takes and a store keeps in reserve: it would take no more bodies on
+/// the way.
+///
+/// # Errors
+///
+/// What is free, and what is needed; or why the disk cannot say.
+pub fn require_room(parent: &Path, bytes: u64) -> Result<(), String> {
+    let space = rustix::fs::statvfs(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+    let share = space.f_blocks.saturating_mul(space.f_frsize) / RESERVE_DISK_SHARE;
+    let reserve = share.max(2 * SEGMENT_BYTES_MAX + RESERVE_INDEX_BYTES);
+    let (free, needed) = (space.f_bavail.saturating_mul(space.f_frsize), bytes + reserve);
+    if free >= needed {
+        return Ok(());
+    }
+    let (free, needed) = (free >> 20, needed >> 20);
+    Err(format!(
+        "{} has {free} MiB free, and {needed} are needed: choose another place with --data-folder",
+        parent.display()
+    ))
 }
 
 /// Lets the page cache forget what lies in a folder; what is not written back yet stays.

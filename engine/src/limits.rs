@@ -80,6 +80,8 @@ pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
 
 /// Default for the memory of all bodies on their way in; beyond it they stream to big segments.
 pub const UPLOAD_MEMORY_BYTES_MAX: u64 = 256 * MIB as u64;
+/// Memory of so many blocks is kept for bodies to come: what one group takes.
+pub const UPLOAD_BLOCKS_KEPT: usize = GROUP_BYTES_MAX as usize / BLOCK_BYTES;
 
 /// A checkpoint is due after this much log,
 pub const CHECKPOINT_LOG_BYTES: u64 = 64 * MIB as u64;

@@ -41,8 +41,8 @@ fn cleaned(text: &str) {
 
 fn final_name(text: &str, content_extension: Option<&str>) {
     let uuid = UUID.parse().expect("this is a UUID");
-    let kept = file_name(Naming::Kept, Some(text), content_extension, uuid);
-    let random = file_name(Naming::Randomised, Some(text), content_extension, uuid);
+    let kept = file_name(Naming::Kept, Some(text), || content_extension, uuid);
+    let random = file_name(Naming::Randomised, Some(text), || content_extension, uuid);
     assert!(is_random(&random) && random.starts_with(UUID), "{random}");
     for name in [&kept, &random] {
         assert_eq!(key_of(name).file_name(), name);

@@ -208,7 +208,7 @@ pub fn wanted_keys(
 ) -> Result<Vec<ObjectKey>, ApiError> {
     let name_of = |file: &Received, path_name: Option<&str>| {
         let own_name = path_name.or(file.client_name.as_deref());
-        file_name(naming, own_name, file.content_extension(), app.entropy.uuid())
+        file_name(naming, own_name, || file.content_extension(), app.entropy.uuid())
     };
     let keys_in = |folder: &FolderKey| {
         files.iter().map(|file| key_in(folder, &name_of(file, None))).collect::<Result<Vec<_>, _>>()

@@ -41,26 +41,30 @@ pub struct Proposal {
 
 /// The name of a file in its folder.
 ///
-/// `content_extension` is that of the content type, without a dot; it is used when the client's name has none. `uuid`
-/// is used when the name is to be random or nothing of the client's is usable.
-pub fn file_name(
+/// `content_extension` tells that of the content type, without a dot; it is asked only when the client's name has none,
+/// for it looks at the content. `uuid` is used when the name is to be random or nothing of the client's is usable.
+pub fn file_name<'a>(
     naming: Naming,
     client_name: Option<&str>,
-    content_extension: Option<&str>,
+    content_extension: impl FnOnce() -> Option<&'a str>,
     uuid: Uuid,
 ) -> String {
     let cleaned = client_name.and_then(clean);
     let extension = cleaned.as_deref().and_then(|name| split_extension(name).1);
     match (naming, cleaned.as_deref()) {
-        (Naming::Kept, Some(name)) => match (extension, content_extension) {
+        (Naming::Kept, Some(name)) if extension.is_some() => name.to_owned(),
+        (Naming::Kept, Some(name)) => match content_extension() {
             // A text without an extension (README, LICENSE) is one on purpose.
-            (None, Some(added)) if added != "txt" => format!("{name}.{added}"),
+            Some(added) if added != "txt" => format!("{name}.{added}"),
             _ => name.to_owned(),
         },
-        _ => match extension.map(str::to_ascii_lowercase).as_deref().or(content_extension) {
-            Some(extension) => format!("{}.{extension}", uuid.hyphenated()),
-            None => uuid.hyphenated().to_string(),
-        },
+        _ => {
+            let known = extension.map(str::to_ascii_lowercase);
+            match known.or_else(|| content_extension().map(str::to_owned)) {
+                Some(extension) => format!("{}.{extension}", uuid.hyphenated()),
+                None => uuid.hyphenated().to_string(),
+            }
+        }
     }
 }
 
@@ -255,7 +259,7 @@ mod tests {
         ];
         for (naming, client, content, want) in cases {
             let want = want.replace("{uuid}", UUID_TEXT);
-            assert_eq!(file_name(*naming, *client, *content, UUID), want, "{client:?}");
+            assert_eq!(file_name(*naming, *client, || *content, UUID), want, "{client:?}");
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::mpsc;
 
 use bytes::Bytes;
+use engine::disk::faults::{Fault, Operation, Rule, Where};
 use engine::{Batch, Committed, Conflict, Error, Precondition, PutOptions, Result, Store};
 use tests::store::{
     Change, Contents, Model, World, batch, body, bucket, commit, fact, name, put, read, stage,
@@ -323,4 +324,67 @@ fn the_largest_batches_fit_and_are_replayed() {
     }
     drop(store);
     Contents::of(&world.open()).unwrap().must_be(&model).unwrap();
+}
+
+/// A store whose groups hold some twenty bodies of [`LONG_BYTES`].
+fn store_of_long_groups() -> (World, Store) {
+    let mut world = World::wide(1);
+    world.options.segment_bytes = 8 << 20;
+    let store = world.open();
+    (world, store)
+}
+
+const LONG_BYTES: usize = 190 << 10;
+
+/// Submits so many bodies and commits the first group of them: who is told, and how many are in it.
+fn submit_long(store: &Store, count: usize) -> (mpsc::Receiver<(usize, Result<Committed>)>, usize) {
+    let (answer, told) = mpsc::channel();
+    for at in 0..count {
+        let batch = put_in(Batch::new(), store, &format!("{at}"), &body(at as u64, LONG_BYTES));
+        let answer = answer.clone();
+        store.submit(batch, move |outcome| answer.send((at, outcome)).unwrap());
+    }
+    store.step_committer();
+    let shows = |at: &usize| read(store, &name(&format!("{at}"))).unwrap().is_some();
+    (told, (0..count).take_while(shows).count())
+}
+
+fn told_so_far(told: &mpsc::Receiver<(usize, Result<Committed>)>) -> Vec<(usize, bool)> {
+    told.try_iter().map(|(at, outcome)| (at, outcome.is_ok())).collect()
+}
+
+#[test]
+fn answers_of_a_long_group_wait_until_the_next_one_is_on_its_way_and_no_longer() {
+    for more in [0, 1, 4] {
+        let (_world, store) = store_of_long_groups();
+        let (told, in_first) = submit_long(&store, 21 + more);
+        assert_eq!(in_first, 21, "as many as fit");
+        let expected: Vec<_> = (0..in_first).map(|at| (at, true)).collect();
+        if more == 0 {
+            assert_eq!(told_so_far(&told), expected, "there is no next one");
+        } else {
+            assert_eq!(told_so_far(&told), []);
+            store.step_committer();
+            let expected: Vec<_> = (0..in_first + more).map(|at| (at, true)).collect();
+            assert_eq!(told_so_far(&told), expected);
+        }
+    }
+}
+
+#[test]
+fn a_group_that_fails_changes_no_answer_of_the_one_before() {
+    for (more, operation) in [
+        (1, Operation::Write),
+        (4, Operation::Write),
+        (1, Operation::SyncData),
+        (4, Operation::SyncData),
+    ] {
+        let (world, store) = store_of_long_groups();
+        let (told, in_first) = submit_long(&store, 21 + more);
+        let log = Where::Prefix("log/".to_owned());
+        world.disk.inject(Rule::once(operation, log, Fault::Error));
+        store.step_committer();
+        let expected: Vec<_> = (0..in_first + more).map(|at| (at, at < in_first)).collect();
+        assert_eq!(told_so_far(&told), expected, "{operation:?}");
+    }
 }

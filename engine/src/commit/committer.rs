@@ -1,8 +1,8 @@
 //! The committer: the one thread that appends to the log and changes the index.
 //!
 //! [`Committer::step`] takes what waits, and for one group: decides preconditions, builds the records, appends, syncs
-//! once, publishes, answers. When a write or a sync fails every waiter hears it, nothing is published, and the store
-//! takes no more writes.
+//! once, publishes, answers. After a long group, when more waits, the answers come in the next step (`held.rs`). When a
+//! write or a sync fails every waiter hears it, nothing is published, and the store takes no more writes.
 //! Never here: threads, timers.
 
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::apply::{Decided, add, require};
 use super::batch::{Batch, Committed};
 use super::health::HealthState;
+use super::held::HeldAnswers;
 use super::load::Load;
 use super::queue::{Queue, Taken, Waiting};
 use super::rollover::{Rollover, Spare};
@@ -26,6 +27,7 @@ use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
 pub(crate) struct Committer {
     desk: Desk,
     log: Log,
+    held: HeldAnswers,
 }
 
 /// What the committer works with.
@@ -79,7 +81,7 @@ impl Committer {
             unfrozen_bytes: 0,
             unfrozen_since_ms: None,
         };
-        Self { desk, log }
+        Self { desk, log, held: HeldAnswers::default() }
     }
 
     /// Commits what waits. With nothing to commit, vouches for what was.
@@ -168,26 +170,33 @@ impl Committer {
     fn commit(&mut self, waiting: Vec<Waiting>) {
         let (batches, answers): (Vec<Batch>, Vec<_>) =
             waiting.into_iter().map(|waiting| (waiting.batch, waiting.answer)).unzip();
-        match self.commit_group(&batches) {
-            Ok(outcomes) => {
-                for (outcome, answer) in outcomes.into_iter().zip(answers) {
-                    answer(outcome);
-                }
-            }
+        let is_long =
+            batches.iter().map(Batch::bytes).sum::<u64>() > limits::WRITE_BYTES_MAX as u64;
+        if !is_long {
+            self.held.tell();
+        }
+        let outcomes = self.commit_group(&batches);
+        // Those of the group before, where this one was not written.
+        self.held.tell();
+        let may_wait = is_long && outcomes.is_ok() && self.desk.queue.len() > 0;
+        match outcomes {
+            Ok(outcomes) => self.held.hold(outcomes.into_iter().zip(answers)),
             Err(error) => {
                 if Index::is_damage(&error) {
                     self.desk.index.condemn();
                 }
-                for answer in answers {
-                    answer(Err(error.clone()));
-                }
+                self.held.hold(answers.into_iter().map(|answer| (Err(error.clone()), answer)));
             }
+        }
+        if !may_wait {
+            self.held.tell();
         }
     }
 
     fn commit_group(&mut self, batches: &[Batch]) -> Result<Vec<Result<Committed>>> {
         self.desk.health.require_writable()?;
         if self.desk.index.changes() > limits::OVERLAY_ENTRIES_MAX {
+            self.held.tell();
             self.desk.index.wait_for_drain(Duration::from_millis(limits::OVERLAY_WAIT_MS));
         }
         if self.desk.index.changes() > limits::OVERLAY_ENTRIES_MAX {
@@ -275,6 +284,7 @@ impl Committer {
     }
 
     fn roll(&mut self, bytes_min: u64) -> Result<()> {
+        self.held.tell();
         let Spare { file, header, bytes } = self.desk.rollover.take_spare(bytes_min)?;
         let begun = ActiveSegment::begin(Arc::clone(&file), header, &self.log.position, bytes);
         let next = begun.inspect_err(|error| self.desk.health.fail(error))?;
@@ -284,12 +294,13 @@ impl Committer {
         Ok(())
     }
 
-    /// Appends, syncs, and publishes the view with the position that it now stands for.
+    /// Appends, answers the group before, syncs, and publishes the view with the position that it now stands for.
     fn write(&mut self, builder: GroupBuilder, view: View) -> Result<()> {
         let active = self.log.active.as_mut().ok_or(Error::NoSpace)?;
         let durable_lsn = self.log.position.lsn;
         let group = builder.finish();
         active.append(&group)?;
+        self.held.tell();
         active.sync()?;
         self.log.position = LogPosition {
             lsn: group.last_lsn,

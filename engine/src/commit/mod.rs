@@ -9,6 +9,7 @@ mod batch;
 mod checkpoint;
 mod committer;
 mod health;
+mod held;
 mod load;
 mod queue;
 mod rollover;

@@ -16,6 +16,7 @@ mod big;
 mod body;
 mod compacted;
 mod cursor;
+mod heads;
 mod kept;
 mod open;
 mod seal;

@@ -22,7 +22,7 @@ pub(crate) fn seal(disk: &dyn Disk, header: &SegmentHeader, end: u64) -> Result<
     let mut last_lsn = header.base_lsn.saturating_sub(1);
     let mut next_group = header.first_group;
     let mut previous_group = header.previous_group;
-    let mut walk = LogWalk::new(file.clone(), path.clone(), header, end)?;
+    let mut walk = LogWalk::new(file.clone(), path.clone(), header, end)?.without_bodies();
     loop {
         match walk.step()? {
             Walked::End => break,

@@ -17,6 +17,8 @@ use crate::format::{
 };
 use crate::limits;
 
+use super::heads::read_heads;
+
 /// Walks the groups of one segment.
 pub(crate) struct LogWalk {
     file: Arc<dyn DiskFile>,
@@ -27,6 +29,7 @@ pub(crate) struct LogWalk {
     end: u64,
     /// Where there may be something other than zeros, as it was before the walk read anything.
     data: Vec<Range<u64>>,
+    with_bodies: bool,
     next_group: u64,
     next_lsn: u64,
     previous: Checksum,
@@ -90,6 +93,7 @@ impl LogWalk {
             offset: SEGMENT_HEADER_BYTES as u64,
             end,
             data,
+            with_bodies: true,
             next_group: header.first_group,
             next_lsn: header.base_lsn,
             previous: header.previous_group,
@@ -108,6 +112,12 @@ impl LogWalk {
         self.next_group = next_group;
         self.next_lsn = next_lsn;
         self.previous = previous;
+        self
+    }
+
+    /// The same walk for whoever wants heads alone: bodies are passed over, and are zeros in what it hands out.
+    pub(crate) fn without_bodies(mut self) -> Self {
+        self.with_bodies = false;
         self
     }
 
@@ -151,9 +161,14 @@ impl LogWalk {
         if end > self.end {
             return Ok(Walked::Broken(Malformed::Length));
         }
-        let mut bytes = vec![0; header.group_bytes as usize];
-        self.read(self.offset, &mut bytes)?;
         let start = self.offset;
+        let bytes = if self.with_bodies {
+            let mut bytes = vec![0; header.group_bytes as usize];
+            self.read(start, &mut bytes)?;
+            bytes
+        } else {
+            read_heads(&header, place, |at, piece| self.read(start + at as u64, piece))?
+        };
         let class = self.class;
         let group = GroupRead { bytes, place, class, start, header, header_checksum, end };
         let last_lsn = match group.view() {

@@ -4,6 +4,7 @@
 //! each upload; what is dropped without a commit leaves nothing behind.
 //! Never here: names, multipart, what the bytes mean.
 
+mod blocks;
 mod reading;
 mod resumable;
 
@@ -18,6 +19,7 @@ use crate::limits;
 use crate::segment::{BigWriter, SegmentSet};
 use crate::space::Space;
 
+use self::blocks::{Block, SpareBlocks};
 pub use self::reading::StagedReader;
 pub use self::resumable::{Received, ResumableUpload};
 pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
@@ -26,12 +28,13 @@ pub(crate) use self::resumable::{UPLOADS_FOLDER, UploadFolder};
 pub(crate) struct UploadMemory {
     used: AtomicU64,
     bytes_max: u64,
+    spare: Arc<SpareBlocks>,
 }
 
 impl UploadMemory {
     /// A budget of this many bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { used: AtomicU64::new(0), bytes_max }
+        Self { used: AtomicU64::new(0), bytes_max, spare: Arc::default() }
     }
 
     /// Bytes in use.
@@ -79,7 +82,8 @@ pub struct Upload {
     hasher: blake3::Hasher,
     bytes: u64,
     head: Vec<u8>,
-    block: Vec<u8>,
+    block: Block,
+    spare: Arc<SpareBlocks>,
     destination: Destination,
 }
 
@@ -102,7 +106,8 @@ impl Upload {
             hasher: blake3::Hasher::new(),
             bytes: 0,
             head: Vec::new(),
-            block: Vec::new(),
+            block: Block::default(),
+            spare: Arc::clone(&memory.spare),
             destination: Destination::Memory {
                 blocks: Vec::new(),
                 share: Share { memory, bytes: 0 },
@@ -162,7 +167,7 @@ impl Upload {
 
     /// Ends the body. A big one is durable when this returns; a small one is in memory until it is committed.
     pub fn finish(mut self) -> Result<Staged> {
-        if !self.block.is_empty() {
+        if !self.block.bytes().is_empty() {
             self.end_block()?;
         }
         let hash = *self.hasher.finalize().as_bytes();
@@ -179,38 +184,39 @@ impl Upload {
     fn take(&mut self, bytes: &[u8]) -> Result<()> {
         let head_room = UPLOAD_HEAD_BYTES - self.head.len();
         self.head.extend_from_slice(bytes.get(..head_room).unwrap_or(bytes));
-        self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
             // A block that has come whole goes to the file from where it is.
-            if self.block.is_empty()
+            if self.block.bytes().is_empty()
                 && let Destination::Big(writer) = &mut self.destination
                 && let Some((whole, later)) = rest.split_at_checked(limits::BLOCK_BYTES)
             {
+                self.hasher.update(whole);
                 writer.block(whole, Checksum::of(whole))?;
                 rest = later;
                 continue;
             }
-            let room = limits::BLOCK_BYTES - self.block.len();
-            let (taken, later) = rest.split_at(rest.len().min(room));
-            self.block.extend_from_slice(taken);
+            let (taken, later) = rest.split_at(rest.len().min(self.block.room()));
+            self.block.extend(taken, &self.spare);
             rest = later;
-            if self.block.len() == limits::BLOCK_BYTES {
+            if self.block.room() == 0 {
                 self.end_block()?;
             }
         }
         Ok(())
     }
 
+    /// Hashes the block while the processor has it at hand, in one go: BLAKE3 is fastest with many bytes at once.
     fn end_block(&mut self) -> Result<()> {
-        let checksum = Checksum::of(&self.block);
+        self.hasher.update(self.block.bytes());
+        let checksum = Checksum::of(self.block.bytes());
         match &mut self.destination {
             Destination::Memory { blocks, .. } => {
-                blocks.push((std::mem::take(&mut self.block).into(), checksum));
+                blocks.push((std::mem::take(&mut self.block).into_bytes(), checksum));
             }
             Destination::Big(writer) => {
-                writer.block(&self.block, checksum)?;
+                writer.block(self.block.bytes(), checksum)?;
                 self.block.clear();
             }
         }

@@ -1,0 +1,176 @@
+//! Reading a group without its bodies: what a footer is made from.
+//!
+//! Promises: what is read lies where it lies in the group, and what is not read is zeros; so whoever decodes the group
+//! checks as much of it as if all had been read, but for the bodies. Nothing is believed that does not decode.
+//! Never here: what a group that does not decode means.
+
+use crate::error::Result;
+use crate::format::{
+    FRAME_HEADER_BYTES, FrameHeader, GROUP_HEADER_BYTES, GROUP_TRAILER_BYTES, GroupHeader,
+    HEAD_BYTES_MAX, Place, Record,
+};
+
+/// One call reads this much: a head with its frame's header, or, where bodies are small, several of them.
+const READ_BYTES: usize = 8 * 1_024;
+
+const _: () = assert!(READ_BYTES >= FRAME_HEADER_BYTES + HEAD_BYTES_MAX);
+
+/// Reads the heads of the group with this header, which lies at `place`, into as many zeros as it is long. `read` fills
+/// a buffer from an offset of the group on.
+///
+/// Where something is no head, the rest stays zeros.
+pub(super) fn read_heads(
+    header: &GroupHeader,
+    place: Place,
+    read: impl FnMut(usize, &mut [u8]) -> Result<()>,
+) -> Result<Vec<u8>> {
+    let bytes = vec![0; header.group_bytes as usize];
+    let mut group = Unread { bytes, read_to: 0, read };
+    group.have(0, GROUP_HEADER_BYTES)?;
+    let mut at = GROUP_HEADER_BYTES;
+    for _ in 0..header.frame_count {
+        group.have(at, FRAME_HEADER_BYTES)?;
+        let here = place.plus(at as u64);
+        let Ok(frame) = FrameHeader::decode(group.rest(at), here) else { return Ok(group.bytes) };
+        at += FRAME_HEADER_BYTES;
+        for _ in 0..frame.record_count {
+            group.have(at, HEAD_BYTES_MAX)?;
+            let head = Record::decode(group.rest(at), place.plus(at as u64));
+            let Ok((record, head_bytes)) = head else { return Ok(group.bytes) };
+            let body_bytes = usize::try_from(record.body_bytes()).unwrap_or(usize::MAX);
+            at = at.saturating_add(head_bytes).saturating_add(body_bytes);
+        }
+    }
+    group.have(at, GROUP_TRAILER_BYTES)?;
+    Ok(group.bytes)
+}
+
+/// A group that is read where it is looked at, from front to back.
+struct Unread<R> {
+    bytes: Vec<u8>,
+    read_to: usize,
+    read: R,
+}
+
+impl<R: FnMut(usize, &mut [u8]) -> Result<()>> Unread<R> {
+    /// Makes sure that so many bytes from `at` on are read, or all up to the end of the group.
+    fn have(&mut self, at: usize, count: usize) -> Result<()> {
+        let group_bytes = self.bytes.len();
+        let wanted_to = at.saturating_add(count).min(group_bytes);
+        if wanted_to > self.read_to {
+            let from = at.max(self.read_to);
+            let to = at.saturating_add(READ_BYTES).min(group_bytes);
+            (self.read)(from, &mut self.bytes[from..to])?;
+            self.read_to = to;
+        }
+        Ok(())
+    }
+
+    fn rest(&self, at: usize) -> &[u8] {
+        self.bytes.get(at..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::format::{Checksum, GroupBuilder, GroupView, SegmentContext, SegmentId, What};
+    use crate::limits;
+    use crate::name::FactName;
+
+    const OFFSET: u64 = 8_192;
+
+    fn place() -> Place {
+        let segment = SegmentId::new(3).unwrap();
+        SegmentContext { salt: 7, segment }.at(OFFSET)
+    }
+
+    fn fact(name: &str, bytes: usize) -> (What, Vec<Bytes>) {
+        let value = Bytes::from(vec![name.len() as u8; bytes]);
+        let name = FactName::parse(name).unwrap();
+        let what = What::Fact { name, bytes: bytes as u32, check: Checksum::of(&value) };
+        (what, vec![value])
+    }
+
+    /// A group with bodies of these lengths, each in a frame of its own, and one frame of several.
+    fn group(lengths: &[usize]) -> Vec<u8> {
+        let mut builder = GroupBuilder::new(place().context(), OFFSET, 1, 1, 0, Checksum(0));
+        for bytes in lengths {
+            builder.frame(&[fact("alone", *bytes)]);
+        }
+        let gone = (What::FactGone { name: FactName::parse("gone").unwrap() }, Vec::new());
+        builder.frame(&[fact("first", 9_000), gone, fact("last", 1)]);
+        builder.finish().pieces.concat()
+    }
+
+    /// What [`read_heads`] makes of a group, and how many bytes it read for that.
+    fn heads_of(group: &[u8]) -> (Vec<u8>, usize) {
+        let (header, _) = GroupHeader::decode(group, place()).unwrap();
+        let mut bytes_read = 0;
+        let heads = read_heads(&header, place(), |at, piece| {
+            piece.copy_from_slice(&group[at..at + piece.len()]);
+            bytes_read += piece.len();
+            Ok(())
+        });
+        (heads.unwrap(), bytes_read)
+    }
+
+    #[test]
+    fn heads_are_read_as_they_lie_and_large_bodies_are_not() {
+        for lengths in [&[][..], &[0, 1, 100, 5_000, 7_000], &[60_000; 40], &[READ_BYTES; 3]] {
+            let group = group(lengths);
+            let (heads, bytes_read) = heads_of(&group);
+            assert_eq!(heads.len(), group.len());
+            let seen = |bytes| {
+                let view = GroupView::decode(bytes, place()).unwrap();
+                let records = view.into_records().into_iter();
+                records.map(|it| (it.place, it.head.to_vec(), it.frame)).collect::<Vec<_>>()
+            };
+            assert_eq!(seen(&heads), seen(&group), "{lengths:?}");
+            assert!(bytes_read <= group.len(), "nothing is read twice: {lengths:?}");
+            if lengths.len() == 40 {
+                assert!(bytes_read < group.len() / 4, "{bytes_read} of {}", group.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_broken_but_for_a_body_does_not_decode() {
+        let whole = group(&[limits::FACT_BYTES_MAX, 20_000]);
+        let view = GroupView::decode(&whole, place()).unwrap();
+        let bodies: Vec<_> = view
+            .records()
+            .map(|it| {
+                let start = (it.place.offset - OFFSET) as usize + it.head_bytes;
+                start..start + it.body.len()
+            })
+            .collect();
+        for at in GROUP_HEADER_BYTES..whole.len() {
+            if bodies.iter().any(|body| body.contains(&at)) {
+                continue;
+            }
+            let mut broken = whole.clone();
+            broken[at] ^= 4;
+            let (heads, _) = heads_of(&broken);
+            assert!(GroupView::decode(&heads, place()).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        let group = group(&[20_000]);
+        let (header, _) = GroupHeader::decode(&group, place()).unwrap();
+        let fails_after = |reads: usize| {
+            let mut left = reads;
+            read_heads(&header, place(), |at, piece| {
+                left = left.checked_sub(1).ok_or(crate::error::Error::Closed)?;
+                piece.copy_from_slice(&group[at..at + piece.len()]);
+                Ok(())
+            })
+        };
+        assert!(fails_after(0).is_err() && fails_after(1).is_err());
+        assert!(fails_after(100).is_ok());
+    }
+}

@@ -1,0 +1,145 @@
+//! Memory for the blocks of bodies on their way in, used again and again: what an allocator gives back to the system
+//! with each body has to be mapped and cleared anew for the next.
+//!
+//! Promises: keeps at most [`limits::UPLOAD_BLOCKS_KEPT`] blocks that nobody uses; a short body, or the short end of a
+//! body, takes no more than twice its bytes.
+//! Never here: checksums, budgets.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::limits;
+
+/// Blocks that nobody uses.
+#[derive(Default)]
+pub(super) struct SpareBlocks(Mutex<Vec<Vec<u8>>>);
+
+/// At most [`limits::BLOCK_BYTES`] of a body.
+#[derive(Default)]
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    /// Where its memory goes back to, when it is that of a whole block.
+    from: Option<Arc<SpareBlocks>>,
+}
+
+impl SpareBlocks {
+    fn take(&self) -> Vec<u8> {
+        self.lock().pop().unwrap_or_else(|| Vec::with_capacity(limits::BLOCK_BYTES))
+    }
+
+    fn give_back(&self, mut bytes: Vec<u8>) {
+        bytes.clear();
+        let mut spare = self.lock();
+        if spare.len() < limits::UPLOAD_BLOCKS_KEPT {
+            spare.push(bytes);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Block {
+    /// The bytes so far.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many more it takes.
+    pub(super) fn room(&self) -> usize {
+        limits::BLOCK_BYTES - self.bytes.len()
+    }
+
+    /// Appends bytes, for which there must be room. What becomes longer than a quarter of a block gets the memory of a
+    /// whole one.
+    pub(super) fn extend(&mut self, more: &[u8], spare: &Arc<SpareBlocks>) {
+        let is_long = self.bytes.len() + more.len() > limits::BLOCK_BYTES / 4;
+        if is_long && self.from.is_none() {
+            let mut bytes = spare.take();
+            bytes.extend_from_slice(&self.bytes);
+            *self = Self { bytes, from: Some(Arc::clone(spare)) };
+        }
+        self.bytes.extend_from_slice(more);
+    }
+
+    /// Empties it.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// The bytes, to be shared. Memory of a whole block goes back when the last clone is dropped, or at once when less
+    /// than half of it is used.
+    pub(super) fn into_bytes(mut self) -> Bytes {
+        match (self.from.is_some(), self.bytes.len() > limits::BLOCK_BYTES / 2) {
+            (false, _) => std::mem::take(&mut self.bytes).into(),
+            (true, true) => Bytes::from_owner(self),
+            (true, false) => Bytes::copy_from_slice(&self.bytes),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Block {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(from) = self.from.take() {
+            from.give_back(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(bytes: usize, spare: &Arc<SpareBlocks>) -> Block {
+        let mut block = Block::default();
+        block.extend(&vec![7; bytes], spare);
+        block
+    }
+
+    #[test]
+    fn memory_of_a_block_comes_back_with_its_last_clone_and_is_used_again() {
+        let spare = Arc::default();
+        let first = block(limits::BLOCK_BYTES, &spare).into_bytes();
+        let (address, clone) = (first.as_ptr(), first.clone());
+        drop(first);
+        let second = block(limits::BLOCK_BYTES, &spare).into_bytes();
+        assert_ne!(second.as_ptr(), address, "a clone still shows it");
+        drop(clone);
+        let third = block(limits::BLOCK_BYTES - 1, &spare);
+        assert_eq!(third.bytes().as_ptr(), address);
+        assert_eq!(third.bytes(), vec![7; limits::BLOCK_BYTES - 1]);
+    }
+
+    #[test]
+    fn what_is_short_takes_no_whole_block() {
+        let spare: Arc<SpareBlocks> = Arc::default();
+        let quarter = limits::BLOCK_BYTES / 4;
+        let short = block(quarter, &spare);
+        assert!(short.from.is_none() && short.bytes.capacity() <= 2 * quarter);
+        assert_eq!(short.into_bytes(), vec![7; quarter]);
+        assert_eq!(spare.lock().len(), 0);
+        // It became longer than a short one on the way, but no half of a block.
+        let mut end = block(quarter, &spare);
+        end.extend(&[8], &spare);
+        let end = end.into_bytes();
+        assert_eq!((end.len(), end[quarter]), (quarter + 1, 8));
+        assert_eq!(spare.lock().len(), 1, "the block went back at once");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_a_group_takes() {
+        let spare: Arc<SpareBlocks> = Arc::default();
+        let more = limits::UPLOAD_BLOCKS_KEPT + 5;
+        let blocks: Vec<_> = (0..more).map(|_| block(limits::BLOCK_BYTES, &spare)).collect();
+        drop(blocks);
+        assert_eq!(spare.lock().len(), limits::UPLOAD_BLOCKS_KEPT);
+    }
+}
