@@ -71,7 +71,7 @@ const DIRECTION: &[(&str, &[&str])] = &[
     ("tools", &["engine", "images", "server"]),
     ("fuzz", &["engine", "images", "server"]),
     ("tests", &["engine", "images", "server", "fuzz"]),
-    ("benches", &["engine", "images", "tests", "fuzz"]),
+    ("benches", &["engine", "images", "server", "tests", "fuzz"]),
 ];
 
 #[test]
