@@ -46,11 +46,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// What `cargo build --profile counted` makes, beside the folder of this program.
+/// What `cargo build --profile counted` makes: this program is `debug/examples/instructions` beside it.
 fn counted_build() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
-    let target = own.parent().and_then(Path::parent).unwrap_or(Path::new("target"));
-    target.join("counted/trug")
+    own.ancestors().nth(3).unwrap_or(Path::new("target")).join("counted/trug")
 }
 
 /// Counts all scenarios; whether none takes more than it may.
