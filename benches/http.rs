@@ -18,10 +18,10 @@ use std::process::ExitCode;
 use benches::arguments::Arguments;
 use benches::bare_loop::{self, Bare};
 use benches::folder;
-use benches::hot_gets::{self, CONNECTIONS, FILES, ROWS};
+use benches::hot_gets::{self, FILES, ROWS};
 use benches::nginx::{self, Nginx};
-use benches::rounds::{self, Sample};
-use benches::server::{Load, Running, ServerKind, require_program};
+use benches::rounds;
+use benches::server::{Running, ServerKind, require_program};
 use benches::table::{self, Table};
 use benches::trug::{BUCKET, Trug};
 use benches::wire::Wire;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     require_program("wrk", "on Debian, apt-get install wrk")?;
     require_program(nginx::PROGRAM, "on Debian, apt-get install nginx-light")?;
-    let (round_count, seconds) = if arguments.quick { (1, 1) } else { (5, 3) };
+    let lengths = if arguments.quick { (1, 1) } else { (5, 3) };
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let root = folder.path().join("files");
     let files = root.join(BUCKET);
@@ -73,18 +73,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         let bare: Box<dyn ServerKind> = Box::new(Bare { head_bytes, body_bytes, file_bytes });
         servers.insert(servers.len() - 1, Running::start(bare.as_ref(), folder.path(), name)?);
         kinds.insert(kinds.len() - 1, bare);
-        let mut failed = None;
-        let samples = rounds::interleaved(round_count, servers.len(), |server| {
-            let path = kinds[server].path(name);
-            let load = Load { path: &path, range, connections: CONNECTIONS, seconds };
-            servers[server].load(folder.path(), &load).unwrap_or_else(|why| {
-                failed = Some(format!("{} {label}: {why}", kinds[server].label()));
-                Sample::default()
-            })
-        });
-        if let Some(why) = failed {
-            return Err(why);
-        }
+        let contestants: Vec<_> = kinds.iter().map(AsRef::as_ref).zip(&servers).collect();
+        let samples =
+            hot_gets::in_turns((label, name, range), &contestants, lengths, folder.path())?;
         // nginx comes last; its own ratio is 1.
         let nginx = &samples[samples.len() - 1];
         for (kind, own) in kinds.iter().zip(&samples) {

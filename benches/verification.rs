@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use benches::arguments::Arguments;
 use benches::folder;
-use benches::hot_gets::{self, CONNECTIONS, FILES, ROWS};
-use benches::rounds::{self, Sample};
-use benches::server::{Load, Running, ServerKind, require_program};
+use benches::hot_gets::{self, FILES, ROWS};
+use benches::rounds;
+use benches::server::{Running, ServerKind, require_program};
 use benches::table::{self, Table};
-use benches::trug::{BUCKET, Trug};
+use benches::trug::Trug;
 use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy, Verification};
 use server::config::Layer;
 use server::{Config, Service, Stop};
@@ -122,7 +122,7 @@ fn serve(address: &str, arguments: &Arguments) -> Result<(), String> {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     require_program("wrk", "on Debian, apt-get install wrk")?;
-    let (round_count, seconds) = if arguments.quick { (1, 1) } else { (9, 2) };
+    let lengths = if arguments.quick { (1, 1) } else { (9, 2) };
     let folder = folder::make(&arguments.data_folder()).map_err(text)?;
     let files = folder.path().join("files");
     hot_gets::make_files(&files).map_err(text)?;
@@ -146,23 +146,14 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         "CPU us: verified",
         "never",
     ]);
-    for (label, name, range) in ROWS {
-        let path = format!("/{BUCKET}/{name}");
-        let mut failed = None;
-        let samples = rounds::interleaved(round_count, servers.len(), |server| {
-            let load = Load { path: &path, range, connections: CONNECTIONS, seconds };
-            servers[server].load(folder.path(), &load).unwrap_or_else(|why| {
-                failed = Some(format!("{} {label}: {why}", kinds[server].label()));
-                Sample::default()
-            })
-        });
-        if let Some(why) = failed {
-            return Err(why);
-        }
+    let contestants: Vec<(&dyn ServerKind, &Running)> =
+        kinds.iter().map(|kind| kind as &dyn ServerKind).zip(&servers).collect();
+    for row in ROWS {
+        let samples = hot_gets::in_turns(row, &contestants, lengths, folder.path())?;
         let [verified, never] = [&samples[0], &samples[1]];
         let (low, high) = rounds::spread(verified, never);
         table.row(vec![
-            label.to_owned(),
+            row.0.to_owned(),
             table::count(rounds::rate(verified)),
             table::count(rounds::rate(never)),
             format!("{:.2} ({low:.2}-{high:.2})", rounds::ratio(verified, never)),

@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 
 use super::data;
+use super::rounds::{self, Sample};
+use super::server::{Load, Running, ServerKind};
 
 const SEED: u64 = 4;
 
@@ -37,4 +39,28 @@ pub fn make_files(folder: &Path) -> io::Result<()> {
     FILES
         .iter()
         .try_for_each(|(name, length)| fs::write(folder.join(name), data::bytes(SEED, *length)))
+}
+
+/// Loads servers with the request of a row, in turns. The samples come back by server, by round.
+///
+/// # Errors
+///
+/// A run failed.
+pub fn in_turns(
+    (label, name, range): Row,
+    servers: &[(&dyn ServerKind, &Running)],
+    (round_count, seconds): (usize, u64),
+    folder: &Path,
+) -> Result<Vec<Vec<Sample>>, String> {
+    let mut failed = None;
+    let samples = rounds::interleaved(round_count, servers.len(), |server| {
+        let (kind, running) = servers[server];
+        let path = kind.path(name);
+        let load = Load { path: &path, range, connections: CONNECTIONS, seconds };
+        running.load(folder, &load).unwrap_or_else(|why| {
+            failed = Some(format!("{} {label}: {why}", kind.label()));
+            Sample::default()
+        })
+    });
+    failed.map_or(Ok(samples), Err)
 }
