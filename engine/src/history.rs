@@ -6,15 +6,18 @@
 //! memory is bounded by [`limits::VERSIONS_MAX`] versions. What is written meanwhile is never overwritten.
 //! Never here: what is live (the index), keeping space from being given back.
 
+mod gone;
 mod scan;
 mod undelete;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use self::gone::{GoneAsked, GonePage, LogSpan};
+pub(crate) use self::gone::{deleted_in, gone, gone_version, may_come_back};
 pub(crate) use self::scan::LogReader;
 use self::scan::{Found, LogScan, verify};
-pub(crate) use self::undelete::{PutBack, undelete};
+pub(crate) use self::undelete::{PutBack, stage, undelete};
 pub use self::undelete::{Restored, UndeleteRequest, Undeleted};
 use crate::commit::Etag;
 use crate::error::Result;

@@ -78,7 +78,9 @@ mod upload;
 
 pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
-pub use self::commit::{Batch, Committed, Etag, Health, Precondition, Progress, PutOptions};
+pub use self::commit::{
+    Batch, Committed, Etag, GoneVersion, Health, Precondition, Progress, PutOptions, VersionEnd,
+};
 pub use self::compaction::{
     CompactionInput, CompactionReport, CompactionRules, CompactionStep, Selection,
 };
@@ -87,8 +89,8 @@ pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
 pub use self::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId, Usage};
 pub use self::history::{
-    History, PutVersion, Restored, UndeleteRequest, Undeleted, Unrecoverable, Version,
-    VersionEvent, VersionFilter, VersionScope, VersionState,
+    GoneAsked, GonePage, History, LogSpan, PutVersion, Restored, UndeleteRequest, Undeleted,
+    Unrecoverable, Version, VersionEvent, VersionFilter, VersionScope, VersionState,
 };
 pub use self::index::{
     DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object, UsagePage,
@@ -99,7 +101,7 @@ pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::scrub::{ScrubOptions, ScrubReport};
 pub use self::search::{Found, Hit, Hits, SearchOptions, SearchQuery};
 pub use self::segment::{Body, Verification};
-pub use self::stats::{ClassStats, SegmentStats, StoreStats};
+pub use self::stats::{ClassStats, DiskStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
 pub use self::upload::{
     Received, ResumableUpload, Staged, StagedReader, UPLOAD_HEAD_BYTES, Upload,

@@ -131,6 +131,8 @@ pub const CHECKPOINT_RETRY_MS: u64 = 1_000;
 pub const INDEX_REOPEN_MS: u64 = 1_000;
 /// Versions that a history shows, and objects that are brought back, at once.
 pub const VERSIONS_MAX: usize = 100_000;
+/// Versions that were deleted or replaced lately are remembered in so many bytes of memory: some twenty thousand.
+pub const LATELY_BYTES_MAX: usize = 8 * MIB;
 /// Largest page of a listing.
 pub const LIST_PAGE_MAX: usize = 1_000;
 /// A search shows the first so many of its hits, page by page, and holds no more of them in memory.

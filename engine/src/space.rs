@@ -77,6 +77,12 @@ impl Space {
         if free_bytes < bytes { Err(Error::NoSpace) } else { Ok(()) }
     }
 
+    /// What the disk takes, what of it is free, and what is to stay free. None: the disk cannot say.
+    pub(crate) fn figures(&self) -> Option<(u64, u64, u64)> {
+        let (total_bytes, free_bytes) = (self.disk.capacity_bytes(), self.disk.free_bytes());
+        Some((total_bytes.ok()?, free_bytes.ok()?, self.reserve_bytes))
+    }
+
     /// Whether less than the reserve is free.
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         if self.reserve_bytes == 0 {

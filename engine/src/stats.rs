@@ -49,6 +49,19 @@ pub struct StoreStats {
     pub damage: DamageList,
 }
 
+/// What a store takes of its disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// Bytes that the disk takes when it is empty.
+    pub total_bytes: u64,
+    /// Bytes of it that are free.
+    pub free_bytes: u64,
+    /// How many are to stay free: with fewer nothing is uploaded.
+    pub reserve_bytes: u64,
+    /// Bytes of the index.
+    pub index_bytes: u64,
+}
+
 /// What is known of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentStats {
@@ -62,6 +75,10 @@ pub struct SegmentStats {
     pub live_bytes: u64,
     /// Bytes of the others.
     pub dead_bytes: u64,
+    /// How many of its records are still wanted.
+    pub live_count: u64,
+    /// Whether more may be appended to it.
+    pub is_growing: bool,
     /// When a scrub last read it whole. Milliseconds since 1970.
     pub verified_ms: Option<u64>,
     /// How many places of damage are known in it.
@@ -104,6 +121,8 @@ impl StoreStats {
                 record_bytes: usage.record_bytes,
                 live_bytes: usage.live_bytes,
                 dead_bytes: usage.dead_bytes(),
+                live_count: usage.live_count,
+                is_growing: log_end == Some(id),
                 verified_ms,
                 damage,
             });

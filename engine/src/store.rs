@@ -20,7 +20,8 @@ pub use self::open::{Background, CompactionOptions, OpenOptions, Surroundings};
 use self::threads::Threads;
 use crate::clock::Clock;
 use crate::commit::{
-    self, Batch, Committed, Committer, Etag, Health, HealthState, Load, Progress, Queue, Rollover,
+    self, Batch, Committed, Committer, Etag, Health, HealthState, Lately, Load, Progress, Queue,
+    Rollover,
 };
 use crate::compaction::Compactor;
 use crate::disk::Lock;
@@ -35,7 +36,7 @@ use crate::scrub::{Scrubbed, Scrubber};
 use crate::search::{self, Hits, KeptNames, SearchQuery};
 use crate::segment::{Body, Patience, SegmentSet};
 use crate::space::Space;
-use crate::stats::StoreStats;
+use crate::stats::{DiskStats, StoreStats};
 use crate::upload::{Received, ResumableUpload, Upload, UploadFolder, UploadMemory};
 
 /// An open store. Clones share it.
@@ -55,6 +56,7 @@ struct Parts {
     committer: Arc<Mutex<Committer>>,
     compactor: Arc<Compactor>,
     load: Arc<Load>,
+    lately: Arc<Lately>,
     clock: Arc<dyn Clock>,
     opened_ms: u64,
     scrubbed: Scrubbed,
@@ -288,6 +290,17 @@ impl Store {
             searched_names_bytes: searched.bytes,
             ..self.look(|view| StoreStats::of(view, &self.0.index))?
         })
+    }
+
+    /// What the store takes of its disk. None: the disk cannot say.
+    pub fn disk_stats(&self) -> Result<Option<DiskStats>> {
+        let Some((total_bytes, free_bytes, reserve_bytes)) = self.0.space.figures() else {
+            return Ok(None);
+        };
+        let io = |source| Error::io(format!("looking at {}", index::INDEX_FILE), source);
+        let index = self.0.segments.disk().open(index::INDEX_FILE);
+        let index_bytes = index.and_then(|file| file.bytes_len()).map_err(io)?;
+        Ok(Some(DiskStats { total_bytes, free_bytes, reserve_bytes, index_bytes }))
     }
 
     fn look<T>(&self, read: impl FnOnce(&View) -> Result<T>) -> Result<T> {

@@ -26,6 +26,11 @@ impl AddressKey {
         }
     }
 
+    /// A number that stands for something else than an address, in a table of its own.
+    pub fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+
     /// The same as a number, for tables.
     pub fn number(self) -> u64 {
         self.0

@@ -1,86 +1,176 @@
 //! Who is asking, and whether they may.
 //!
-//! A credential is looked for in `Authorization`, then `X-API-Key`, then the query; the first that looks like one
-//! decides, right or wrong. Promises: a bucket that the caller may not see is answered like one that does not exist,
-//! and a refusal never depends on whether an object exists.
-//! Never here: how keys are made and kept.
+//! A key is looked for in `Authorization`, then `X-API-Key`, then the query; the first that looks like one decides,
+//! right or wrong. Without one a session decides, by its cookie, as long as the request comes from a page of our own.
+//! Promises: a bucket that the caller may not see is answered like one that does not exist, and a refusal never depends
+//! on whether an object exists; a request that another site forged has no session.
+//! Never here: how keys and sessions are made and kept.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::FromRequestParts;
 use engine::{BucketName, FolderKey, ObjectKey};
-use http::Extensions;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
+use http::{Extensions, Method, Uri};
 
 use crate::catalog::{
-    Access, Account, ApiKey, ApiKeyId, Bucket, Catalog, MemberRole, Organisation, OrganisationId,
-    Plan, PresentedKey, Role, Scope, Standing,
+    Access, Account, ApiKey, Bucket, Catalog, Issuer, KeyLimits, MemberRole, Organisation,
+    OrganisationId, Plan, PresentedKey, Role, Scope, SecretHash, Session, Standing,
 };
 use crate::client_address::client_address;
 use crate::error::{ApiError, INVALID_API_KEY};
+use crate::own_pages::Source;
 use crate::query::Query;
 use crate::state::{AppState, Endpoint};
 use crate::target::{Place, Target};
 
-/// Somebody whose key was recognised.
+/// Somebody whose key, or whose session, was recognised.
 #[derive(Clone, Debug)]
 pub struct Caller {
     account: Arc<Account>,
-    api_key: Arc<ApiKey>,
+    credential: Credential,
 }
+
+/// What a caller was recognised by.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    Key(Arc<ApiKey>),
+    /// It opens everything that its account does.
+    Session(Arc<Session>),
+}
+
+/// What of a request says who is asking.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    pub method: &'a Method,
+    pub uri: &'a Uri,
+    pub headers: &'a HeaderMap,
+    pub extensions: &'a Extensions,
+}
+
+/// The limits of a session.
+static WHOLE_REACH: LazyLock<KeyLimits> = LazyLock::new(KeyLimits::default);
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY_PARAMETERS: &[&str] = &["apiKey", "api_key"];
 
+impl<'a> Asking<'a> {
+    pub fn of(head: &'a Parts) -> Self {
+        let Parts { method, uri, headers, extensions, .. } = head;
+        Self { method, uri, headers, extensions }
+    }
+}
+
 impl Caller {
-    /// Recognises the credential of a request. An address that presented too many wrong ones is refused before anything
-    /// is looked up; a request without any is not counted.
-    pub fn recognise(
-        app: &AppState,
-        headers: &HeaderMap,
-        query: &Query,
-        extensions: &Extensions,
-    ) -> Result<Self, ApiError> {
-        let Some(address) = client_address(extensions) else {
-            return Self::of(&app.catalog, headers, query);
+    /// Recognises the credential of a request. An address that presented too many wrong keys is refused before anything
+    /// is looked up; a request without any is not counted, and no wrong cookie is, as nobody guesses one.
+    pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
+        let Some(address) = client_address(asking.extensions) else {
+            return Self::of(app, asking, query);
         };
         let allowances = &app.allowances;
         allowances.check_failures(address).map_err(|refused| ApiError::rate_limited(&refused))?;
-        Self::of(&app.catalog, headers, query).inspect_err(|error| {
+        Self::of(app, asking, query).inspect_err(|error| {
             if error.code() == INVALID_API_KEY {
                 allowances.note_failure(address);
             }
         })
     }
 
-    fn of(catalog: &Catalog, headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
-        let text = credential(headers, query)?.ok_or_else(ApiError::missing_api_key)?;
-        let presented = PresentedKey::parse(&text).ok_or_else(ApiError::invalid_api_key)?;
+    fn of(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
+        match credential(asking.headers, query)? {
+            Some(text) => Self::of_key(&app.catalog, &text),
+            None => Self::of_session(app, asking)?.ok_or_else(ApiError::missing_api_key),
+        }
+    }
+
+    fn of_key(catalog: &Catalog, text: &str) -> Result<Self, ApiError> {
+        let presented = PresentedKey::parse(text).ok_or_else(ApiError::invalid_api_key)?;
         let api_key = catalog.recognise(&presented).ok_or_else(ApiError::invalid_api_key)?;
         let account = catalog.account(&api_key.account).ok_or_else(ApiError::invalid_api_key)?;
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Self { account, api_key })
+        Ok(Self { account, credential: Credential::Key(api_key) })
     }
 
-    /// Whoever issued a presigned upload, as far as their key still opens anything.
-    pub fn of_issuer(catalog: &Catalog, issuer: &ApiKeyId) -> Option<Self> {
-        let api_key = catalog.live_api_key(issuer)?;
-        let account = catalog.account(&api_key.account)?;
-        (account.standing != Standing::Suspended).then_some(Self { account, api_key })
+    /// Whoever the cookie of a request is of; `None` without one. Keys are not looked at.
+    pub fn of_session(app: &AppState, asking: Asking<'_>) -> Result<Option<Self>, ApiError> {
+        let Some(secret) = app.session_cookie.read(asking.headers) else { return Ok(None) };
+        let Asking { method, uri, headers, .. } = asking;
+        if !Source::of(method, headers, uri).lets_cookies_count(method) {
+            return Err(ApiError::cross_site());
+        }
+        let presented = SecretHash::of(&secret);
+        let session = presented.and_then(|presented| app.catalog.recognise_session(&presented));
+        let session = session.ok_or_else(ApiError::session_ended)?;
+        let account = app.catalog.account(&session.account).ok_or_else(ApiError::session_ended)?;
+        if account.standing == Standing::Suspended {
+            return Err(ApiError::account_suspended());
+        }
+        Ok(Some(Self { account, credential: Credential::Session(session) }))
     }
 
-    /// The account that the key belongs to.
+    /// Whoever issued a presigned upload, as far as what they issued it with still opens anything.
+    pub fn of_issuer(catalog: &Catalog, issuer: &Issuer) -> Option<Self> {
+        let (account, credential) = match issuer {
+            Issuer::Key(id) => {
+                let api_key = catalog.live_api_key(id)?;
+                (api_key.account.clone(), Credential::Key(api_key))
+            }
+            Issuer::Session(id) => {
+                let session = catalog.session(id)?.session;
+                (session.account.clone(), Credential::Session(session))
+            }
+        };
+        let account = catalog.account(&account)?;
+        (account.standing != Standing::Suspended).then_some(Self { account, credential })
+    }
+
+    /// The account that the key, or the session, belongs to.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// The key that was presented.
-    pub fn api_key(&self) -> &ApiKey {
-        &self.api_key
+    /// What was presented.
+    pub fn credential(&self) -> &Credential {
+        &self.credential
+    }
+
+    /// Where what was presented ends.
+    pub fn limits(&self) -> &KeyLimits {
+        match &self.credential {
+            Credential::Key(api_key) => &api_key.limits,
+            Credential::Session(_) => &WHOLE_REACH,
+        }
+    }
+
+    /// Whether what was presented has a scope.
+    pub fn has_scope(&self, scope: Scope) -> bool {
+        match &self.credential {
+            Credential::Key(api_key) => api_key.allows(scope),
+            Credential::Session(_) => true,
+        }
+    }
+
+    /// The session, of somebody who is signed in. Keys do not do what needs a person.
+    pub fn session(&self) -> Result<&Arc<Session>, ApiError> {
+        match &self.credential {
+            Credential::Session(session) => Ok(session),
+            Credential::Key(_) => {
+                Err(ApiError::forbidden("This takes a session, and no API key: sign in"))
+            }
+        }
+    }
+
+    /// What names the credential in a presigned upload.
+    pub fn issuer(&self) -> Issuer {
+        match &self.credential {
+            Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
+            Credential::Session(session) => Issuer::Session(session.id.clone()),
+        }
     }
 
     /// Whether the account's plan opens the endpoint.
@@ -165,7 +255,7 @@ impl Caller {
 
     /// Whether the key has a scope.
     pub fn check_scope(&self, scope: Scope) -> Result<(), ApiError> {
-        if self.api_key.allows(scope) {
+        if self.has_scope(scope) {
             return Ok(());
         }
         let scope = scope.as_str();
@@ -175,7 +265,7 @@ impl Caller {
     /// Whether the key may manage what is more than one bucket.
     pub fn check_whole_reach(&self) -> Result<(), ApiError> {
         self.check_scope(Scope::Manage)?;
-        if self.api_key.limits.bucket.is_some() {
+        if self.limits().bucket.is_some() {
             return Err(ApiError::forbidden("The API key is for one bucket alone"));
         }
         self.check_folder(&FolderKey::root())
@@ -192,17 +282,17 @@ impl Caller {
 
     /// Whether the key reaches a file.
     pub fn check_file(&self, key: &ObjectKey) -> Result<(), ApiError> {
-        self.reaches(self.api_key.limits.reach_key(key))
+        self.reaches(self.limits().reach_key(key))
     }
 
     /// Whether the key reaches everything in a folder.
     pub fn check_folder(&self, folder: &FolderKey) -> Result<(), ApiError> {
-        self.reaches(self.api_key.limits.reach_folder(folder))
+        self.reaches(self.limits().reach_folder(folder))
     }
 
     /// Whether the key reaches everything whose key begins so.
     pub fn check_prefix(&self, prefix: &str) -> Result<(), ApiError> {
-        self.reaches(prefix.starts_with(self.api_key.limits.prefix.as_str()))
+        self.reaches(prefix.starts_with(self.limits().prefix.as_str()))
     }
 
     /// Whether the key reaches a place.
@@ -215,7 +305,7 @@ impl Caller {
 
     fn check_key(&self, name: &BucketName, scope: Scope) -> Result<(), ApiError> {
         self.check_scope(scope)?;
-        if !self.api_key.limits.reach_bucket(name) {
+        if !self.limits().reach_bucket(name) {
             return Err(ApiError::forbidden("The API key is for another bucket"));
         }
         Ok(())
@@ -225,7 +315,7 @@ impl Caller {
         if reached {
             return Ok(());
         }
-        let prefix = &self.api_key.limits.prefix;
+        let prefix = &self.limits().prefix;
         Err(ApiError::forbidden(format!("The API key only reaches the folder \"{prefix}\"")))
     }
 }
@@ -240,7 +330,7 @@ impl FromRequestParts<AppState> for Caller {
     }
 }
 
-/// Whether a file may be delivered: to anybody from a public bucket, else to a key that may read there.
+/// Whether a file may be delivered: to anybody from a public bucket, else to a key or a session that may read there.
 pub fn check_delivery(
     app: &AppState,
     bucket: &Bucket,
@@ -251,22 +341,25 @@ pub fn check_delivery(
     if bucket.access == Access::Public {
         return Ok(());
     }
-    let caller = Caller::recognise(app, &request.headers, query, &request.extensions)?;
+    let caller = Caller::recognise(app, Asking::of(request), query)?;
     let catalog = &app.catalog;
     // Whoever looks at the address sees that the bucket is there, so a stranger's key is told what it is.
     if catalog.role_in(&caller.account.id, bucket).is_none() {
-        return Err(ApiError::forbidden("The API key does not open this bucket"));
+        return Err(ApiError::forbidden(match caller.credential {
+            Credential::Key(_) => "The API key does not open this bucket",
+            Credential::Session(_) => "The account does not open this bucket",
+        }));
     }
     caller.authorise(catalog, bucket, Scope::Read)?;
     caller.check_place(&target.place)
 }
 
-/// Whether a request carries a credential, right or wrong.
-pub fn has_credential(headers: &HeaderMap, query: &Query) -> bool {
+/// Whether a request carries a key, right or wrong.
+pub fn has_key(headers: &HeaderMap, query: &Query) -> bool {
     !matches!(credential(headers, query), Ok(None))
 }
 
-/// The text of the first credential that a request carries.
+/// The text of the first key that a request carries.
 fn credential(headers: &HeaderMap, query: &Query) -> Result<Option<String>, ApiError> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().map(text_of);
     if let Some(text) = authorizations.find_map(|value| authorization(&value).map(str::to_owned)) {

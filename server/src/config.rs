@@ -5,6 +5,8 @@
 //! Promises: a field or a variable that is not known is an error that names it, never ignored.
 //! Never here: reading files and flags; where the data lies.
 
+mod public_url;
+
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ use crate::address::Network;
 use crate::destination::Origin;
 use crate::limits;
 use crate::roots::ExtraRoots;
+
+pub use self::public_url::PublicUrl;
 
 /// The start of every environment variable that is ours.
 pub const VARIABLE_PREFIX: &str = "TRUG_";
@@ -60,6 +64,8 @@ pub struct Config {
     pub address_requests_burst: u32,
     /// To addresses in these, as to the machine itself, no bound for addresses applies.
     pub trusted_networks: Vec<Network>,
+    /// Hosts beside that of the public address under which people open the dashboard, in lower case.
+    pub dashboard_hosts: Vec<String>,
     /// Whether the server looks once a day which accounts break fair use.
     pub fair_use_sweep: bool,
     /// Bytes of memory that the names of searched buckets may take. 0: none are kept.
@@ -103,6 +109,7 @@ pub struct Layer {
     pub address_requests_per_second: Option<u32>,
     pub address_requests_burst: Option<u32>,
     pub trusted_networks: Option<Texts>,
+    pub dashboard_hosts: Option<Texts>,
     pub fair_use_sweep: Option<bool>,
     pub search_memory_bytes: Option<u64>,
     pub image_memory_bytes: Option<u64>,
@@ -120,10 +127,6 @@ pub enum Texts {
     List(Vec<String>),
     Text(String),
 }
-
-/// The public address of the service: `http` or `https`, without a final slash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicUrl(String);
 
 /// A setting that cannot be used: where it stands and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,6 +194,7 @@ impl Layer {
                 .or(lower.address_requests_per_second),
             address_requests_burst: self.address_requests_burst.or(lower.address_requests_burst),
             trusted_networks: self.trusted_networks.or(lower.trusted_networks),
+            dashboard_hosts: self.dashboard_hosts.or(lower.dashboard_hosts),
             fair_use_sweep: self.fair_use_sweep.or(lower.fair_use_sweep),
             search_memory_bytes: self.search_memory_bytes.or(lower.search_memory_bytes),
             image_memory_bytes: self.image_memory_bytes.or(lower.image_memory_bytes),
@@ -293,6 +297,7 @@ impl Config {
                 default.address_requests_burst,
             )?,
             trusted_networks: layer.trusted_networks.map_or(Ok(Vec::new()), networks)?,
+            dashboard_hosts: layer.dashboard_hosts.map_or(Ok(Vec::new()), hosts)?,
             fair_use_sweep: layer.fair_use_sweep.unwrap_or(default.fair_use_sweep),
             search_memory_bytes: layer.search_memory_bytes.unwrap_or(default.search_memory_bytes),
             image_memory_bytes: layer.image_memory_bytes,
@@ -334,6 +339,7 @@ impl Default for Config {
             address_requests_per_second: limits::ADDRESS_REQUESTS_PER_SECOND,
             address_requests_burst: limits::ADDRESS_REQUESTS_BURST,
             trusted_networks: Vec::new(),
+            dashboard_hosts: Vec::new(),
             fair_use_sweep: false,
             search_memory_bytes: engine::limits::SEARCH_NAMES_BYTES_MAX,
             image_memory_bytes: None,
@@ -344,37 +350,6 @@ impl Default for Config {
             webhook_ca_file: None,
             webhook_roots: ExtraRoots::default(),
         }
-    }
-}
-
-impl PublicUrl {
-    /// Checks a public address.
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let refuse = |why: &str| Err(ConfigError(format!("public_url: {text:?} {why}")));
-        let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
-        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-            return refuse("must start with http:// or https:// and name a host");
-        }
-        if uri.query().is_some() || text.contains(['@', '#']) {
-            return refuse("must have no query, no fragment and no user");
-        }
-        Ok(Self(text.trim_end_matches('/').to_owned()))
-    }
-
-    /// The address at which a server that listens there can be reached from the same machine.
-    pub fn of_listener(listen: SocketAddr) -> Self {
-        let host = if listen.ip().is_unspecified() {
-            "localhost".to_owned()
-        } else if listen.is_ipv6() {
-            format!("[{}]", listen.ip())
-        } else {
-            listen.ip().to_string()
-        };
-        Self(format!("http://{host}:{}", listen.port()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -411,6 +386,17 @@ fn networks(texts: Texts) -> Result<Vec<Network>, ConfigError> {
         let why = format!("trusted_networks: {text:?} is not a network like 10.0.0.0/8");
         Network::parse(text).ok_or(ConfigError(why))
     })
+}
+
+fn hosts(texts: Texts) -> Result<Vec<String>, ConfigError> {
+    let hosts = texts.each(|text| match text.parse::<http::uri::Authority>() {
+        Ok(host) if host.host() == text => Ok(text.to_ascii_lowercase()),
+        _ => Err(ConfigError(format!("dashboard_hosts: {text:?} is no host like files.internal"))),
+    })?;
+    match hosts.len() {
+        0..=limits::DASHBOARD_HOSTS_MAX => Ok(hosts),
+        more => Err(ConfigError(format!("dashboard_hosts: {more} hosts are too many"))),
+    }
 }
 
 fn origins(texts: Texts) -> Result<Vec<Origin>, ConfigError> {
@@ -528,6 +514,17 @@ mod tests {
     }
 
     #[test]
+    fn hosts_of_the_dashboard_are_names_alone() {
+        let config = |text| variables(&[("TRUG_DASHBOARD_HOSTS", text)]).and_then(Config::new);
+        let found = config("Files.internal, nas").unwrap().dashboard_hosts;
+        assert_eq!(found, ["files.internal", "nas"]);
+        for bad in ["http://nas", "nas:8080", "nas/", "a@nas", "n as"] {
+            let error = config(bad).unwrap_err().to_string();
+            assert!(error.contains("dashboard_hosts") && error.contains(bad), "{error}");
+        }
+    }
+
+    #[test]
     fn origins_for_webhooks_are_exact() {
         let config = |text: &str| variables(&[("TRUG_WEBHOOK_ALLOW", text)]).and_then(Config::new);
         let allowed = config("http://127.0.0.1:9000, https://ci.internal").unwrap().webhook_allow;
@@ -539,18 +536,6 @@ mod tests {
         for bad in ["127.0.0.1:9000", "http://a/hook", "*", "http://*/x", "10.0.0.0/8"] {
             let error = config(bad).unwrap_err().to_string();
             assert!(error.contains("webhook_allow") && error.contains(bad), "{error}");
-        }
-    }
-
-    #[test]
-    fn without_a_public_address_the_listener_is_named_so_that_it_can_be_reached() {
-        for (listen, url) in [
-            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
-            ("0.0.0.0:80", "http://localhost:80"),
-            ("[::]:80", "http://localhost:80"),
-            ("[::1]:80", "http://[::1]:80"),
-        ] {
-            assert_eq!(PublicUrl::of_listener(listen.parse().unwrap()).as_str(), url);
         }
     }
 }

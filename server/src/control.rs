@@ -14,7 +14,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -26,7 +25,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
 use self::long_work::WorkBody;
 use crate::bridge::blocking;
@@ -63,8 +62,6 @@ struct SocketFile(PathBuf);
 #[derive(Clone)]
 struct Operator {
     app: AppState,
-    /// Held by the long request that is going on.
-    long_work: Arc<Mutex<()>>,
 }
 
 /// A line of the answer to a long request.
@@ -91,7 +88,7 @@ impl ControlSocket {
 
     /// Answers requests until it is stopped, then removes the socket.
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
-        let operator = Operator { app, long_work: Arc::default() };
+        let operator = Operator { app };
         let service = service_fn(move |request| answer(operator.clone(), request));
         let connections_max = limits::CONTROL_CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
@@ -221,9 +218,10 @@ async fn perform(
     let request: Request = serde_json::from_slice(&body).map_err(|error| {
         ApiError::bad_request(format!("The request is not understood: {error}"))
     })?;
-    let Operator { app, long_work } = operator;
+    let Operator { app } = operator;
     if request.is_long() {
-        let turn = long_work.try_lock_owned().map_err(|_| {
+        // A job for the whole store holds the same turn.
+        let turn = app.long_work.clone().try_lock_owned().map_err(|_| {
             ApiError::conflict(
                 "Other long work is going on in the server: wait until it is done, or stop it",
             )
@@ -234,6 +232,7 @@ async fn perform(
         // The one request that takes a running server.
         Request::Webhook(WebhookRequest::Test { id }) => test_webhook(&app, &id).await?,
         request => {
+            let request = with_public_url(&app, request);
             let work = move || {
                 execute(&app.store, &app.catalog, request, &mut |_| ControlFlow::Continue(()))
             };
@@ -244,6 +243,17 @@ async fn perform(
     Ok(http::Response::new(Body::from(
         reply.map_err(|error| ApiError::internal(error.to_string()))?,
     )))
+}
+
+/// Links lead to this server, where whoever asks does not say otherwise.
+fn with_public_url(app: &AppState, request: Request) -> Request {
+    match request {
+        Request::InviteAccount { account, public_url: None } => {
+            let public_url = Some(app.public_url.as_str().to_owned());
+            Request::InviteAccount { account, public_url }
+        }
+        request => request,
+    }
 }
 
 async fn test_webhook(app: &AppState, id: &str) -> Result<Reply, ApiError> {

@@ -101,6 +101,20 @@ pub fn allow_every_origin(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
+/// Keeps an answer, that to a preflight too, from the pages of all other origins.
+pub fn allow_no_origin(headers: &mut HeaderMap) {
+    for name in [
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        header::ACCESS_CONTROL_MAX_AGE,
+        ALLOW_PRIVATE_NETWORK,
+    ] {
+        headers.remove(name);
+    }
+}
+
 /// Lets only pages of these origins read an answer about a bucket; others get the answer and their browsers keep it
 /// from them. Caches keep the answers to each origin apart.
 pub fn restrict_origins(

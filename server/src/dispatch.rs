@@ -14,16 +14,16 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, header};
 use tower::ServiceExt;
 
-use crate::auth::has_credential;
+use crate::auth::has_key;
 use crate::catalog::{Bucket, CorsOrigins};
 use crate::client_address::client_address;
-use crate::delivery_headers::{preflight, restrict_origins};
+use crate::delivery_headers::{allow_no_origin, preflight, restrict_origins};
 use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
 use crate::query::Query;
-use crate::reserved;
+use crate::reserved::{self, is_for_own_pages};
 use crate::router::router;
 use crate::state::AppState;
 use crate::target::Target;
@@ -48,9 +48,13 @@ impl App {
         // Read once, for whoever may read the answer and for what is delivered.
         let target = is_delivery(&request).then(|| Target::from_path(request.uri().path()));
         let origins = self.origins(&request, target.as_ref());
+        let is_for_own_pages = target.is_none() && is_for_own_pages(request.uri().path());
         let mut response = outgoing.finish(self.answer(request, target).await);
         if let Some((bucket, origin)) = origins {
             restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
+        }
+        if is_for_own_pages {
+            allow_no_origin(response.headers_mut());
         }
         response
     }
@@ -136,12 +140,12 @@ fn is_own(path: &str) -> bool {
     path.is_empty() || matches!(first, reserved::API | reserved::OWN)
 }
 
-/// The earlier presign form, `/{bucket}/presigned/{*path}`: with a credential it is asked for, without one somebody
+/// The earlier presign form, `/{bucket}/presigned/{*path}`: with a key it is asked for, without one somebody
 /// looks for a file.
 fn is_presigning(head: &Parts) -> bool {
     head.method == Method::GET
         && head.uri.path().split('/').nth(2) == Some(reserved::PRESIGNED)
-        && has_credential(&head.headers, &Query::of(&head.uri))
+        && has_key(&head.headers, &Query::of(&head.uri))
 }
 
 #[cfg(test)]

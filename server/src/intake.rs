@@ -28,7 +28,7 @@ use http_body::Body;
 use serde::Serialize;
 
 use self::inflow::take_in;
-use self::room::{Growth, commit_in, make_room};
+pub use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
 use crate::bridge::blocking;
 use crate::catalog::{AllowedTypes, Bucket, BucketKind, EventKind, Happening, Thumbnail, Wishes};
@@ -343,7 +343,7 @@ fn are_free(app: &AppState, bucket: &BucketName, wanted: &[ObjectKey]) -> Result
 }
 
 /// Keys that are free at this moment, claimed. Waits for the index.
-fn propose(
+pub fn propose(
     app: &AppState,
     bucket: &BucketName,
     rule: NameRule,

@@ -55,6 +55,15 @@ impl JsonBody {
         self.take(name)?.ok_or_else(|| ApiError::bad_parameter(name, "is required"))
     }
 
+    /// Takes a text that must be there and is told to nobody: the refusal does not repeat it.
+    pub fn require_secret(&mut self, name: &str) -> Result<String, ApiError> {
+        match self.0.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            None | Some(Value::Null) => Err(ApiError::bad_parameter(name, "is required")),
+            Some(_) => Err(ApiError::bad_parameter(name, "must be a text")),
+        }
+    }
+
     /// Reads all fields that are left.
     pub fn settings<T: DeserializeOwned>(self) -> Result<T, ApiError> {
         match serde_json::from_value(Value::Object(self.0.clone())) {
@@ -214,6 +223,17 @@ mod tests {
         assert_eq!(body.take::<Vec<i64>>("c").unwrap(), Some(vec![-2]));
         for no in ["d", "e"] {
             assert_eq!(body.take::<u64>(no).unwrap_err().code(), "bad_parameter", "{no}");
+        }
+    }
+
+    #[test]
+    fn a_secret_of_the_wrong_kind_is_not_repeated() {
+        let mut body = JsonBody::parse(br#"{"a":"b","c":12345678,"d":null}"#).unwrap();
+        assert_eq!(body.require_secret("a").unwrap(), "b");
+        for wrong in ["c", "d", "e"] {
+            let refusal = body.require_secret(wrong).unwrap_err();
+            assert_eq!(refusal.code(), "bad_parameter");
+            assert!(!refusal.to_string().contains("1234"), "{refusal}");
         }
     }
 

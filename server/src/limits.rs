@@ -64,6 +64,34 @@ pub const CATALOG_PAGE_FACTS: usize = 1_000;
 /// Longest free text of a record of the catalog.
 pub const CATALOG_TEXT_BYTES_MAX: usize = 200;
 
+/// Shortest password that may be chosen, in characters, and longest, in bytes.
+pub const PASSWORD_CHARS_MIN: usize = 10;
+pub const PASSWORD_BYTES_MAX: usize = 128;
+/// Passwords that are hashed at once: each takes 19 MiB and a tenth of a second of a processor.
+pub const PASSWORDS_AT_ONCE_MAX: usize = 2;
+/// Passwords that wait for that; more are refused at once.
+pub const PASSWORDS_WAITING_MAX: usize = 64;
+/// A session that is not used for so long ends.
+pub const SESSION_IDLE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A session ends so long after it began, however it is used.
+pub const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Sessions of one account; for one more the one goes that was used least lately.
+pub const SESSIONS_PER_ACCOUNT_MAX: usize = 50;
+/// Facts of sessions and invitations that are written or removed in one batch.
+pub const SESSIONS_BATCH: usize = 500;
+/// How long the link of the first set-up is good.
+pub const SET_UP_LINK_LIFE: Duration = Duration::from_secs(30 * 60);
+/// How long an invitation is good.
+pub const INVITATION_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Wrong passwords that one address may present in a minute.
+pub const FAILED_SIGN_INS_PER_MINUTE: u32 = 20;
+/// Wrong passwords for one name that may be presented at once,
+pub const FAILED_SIGN_INS_OF_NAME: u32 = 10;
+/// and how long it takes until there may be one more.
+pub const FAILED_SIGN_IN_OF_NAME_WAIT: Duration = Duration::from_secs(30);
+/// Hosts beside that of the public address that the dashboard answers to.
+pub const DASHBOARD_HOSTS_MAX: usize = 32;
+
 /// Largest JSON body of a management request.
 pub const MANAGEMENT_BODY_BYTES_MAX: u64 = 64 * KIB;
 /// Records on one page of a management list, where the caller does not say.
@@ -314,6 +342,43 @@ pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Facts of events that are removed or moved in one batch.
 pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
+/// Segments that the page of the storage tells one by one.
+pub const STORAGE_SEGMENTS_MAX: usize = 500;
+
+/// How often a file that changes while it is moved is tried again.
+pub const MOVE_TRIES_MAX: usize = 5;
+/// Bodies that are copied at once for requests that move files; others wait.
+pub const COPIES_MAX: usize = 8;
+/// Files that are moved or brought back in one batch, each with its thumbnail, that of what it replaces, and events.
+pub const MOVED_TOGETHER_MAX: usize = 40;
+/// And about so many bytes.
+pub const MOVED_TOGETHER_BYTES_MAX: u64 = 4 * MIB;
+/// How long one request reads the log.
+pub const LOG_LOOK_WAIT: Duration = Duration::from_secs(10);
+/// Requests that wait for their turn to do so.
+pub const LOG_LOOKS_WAITING_MAX: usize = 16;
+
+/// Jobs in files that run at once.
+pub const JOBS_RUNNING_MAX: usize = 4;
+/// And of one account.
+pub const JOBS_RUNNING_PER_ACCOUNT_MAX: usize = 2;
+/// Jobs of one account that have not ended.
+pub const JOBS_PER_ACCOUNT_MAX: usize = 16;
+/// Jobs that have not ended, in all.
+pub const JOBS_MAX: usize = 1_000;
+/// Jobs of one account that are remembered after they ended; the oldest go first.
+pub const JOBS_ENDED_MAX: usize = 100;
+/// And for how long.
+pub const JOBS_ENDED_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How often it is looked for those that are older.
+pub const JOBS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+/// How often it is written how far a job has come.
+pub const JOB_SAVE_WAIT: Duration = Duration::from_secs(5);
+/// How long a job rests whose end cannot be noted.
+pub const JOB_REST: Duration = Duration::from_secs(60);
+/// How often what others changed in the middle of one batch of a job is looked at again.
+pub const JOB_TRIES_MAX: usize = 20;
+
 /// Pictures that wait to be worked on; more are refused.
 pub const IMAGE_JOBS_WAITING_MAX: usize = 256;
 /// How long a picture waits for its turn.
@@ -357,6 +422,10 @@ pub const IMAGE_MEMORY_PART: u64 = 4;
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
+const _: () = assert!(SESSION_IDLE.as_secs() <= SESSION_LIFE.as_secs());
+// What ends with a suspension, or begins with a set-up, is one batch with it.
+const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(SESSIONS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);
 const _: () =
@@ -376,6 +445,10 @@ const _: () = assert!(
 );
 const _: () = assert!(
     DELETE_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
+);
+// A file put and deleted, two thumbnails, and two events for each webhook.
+const _: () = assert!(
+    MOVED_TOGETHER_MAX * (4 + 2 * WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX
 );
 const _: () = assert!(WEBHOOK_DEAD_LETTERS_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(2 * WEBHOOK_BATCH_EVENTS + 8 <= engine::limits::BATCH_RECORDS_MAX);

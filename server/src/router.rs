@@ -4,10 +4,11 @@
 //! Never here: what an endpoint does.
 
 use axum::Router;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 
-use crate::admission::{managing, uploading};
+use crate::admission::{at_home, managing, uploading};
 use crate::error::ApiError;
+use crate::handlers::dashboard;
 use crate::handlers::delete::delete;
 use crate::handlers::docs;
 use crate::handlers::health::{health, ready};
@@ -18,7 +19,10 @@ use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
 use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
-use crate::handlers::{account, accounts, api_keys, buckets, organisations, usage, webhooks};
+use crate::handlers::{
+    account, accounts, api_keys, buckets, gone_files, jobs, moves, organisations, sessions, set_up,
+    storage, usage, webhooks,
+};
 use crate::state::AppState;
 
 const READ_METHODS: &str = "GET, HEAD, OPTIONS";
@@ -29,7 +33,12 @@ const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
 const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
 const MEMBERS_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 const DEAD_LETTERS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
+const JOB_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const REVOKE_METHODS: &str = "DELETE, OPTIONS";
+/// Methods of those who sign in.
+const SESSION_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const SESSIONS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
+const PUT_METHODS: &str = "PUT, OPTIONS";
 
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
@@ -38,6 +47,7 @@ pub fn router(app: AppState) -> Router {
         .merge(api(&app))
         .merge(management(&app))
         .merge(own())
+        .merge(people(&app))
         .fallback(not_found)
         .with_state(app)
 }
@@ -99,6 +109,12 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/buckets", route(get(buckets::list).post(buckets::create), LIST_METHODS))
         .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
         .route("/api/buckets/{bucketName}/folders", route(get(buckets::folders), READ_METHODS))
+        .route("/api/buckets/{bucketName}/move", route(post(moves::move_one), POST_METHODS))
+        .route("/api/buckets/{bucketName}/deleted", route(get(gone_files::list), READ_METHODS))
+        .route(
+            "/api/buckets/{bucketName}/undelete",
+            route(post(gone_files::undelete), POST_METHODS),
+        )
         .route("/api/buckets/{bucketName}/webhooks", route(webhooks, LIST_METHODS))
         .route("/api/buckets/{bucketName}/webhooks/{id}", route(webhook, RECORD_METHODS))
         .route("/api/buckets/{bucketName}/webhooks/{id}/test", route(test, POST_METHODS))
@@ -110,6 +126,9 @@ fn management(app: &AppState) -> Router<AppState> {
             "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry",
             route(retry, POST_METHODS),
         )
+        .route("/api/jobs", route(get(jobs::list).post(jobs::begin), LIST_METHODS))
+        .route("/api/jobs/{id}", route(get(jobs::show).delete(jobs::cancel), JOB_METHODS))
+        .route("/api/storage", route(get(storage::show), READ_METHODS))
         .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
         .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))
         .route("/api/organisations", route(organisations, LIST_METHODS))
@@ -120,14 +139,15 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/accounts", route(get(accounts::list).post(accounts::create), LIST_METHODS))
         .route("/api/accounts/sweep", route(post(accounts::sweep), POST_METHODS))
         .route("/api/accounts/{id}", route(account, ACCOUNT_METHODS))
+        .route("/api/accounts/{id}/invitations", route(post(set_up::invite), POST_METHODS))
 }
 
 /// What is ours alone. No bucket can have that name.
 fn own() -> Router<AppState> {
     Router::new()
+        .route("/", reading(get(dashboard::entrance)))
         .route("/-", nothing())
-        .route("/-/", nothing())
-        .route("/-/{*path}", nothing())
+        .route("/-/assets/{version}/{name}", reading(get(dashboard::asset)))
         .route("/-/openapi.json", reading(get(docs::openapi)))
         .route("/-/docs", reading(get(docs::page)))
         .route("/-/health", reading(get(health)))
@@ -135,6 +155,29 @@ fn own() -> Router<AppState> {
         .route("/-/integrations/sharex", reading(get(sharex)))
         .route("/-/integrations/lb-phone", reading(get(lb_phone)))
         .route("/-/integrations/curl", reading(get(curl)))
+}
+
+/// Where people sign in, and where they are let in for the first time. For pages of our own.
+fn people(app: &AppState) -> Router<AppState> {
+    let home = |methods, allow| at_home(app, methods).fallback(move || refuse_method(allow));
+    let session = get(sessions::show).post(sessions::sign_in).delete(sessions::sign_out);
+    // These take a session, which counts like any request of its account.
+    let counted = |methods, allow| home(managing(app, methods), allow);
+    let sessions = get(sessions::list).delete(sessions::end_all);
+    let one = axum::routing::delete(sessions::end);
+    let password = axum::routing::put(sessions::change_password);
+    Router::new()
+        .route("/-/", home(get(dashboard::shell), READ_METHODS))
+        .route("/-/{*path}", at_home(app, any(dashboard::view)))
+        .route("/-/session", home(session, SESSION_METHODS))
+        .route("/-/sessions", counted(sessions, SESSIONS_METHODS))
+        .route("/-/sessions/{id}", counted(one, REVOKE_METHODS))
+        .route("/-/password", counted(password, PUT_METHODS))
+        .route("/-/set-up", home(get(dashboard::shell).post(set_up::set_up), LIST_METHODS))
+        .route(
+            "/-/invitation",
+            home(get(dashboard::shell).post(set_up::accept_invitation), LIST_METHODS),
+        )
 }
 
 fn place(app: &AppState) -> MethodRouter<AppState> {
@@ -148,7 +191,7 @@ fn reading(handler: MethodRouter<AppState>) -> MethodRouter<AppState> {
 }
 
 fn nothing() -> MethodRouter<AppState> {
-    axum::routing::any(not_found)
+    any(not_found)
 }
 
 async fn not_found() -> ApiError {
@@ -171,7 +214,8 @@ mod tests {
         let mut count = 0;
         for first in routes.filter_map(|path| path.split('/').next()) {
             count += 1;
-            assert!(first == "{bucket}" || reserved::is_reserved(first), "{first}");
+            let is_ours = first.is_empty() || reserved::is_reserved(first);
+            assert!(first == "{bucket}" || is_ours, "{first}");
         }
         assert!(count > 3, "the routes were not found");
     }

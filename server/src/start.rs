@@ -46,8 +46,9 @@ pub struct Started {
     pub upload_listen: Option<SocketAddr>,
     /// What stands before the addresses that it gives out.
     pub public_url: PublicUrl,
-    /// Whether there is an account yet: without one nobody can upload.
-    pub has_accounts: bool,
+    /// The link that makes the first account, while there is none: without one nobody can upload. A secret: for whoever
+    /// started the server, and for no log.
+    pub set_up_link: Option<String>,
 }
 
 /// Why the server does not run, or ended badly.
@@ -96,8 +97,8 @@ async fn serve_open(
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
-    let has_accounts = state.catalog.has_accounts();
-    started(&Started { listen, upload_listen, public_url, has_accounts });
+    let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
+    started(&Started { listen, upload_listen, public_url, set_up_link });
 
     let public = serve_app(App::new(state.clone()), listener, options.clone(), stop.clone());
     let premium = async {
@@ -225,7 +226,7 @@ mod tests {
         let (stop, stopped) = watch::channel(Stop::Running);
         let (tell, told) = tokio::sync::oneshot::channel();
         let server = tokio::spawn(serve(service, stopped, move |started| {
-            assert!(!started.has_accounts);
+            assert!(started.set_up_link.is_some());
             assert_eq!(started.public_url, PublicUrl::of_listener(started.listen));
             tell.send(started.listen).unwrap();
         }));

@@ -6,17 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{Clock, Entropy, ObjectName, Store};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::job_board::JobBoard;
 use crate::kept_heads::KeptHeads;
-use crate::limits::{IMAGE_MEMORY_PART, WEBHOOK_TESTS_MAX};
+use crate::limits::{COPIES_MAX, IMAGE_MEMORY_PART, LOG_LOOKS_WAITING_MAX, WEBHOOK_TESTS_MAX};
 use crate::open_uploads::OpenUploads;
 use crate::outbound::Outbound;
+use crate::own_pages::OwnHosts;
+use crate::password_work::PasswordWork;
 use crate::rate_limit::Allowances;
+use crate::reserved;
 use crate::searches::Searches;
+use crate::session_cookie::SessionCookie;
+use crate::set_up_link::SetUpLink;
 use crate::variants::Variants;
 
 /// The running service, as one of its endpoints sees it. Cheap to clone.
@@ -58,6 +64,24 @@ pub struct Inner {
     pub variants: Variants,
     /// Heads of answers.
     pub kept_heads: KeptHeads,
+    /// Jobs at work.
+    pub jobs: JobBoard,
+    /// Held by the one work on the whole store that is going on.
+    pub long_work: Arc<Mutex<()>>,
+    /// Turns to copy a body for a request.
+    pub copies: Semaphore,
+    /// Held by who reads the log for a request or a job in files,
+    pub log_look: Arc<Semaphore>,
+    /// and places to wait for that.
+    pub log_looks: Arc<Semaphore>,
+    /// The cookie of people who are signed in.
+    pub session_cookie: SessionCookie,
+    /// Names under which people find the dashboard.
+    pub own_hosts: OwnHosts,
+    /// Turns to hash passwords.
+    pub passwords: PasswordWork,
+    /// The link of the first set-up.
+    pub set_up_link: SetUpLink,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -100,6 +124,8 @@ impl AppState {
             searches.map_err(|why| CatalogError::Refused(format!("no thread to search: {why}")))?;
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
+        let session_cookie = SessionCookie::of(&public_url);
+        let own_hosts = OwnHosts::new(&public_url, &config.dashboard_hosts);
         let inner = Arc::new(Inner {
             store,
             catalog,
@@ -116,6 +142,15 @@ impl AppState {
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             variants,
             kept_heads: KeptHeads::default(),
+            jobs: JobBoard::default(),
+            long_work: Arc::default(),
+            copies: Semaphore::new(COPIES_MAX),
+            log_look: Arc::new(Semaphore::new(1)),
+            log_looks: Arc::new(Semaphore::new(LOG_LOOKS_WAITING_MAX)),
+            session_cookie,
+            own_hosts,
+            passwords: PasswordWork::new(),
+            set_up_link: SetUpLink::default(),
             draining,
             request_ids,
         });
@@ -147,6 +182,15 @@ impl AppState {
 
     pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Relaxed)
+    }
+
+    /// The path, with its secret, of a link with which the first account is made; `None` once there is an account.
+    pub fn issue_set_up_link(&self) -> Option<String> {
+        if self.catalog.has_accounts() {
+            return None;
+        }
+        let secret = self.set_up_link.issue(&*self.entropy, self.clock.monotonic_ms());
+        Some(format!("{}#{secret}", reserved::SET_UP_PATH))
     }
 
     /// An id for the next request: 16 hexadecimal digits.

@@ -11,6 +11,7 @@ use crate::catalog::Catalog;
 use crate::damage_log::tell_damage;
 use crate::fair_use::sweep;
 use crate::handlers::tus;
+use crate::jobs::keep_working;
 use crate::limits;
 use crate::state::AppState;
 use crate::webhooks::keep_delivering;
@@ -34,6 +35,7 @@ impl Upkeep {
         tasks.spawn(tus::sweep_now_and_then(state.clone()));
         tasks.spawn(keep_delivering(state.clone()));
         tasks.spawn(keep_dead_letters(catalog.clone()));
+        tasks.spawn(keep_working(state.clone()));
         tasks.spawn(state.variants.clone().keep_tidy());
         if state.config.fair_use_sweep {
             tasks.spawn(keep_fair_use(state.clone()));
@@ -50,8 +52,9 @@ impl Upkeep {
         // A task that panicked has said so.
         let _ = self.damage_log.await;
         let catalog = self.catalog;
-        if let Err(error) = blocking(move || catalog.write_last_uses()).await {
-            tracing::warn!(%error, "when keys were last used is not written");
+        let write = move || catalog.write_last_uses().and(catalog.write_session_uses());
+        if let Err(error) = blocking(write).await {
+            tracing::warn!(%error, "when keys and sessions were last used is not written");
         }
     }
 }
@@ -95,12 +98,15 @@ async fn keep_dead_letters(catalog: Catalog) {
     }
 }
 
-/// Finishes deletions of buckets and webhooks that a stop or a failure cut short, and writes when keys were last used.
+/// Finishes deletions of buckets and webhooks that a stop or a failure cut short, writes when keys and sessions were
+/// last used, and forgets sessions that are over.
 async fn keep_catalog(catalog: Catalog) {
     loop {
         let work = catalog.clone();
         let done = blocking(move || {
             work.write_last_uses()?;
+            work.write_session_uses()?;
+            work.sweep_sessions()?;
             work.remove_webhook_leftovers()?;
             work.finish_removals()
         });

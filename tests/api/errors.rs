@@ -7,7 +7,7 @@ use tests::World;
 #[tokio::test]
 async fn every_address_answers_in_json() {
     let (_world, client) = World::with_bucket(1);
-    for path in ["/", "/api", "/api/", "/api/none", "/api/none/x", "/-", "/-/", "/-/none"] {
+    for path in ["/api", "/api/", "/api/none", "/api/none/x", "/-", "/-/none", "/-/none/x"] {
         for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
             let reply = client.send(method.clone(), path, &[], Body::empty()).await;
             assert_eq!(reply.status, 404, "{method} {path}");
@@ -25,6 +25,9 @@ async fn a_wrong_method_is_told_the_right_ones() {
         ("/photos/a.txt", "GET, HEAD, POST, DELETE, OPTIONS"),
         ("/-/health", "GET, HEAD, OPTIONS"),
         ("/-/ready", "GET, HEAD, OPTIONS"),
+        ("/", "GET, HEAD, OPTIONS"),
+        ("/-/", "GET, HEAD, OPTIONS"),
+        ("/-/files/photos/a", "GET, HEAD, OPTIONS"),
     ] {
         for method in [Method::PUT, Method::PATCH, Method::TRACE] {
             let reply = client.send(method, path, &[], Body::empty()).await;

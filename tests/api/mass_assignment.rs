@@ -49,6 +49,14 @@ fn routes(organisation: &str) -> Vec<(Method, String, Value, &'static [&'static 
             &["account", "role"],
         ),
         (Method::PATCH, "/api/account".into(), json!({"name": "ann"}), &[]),
+        (Method::POST, "/api/buckets/photos/move".into(), json!({"from": "a", "to": "b"}), &[]),
+        (Method::POST, "/api/buckets/photos/undelete".into(), json!({"path": "a"}), &[]),
+        (
+            Method::POST,
+            "/api/jobs".into(),
+            json!({"kind": "emptyBucket", "bucketName": "photos"}),
+            &[],
+        ),
     ]
 }
 

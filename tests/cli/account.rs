@@ -1,6 +1,9 @@
 //! `trug account`.
 
-use tests::DataFolder;
+use std::io::Write;
+use std::process::Stdio;
+
+use tests::{DataFolder, ServerProcess};
 
 use crate::with_and_without_a_server;
 
@@ -116,4 +119,119 @@ fn a_folder_of_something_else_is_not_made_a_store() {
     let ran = folder.run(&["account", "create", "--name", "ann"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(!folder.path().join("log").exists() && !folder.path().join("STORE").exists());
+}
+
+/// Signs in as a page of the server's own would; the status and the answer's `Set-Cookie`.
+fn sign_in(server: &ServerProcess, name: &str, password: &str) -> (u16, String) {
+    let body = serde_json::json!({"name": name, "password": password}).to_string();
+    let headers = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+    let mut connection = server.connect();
+    let answer = connection.send("POST", "/-/session", &headers, body.as_bytes());
+    let answer = answer.expect("it answers");
+    (answer.status, answer.header("set-cookie").to_owned())
+}
+
+#[test]
+fn a_password_comes_from_a_file_or_from_stdin() {
+    with_and_without_a_server(|folder| {
+        let file = folder.beside().join("password");
+        std::fs::write(&file, "correct horse battery\n").expect("a file can be written");
+        let file = file.display().to_string();
+        let words = ["account", "password", "--account", "ann", "--password-file", &file];
+        let set = folder.json(&words);
+        assert_eq!((&set["name"], &set["endedSessionCount"]), (&"ann".into(), &0.into()));
+        assert_eq!(folder.json(&["account", "list"])[0]["hasPassword"], true);
+        let told = folder.done(&words);
+        assert_eq!(told.stdout, "ann has a new password; 0 sessions ended\n");
+        assert_eq!(told.stderr, "");
+
+        let typed = |text: &str| {
+            let mut command = folder.command(&["account", "password", "--account", "ann"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().expect("the binary runs");
+            let mut stdin = child.stdin.take().expect("stdin is piped");
+            stdin.write_all(text.as_bytes()).expect("it reads stdin");
+            drop(stdin);
+            let output = child.wait_with_output().expect("it ends");
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        assert_eq!(typed("another horse battery\n"), (Some(0), String::new()));
+        let (code, says) = typed("short\n");
+        assert!(code == Some(1) && says.contains("at least 10 characters"), "{says}");
+        assert!(!says.contains("short\n"), "{says}");
+
+        let none = ["account", "password", "--account", "ann", "--password-file", "none"];
+        folder.run(&none).check_failure(2, "cannot read none");
+        let nobody = ["account", "password", "--account", "bob", "--password-file", &file];
+        folder.run(&nobody).check_failure(1, "\"bob\" does not exist");
+    });
+}
+
+#[test]
+fn whoever_forgot_a_password_gets_another_and_old_sessions_end() {
+    let (folder, _) = DataFolder::with_bucket();
+    let file = folder.beside().join("password");
+    let set = |text: &str| {
+        std::fs::write(&file, text).expect("a file can be written");
+        let path = file.display().to_string();
+        folder.json(&["account", "password", "--account", "ann", "--password-file", &path])
+    };
+    set("correct horse battery");
+    let server = folder.serve();
+    assert_eq!(sign_in(&server, "ann", "wrong horse battery").0, 401);
+    let (status, cookie) = sign_in(&server, "ann", "correct horse battery");
+    assert_eq!(status, 200);
+    // Without TLS it is the plain one.
+    assert!(cookie.starts_with("trug-session=") && !cookie.contains("Secure"), "{cookie}");
+    let cookie = cookie.split(';').next().expect("a cookie").to_owned();
+    let is_in = |server: &ServerProcess| {
+        let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+        let answer = server.connect().send("GET", "/-/session", &headers, b"");
+        answer.expect("it answers").json()["signedIn"] == true
+    };
+    assert!(is_in(&server));
+    server.stop();
+    // A restart keeps who is signed in; another password does not.
+    let mut server = folder.serve();
+    assert!(is_in(&server));
+    server.kill();
+    let server = folder.serve();
+    assert!(is_in(&server));
+    assert_eq!(set("another horse battery")["endedSessionCount"], 1);
+    assert!(!is_in(&server));
+    assert_eq!(sign_in(&server, "ann", "another horse battery").0, 200);
+}
+
+#[test]
+fn an_invitation_is_a_link_on_stdout() {
+    with_and_without_a_server(|folder| {
+        let words = ["account", "invite", "--account", "ann"];
+        let url = ["--public-url", "https://cdn.example.com/files/"];
+        let told = folder.done(&[&words[..], &url[..]].concat());
+        let link = told.stdout.trim_end();
+        let secret = link.strip_prefix("https://cdn.example.com/files/-/invitation#");
+        assert_eq!(secret.map(str::len), Some(69), "{link}");
+        assert!(told.stderr.contains("for ann, once, until 20"), "{told:?}");
+        let invited = folder.json(&words);
+        assert!(invited["expiresAt"].is_string() && invited["name"] == "ann", "{invited}");
+        let wrong = [&words[..], &["--public-url", "cdn.example.com"]].concat();
+        folder.run(&wrong).check_failure(2, "must start with http:// or https://");
+    });
+    // A running server knows its address, and without one there is none.
+    let (folder, _) = DataFolder::with_bucket();
+    let words = ["account", "invite", "--account", "ann"];
+    let told = folder.done(&words);
+    assert!(told.stdout.starts_with("/-/invitation#"), "{told:?}");
+    assert!(told.stderr.contains("--public-url"), "{told:?}");
+    let server = folder.serve();
+    let told = folder.done(&words);
+    let (address, secret) = told.stdout.trim_end().split_once("/-/invitation#").expect("a link");
+    assert_eq!(address, format!("http://{}", server.address()));
+    let body = serde_json::json!({"token": secret, "password": "correct horse battery"});
+    let headers = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+    let mut connection = server.connect();
+    let body = body.to_string();
+    let accept = connection.send("POST", "/-/invitation", &headers, body.as_bytes());
+    assert_eq!(accept.expect("it answers").status, 200);
+    assert_eq!(sign_in(&server, "ann", "correct horse battery").0, 200);
 }

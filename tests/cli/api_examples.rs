@@ -58,13 +58,46 @@ const SECTIONS: &[Section] = &[
     },
     section("Integrations", &[200, 200, 200]),
     section("Buckets", &[200; 6]),
+    section("Moves", &[200; 2]),
+    // Values, not names.
+    Section { absent: &["deleted", "replaced"], ..section("Undelete", &[200; 2]) },
+    Section {
+        absent: &["files", "waiting", "running", "cancelled", "failed"],
+        ..section("Jobs", &[202, 200])
+    },
+    // Values; what is told of a backup that was made, and of damage.
+    Section {
+        absent: &[
+            "writable",
+            "full",
+            "log",
+            "compacted",
+            "big",
+            "at",
+            "to",
+            "bucketName",
+            "path",
+            "file",
+            "offset",
+            "what",
+            "whatToDo",
+            "foundAt",
+        ],
+        ..section("Storage", &[200])
+    },
     section("Quotas", &[200]),
     section("API keys", &[200; 3]),
     section("Organisations", &[200; 8]),
     // Of accounts that were moved along; two values.
     Section {
         absent: &["at", "from", "to", "reason", "by", "sweep", "operator"],
-        ..section("Accounts", &[200; 6])
+        ..section("Accounts", &[200; 7])
+    },
+    // Of nobody.
+    Section {
+        like: &["Management", "Accounts", "Buckets"],
+        absent: &["setUpNeeded"],
+        ..section("Sessions", &[200, 200, 200, 200, 204, 204])
     },
     Section { like: &["Management", "Deliveries"], ..section("Webhooks", &[200; 7]) },
     Section { absent: &["account", "name", "from", "to", "reason"], ..section("Fair use", &[200]) },
@@ -105,8 +138,14 @@ impl Town {
         folder.done(&["account", "create", "--name", "op", "--role", "operator"]);
         let key = |account| folder.done(&["apikey", "create", "--account", account]).stdout;
         let (key, operator_key) = (key("me"), key("op"));
+        let password = "correct horse battery";
+        let file = folder.beside().join("password");
+        fs::write(&file, password).expect("a file can be written");
+        let file = file.display().to_string();
+        folder.done(&["account", "password", "--account", "me", "--password-file", &file]);
         let server = folder.serve();
         let variables = vec![
+            ("PASSWORD", password.to_owned()),
             ("URL", format!("http://{}", server.address())),
             ("KEY", key.trim_end().to_owned()),
             ("OPERATOR_KEY", operator_key.trim_end().to_owned()),
@@ -299,7 +338,7 @@ fn the_example_of_an_error_is_one() {
 fn the_example_of_a_refusal_for_the_rate_is_one() {
     let town = Town::new();
     let folder = &town.folder;
-    let key = &town.variables[1].1;
+    let key = town.variables.iter().find(|(name, _)| *name == "KEY").expect("a key").1.as_str();
     town.server.stop();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = ServerProcess::start(&mut command);

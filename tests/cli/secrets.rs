@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
 
 /// A field of an answer, as text.
@@ -94,6 +94,95 @@ fn no_key_and_no_token_of_a_day_is_in_the_log() {
             assert_eq!(line, None, "{secret} is told");
         }
     }
+}
+
+#[test]
+fn no_password_and_no_link_is_in_the_log() {
+    let folder = DataFolder::new();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
+    let printed = server.wait_for_output("bytes=0-5");
+    let link = printed.lines().find_map(|line| line.split_once("/-/set-up#")).expect("a link").1;
+    let json = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+    let ask = |method: &str, path: &str, cookie: &str, body: Value| {
+        let mut headers = json.to_vec();
+        headers.push(("cookie", cookie));
+        let body = body.to_string();
+        server.connect().send(method, path, &headers, body.as_bytes()).expect("it answers")
+    };
+    let cookie_of = |answer: &Answer| {
+        let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default();
+        cookie.to_owned()
+    };
+    let (password, wrong) = ("battery-staple-one", "battery-staple-two");
+    let set_up = |token: &str| json!({"token": token, "name": "ann", "password": password, "bucketName": "photos"});
+    ask("POST", "/-/set-up", "", json!({"token": link, "password": 7, "name": "ann"}));
+    ask("POST", "/-/set-up", "", set_up(&format!("{link}x")));
+    ask("POST", &format!("/-/set-up?token={link}"), "", json!({}));
+    let done = ask("POST", "/-/set-up", "", set_up(link));
+    assert_eq!(done.status, 200, "{}", done.text());
+    ask("POST", "/-/set-up", "", set_up(link));
+    let key = text(&done, "key");
+    let first = cookie_of(&done);
+    // Signed in and out, rightly and wrongly, and where a password does not belong.
+    for secret in [password, wrong] {
+        ask("POST", "/-/session", "", json!({"name": "ann", "password": secret}));
+        ask("POST", "/-/session", "", json!({"name": "ann", "passwort": secret}));
+        ask("POST", "/-/session", "", json!({"name": "ann", "password": [secret]}));
+        ask("GET", &format!("/-/session?password={secret}"), "", json!({}));
+    }
+    let signed_in = ask("POST", "/-/session", &first, json!({"name": "ann", "password": password}));
+    let second = cookie_of(&signed_in);
+    let new = "battery-staple-new";
+    ask("PUT", "/-/password", &second, json!({"current": wrong, "new": new}));
+    ask("PUT", "/-/password", &second, json!({"current": password, "new": new}));
+    let id = signed_in.json()["account"]["id"].as_str().expect("an id").to_owned();
+    let invited = ask("POST", &format!("/api/accounts/{id}/invitations"), &second, json!({}));
+    let invitation = text(&invited, "url").split_once('#').expect("a secret").1.to_owned();
+    let by_invitation = "battery-staple-invited";
+    let accept = json!({"token": invitation, "password": by_invitation});
+    let accepted = ask("POST", "/-/invitation", "", accept.clone());
+    assert_eq!(accepted.status, 200, "{}", accepted.text());
+    ask("POST", "/-/invitation", "", accept);
+    let third = cookie_of(&accepted);
+    for cookie in [&first, &second, &third] {
+        ask("GET", "/api/buckets", cookie, json!({}));
+        ask("BREW", "/-/session", cookie, json!({}));
+        ask("DELETE", "/-/session", cookie, json!({}));
+    }
+    server.terminate();
+    server.wait();
+
+    let log = server.log();
+    assert!(log.lines().count() > 15, "hardly anything was logged: {log}");
+    let mut secrets = vec!["battery-staple".to_owned(), key, link.to_owned(), invitation];
+    for cookie in [first, second, third] {
+        secrets.push(cookie.split_once('=').expect("a cookie has a value").1.to_owned());
+    }
+    for secret in &secrets {
+        let secret = if secret.len() > 20 { secret_of(secret) } else { secret };
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret} is told");
+    }
+    // What is stored is not what was said.
+    for file in files_below(&folder.path()) {
+        let bytes = std::fs::read(&file).expect("a file can be read");
+        for secret in &secrets {
+            let secret = if secret.len() > 20 { secret_of(secret) } else { secret };
+            let is_there = bytes.windows(secret.len()).any(|it| it == secret.as_bytes());
+            assert!(!is_there, "{secret} is in {}", file.display());
+        }
+    }
+}
+
+fn files_below(path: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(path).expect("a folder can be listed");
+    let paths = entries.map(|entry| entry.expect("an entry is there").path());
+    let below = |path: std::path::PathBuf| match path.is_dir() {
+        true => files_below(&path),
+        false => vec![path],
+    };
+    paths.flat_map(below).collect()
 }
 
 #[test]

@@ -42,6 +42,10 @@ fn the_first_lines_lead_to_a_first_upload() {
     let lines: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("  ")).collect();
     let script = lines.join("\n");
     assert!(script.contains(&format!("http://{}/pics/", server.address())), "{script}");
+    let link = format!("http://{}/-/set-up#", server.address());
+    let link =
+        printed.lines().find_map(|line| line.strip_prefix(&link)).expect("a link is printed");
+    assert_eq!(link.len(), 52, "{printed}");
     let curl = Command::new("curl").arg("--version").output();
     assert!(curl.is_ok(), "curl is missing: install it, on Debian with apt-get install curl");
     let mut shell = Command::new("sh");
@@ -57,6 +61,44 @@ fn the_first_lines_lead_to_a_first_upload() {
     let server = folder.serve();
     thread::sleep(Duration::from_millis(100));
     assert!(!server.output().contains("account create"), "{}", server.output());
+    assert!(!server.output().contains("/-/set-up"), "{}", server.output());
+}
+
+#[test]
+fn the_printed_link_makes_the_first_account_once() {
+    let folder = DataFolder::new();
+    let link_of = |server: &ServerProcess| {
+        let printed = server.wait_for_output("bytes=0-5");
+        let link = printed.lines().find_map(|line| line.split_once("/-/set-up#"));
+        link.expect("a link is printed").1.to_owned()
+    };
+    let set_up = |server: &ServerProcess, token: &str| {
+        let body = serde_json::json!({
+            "token": token, "name": "ann", "password": "correct horse battery", "bucketName": "photos"
+        });
+        let headers = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+        let body = body.to_string();
+        let answer = server.connect().send("POST", "/-/set-up", &headers, body.as_bytes());
+        answer.expect("it answers")
+    };
+    let server = folder.serve();
+    let first = link_of(&server);
+    server.stop();
+    // Another start makes another one.
+    let server = folder.serve();
+    let second = link_of(&server);
+    assert_eq!(set_up(&server, &first).status, 404);
+    let done = set_up(&server, &second);
+    assert_eq!(done.status, 200, "{}", done.text());
+    let key = done.json()["key"].as_str().expect("a key is told").to_owned();
+    upload(&server, &key, "a.txt", b"hello");
+    assert_eq!(get(&server, "/photos/a.txt").body, b"hello");
+    assert_eq!(set_up(&server, &second).status, 410);
+    server.stop();
+    let server = folder.serve();
+    thread::sleep(Duration::from_millis(100));
+    assert!(!server.output().contains("/-/set-up"), "{}", server.output());
+    upload(&server, &key, "b.txt", b"hello");
 }
 
 #[test]

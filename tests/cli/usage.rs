@@ -9,6 +9,8 @@ const LEAVES: &[&[&str]] = &[
     &["account", "create"],
     &["account", "list"],
     &["account", "edit"],
+    &["account", "password"],
+    &["account", "invite"],
     &["organisation", "create"],
     &["organisation", "list"],
     &["organisation", "rename"],
@@ -36,6 +38,7 @@ const LEAVES: &[&[&str]] = &[
 const ON_A_STORE: &[&[&str]] = &[
     &["account", "list"],
     &["account", "edit", "--account", "ann", "--plan", "Pro"],
+    &["account", "invite", "--account", "ann"],
     &["organisation", "create", "--account", "ann", "--name", "Crew"],
     &["organisation", "list"],
     &["bucket", "create", "--account", "ann", "--name", "photos"],

@@ -33,7 +33,8 @@ fn each_precondition_holds_or_refuses_and_says_which() {
     use Precondition as P;
     let world = World::new(1);
     let store = world.open();
-    let etag = put(&store, &name("there"), b"1").unwrap().objects[0].etag();
+    let put_there = put(&store, &name("there"), b"1").unwrap();
+    let (etag, lsn) = (put_there.objects[0].etag(), put_there.objects[0].lsn());
     let other = put(&store, &name("other"), b"2").unwrap().objects[0].etag();
     commit(&store, Batch::new().put_fact(fact("there"), Bytes::new())).unwrap();
     let (there, missing) = (name("there"), name("missing"));
@@ -45,6 +46,9 @@ fn each_precondition_holds_or_refuses_and_says_which() {
         (P::KeyIs(there.clone(), etag), None),
         (P::KeyIs(there.clone(), other), Some(Conflict::KeyChanged(there.clone()))),
         (P::KeyIs(missing.clone(), etag), Some(Conflict::KeyMissing(missing.clone()))),
+        (P::KeyVersion(there.clone(), lsn), None),
+        (P::KeyVersion(there.clone(), lsn + 1), Some(Conflict::KeyChanged(there.clone()))),
+        (P::KeyVersion(missing.clone(), lsn), Some(Conflict::KeyMissing(missing.clone()))),
         (P::KeyAbsentOrDerived(missing.clone(), Vec::new()), None),
         (
             P::KeyAbsentOrDerived(there.clone(), Vec::new()),

@@ -11,6 +11,7 @@ mod fsck;
 mod fsck_compacted;
 mod fsck_remade;
 mod golden;
+mod gone;
 mod history;
 mod life;
 mod listing;

@@ -1,5 +1,6 @@
 //! What the suites share: a store on a simulated disk, the whole service in memory over one, and a client for it.
 
+pub mod browser;
 pub mod client;
 pub mod commands;
 pub mod connection;
@@ -12,6 +13,7 @@ pub mod server_process;
 pub mod wire;
 pub mod world;
 
+pub use browser::{Browser, PASSWORD};
 pub use client::{Client, Reply};
 pub use commands::{DataFolder, Ran};
 pub use connection::{Answer, Connection};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::disk::faults::Where;
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
-use server::catalog::{BucketKind, Plan};
+use server::catalog::{BucketKind, Password, PasswordHash, Plan};
 use server::config::{Config, PublicUrl};
 use server::dispatch::App;
 use server::management::{
@@ -129,6 +129,13 @@ impl World {
 
     pub fn edit_account(&self, account: &str, settings: AccountSettings) {
         self.manage(Request::EditAccount { account: account.into(), settings });
+    }
+
+    /// Gives an account a password.
+    pub fn set_password(&self, account: &str, password: &str) {
+        let password = Password::choose(password).expect("the password may be chosen");
+        let password = PasswordHash::of(&password, &*self.state.entropy).expect("it is hashed");
+        self.manage(Request::SetPassword { account: account.into(), password });
     }
 
     pub fn bucket(&self, account: &str, name: &str, settings: BucketSettings) {

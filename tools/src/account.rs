@@ -2,13 +2,17 @@
 //!
 //! Never here: how it is done; `management` does it.
 
+use std::path::PathBuf;
+
 use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Plan, Role, Standing};
+use server::config::PublicUrl;
 use server::management::{AccountSettings, Request};
 
 use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_creating};
+use crate::password;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -29,6 +33,14 @@ pub(crate) enum Command {
         )
     )]
     Edit(Edit),
+    /// Give an account a password, or another one, to sign in to the dashboard with. It is asked for, or read from
+    /// stdin or a file. All sessions of the account end.
+    #[command(after_help = exit::help("trug account password --data data --account me"))]
+    Password(SetPassword),
+    /// Make a link with which the holder of an account chooses its password, once, within 24 hours. The link alone goes
+    /// to stdout.
+    #[command(after_help = exit::help("trug account invite --data data --account ann"))]
+    Invite(Invite),
     /// Move accounts of the plan Free that break fair use one step on: notified, upgrade_requested, throttled,
     /// suspended. What accounts asked for is known to a running server alone; without one only what they store counts.
     #[command(after_help = exit::help("trug account sweep --data data"))]
@@ -59,6 +71,30 @@ pub(crate) struct List {
 pub(crate) struct Sweep {
     #[command(flatten)]
     store: StoreArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct SetPassword {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name or id of the account.
+    #[arg(long)]
+    account: String,
+    /// A file whose first line is the password.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Invite {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name or id of the account.
+    #[arg(long)]
+    account: String,
+    /// What stands before the link. A running server knows its own.
+    #[arg(long, value_name = "URL", env = "TRUG_PUBLIC_URL")]
+    public_url: Option<String>,
 }
 
 #[derive(Args)]
@@ -114,6 +150,15 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             perform_creating(&store, Request::CreateAccount { name, settings })
         }
         Command::List(List { store }) => perform(&store, Request::ListAccounts),
+        Command::Password(SetPassword { store, account, password_file }) => {
+            let password = password::read(password_file.as_deref())?;
+            perform(&store, Request::SetPassword { account, password })
+        }
+        Command::Invite(Invite { store, account, public_url }) => {
+            let public_url = public_url.map(|url| PublicUrl::parse(&url)).transpose()?;
+            let public_url = public_url.map(|url| url.as_str().to_owned());
+            perform(&store, Request::InviteAccount { account, public_url })
+        }
         Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
         Command::Edit(Edit { store, account, name, plan, standing, reach }) => {
             let settings = AccountSettings { name, plan, standing, ..reach.settings() };

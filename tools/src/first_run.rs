@@ -1,16 +1,26 @@
-//! What `serve` prints while there is no account: the commands that make one, and the first upload.
+//! What `serve` prints while there is no account: the link that makes one, the commands that do, and the first upload.
 //!
-//! Promises: every line can be pasted into a shell as it is. Never here: printing.
+//! Promises: every indented line can be pasted into a shell as it is, and the link into a browser.
+//! Never here: printing.
 
 use std::path::Path;
 
-/// The lines for a server at `url` on the store in `data`; `program` is how this binary was called.
-pub(crate) fn lines(program: &str, data: &Path, url: &str) -> String {
+use server::limits::SET_UP_LINK_LIFE;
+
+/// The lines for a server at `url` on the store in `data`; `program` is how this binary was called, `link` makes the
+/// first account.
+pub(crate) fn lines(program: &str, data: &Path, url: &str, link: &str) -> String {
     let program = quoted(program);
     let data = quoted(&data.display().to_string());
+    let minutes = SET_UP_LINK_LIFE.as_secs() / 60;
     format!(
         r#"
-There is no account yet, so nobody can upload. In a second terminal, in this folder:
+There is no account yet, so nobody can upload. Open this link, which is good for {minutes} minutes and works once;
+a restart makes another:
+
+{link}
+
+Or, without a browser, in a second terminal, in this folder:
 
   {program} account create --data {data} --name me
   {program} bucket create --data {data} --account me --name pics
@@ -41,7 +51,11 @@ mod tests {
 
     #[test]
     fn the_lines_are_filled_in() {
-        let text = lines("target/release/trug", Path::new("my data"), "http://127.0.0.1:8080");
+        let link = "http://127.0.0.1:8080/-/set-up#abc";
+        let text =
+            lines("target/release/trug", Path::new("my data"), "http://127.0.0.1:8080", link);
+        assert!(text.contains("\nhttp://127.0.0.1:8080/-/set-up#abc\n"), "{text}");
+        assert!(text.contains(" 30 minutes"), "{text}");
         assert!(text.contains("  target/release/trug account create --data 'my data' --name me\n"));
         assert!(text.contains(" http://127.0.0.1:8080/pics/hello.txt\n"), "{text}");
     }

@@ -25,6 +25,7 @@ mod open_files;
 mod openapi;
 mod organisation;
 mod output;
+mod password;
 mod progress;
 mod scrub;
 mod serve;
@@ -143,7 +144,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 37);
+        assert_eq!(leaves, 39);
     }
 
     #[test]

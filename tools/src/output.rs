@@ -15,7 +15,7 @@ use serde::Serialize;
 use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::catalog::Standing;
 use server::management::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, FolderView, MemberView,
+    AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, FolderView, InvitedView, MemberView,
     OrganisationView, Reply, StandingStepView, SweptView,
 };
 
@@ -34,6 +34,15 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     if let Reply::ApiKeyIssued(issued) = reply {
         let id = &issued.api_key.id;
         note(&format!("API key {id}: this is the only time that it is shown"));
+    }
+    if let Reply::Invited(invited) = reply {
+        let InvitedView { name, expires_at, url, .. } = invited;
+        note(&format!(
+            "for {name}, once, until {expires_at}: this is the only time that it is shown"
+        ));
+        if url.starts_with('/') {
+            note("put the server's address before it, or give --public-url");
+        }
     }
     if let Reply::WebhookCreated(created) = reply {
         let id = &created.webhook.id;
@@ -89,6 +98,12 @@ fn text_of(reply: &Reply) -> String {
             table(ACCOUNT, &accounts.iter().map(account_row).collect::<Vec<_>>())
         }
         Reply::Swept(swept) => swept_text(swept),
+        Reply::PasswordSet(set) => format!(
+            "{} has a new password; {} sessions ended\n",
+            plain(&set.name),
+            set.ended_session_count
+        ),
+        Reply::Invited(invited) => format!("{}\n", plain(&invited.url)),
         Reply::Bucket(bucket) => table(BUCKET, &[bucket_row(bucket)]),
         Reply::Buckets(buckets) => {
             table(BUCKET, &buckets.iter().map(bucket_row).collect::<Vec<_>>())
@@ -333,6 +348,8 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::Account(it) => document(it),
         Reply::Accounts(it) => document(it),
         Reply::Swept(it) => document(it),
+        Reply::PasswordSet(it) => document(it),
+        Reply::Invited(it) => document(it),
         Reply::Bucket(it) => document(it),
         Reply::Buckets(it) => document(it),
         Reply::BucketDeleted(it) => document(it),
@@ -421,6 +438,7 @@ mod tests {
         AccountView {
             id: "abcdefghijklmnop".into(),
             name: name.into(),
+            has_password: false,
             role: Role::User,
             plan: Plan::Pro,
             standing: Standing::Good,

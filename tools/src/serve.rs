@@ -113,10 +113,10 @@ fn announce(data: &Path, started: &Started) {
     if started.public_url != url {
         text.push_str(&format!("addresses begin with {}\n", started.public_url.as_str()));
     }
-    if !started.has_accounts {
+    if let Some(link) = &started.set_up_link {
         let program = env::args_os().next().map(|name| name.to_string_lossy().into_owned());
         let program = program.unwrap_or_else(|| "trug".to_owned());
-        text.push_str(&first_run::lines(&program, data, url.as_str()));
+        text.push_str(&first_run::lines(&program, data, url.as_str(), link));
     }
     // Serving goes on, whoever reads this or not.
     let _ = output::result(&text);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch::{Batch, Committed, Etag, Operation, Precondition};
+use super::lately::{EndedVersion, VersionEnd};
 use crate::error::{Conflict, Error, Result};
 use crate::format::{
     Checksum, Content, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta,
@@ -21,6 +22,8 @@ pub(super) struct Decided {
     pub(super) staged: Vec<Staged>,
     /// Big segments that no record names any more.
     pub(super) retired: Vec<SegmentId>,
+    /// Versions that count no more.
+    pub(super) ended: Vec<EndedVersion>,
     pub(super) has_records: bool,
     /// Whether the index changes, with records or without.
     pub(super) changes_index: bool,
@@ -39,6 +42,11 @@ pub(super) fn require(view: &View, preconditions: &[Precondition]) -> Result<()>
             },
             Precondition::KeyIs(name, etag) => match view.entry(name)? {
                 Some(entry) if Etag::of_hash(&entry.meta.hash) == *etag => None,
+                Some(_) => Some(Conflict::KeyChanged(name.clone())),
+                None => Some(Conflict::KeyMissing(name.clone())),
+            },
+            Precondition::KeyVersion(name, lsn) => match view.entry(name)? {
+                Some(entry) if entry.lsn == *lsn => None,
                 Some(_) => Some(Conflict::KeyChanged(name.clone())),
                 None => Some(Conflict::KeyMissing(name.clone())),
             },
@@ -183,12 +191,23 @@ pub(super) fn add(
                 let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
                 let (old, entry) = view.put(&name, entry)?;
                 replaced = old;
+                // One that is given up counts on, as damaged.
+                let is_given_up = matches!(entry.content, EntryContent::Lost { .. });
+                let old = replaced.entry.take().filter(|_| !is_given_up);
+                let ended = old.and_then(|old| {
+                    EndedVersion::new(&name, old, VersionEnd::Replaced, lsn, now_ms)
+                });
+                decided.ended.extend(ended);
                 decided.committed.objects.push(Object { name, entry });
             }
             What::Delete { name, .. } => {
                 replaced = view.delete(&name, record)?;
-                let counts = replaced.present && !uncounted.contains(&at);
+                let counts = replaced.entry.is_some() && !uncounted.contains(&at);
                 decided.committed.deleted_count += usize::from(counts);
+                let ended = replaced.entry.take().and_then(|old| {
+                    EndedVersion::new(&name, old, VersionEnd::Deleted, lsn, now_ms)
+                });
+                decided.ended.extend(ended);
             }
             What::Fact { name, .. } => {
                 let value = body.into_iter().next().unwrap_or_default();

@@ -35,6 +35,8 @@ pub enum Precondition {
     KeyPresent(ObjectName),
     /// The object of this name has this content.
     KeyIs(ObjectName, Etag),
+    /// The object of this name is the version whose record has this number: the same content put again is another one.
+    KeyVersion(ObjectName, u64),
     /// No object has this name, or one that is derived and has these attributes.
     KeyAbsentOrDerived(ObjectName, Vec<u8>),
     /// There is no such fact.
@@ -167,6 +169,13 @@ impl Batch {
     /// Adds a precondition.
     pub fn require(mut self, precondition: Precondition) -> Self {
         self.preconditions.push(precondition);
+        self
+    }
+
+    /// Adds what another batch does, and what it requires.
+    pub fn and(mut self, other: Self) -> Self {
+        self.operations.extend(other.operations);
+        self.preconditions.extend(other.preconditions);
         self
     }
 

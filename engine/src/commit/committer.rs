@@ -13,6 +13,7 @@ use super::apply::{Decided, add, require};
 use super::batch::{Batch, Committed};
 use super::health::HealthState;
 use super::held::HeldAnswers;
+use super::lately::Lately;
 use super::load::Load;
 use super::queue::{Queue, Taken, Waiting};
 use super::rollover::{Rollover, Spare};
@@ -38,6 +39,7 @@ pub(crate) struct Desk {
     pub(crate) rollover: Arc<Rollover>,
     pub(crate) health: Arc<HealthState>,
     pub(crate) load: Arc<Load>,
+    pub(crate) lately: Arc<Lately>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
 }
@@ -236,6 +238,7 @@ impl Committer {
         for segment in batch.retired {
             self.desk.segments.retire(segment, SegmentClass::Big);
         }
+        self.desk.lately.add(batch.ended);
         batch.committed
     }
 

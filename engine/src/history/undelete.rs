@@ -12,6 +12,7 @@ use std::collections::btree_map::Entry as Slot;
 use std::ops::ControlFlow;
 
 use super::Unrecoverable;
+use super::gone::LogSpan;
 use super::scan::{Found, LogReader, LogScan, read_by_footer, unrecoverable, verify};
 use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions};
 use crate::error::{Error, Result};
@@ -89,7 +90,7 @@ pub(crate) fn undelete(
             wanted_object(log, name, Some(*lsn), &mut undeleted)?
         }
         UndeleteRequest::Folder { bucket, folder, since_ms } => {
-            wanted_folder(log, bucket, folder, *since_ms, watch)?
+            wanted_folder(log, bucket, folder, *since_ms, LogSpan::ALL, watch)?
         }
     };
     if wanted.is_empty() {
@@ -103,17 +104,32 @@ pub(crate) fn undelete(
 
 /// An object that is wanted back, and what was found of it so far.
 #[derive(Default)]
-struct Wanted {
+pub(super) struct Wanted {
     /// Only this version.
-    lsn: Option<u64>,
+    pub(super) lsn: Option<u64>,
+    /// Only what was put later than the record of this number.
+    pub(super) after_lsn: u64,
+    /// The number of the record that deleted it last.
+    pub(super) deleted_lsn: u64,
     /// What its name means now.
-    current: Option<Etag>,
+    pub(super) current: Option<Etag>,
     /// Whether the log knows that it was deleted.
-    was_deleted: bool,
+    pub(super) was_deleted: bool,
     /// The newest whole version.
-    chosen: Option<Entry>,
+    pub(super) chosen: Option<Entry>,
     /// The newest version that is not whole, and why.
-    lost: Option<(u64, Unrecoverable)>,
+    pub(super) lost: Option<(u64, Unrecoverable)>,
+}
+
+impl Wanted {
+    /// Why it cannot be brought back, where nothing was chosen.
+    pub(super) fn why_not(&self) -> Unrecoverable {
+        match self.lost {
+            Some((_, why)) => why,
+            None if self.was_deleted && self.lsn.is_none() => Unrecoverable::Compacted,
+            None => Unrecoverable::Unknown,
+        }
+    }
 }
 
 fn wanted_object(
@@ -138,33 +154,47 @@ fn wanted_object(
     Ok([(name.clone(), Wanted { lsn, current, ..Wanted::default() })].into())
 }
 
-fn wanted_folder(
+pub(super) fn wanted_folder(
     log: &LogReader<'_>,
     bucket: &BucketName,
     folder: &FolderKey,
     since_ms: u64,
+    span: LogSpan,
     watch: &mut Watch<'_>,
 ) -> Result<BTreeMap<ObjectName, Wanted>> {
     let mut wanted: BTreeMap<ObjectName, Wanted> = BTreeMap::new();
     LogScan::new(log).run(watch, &mut |found| {
         let What::Delete { name, deleted_ms } = &found.record().what else { return Ok(()) };
         let is_inside = name.bucket == *bucket && name.key.as_str().starts_with(folder.as_str());
-        if !is_inside || *deleted_ms < since_ms || (log.entry)(name)?.is_some() {
+        let lsn = found.record().lsn;
+        let is_old = *deleted_ms < since_ms || lsn <= span.after_lsn;
+        if !is_inside || is_old || (log.entry)(name)?.is_some() {
             return Ok(());
         }
-        if let Slot::Vacant(slot) = wanted.entry(name.clone()) {
-            slot.insert(Wanted { was_deleted: true, ..Wanted::default() });
+        match wanted.entry(name.clone()) {
+            Slot::Vacant(slot) => {
+                let after_lsn = span.after_lsn;
+                let wanted =
+                    Wanted { was_deleted: true, after_lsn, deleted_lsn: lsn, ..Wanted::default() };
+                slot.insert(wanted);
+            }
+            Slot::Occupied(slot) => {
+                let wanted = slot.into_mut();
+                wanted.deleted_lsn = wanted.deleted_lsn.max(lsn);
+            }
         }
         match wanted.len() > limits::VERSIONS_MAX {
             true => Err(Error::TooLarge("at most 100,000 objects are brought back at once")),
             false => Ok(()),
         }
     })?;
+    // What was deleted once more since is not meant.
+    wanted.retain(|_, wanted| wanted.deleted_lsn <= span.until_lsn);
     Ok(wanted)
 }
 
 /// Looks whether a record is the version that is to be brought back.
-fn choose(
+pub(super) fn choose(
     log: &LogReader<'_>,
     wanted: &mut BTreeMap<ObjectName, Wanted>,
     found: &Found<'_>,
@@ -179,7 +209,8 @@ fn choose(
         What::Put { name, meta, content } => {
             let Some(wanted) = wanted.get_mut(name) else { return Ok(()) };
             let is_older = wanted.chosen.as_ref().is_some_and(|chosen| chosen.lsn >= lsn);
-            if is_older || wanted.lsn.is_some_and(|only| only != lsn) {
+            let is_meant = wanted.lsn.is_none_or(|only| only == lsn) && lsn > wanted.after_lsn;
+            if is_older || !is_meant {
                 return Ok(());
             }
             match verify(log, found)? {
@@ -246,17 +277,10 @@ fn prepare(
     name: &ObjectName,
     wanted: Wanted,
 ) -> Result<Result<Returning, Unrecoverable>> {
-    let Some(entry) = wanted.chosen else {
-        return Ok(Err(match wanted.lost {
-            Some((_, why)) => why,
-            None if wanted.was_deleted && wanted.lsn.is_none() => Unrecoverable::Compacted,
-            None => Unrecoverable::Unknown,
-        }));
-    };
-    let staged = match copy(log, put_back, name, &entry) {
-        Ok(Ok(staged)) => staged,
-        Ok(Err(why)) => return Ok(Err(why)),
-        Err(error) => return unrecoverable(error).map(Err),
+    let Some(entry) = wanted.chosen else { return Ok(Err(wanted.why_not())) };
+    let staged = match stage(log, put_back.upload, name, &entry)? {
+        Ok(staged) => staged,
+        Err(why) => return Ok(Err(why)),
     };
     let options = PutOptions {
         content_type: entry.meta.content_type,
@@ -276,14 +300,26 @@ fn prepare(
     }))
 }
 
-/// Uploads the body of a version again.
-fn copy(
+/// Uploads the body of a version again, if it is still there.
+pub(crate) fn stage(
     log: &LogReader<'_>,
-    put_back: &PutBack<'_>,
+    upload: &dyn Fn() -> Upload,
     name: &ObjectName,
     entry: &Entry,
 ) -> Result<Result<Staged, Unrecoverable>> {
-    let mut upload = (put_back.upload)();
+    match copy(log, upload, name, entry) {
+        Err(error) => unrecoverable(error).map(Err),
+        copied => copied,
+    }
+}
+
+fn copy(
+    log: &LogReader<'_>,
+    begin: &dyn Fn() -> Upload,
+    name: &ObjectName,
+    entry: &Entry,
+) -> Result<Result<Staged, Unrecoverable>> {
+    let mut upload = begin();
     let copied = open(log, name, entry).and_then(|body| {
         while upload.bytes() < body.bytes() {
             upload.push(&body.read(upload.bytes()..body.bytes())?)?;
@@ -295,7 +331,7 @@ fn copy(
         // Its head is damaged where it lies, and the footer may repeat it; or its space was given back meanwhile.
         Err(Error::Corrupt(corruption)) => match read_by_footer(log, entry)? {
             Some(Ok(body)) => {
-                upload = (put_back.upload)();
+                upload = begin();
                 upload.push(&body)?;
             }
             Some(Err(why)) => return Ok(Err(why)),

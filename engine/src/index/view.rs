@@ -41,10 +41,10 @@ pub(crate) struct View {
 }
 
 /// What an applied record took the place of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replaced {
-    /// Whether the key was there.
-    pub(crate) present: bool,
+    /// What the key was.
+    pub(crate) entry: Option<Arc<Entry>>,
     /// A big segment that no record names any more.
     pub(crate) big: Option<SegmentId>,
 }
@@ -332,7 +332,7 @@ impl View {
             }
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => None,
         };
-        Ok(Replaced { present: true, big })
+        Ok(Replaced { entry: Some(old), big })
     }
 
     fn forget_fact(&mut self, name: &FactName) -> Result<()> {

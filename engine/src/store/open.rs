@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::threads::{CompactionWork, Threads, Work};
 use super::{Parts, Store};
 use crate::clock::{Clock, SystemClock};
-use crate::commit::{Committer, Desk, HealthState, Load, Queue, Rollover};
+use crate::commit::{Committer, Desk, HealthState, Lately, Load, Queue, Rollover};
 use crate::compaction::{Compactor, CompactorDesk};
 use crate::disk::{Disk, RealDisk};
 use crate::entropy::{Entropy, SystemEntropy};
@@ -170,6 +170,7 @@ impl Store {
             rollover.close_segment(header, end);
         }
         let load = Arc::new(Load::default());
+        let lately = Arc::new(Lately::default());
         let desk = Desk {
             queue: Arc::clone(&queue),
             segments: Arc::clone(&segments),
@@ -177,6 +178,7 @@ impl Store {
             rollover: Arc::clone(&rollover),
             health: Arc::clone(&health),
             load: Arc::clone(&load),
+            lately: Arc::clone(&lately),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
         };
@@ -237,6 +239,7 @@ impl Store {
             committer,
             compactor,
             load,
+            lately,
             clock,
             opened_ms,
             scrubbed,

@@ -6,16 +6,20 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::backup::{self, AskIndex, BackupReport, Published};
-use crate::commit::Batch;
+use crate::commit::{Batch, GoneVersion};
 use crate::disk::Disk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::SegmentClass;
 use crate::history::{
-    self, History, LogReader, PutBack, UndeleteRequest, Undeleted, VersionFilter,
+    self, GoneAsked, GonePage, History, LogReader, LogSpan, PutBack, UndeleteRequest, Undeleted,
+    Unrecoverable, VersionFilter,
 };
-use crate::name::ObjectName;
-use crate::progress::Watch;
+use crate::index::Object;
+use crate::limits;
+use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
+use crate::progress::{Watch, WorkProgress};
 use crate::segment::LogPosition;
+use crate::upload::Staged;
 
 impl Store {
     /// What the log still knows of some objects: the first `limit` versions by name, at most
@@ -52,6 +56,114 @@ impl Store {
             batch_bytes_max: self.0.batch_bytes_max,
         };
         self.read_log(|log| history::undelete(log, &put_back, request, watch))
+    }
+
+    /// What was deleted or replaced lately and can still come back, what went last first: of `limit` versions which
+    /// ended before the record of a number, where there is one. And the number to go on with, where there are more.
+    /// Reads no log; after a start nothing is known here.
+    pub fn gone_lately(
+        &self,
+        asked: &GoneAsked,
+        before_lsn: Option<u64>,
+        limit: usize,
+    ) -> Result<(Vec<GoneVersion>, Option<u64>)> {
+        let is_asked = |it: &GoneVersion| asked.takes(&it.object);
+        let found = self.0.lately.newest(before_lsn, limit.saturating_add(1), is_asked);
+        let next = found.get(limit).and_then(|_| found.get(limit - 1)).map(|last| last.ended_lsn);
+        self.read_log(|log| {
+            let mut versions = Vec::new();
+            for ended in found.into_iter().take(limit) {
+                if history::may_come_back(log, &ended.version.object)? {
+                    versions.push(ended.version.clone());
+                }
+            }
+            Ok((versions, next))
+        })
+    }
+
+    /// What can still come back, as the log tells it: the first `limit` versions behind one of them, by name. Reads the
+    /// heads of the whole log.
+    pub fn gone(
+        &self,
+        asked: &GoneAsked,
+        after: Option<&(ObjectKey, u64)>,
+        limit: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<GonePage> {
+        let limit = limit.min(limits::LIST_PAGE_MAX);
+        self.read_log(|log| history::gone(log, asked, after, limit, watch))
+    }
+
+    /// One version of an object that went lately, or the one of them that went last, if it can still come back. Reads
+    /// no log.
+    pub fn gone_lately_of(
+        &self,
+        name: &ObjectName,
+        lsn: Option<u64>,
+        span: LogSpan,
+    ) -> Result<Option<Object>> {
+        let is_meant = |it: &GoneVersion| {
+            let object = &it.object;
+            let is_it = lsn.is_none_or(|lsn| lsn == object.lsn());
+            is_it && object.name == *name && object.lsn() > span.after_lsn
+        };
+        let Some(ended) = self.0.lately.newest(None, 1, is_meant).pop() else { return Ok(None) };
+        let object = &ended.version.object;
+        self.read_log(|log| Ok(history::may_come_back(log, object)?.then(|| object.clone())))
+    }
+
+    /// One version of an object that is not what its name means now, or the newest that is whole. Reads the heads of
+    /// the whole log.
+    pub fn gone_version(
+        &self,
+        name: &ObjectName,
+        lsn: Option<u64>,
+        span: LogSpan,
+        watch: &mut Watch<'_>,
+    ) -> Result<Result<Object, Unrecoverable>> {
+        self.read_log(|log| history::gone_version(log, name, lsn, span, watch))
+    }
+
+    /// For each object below a folder that is not there, and was deleted in this stretch of the log and not before
+    /// `since_ms`: its newest whole version, or why there is none. Reads the heads of the whole log, twice.
+    pub fn deleted_in(
+        &self,
+        bucket: &BucketName,
+        folder: &FolderKey,
+        since_ms: u64,
+        span: LogSpan,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
+        self.read_log(|log| history::deleted_in(log, bucket, folder, since_ms, span, watch))
+    }
+
+    /// Stages the body of a version that is gone, to be put again, if it is still there. Waits for the disk.
+    pub fn stage_gone(&self, object: &Object) -> Result<Result<Staged, Unrecoverable>> {
+        let begin = || self.upload();
+        self.read_log(|log| history::stage(log, &begin, &object.name, &object.entry))
+    }
+
+    /// Stages the body of an object once more, to be put under another name. Waits for the disk.
+    /// [`Conflict::KeyChanged`](crate::Conflict::KeyChanged) as of [`Store::body`]; [`Error::Cancelled`] soon after
+    /// whoever watches says so.
+    pub fn stage_copy(&self, object: &Object, watch: &mut Watch<'_>) -> Result<Staged> {
+        let body = self.body(object)?;
+        let mut upload = self.upload();
+        let total_bytes = body.bytes();
+        while upload.bytes() < total_bytes {
+            let done_bytes = upload.bytes();
+            let progress = WorkProgress { done_bytes, total_bytes, ..WorkProgress::default() };
+            if watch(progress).is_break() {
+                return Err(Error::Cancelled);
+            }
+            upload.push(&body.read(done_bytes..total_bytes)?)?;
+        }
+        upload.finish()
+    }
+
+    /// The number of the last record: whatever is put later has a greater one.
+    pub fn last_lsn(&self) -> Result<u64> {
+        self.look(|view| Ok(view.position().map_or(0, |position| position.lsn)))
     }
 
     /// Makes the folder of `to` an image of the store as it is now, or brings the image there up to date. The image is

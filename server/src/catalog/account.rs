@@ -102,6 +102,19 @@ impl AccountName {
 }
 
 impl Account {
+    /// An account of which nothing was said but its name.
+    pub(super) fn with_defaults(id: AccountId, name: AccountName, created_ms: u64) -> Self {
+        Self {
+            id,
+            name,
+            role: Role::default(),
+            plan: Plan::default(),
+            standing: Standing::default(),
+            quota: Quota::default(),
+            created_ms,
+        }
+    }
+
     pub(super) fn stored(&self) -> StoredAccount {
         StoredAccount {
             name: self.name.as_str().to_owned(),

@@ -45,6 +45,9 @@ pub struct Bucket {
     pub serve_html: ServeHtml,
     /// Whether an upload that does not say makes thumbnails of its images.
     pub thumbnails: bool,
+    /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
+    /// was made before that was noted.
+    pub after_lsn: Option<u64>,
     pub created_ms: u64,
     pub updated_ms: u64,
 }
@@ -102,6 +105,8 @@ pub(super) struct StoredBucket {
     serve_html: ServeHtml,
     #[serde(default)]
     thumbnails: bool,
+    #[serde(default)]
+    after_lsn: Option<u64>,
     created_ms: u64,
     updated_ms: u64,
 }
@@ -111,6 +116,35 @@ impl Stored for StoredBucket {
 }
 
 impl Bucket {
+    /// A bucket of which nothing was set.
+    pub(super) fn with_defaults(
+        name: BucketName,
+        owner: AccountId,
+        organisation: Option<OrganisationId>,
+        kind: BucketKind,
+        after_lsn: u64,
+        now_ms: u64,
+    ) -> Self {
+        Self {
+            name,
+            owner,
+            organisation,
+            kind,
+            access: Access::default(),
+            placeholder: None,
+            cache_control: None,
+            cors_origins: CorsOrigins::default(),
+            allowed_types: AllowedTypes::default(),
+            file_bytes_max: None,
+            quota: Quota::default(),
+            serve_html: ServeHtml::default(),
+            thumbnails: kind == BucketKind::Phone,
+            after_lsn: Some(after_lsn),
+            created_ms: now_ms,
+            updated_ms: now_ms,
+        }
+    }
+
     /// The fact that makes the bucket exist: writes into the bucket require it.
     pub fn fact(&self) -> Result<FactName, NameError> {
         fact(&self.name)
@@ -133,6 +167,7 @@ impl Bucket {
             quota: self.quota,
             serve_html: self.serve_html,
             thumbnails: self.thumbnails,
+            after_lsn: self.after_lsn,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
         }
@@ -160,6 +195,7 @@ impl Bucket {
             quota: stored.quota,
             serve_html: stored.serve_html,
             thumbnails: stored.thumbnails,
+            after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,
             name,

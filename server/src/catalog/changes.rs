@@ -7,6 +7,8 @@ mod accounts;
 mod api_keys;
 mod buckets;
 mod organisations;
+mod sessions;
+mod set_up;
 #[cfg(test)]
 mod tests;
 mod webhooks;
@@ -22,6 +24,8 @@ use crate::limits::CATALOG_RECORDS_MAX;
 pub use self::accounts::{AccountChange, NewAccount};
 pub use self::api_keys::NewApiKey;
 pub use self::buckets::{BucketChange, NewBucket, NewBucketOwner};
+pub(super) use self::sessions::SessionChanges;
+pub use self::set_up::{FirstBucket, SetUp, SetUpDone};
 pub use self::webhooks::{NewWebhook, WebhookChange};
 
 /// What is to change of a quota; `Some(None)` takes a limit away.

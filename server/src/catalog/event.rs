@@ -32,6 +32,9 @@ pub enum EventKind {
     /// A file came in pieces.
     #[serde(rename = "ObjectCreated:CompleteMultipartUpload")]
     CreatedInPieces,
+    /// A file was moved there, or brought back: S3 does both by copying.
+    #[serde(rename = "ObjectCreated:Copy")]
+    CreatedByCopy,
     /// A file was deleted.
     #[serde(rename = "ObjectRemoved:Delete")]
     Removed,
@@ -121,8 +124,13 @@ impl Stored for DeliveryState {
 }
 
 impl EventKind {
-    const ALL: [Self; 4] =
-        [Self::CreatedByPut, Self::CreatedByPost, Self::CreatedInPieces, Self::Removed];
+    const ALL: [Self; 5] = [
+        Self::CreatedByPut,
+        Self::CreatedByPost,
+        Self::CreatedInPieces,
+        Self::CreatedByCopy,
+        Self::Removed,
+    ];
 
     /// S3's name of it.
     pub fn as_str(self) -> &'static str {
@@ -130,6 +138,7 @@ impl EventKind {
             Self::CreatedByPut => "ObjectCreated:Put",
             Self::CreatedByPost => "ObjectCreated:Post",
             Self::CreatedInPieces => "ObjectCreated:CompleteMultipartUpload",
+            Self::CreatedByCopy => "ObjectCreated:Copy",
             Self::Removed => "ObjectRemoved:Delete",
         }
     }
@@ -138,7 +147,8 @@ impl EventKind {
 impl EventPattern {
     /// What can be named, for people.
     pub const KNOWN: &str = "there are s3:ObjectCreated:*, s3:ObjectCreated:Put, s3:ObjectCreated:Post, \
-         s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectRemoved:* and s3:ObjectRemoved:Delete";
+         s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectCreated:Copy, s3:ObjectRemoved:* and \
+         s3:ObjectRemoved:Delete";
 
     /// Every pattern.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -253,8 +263,7 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
         assert!(!EventPattern::EveryCreated.matches(EventKind::Removed));
-        for bad in
-            ["", "*", "s3:*", "s3:ObjectCreated", "objectcreated:put", "s3:ObjectCreated:Copy"]
+        for bad in ["", "*", "s3:*", "s3:ObjectCreated", "objectcreated:put", "s3:ObjectRestore:*"]
         {
             assert_eq!(EventPattern::parse(bad), None, "{bad}");
         }

@@ -23,6 +23,11 @@ pub type OrganisationId = Id<OfOrganisation>;
 
 /// The id of a webhook.
 pub type WebhookId = Id<OfWebhook>;
+/// The id of a session; its secret is something else.
+pub type SessionId = Id<OfSession>;
+
+/// The id of a job.
+pub type JobId = Id<OfJob>;
 
 /// What ids of one kind name.
 pub trait Kind {
@@ -46,6 +51,14 @@ pub enum OfOrganisation {}
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OfWebhook {}
 
+/// Marks the id of a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum OfJob {}
+
+/// Marks the id of a session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum OfSession {}
+
 impl Kind for OfAccount {
     const PREFIX: &'static str = "account/";
 }
@@ -58,8 +71,16 @@ impl Kind for OfOrganisation {
     const PREFIX: &'static str = "organisation/";
 }
 
+impl Kind for OfJob {
+    const PREFIX: &'static str = "job/";
+}
+
 impl Kind for OfWebhook {
     const PREFIX: &'static str = "webhook/";
+}
+
+impl Kind for OfSession {
+    const PREFIX: &'static str = "session/";
 }
 
 /// 80 bits: two alike are not to be expected, and none is guessed.

@@ -1,4 +1,4 @@
-//! When a key was last used, to the hour.
+//! When a key, or a session, was last used, to the hour.
 //!
 //! A request sets a number in memory, and once an hour puts the key on a list; the list is written now and then, many
 //! keys in one batch. Promises: no request waits for it; what was written is there after a restart. A crash loses what
@@ -19,15 +19,14 @@ use super::{ApiKeyId, Catalog, CatalogError};
 pub(super) const PREFIX: &str = "apikey-use/";
 /// Last uses that are written in one batch.
 const BATCH_FACTS: usize = 500;
-const HOUR_MS: u64 = 60 * 60 * 1_000;
+pub(super) const HOUR_MS: u64 = 60 * 60 * 1_000;
 
-/// The hour of the last use; zero for a key that was never used.
+/// The hour of the last use; zero for what was never used.
 #[derive(Debug, Default)]
 pub(super) struct LastUse(AtomicU64);
 
-/// Keys whose last use is not written yet.
-#[derive(Default)]
-pub(super) struct Unwritten(Mutex<BTreeSet<ApiKeyId>>);
+/// Ids of keys, or of sessions, whose last use is not written yet.
+pub(super) struct Unwritten<I>(Mutex<BTreeSet<I>>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +41,15 @@ impl Stored for StoredLastUse {
 
 impl LastUse {
     pub(super) fn from_stored(stored: &StoredLastUse) -> Self {
-        Self(AtomicU64::new(stored.hour))
+        Self::at(stored.hour)
+    }
+
+    pub(super) fn at(hour: u64) -> Self {
+        Self(AtomicU64::new(hour))
+    }
+
+    pub(super) fn hour(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 
     /// Notes a use; whether it is one of another hour.
@@ -53,27 +60,33 @@ impl LastUse {
     }
 
     pub(super) fn ms(&self) -> Option<u64> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.hour() {
             0 => None,
             hour => Some(hour.saturating_mul(HOUR_MS)),
         }
     }
 }
 
-impl Unwritten {
-    /// Notes that a key was used.
-    pub(super) fn note(&self, id: &ApiKeyId, last_use: &LastUse, now_ms: u64) {
+impl<I: Clone + Ord> Unwritten<I> {
+    /// Notes a use.
+    pub(super) fn note(&self, id: &I, last_use: &LastUse, now_ms: u64) {
         if last_use.note(now_ms) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         }
     }
 
-    fn take(&self) -> BTreeSet<ApiKeyId> {
+    pub(super) fn take(&self) -> BTreeSet<I> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn put_back(&self, ids: BTreeSet<ApiKeyId>) {
+    pub(super) fn put_back(&self, ids: BTreeSet<I>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+    }
+}
+
+impl<I> Default for Unwritten<I> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
 }
 

@@ -19,14 +19,20 @@ mod dead_letters;
 mod event;
 mod hex;
 mod id;
+mod invitation;
+mod job;
+mod last_backup;
 mod last_use;
 mod organisation;
 mod outbox;
+mod password;
 mod pending_upload;
 mod presign;
 mod quota;
 mod record;
 mod removal;
+mod secret;
+mod session;
 mod signing;
 mod standing;
 mod telling;
@@ -53,20 +59,28 @@ pub use self::api_key::{ApiKey, IssuedKey, KeyLimits, PresentedKey, Scope, prefi
 pub use self::bucket::{Access, Bucket, BucketKind, ServeHtml, new_bucket_name, placeholder_of};
 pub use self::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 pub use self::changes::{
-    AccountChange, BucketChange, NewAccount, NewApiKey, NewBucket, NewBucketOwner, NewWebhook,
-    QuotaChange, WebhookChange,
+    AccountChange, BucketChange, FirstBucket, NewAccount, NewApiKey, NewBucket, NewBucketOwner,
+    NewWebhook, QuotaChange, SetUp, SetUpDone, WebhookChange,
 };
 pub use self::conduct::{Conduct, Day};
 pub use self::event::{
     Content, DeadLetter, DeliveryState, Event, EventKind, EventPattern, Happening,
 };
-pub use self::id::{AccountId, ApiKeyId, OrganisationId, WebhookId};
+pub use self::id::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, WebhookId};
+pub use self::invitation::{Invitation, IssuedInvitation};
+pub use self::job::{
+    Job, JobEnd, JobError, JobState, JobSums, JobWork, NewJob, OnTaken, StoredFolder, StoredName,
+};
+pub use self::last_backup::LastBackup;
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::outbox::EventCounts;
+pub use self::password::{Password, PasswordHash};
 pub use self::pending_upload::PendingUpload;
-pub use self::presign::{Grant, Lock, Purpose, Thumbnail, TokenId, Wishes};
+pub use self::presign::{Grant, Issuer, Lock, Purpose, Thumbnail, TokenId, Wishes};
 pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
 pub use self::removal::{BucketContents, Removal};
+pub use self::secret::{IssuedSecret, SecretHash};
+pub use self::session::{Session, SessionState, StartedSession, Visitor};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
 pub use self::turn::{Failure, Letter, NextTry, Turn};
 pub use self::webhook::{Webhook, event_patterns};
@@ -87,7 +101,9 @@ struct Inner {
     changing: Mutex<()>,
     tables: RwLock<Tables>,
     ledger: Ledger,
-    unwritten: Unwritten,
+    unwritten: Unwritten<ApiKeyId>,
+    /// The same of sessions.
+    unwritten_sessions: Unwritten<SessionId>,
     /// What is to be told to webhooks.
     outbox: Outbox,
 }
@@ -108,10 +124,21 @@ struct Tables {
     webhooks: BTreeMap<WebhookId, Arc<Webhook>>,
     /// The same by bucket.
     bucket_webhooks: BTreeMap<BucketName, BTreeSet<WebhookId>>,
+    jobs: BTreeMap<JobId, Arc<Job>>,
+    passwords: BTreeMap<AccountId, Arc<PasswordHash>>,
+    invitations: BTreeMap<AccountId, Arc<Invitation>>,
+    sessions: BTreeMap<SessionId, KnownSession>,
+    /// The same by what is kept of their secrets.
+    session_secrets: BTreeMap<SecretHash, SessionId>,
 }
 
 struct KnownKey {
     api_key: Arc<ApiKey>,
+    last_use: Arc<LastUse>,
+}
+
+struct KnownSession {
+    session: Arc<Session>,
     last_use: Arc<LastUse>,
 }
 
@@ -138,6 +165,14 @@ pub enum CatalogError {
     HasBuckets(OrganisationId, usize),
     /// The account owns the organisation, and stays its owner.
     OwnsOrganisation,
+    /// There is an account already, so the first set-up is over.
+    SetUpDone,
+    /// The link was used, or another one took its place.
+    LinkGone,
+    /// The password that was checked is not the account's any more.
+    PasswordChanged,
+    /// The account is suspended.
+    Suspended,
 }
 
 impl Catalog {
@@ -200,10 +235,37 @@ impl Catalog {
             tables.standings.insert(id, Arc::new(history));
             Ok(())
         })?;
+        each_fact(&store, password::PREFIX, |fact, id, bytes| {
+            let stored: password::StoredPassword = record::decode(fact, bytes)?;
+            let id = AccountId::parse(id)
+                .ok_or_else(|| record::unreadable(fact, &"its name ends in no account id"))?;
+            tables.passwords.insert(id, Arc::new(stored.hash));
+            Ok(())
+        })?;
+        each_fact(&store, invitation::PREFIX, |fact, id, bytes| {
+            let invitation = Invitation::from_stored(id, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.invitations.insert(invitation.account.clone(), Arc::new(invitation));
+            Ok(())
+        })?;
+        each_fact(&store, id::OfSession::PREFIX, |fact, id, bytes| {
+            let stored: session::StoredSession = record::decode(fact, bytes)?;
+            let last_use = LastUse::at(stored.seen_hour);
+            let session =
+                Session::from_stored(id, stored).map_err(|why| record::unreadable(fact, &why))?;
+            tables.insert_session(Arc::new(session), last_use);
+            Ok(())
+        })?;
         each_fact(&store, id::OfWebhook::PREFIX, |fact, id, bytes| {
             let webhook = Webhook::from_stored(id, record::decode(fact, bytes)?)
                 .map_err(|why| record::unreadable(fact, &why))?;
             tables.insert_webhook(Arc::new(webhook));
+            Ok(())
+        })?;
+        each_fact(&store, id::OfJob::PREFIX, |fact, id, bytes| {
+            let job = Job::from_stored(id, record::decode(fact, bytes)?)
+                .map_err(|why| record::unreadable(fact, &why))?;
+            tables.jobs.insert(job.id.clone(), Arc::new(job));
             Ok(())
         })?;
         let outbox = telling::found_outbox(&store, &tables)?;
@@ -216,6 +278,7 @@ impl Catalog {
             tables: RwLock::new(tables),
             ledger: Ledger::default(),
             unwritten: Unwritten::default(),
+            unwritten_sessions: Unwritten::default(),
             outbox,
         })))
     }
@@ -377,6 +440,18 @@ impl Tables {
         ids.into_iter().flatten().filter_map(|id| self.webhooks.get(id))
     }
 
+    fn insert_session(&mut self, session: Arc<Session>, last_use: LastUse) {
+        self.session_secrets.insert(session.hash.clone(), session.id.clone());
+        let known = KnownSession { session, last_use: Arc::new(last_use) };
+        self.sessions.insert(known.session.id.clone(), known);
+    }
+
+    fn remove_session(&mut self, id: &SessionId) {
+        if let Some(known) = self.sessions.remove(id) {
+            self.session_secrets.remove(&known.session.hash);
+        }
+    }
+
     fn insert_api_key(&mut self, api_key: Arc<ApiKey>) {
         let last_use = self.api_keys.get(&api_key.id).map(|known| known.last_use.clone());
         let last_use = last_use.unwrap_or_default();
@@ -434,6 +509,10 @@ impl fmt::Display for CatalogError {
             Self::OwnsOrganisation => f.write_str(
                 "the account owns the organisation: it neither leaves nor takes another role",
             ),
+            Self::SetUpDone => f.write_str("the first set-up is done: there is an account already"),
+            Self::LinkGone => f.write_str("the link was used already, or a newer one was made"),
+            Self::PasswordChanged => f.write_str("the password was changed meanwhile"),
+            Self::Suspended => f.write_str("the account is suspended"),
         }
     }
 }

@@ -20,7 +20,7 @@ use sha2::Sha256;
 
 use super::base32;
 use super::bucket::Bucket;
-use super::id::ApiKeyId;
+use super::id::{ApiKeyId, SessionId};
 use crate::object_name::{NameRule, Naming};
 
 /// The fact names of tokens that are used up start with this.
@@ -41,10 +41,17 @@ pub struct Grant {
     pub bucket: BucketName,
     pub lock: Lock,
     pub wishes: Wishes,
-    /// The key that the grant was made with. It is worth what this key is worth when it is used.
-    pub issuer: ApiKeyId,
+    /// What the grant was made with. It is worth what that is worth when it is used.
+    pub issuer: Issuer,
     /// From then on it is worth nothing.
     pub expires_ms: u64,
+}
+
+/// The credential that a grant was made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Issuer {
+    Key(ApiKeyId),
+    Session(SessionId),
 }
 
 /// Names a token: 128 random bits.
@@ -126,7 +133,7 @@ impl Grant {
             self.bucket.as_str().as_bytes(),
             self.lock.as_str().as_bytes(),
             &[self.wishes.byte()],
-            self.issuer.as_str().as_bytes(),
+            self.issuer.to_text().as_bytes(),
             &self.expires_ms.to_le_bytes(),
         ] {
             // The longest field is a key, of 1,024 bytes.
@@ -174,9 +181,28 @@ impl Grant {
             bucket: BucketName::parse(text(bucket)?).ok()?,
             lock: Lock::parse(text(lock)?).ok()?,
             wishes: Wishes::of_byte(wishes)?,
-            issuer: ApiKeyId::parse(text(issuer)?)?,
+            issuer: Issuer::parse(text(issuer)?)?,
             expires_ms: u64::from_le_bytes(expires_ms.try_into().ok()?),
         })
+    }
+}
+
+/// Stands before the id of a session; an id of a key stands alone, as it did before there were sessions.
+const SESSION_MARK: &str = "session/";
+
+impl Issuer {
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Key(id) => id.to_string(),
+            Self::Session(id) => format!("{SESSION_MARK}{id}"),
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix(SESSION_MARK) {
+            Some(id) => SessionId::parse(id).map(Self::Session),
+            None => ApiKeyId::parse(text).map(Self::Key),
+        }
     }
 }
 
@@ -294,7 +320,7 @@ mod tests {
                 rule: NameRule::Suffix,
                 thumbnail: Thumbnail::No,
             },
-            issuer: ApiKeyId::parse("aaaaaaaaaaaaaaaa").unwrap(),
+            issuer: Issuer::Key(ApiKeyId::parse("aaaaaaaaaaaaaaaa").unwrap()),
             expires_ms: 1_769_860_800_000,
         }
     }
@@ -324,11 +350,14 @@ mod tests {
             for byte in 0..12 {
                 for purpose in [Purpose::Form, Purpose::Raw] {
                     let wishes = Wishes::of_byte(&[byte]).unwrap();
-                    let grant = Grant { wishes, purpose, ..grant(lock) };
-                    let text = grant.signed(3, &SECRET);
-                    assert!(text.len() <= TEXT_CHARS_MAX, "{}", text.len());
-                    assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-                    assert_eq!(verified(&text), Some(grant));
+                    let session = Issuer::Session(SessionId::parse("aaaaaaaaaaaaaaaa").unwrap());
+                    for issuer in [grant(lock).issuer, session] {
+                        let grant = Grant { wishes, purpose, issuer, ..grant(lock) };
+                        let text = grant.signed(3, &SECRET);
+                        assert!(text.len() <= TEXT_CHARS_MAX, "{}", text.len());
+                        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+                        assert_eq!(verified(&text), Some(grant));
+                    }
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! How an account came to its standing: each change of it with its time, its reason, and who made it.
 //!
 //! The standing itself is in the account's record; this one lies beside it and is written in the same batch.
-//! Promises: a standing never changes without a change here that says why.
+//! Promises: a standing never changes without a change here that says why; a suspension ends the account's sessions.
 //! Never here: what is a reason to change it.
 
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use engine::{Batch, FactName, NameError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::changes::SessionChanges;
 use super::record::{Stored, encode};
-use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing};
+use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing, invitation};
 use crate::limits::STANDING_CHANGES_MAX;
 
 /// The fact names of these records start with this.
@@ -115,9 +116,19 @@ impl Catalog {
             batch = batch.put_fact(fact, bytes);
             history = Some(Arc::new(known));
         }
+        let mut sessions = SessionChanges::default();
+        if to == Standing::Suspended {
+            // Whoever comes back signs in again, and invites again.
+            (batch, sessions.ended) = self.end_sessions_in(batch, &id, None)?;
+            batch = batch.delete_fact(invitation::fact(&id)?);
+        }
         self.0.store.commit(batch)?;
         let account = Arc::new(account);
         self.show(|tables| {
+            sessions.show(tables);
+            if to == Standing::Suspended {
+                tables.invitations.remove(&id);
+            }
             tables.accounts.insert(id.clone(), account.clone());
             if let Some(history) = history {
                 tables.standings.insert(id, history);

@@ -23,8 +23,8 @@ use crate::limits;
 use crate::object_name::turns_text;
 use crate::variants::VariantError;
 
-pub use self::refusals::INVALID_API_KEY;
 use self::refusals::QUOTA_EXCEEDED;
+pub use self::refusals::{INVALID_API_KEY, SESSION_ENDED};
 
 /// A refusal or a failure on its way to the client.
 #[derive(Clone)]

@@ -15,6 +15,9 @@ use crate::rate_limit::Refused;
 /// The code of a credential that does not hold.
 pub const INVALID_API_KEY: &str = "invalid_api_key";
 
+/// The code of a session that is over.
+pub const SESSION_ENDED: &str = "session_ended";
+
 /// The code of an upload that does not fit into a quota.
 pub(super) const QUOTA_EXCEEDED: &str = "quota_exceeded";
 
@@ -55,6 +58,56 @@ impl ApiError {
             .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
     }
 
+    /// 401: a cookie of a session that has ended, or that was none.
+    pub fn session_ended() -> Self {
+        let message = "The session has ended: sign in again";
+        Self::new(StatusCode::UNAUTHORIZED, SESSION_ENDED, message)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
+    }
+
+    /// 401: a name that there is not, or another password. Which of them is not said.
+    pub fn wrong_password() -> Self {
+        let message = "The name or the password is wrong";
+        Self::new(StatusCode::UNAUTHORIZED, "wrong_password", message)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// 403: the request comes from another site, for which no session counts.
+    pub fn cross_site() -> Self {
+        let message = "A session only counts for pages of this server: this came from another site";
+        Self::new(StatusCode::FORBIDDEN, "cross_site", message)
+    }
+
+    /// 421: the dashboard does not answer under this name.
+    pub fn wrong_host() -> Self {
+        let message = "The dashboard does not answer under this host name: open it under that of public_url, or add the \
+            name to dashboard_hosts";
+        Self::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message)
+    }
+
+    /// 404: a link that was never made here, was used, or that another one took the place of.
+    pub fn link_not_found() -> Self {
+        let message = "The link is not valid: it was used already, or a newer one was made";
+        Self::new(StatusCode::NOT_FOUND, "link_not_found", message)
+    }
+
+    /// 410: a link whose time is over.
+    pub fn link_expired(advice: &'static str) -> Self {
+        let message = format!("The link has expired: {advice}");
+        Self::new(StatusCode::GONE, "link_expired", message)
+    }
+
+    /// 410: the first set-up is over, as there is an account.
+    pub fn set_up_done() -> Self {
+        let message = "The first set-up is done: sign in, or ask the operator for an invitation";
+        Self::new(StatusCode::GONE, "set_up_done", message)
+    }
+
+    /// 404: no such session of the account.
+    pub fn session_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "session_not_found", "Session not found")
+    }
+
     /// 403: the caller is known and may not.
     pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
@@ -84,6 +137,44 @@ impl ApiError {
     /// 404: no such file.
     pub fn file_not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "file_not_found", "File not found")
+    }
+
+    /// 409: something has the name, and was not to be replaced.
+    pub fn file_exists() -> Self {
+        let message = "A file of this name exists already";
+        Self::new(StatusCode::CONFLICT, "already_exists", message)
+    }
+
+    /// 404: no version that could be brought back.
+    pub fn version_not_found(why: impl fmt::Display) -> Self {
+        let message = format!("The file cannot be brought back: {why}");
+        Self::new(StatusCode::NOT_FOUND, "version_not_found", message)
+    }
+
+    /// 503: the log is longer than one request may read.
+    pub fn log_too_large() -> Self {
+        let message = "The log is too large to be looked through in one request: begin a job \
+                       \"undeleteFolder\", or ask the operator";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_too_large", message)
+    }
+
+    /// 404: no such job, or none that the caller sees.
+    pub fn job_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "job_not_found", "Job not found")
+    }
+
+    /// 409: the job has ended already.
+    pub fn job_ended() -> Self {
+        Self::new(StatusCode::CONFLICT, "job_ended", "The job has ended already")
+    }
+
+    /// 429: the account has as many jobs as it may have at once.
+    pub fn too_many_jobs(bound: usize) -> Self {
+        let message =
+            format!("There are {bound} jobs under way already: wait for one, or cancel it");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_jobs", message)
+            .with_header(header::RETRY_AFTER, "10")
+            .with("retryAfter", 10)
     }
 
     /// 404: no such organisation, or none that the caller belongs to.

@@ -123,16 +123,15 @@ pub async fn revoke(
 }
 
 fn sees(caller: &Caller, api_key: &ApiKey) -> bool {
-    api_key.account == caller.account().id && caller.api_key().limits.cover_places(&api_key.limits)
+    api_key.account == caller.account().id && caller.limits().cover_places(&api_key.limits)
 }
 
 fn check_no_wider(caller: &Caller, new: &NewApiKey) -> Result<(), ApiError> {
-    let own = caller.api_key();
-    if let Some(scope) = new.scopes.iter().find(|scope| !own.allows(**scope)) {
+    if let Some(scope) = new.scopes.iter().find(|scope| !caller.has_scope(**scope)) {
         let message = format!("The API key cannot give the scope \"{}\"", scope.as_str());
         return Err(ApiError::forbidden(message));
     }
-    if !own.limits.cover(&new.limits) {
+    if !caller.limits().cover(&new.limits) {
         let message =
             "The API key cannot make one that reaches further, or lasts longer, than itself";
         return Err(ApiError::forbidden(message));

@@ -84,7 +84,7 @@ pub async fn list(
     let page = Page::of(&query)?;
     let buckets = app.catalog.buckets();
     let visible = buckets.into_iter().filter(|bucket| {
-        caller.api_key().limits.reach_bucket(&bucket.name)
+        caller.limits().reach_bucket(&bucket.name)
             && app.catalog.role_in(&caller.account().id, bucket).is_some()
     });
     let (buckets, next_cursor) = page.cut(visible, |bucket| bucket.name.as_str());

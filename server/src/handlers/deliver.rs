@@ -4,6 +4,7 @@
 //! read for an answer without a body; what a private bucket refuses does not depend on what is in it.
 //! Never here: what the headers say, and how ranges and preconditions are read.
 
+mod gate;
 mod shown;
 
 use std::borrow::Cow;
@@ -42,7 +43,7 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
     path = "/{bucket}/{path}",
     operation_id = "read",
     tag = "Files",
-    security((), ("bearer" = []), ("header" = []), ("query" = [])),
+    security((), ("bearer" = []), ("header" = []), ("query" = []), ("session" = [])),
     params(
         PlaceParameters,
         ImageParameters,
@@ -65,6 +66,7 @@ pub async fn deliver(
     request: &Parts,
     target: Target,
 ) -> Result<Response, ApiError> {
+    gate::check(&request.headers)?;
     let query = Query::of(&request.uri);
     let bucket = app.catalog.bucket(&target.bucket).ok_or_else(ApiError::bucket_not_found)?;
     check_delivery(app, &bucket, &target, request, &query)?;

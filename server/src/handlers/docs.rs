@@ -5,16 +5,13 @@
 
 use std::sync::LazyLock;
 
-use axum::body::Body;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::conditional::{Outcome, Validators, evaluate};
+use super::asset::Asset;
 use crate::delivery_headers::allow_every_origin;
 use crate::error::ApiError;
 
@@ -24,55 +21,32 @@ const PAGE: &str = include_str!("../../assets/docs/page.html");
 const STYLE: &str = include_str!("../../assets/docs/style.css");
 const SCRIPT: &str = include_str!("../../assets/docs/script.mjs");
 
-/// Something of the binary, with what tells its versions apart.
-struct Asset {
-    body: Bytes,
-    etag: String,
-    content_type: &'static str,
-    policy: String,
-}
-
 static DOCUMENT_ASSET: LazyLock<Asset> = LazyLock::new(|| {
-    let policy = "default-src 'none'; sandbox".to_owned();
-    Asset::new(DOCUMENT.to_owned(), "application/json", policy)
+    let policy = HeaderValue::from_static("default-src 'none'; sandbox");
+    asset(DOCUMENT.to_owned(), "application/json", policy)
 });
 
 static PAGE_ASSET: LazyLock<Asset> = LazyLock::new(|| {
     let page = PAGE.replace("/* style */", STYLE).replace("/* script */", SCRIPT);
-    Asset::new(page, "text/html; charset=utf-8", policy(STYLE, SCRIPT))
+    // What cannot be written into a header would run nothing at all.
+    let policy = HeaderValue::from_str(&policy(STYLE, SCRIPT));
+    let policy = policy.unwrap_or(HeaderValue::from_static("default-src 'none'"));
+    asset(page, "text/html; charset=utf-8", policy)
 });
 
-impl Asset {
-    fn new(text: String, content_type: &'static str, policy: String) -> Self {
-        let hash = Sha256::digest(text.as_bytes());
-        let etag = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Self { body: text.into(), etag, content_type, policy }
-    }
+/// Open to pages of every origin, and asked for again each time.
+fn asset(text: String, content_type: &'static str, policy: HeaderValue) -> Asset {
+    let headers = [
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CONTENT_SECURITY_POLICY, policy),
+    ];
+    Asset::new(text, content_type, headers)
+}
 
-    /// The answer to a GET with these headers.
-    fn answer(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
-        let validators = Validators::without_date(&self.etag);
-        let status = match evaluate(&Method::GET, headers, Some(&validators)) {
-            Outcome::PreconditionFailed => return Err(ApiError::precondition_failed()),
-            Outcome::NotModified => StatusCode::NOT_MODIFIED,
-            Outcome::Proceed { .. } => StatusCode::OK,
-        };
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = status;
-        let answered = response.headers_mut();
-        allow_every_origin(answered);
-        answered.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        answered.extend(validators.etag_header().map(|etag| (header::ETAG, etag)));
-        if status == StatusCode::OK {
-            answered.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-            answered.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            answered.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-            let policy = HeaderValue::from_str(&self.policy);
-            answered.extend(policy.map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
-            *response.body_mut() = Body::from(self.body.clone());
-        }
-        Ok(response)
-    }
+fn answer(asset: &Asset, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let mut response = asset.answer(headers)?;
+    allow_every_origin(response.headers_mut());
+    Ok(response)
 }
 
 /// Sends this document.
@@ -89,7 +63,7 @@ impl Asset {
     )
 )]
 pub async fn openapi(headers: HeaderMap) -> Result<Response, ApiError> {
-    DOCUMENT_ASSET.answer(&headers)
+    answer(&DOCUMENT_ASSET, &headers)
 }
 
 /// Sends a page that shows this document.
@@ -106,7 +80,7 @@ pub async fn openapi(headers: HeaderMap) -> Result<Response, ApiError> {
     )
 )]
 pub async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
-    PAGE_ASSET.answer(&headers)
+    answer(&PAGE_ASSET, &headers)
 }
 
 /// Allows exactly this style and this script: files of the same origin are anybody's.

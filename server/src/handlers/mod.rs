@@ -3,26 +3,38 @@
 pub mod account;
 pub mod accounts;
 pub mod api_keys;
+mod asset;
 pub mod buckets;
+pub mod dashboard;
 pub mod delete;
 pub mod deliver;
 pub mod docs;
+pub mod gone_files;
 pub mod health;
 pub mod integrations;
+pub mod jobs;
 pub mod list;
+pub mod moves;
 pub mod organisations;
 pub mod presign;
 pub mod presigned_put;
 pub mod search;
+pub mod sessions;
+pub mod set_up;
+pub mod storage;
 pub mod tus;
 pub mod upload;
 pub mod usage;
 pub mod webhooks;
 
+use engine::{BucketName, ObjectKey};
+use http::Uri;
+
 use crate::bridge::blocking;
 use crate::catalog::{Catalog, CatalogError};
 use crate::error::ApiError;
 use crate::state::AppState;
+use crate::target::{Place, last_component};
 
 /// Changes the catalog, or asks it what waits for the disk.
 async fn with_catalog<T: Send + 'static>(
@@ -31,4 +43,18 @@ async fn with_catalog<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let catalog = app.catalog.clone();
     Ok(blocking(move || work(&catalog)).await?)
+}
+
+/// The bucket in an address below `/api/buckets/`.
+fn bucket_in(uri: &Uri) -> Result<BucketName, ApiError> {
+    let component = uri.path().split('/').nth(3).unwrap_or_default();
+    BucketName::parse(&last_component(component)?).map_err(|_| ApiError::bucket_not_found())
+}
+
+/// The file that a field of a body names.
+fn file_in(path: &str) -> Result<ObjectKey, ApiError> {
+    match Place::parse(path)? {
+        Place::File(key) => Ok(key),
+        Place::Folder(_) => Err(ApiError::bad_path("it names a folder: a file is meant here")),
+    }
 }

@@ -12,7 +12,7 @@ use http::Request;
 use http::request::Parts;
 
 use crate::admission::{enter, take, telling};
-use crate::auth::Caller;
+use crate::auth::{Asking, Caller};
 use crate::catalog::{Catalog, Grant, Lock, Purpose, Scope, TokenId, Wishes};
 use crate::error::ApiError;
 use crate::handlers::upload::{store_form, wanted_thumbnail, wishes};
@@ -77,7 +77,7 @@ pub async fn presign_token(
 pub fn presign_address(app: &AppState, head: &Parts) -> Result<Response, ApiError> {
     let query = Query::of(&head.uri);
     let action = LimitedAction::Management;
-    let (caller, taken) = enter(app, action, &head.headers, &query, &head.extensions)?;
+    let (caller, taken) = enter(app, action, Asking::of(head), &query)?;
     Ok(telling(&taken, issue_address(app, &caller, &query, head)))
 }
 
@@ -193,7 +193,7 @@ fn issue(
         bucket: target.bucket,
         lock: Lock::from(target.place),
         wishes,
-        issuer: caller.api_key().id.clone(),
+        issuer: caller.issuer(),
         expires_ms: now_ms.saturating_add(1_000 * expires_in),
     };
     // Only a store that took no write since it was made has no key to sign with.
@@ -203,7 +203,7 @@ fn issue(
 
 /// The place that a token is asked for: `path` is `<bucket>/<rest>`, or, where the bucket is known otherwise, `<rest>`.
 fn asked_target(caller: &Caller, query: &Query) -> Result<Target, ApiError> {
-    let limits = &caller.api_key().limits;
+    let limits = caller.limits();
     let path = query.text_or_empty(PATH)?;
     let path = path.as_deref().map(|path| path.strip_prefix('/').unwrap_or(path));
     // Without a path: everything that the key reaches.

@@ -69,7 +69,7 @@ pub async fn usage(
 ) -> Result<Json<UsageReply>, ApiError> {
     caller.check_scope(Scope::Manage)?;
     let page = Page::of(&query)?;
-    let (account, limits) = (caller.account().clone(), &caller.api_key().limits);
+    let (account, limits) = (caller.account().clone(), caller.limits());
     let is_whole = limits.bucket.is_none();
     let names = app.catalog.bucket_names_of(&account.id);
     let reached = names.into_iter().filter(|name| limits.reach_bucket(name));

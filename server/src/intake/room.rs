@@ -14,14 +14,14 @@ use crate::state::AppState;
 
 /// By how much a batch makes a bucket grow; what it replaces counts against it.
 #[derive(Default)]
-pub(super) struct Growth {
+pub struct Growth {
     objects: i128,
     bytes: i128,
 }
 
 impl Growth {
     /// Counts a file of so many bytes, and the object in whose place it is put.
-    pub(super) fn count(&mut self, bytes: u64, replaces: Option<&Object>) {
+    pub fn count(&mut self, bytes: u64, replaces: Option<&Object>) {
         self.objects += 1;
         self.bytes += i128::from(bytes);
         if let Some(old) = replaces.filter(|old| !old.is_derived()) {
@@ -31,14 +31,14 @@ impl Growth {
     }
 
     /// What room is needed for; none for what shrinks.
-    pub(super) fn amount(&self) -> Amount {
+    pub fn amount(&self) -> Amount {
         let at_least_nothing = |number: i128| u64::try_from(number.max(0)).unwrap_or(u64::MAX);
         Amount { objects: at_least_nothing(self.objects), bytes: at_least_nothing(self.bytes) }
     }
 }
 
 /// Finds room for so much. Where it depends on uploads that are not stored yet, waits for them.
-pub(super) async fn make_room(
+pub async fn make_room(
     app: &AppState,
     bucket: &Bucket,
     amount: Amount,
@@ -67,7 +67,7 @@ pub(super) async fn make_room(
 }
 
 /// Commits a batch in room that was found for it, and with it that webhooks are told.
-pub(super) async fn commit_in(
+pub async fn commit_in(
     app: &AppState,
     bucket: &BucketName,
     batch: Batch,

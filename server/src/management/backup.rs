@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::{BackupReport, Error, RealDisk, Store, Watch};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::CatalogError;
+use crate::catalog::{Catalog, CatalogError, LastBackup};
 
 /// What a backup did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ pub struct BackedUpView {
 /// Makes the folder a backup of the store, or brings the one there up to date.
 pub(super) fn back_up(
     store: &Store,
+    catalog: &Catalog,
     to: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<BackedUpView, CatalogError> {
@@ -60,6 +61,12 @@ pub(super) fn back_up(
         damage_count,
         duration_ms,
     } = report;
+    let last =
+        LastBackup { at_ms: catalog.now_ms(), to: shown.to_string(), last_lsn, damage_count };
+    // The backup is whole, whether or not that can be noted.
+    if let Err(error) = catalog.note_backup(&last) {
+        tracing::warn!(%error, "the backup is made, and cannot be noted as the last one");
+    }
     Ok(BackedUpView {
         to: shown.to_string(),
         copied_files,

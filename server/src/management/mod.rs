@@ -11,6 +11,7 @@ mod reply;
 mod settings;
 mod standing;
 mod stats;
+mod storage;
 mod versions;
 mod webhooks;
 
@@ -25,10 +26,11 @@ use crate::archive::{self, ArchiveError, ImportRules, Job, Place};
 use crate::catalog::{
     AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind, Catalog,
     CatalogError, MemberRole, NewAccount, NewBucket, NewBucketOwner, OrganisationId,
-    OrganisationName, Scope, new_bucket_name, prefix_folder,
+    OrganisationName, PasswordHash, Scope, new_bucket_name, prefix_folder,
 };
 use crate::error::ApiError;
 use crate::fair_use;
+use crate::replies::iso_time;
 
 pub use self::backup::BackedUpView;
 pub use self::compaction::{
@@ -36,8 +38,9 @@ pub use self::compaction::{
 };
 pub use self::reply::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FolderView,
-    FoldersView, MemberView, OrganisationDeletedView, OrganisationView, ProgressView, Reply,
-    account_view, api_key_view, bucket_view, folders_view, organisation_view,
+    FoldersView, InvitedView, MemberView, OrganisationDeletedView, OrganisationView,
+    PasswordSetView, ProgressView, Reply, account_view, api_key_view, bucket_view, folders_view,
+    invitation_url, organisation_view,
 };
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
@@ -50,6 +53,7 @@ pub use self::stats::{
     ClassView, DamageView, FullView, HealthView, PlaceView, ScrubbedView, SegmentView,
     SegmentsView, StatsView,
 };
+pub use self::storage::{StorageView, storage};
 use self::versions::HistoryAsked;
 pub use self::versions::{
     ContentView, HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView,
@@ -74,6 +78,17 @@ pub enum Request {
     EditAccount {
         account: String,
         settings: AccountSettings,
+    },
+    /// Gives an account another password, or its first. The password itself stays with whoever was told it.
+    SetPassword {
+        account: String,
+        password: PasswordHash,
+    },
+    /// Makes a link with which the holder of an account chooses its password.
+    InviteAccount {
+        account: String,
+        /// What stands before the link; a running server puts its own here where nothing is said.
+        public_url: Option<String>,
     },
     CreateOrganisation {
         name: String,
@@ -233,6 +248,23 @@ pub fn execute(
             let account = catalog.edit_account(&id, account_change(settings)?)?;
             Ok(Reply::Account(account_view(catalog, &account)))
         }
+        Request::SetPassword { account, password } => {
+            let id = account_id(catalog, &account)?;
+            let ended_session_count = catalog.set_password(&id, None, password, None)? as u64;
+            let name = account_name(catalog, &id);
+            let account = id.to_string();
+            Ok(Reply::PasswordSet(PasswordSetView { account, name, ended_session_count }))
+        }
+        Request::InviteAccount { account, public_url } => {
+            let id = account_id(catalog, &account)?;
+            let invited = catalog.invite(&id)?;
+            Ok(Reply::Invited(InvitedView {
+                account: id.to_string(),
+                name: account_name(catalog, &id),
+                url: invitation_url(public_url.as_deref().unwrap_or_default(), &invited.text),
+                expires_at: iso_time(invited.expires_ms),
+            }))
+        }
         Request::CreateOrganisation { name, account } => {
             let (name, owner) = (OrganisationName::parse(&name)?, account_id(catalog, &account)?);
             let organisation = catalog.create_organisation(name, &owner)?;
@@ -346,7 +378,7 @@ pub fn execute(
         Request::Undelete { bucket, wanted } => {
             Ok(Reply::Undeleted(versions::undelete(store, catalog, &bucket, wanted, watch)?))
         }
-        Request::Backup { to } => Ok(Reply::BackedUp(backup::back_up(store, &to, watch)?)),
+        Request::Backup { to } => Ok(Reply::BackedUp(backup::back_up(store, catalog, &to, watch)?)),
         Request::SelectCompaction(asked) => {
             Ok(Reply::Selection(compaction::selection(store, asked)?))
         }
@@ -372,6 +404,10 @@ impl From<CatalogError> for ApiError {
             CatalogError::NotEmpty(..) => refuse(StatusCode::CONFLICT, "bucket_not_empty"),
             CatalogError::HasBuckets(..) => refuse(StatusCode::CONFLICT, "organisation_not_empty"),
             CatalogError::OwnsOrganisation => refuse(StatusCode::CONFLICT, "last_owner"),
+            CatalogError::SetUpDone => Self::set_up_done(),
+            CatalogError::LinkGone => Self::link_not_found(),
+            CatalogError::PasswordChanged => Self::wrong_password(),
+            CatalogError::Suspended => Self::account_suspended(),
         }
     }
 }
@@ -399,6 +435,10 @@ fn account_id(catalog: &Catalog, name_or_id: &str) -> Result<AccountId, CatalogE
         Some(account) => Ok(account.id.clone()),
         None => Err(CatalogError::Missing(format!("the account {name_or_id:?}"))),
     }
+}
+
+fn account_name(catalog: &Catalog, id: &AccountId) -> String {
+    catalog.account(id).map(|account| account.name.as_str().to_owned()).unwrap_or_default()
 }
 
 /// By id, or by a name that only one organisation has.

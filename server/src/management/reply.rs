@@ -18,6 +18,7 @@ use crate::catalog::{
     Plan, Role, Scope, ServeHtml, Standing,
 };
 use crate::replies::iso_time;
+use crate::reserved::INVITATION_PATH;
 
 /// How far a long request has come; zero in all while that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,9 @@ pub enum Reply {
     Account(AccountView),
     Accounts(Vec<AccountView>),
     Swept(SweptView),
+    PasswordSet(PasswordSetView),
+    /// The only time that the invitation is told.
+    Invited(InvitedView),
     Bucket(BucketView),
     Buckets(Vec<BucketView>),
     BucketDeleted(BucketDeletedView),
@@ -91,11 +95,34 @@ pub struct AccountView {
     pub standing: Standing,
     /// How it came to its standing, the oldest change first; empty when it was good from the start.
     pub standing_changes: Vec<StandingChangeView>,
+    /// Whether anybody can sign in to it.
+    pub has_password: bool,
     #[schema(required)]
     pub storage_bytes_max: Option<u64>,
     #[schema(required)]
     pub object_count_max: Option<u64>,
     pub created_at: String,
+}
+
+/// An account that has another password now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PasswordSetView {
+    pub account: String,
+    pub name: String,
+    /// Sessions that ended with the old one.
+    pub ended_session_count: u64,
+}
+
+/// An invitation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InvitedView {
+    pub account: String,
+    pub name: String,
+    /// Without the server's address where that is not known.
+    pub url: String,
+    pub expires_at: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -216,10 +243,16 @@ pub fn account_view(catalog: &Catalog, account: &Account) -> AccountView {
         plan: account.plan,
         standing: account.standing,
         standing_changes: standing_changes(catalog, &account.id),
+        has_password: catalog.password_of(&account.id).is_some(),
         storage_bytes_max: account.quota.bytes_max,
         object_count_max: account.quota.objects_max,
         created_at: iso_time(account.created_ms),
     }
+}
+
+/// The address of an invitation at a server.
+pub fn invitation_url(public_url: &str, text: &str) -> String {
+    format!("{}{INVITATION_PATH}#{text}", public_url.trim_end_matches('/'))
 }
 
 /// A bucket, with what it holds.

@@ -6,6 +6,7 @@ use engine::{
     ClassStats, Damage, DamageList, Health, SegmentClass, SegmentStats, Store, StoreStats, Watch,
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::catalog::{Catalog, CatalogError};
 use crate::replies::iso_time;
@@ -41,13 +42,23 @@ pub struct StatsView {
 }
 
 /// What the store takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthView {
     #[default]
     Writable,
     Full,
     ReadOnly,
+}
+
+impl HealthView {
+    pub(super) fn of(health: &Health) -> Self {
+        match health {
+            Health::Writable => Self::Writable,
+            Health::Full { .. } => Self::Full,
+            Health::ReadOnly(_) => Self::ReadOnly,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +91,7 @@ pub struct SegmentView {
 }
 
 /// What kind of segment it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ClassView {
     Log,

@@ -23,8 +23,9 @@ use utoipa::{Modify, OpenApi as _};
 
 use crate::error::ApiError;
 use crate::handlers::{
-    account, accounts, api_keys, buckets, delete, deliver, docs, health, integrations, list,
-    organisations, presign, presigned_put, search, tus, upload, usage, webhooks,
+    account, accounts, api_keys, buckets, dashboard, delete, deliver, docs, gone_files, health,
+    integrations, jobs, list, moves, organisations, presign, presigned_put, search, sessions,
+    set_up, storage, tus, upload, usage, webhooks,
 };
 use crate::parameters::Flag;
 
@@ -46,14 +47,17 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         (name = "Presigned uploads", description = "Uploads by somebody without a key."),
         (name = "Listing and search"),
         (name = "Buckets"),
+        (name = "Moves and undelete", description = "Files moved in their bucket, and brought back."),
+        (name = "Jobs", description = "Long work, behind the answer."),
         (name = "Webhooks", description = "Who is told what happens in a bucket."),
         (name = "API keys"),
         (name = "Organisations"),
         (name = "Accounts"),
+        (name = "Sessions", description = "People who sign in with a password. For the dashboard: answers can be read by pages of this server alone."),
         (name = "Integrations", description = "Ready configurations for other programs."),
         (name = "Server"),
     ),
-    security(("bearer" = []), ("header" = []), ("query" = [])),
+    security(("bearer" = []), ("header" = []), ("query" = []), ("session" = [])),
     components(schemas(ApiError, Flag)),
     modifiers(&Assembly),
     paths(
@@ -78,6 +82,14 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         buckets::folders,
         buckets::edit,
         buckets::delete,
+        moves::move_one,
+        gone_files::list,
+        gone_files::undelete,
+        jobs::list,
+        jobs::begin,
+        jobs::show,
+        jobs::cancel,
+        storage::show,
         webhooks::list,
         webhooks::create,
         webhooks::show,
@@ -106,6 +118,16 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         accounts::sweep,
         accounts::show,
         accounts::edit,
+        set_up::invite,
+        sessions::show,
+        sessions::sign_in,
+        sessions::sign_out,
+        sessions::list,
+        sessions::end,
+        sessions::end_all,
+        sessions::change_password,
+        set_up::set_up,
+        set_up::accept_invitation,
         health::health,
         health::ready,
         integrations::sharex,
@@ -113,6 +135,9 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         integrations::curl,
         docs::openapi,
         docs::page,
+        dashboard::entrance,
+        dashboard::shell,
+        dashboard::asset,
     )
 )]
 struct Document;
@@ -206,7 +231,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The places where an API key is looked for.
+/// The places where an API key, or a session, is looked for.
 fn keys(components: &mut Components) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
@@ -217,6 +242,12 @@ fn keys(components: &mut Components) {
         "Ends up in the logs of proxies: prefer a header.",
     ));
     components.add_security_scheme("query", SecurityScheme::ApiKey(query));
+    let session = ApiKey::Cookie(ApiKeyValue::with_description(
+        "trug-session",
+        "Of somebody who signed in, in requests of the dashboard's pages; where the public address is https it is \
+         called `__Host-trug-session`.",
+    ));
+    components.add_security_scheme("session", SecurityScheme::ApiKey(session));
 }
 
 #[cfg(test)]

@@ -16,11 +16,11 @@ const SHARED: &[(u16, &str, &str)] = &[
         "BadRequest",
         "`bad_request`, `bad_parameter`, `bad_path`, `bad_json`, `bad_form`, `bad_header`, `no_file`, `too_many_files`, `incomplete_body`: the sentence says what is wrong.",
     ),
-    (401, "Unauthorized", "`missing_api_key`, `invalid_api_key`."),
+    (401, "Unauthorized", "`missing_api_key`, `invalid_api_key`, `session_ended`."),
     (
         403,
         "Forbidden",
-        "`forbidden`, `account_suspended`, `plan_required`: the key is known, and may not.",
+        "`forbidden`, `account_suspended`, `plan_required`: the key is known, and may not. `cross_site`: a session, in a request of another site.",
     ),
     (
         404,

@@ -52,6 +52,14 @@ impl AddressTable {
         Some(Nanos::new(place.whole_at_ns))
     }
 
+    /// Takes back what an address used up by this much; as much as it has used up at most.
+    pub(super) fn give_back(&self, address: AddressKey, used: Nanos) {
+        let Some(mut set) = self.set(address) else { return };
+        if let Some(place) = set.iter_mut().find(|place| place.is_of(address)) {
+            place.whole_at_ns = place.whole_at_ns.saturating_sub(used.as_u64());
+        }
+    }
+
     /// How many addresses something is known of.
     pub(super) fn count(&self) -> usize {
         let known = |set: &Mutex<Set>| lock(set).iter().filter(|it| it.whole_at_ns > 0).count();

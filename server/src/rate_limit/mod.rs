@@ -1,4 +1,4 @@
-//! Allowances: how much an account, an address, or whoever reads a bucket, may ask for, and what is left of it.
+//! Allowances: how much an account, an address, or whoever reads a bucket or signs in, may ask for, and what is left.
 //!
 //! An allowance refills evenly and holds one window's worth at most: 100 in a minute are 100 at once after a pause,
 //! then one each 0.6 seconds. `governor` does the arithmetic, on our clock.
@@ -9,6 +9,7 @@
 mod address_table;
 mod fields;
 mod picture_time;
+mod sign_ins;
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -24,10 +25,13 @@ use governor::{InsufficientCapacity, Quota, RateLimiter};
 
 use self::address_table::AddressTable;
 use self::picture_time::PictureTime;
+use self::sign_ins::SignIns;
 use crate::address::{AddressKey, Network, is_exempt};
 use crate::catalog::{Account, AccountId, Conduct, Plan, Standing};
 use crate::config::Config;
 use crate::limits;
+
+pub use self::sign_ins::SignInTry;
 
 /// What is counted apart for each account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,7 @@ pub struct Allowances {
     management: Rates,
     failures: Option<OfAddresses>,
     requests: Option<OfAddresses>,
+    sign_ins: SignIns,
     pictures: PictureTime,
     trusted: Vec<Network>,
     conduct: Arc<Conduct>,
@@ -116,6 +121,7 @@ impl Allowances {
                 let quota = Quota::per_second(rate).allow_burst(burst);
                 OfAddresses::new("address", quota, &time, entropy)
             }),
+            sign_ins: SignIns::new(&time, entropy),
             pictures: PictureTime::new(config, &time, entropy),
             trusted: config.trusted_networks.clone(),
             conduct,
@@ -180,6 +186,16 @@ impl Allowances {
         }
     }
 
+    /// Takes one of the wrong passwords that an address may present, and that may be presented for a name.
+    pub fn take_sign_in(&self, address: Option<IpAddr>, name: &str) -> Result<SignInTry, Refused> {
+        self.sign_ins.take(address.filter(|address| !self.is_exempt(*address)), name)
+    }
+
+    /// The password was right.
+    pub fn give_back_sign_in(&self, taken: SignInTry) {
+        self.sign_ins.give_back(taken);
+    }
+
     /// How many accounts, addresses and buckets something is known of.
     pub fn known_count(&self) -> usize {
         let accounts = self.rates().map(|rate| rate.limiter.len());
@@ -187,6 +203,7 @@ impl Allowances {
         accounts.sum::<usize>()
             + addresses.map(|it| it.table.count()).sum::<usize>()
             + self.pictures.known_count()
+            + self.sign_ins.known_count()
     }
 
     /// Behind these addresses are proxies and people of our own: what one of them does is no reason to refuse all.
@@ -301,6 +318,11 @@ impl OfAddresses {
             }
             Ok(Ok(())) | Err(InsufficientCapacity(_)) => Ok(()),
         }
+    }
+
+    /// Gives one back.
+    fn give_back(&self, address: AddressKey) {
+        self.table.give_back(address, self.quota.replenish_interval().into());
     }
 
     /// Whether so many are left, without taking them.

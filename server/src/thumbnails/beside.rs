@@ -40,6 +40,30 @@ pub fn put_thumbnail(batch: Batch, file: &ObjectKey, name: ObjectName, picture: 
     batch.put(name, picture, options).require(replaceable)
 }
 
+/// Moves the thumbnail of a file with it, where its new name is free: the picture is put there, and goes where it was.
+/// `old` is the version that `picture` is a copy of.
+pub fn move_thumbnail(
+    batch: Batch,
+    old: &Object,
+    to: &ObjectKey,
+    name: ObjectName,
+    picture: Staged,
+) -> Batch {
+    if name != *old.name() {
+        let batch = put_thumbnail(batch, to, name, picture);
+        return batch.delete_derived(old.name().clone(), old.attributes().to_vec());
+    }
+    // As of `a.png` that becomes `a.jpg`: it stays where it is, and is another file's from now on.
+    let options = PutOptions {
+        content_type: old.content_type().to_owned(),
+        attributes: mark(to).to_vec(),
+        derived: true,
+        created_ms: None,
+    };
+    let unchanged = Precondition::KeyVersion(name.clone(), old.lsn());
+    batch.put(name, picture, options).require(unchanged)
+}
+
 /// Deletes the thumbnail of a file with it, if there is one.
 pub fn delete_thumbnail(batch: Batch, file: &ObjectName) -> Batch {
     match thumbnail_of(file) {

@@ -19,7 +19,9 @@ mod make;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub use self::beside::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_of};
+pub use self::beside::{
+    delete_thumbnail, is_thumbnail_of, move_thumbnail, put_thumbnail, thumbnail_of,
+};
 pub use self::make::make;
 
 /// Why a file has no thumbnail that was asked for.

@@ -62,6 +62,27 @@ async fn every_way_in_and_out_is_told() {
 }
 
 #[tokio::test]
+async fn a_move_is_a_file_deleted_and_one_created_and_what_comes_back_is_created() {
+    let (world, client, receiver, _) = hooked().await;
+    client.put("/photos/", "a.txt", b"1").await;
+    let wish = json!({"from": "a.txt", "to": "b.txt"});
+    client.post_json("/api/buckets/photos/move", wish).await.check_done();
+    client.post_json("/api/buckets/photos/undelete", json!({"path": "a.txt"})).await.check_done();
+    let taken = json!({"from": "a.txt", "to": "b.txt"});
+    client.post_json("/api/buckets/photos/move", taken).await.check_error(409, "already_exists");
+    deliver_due(&world.state).await;
+    assert_eq!(
+        told(&receiver.seen()),
+        [
+            pair("ObjectCreated:Post", "a.txt"),
+            pair("ObjectRemoved:Delete", "a.txt"),
+            pair("ObjectCreated:Copy", "b.txt"),
+            pair("ObjectCreated:Copy", "a.txt"),
+        ]
+    );
+}
+
+#[tokio::test]
 async fn what_replaces_a_file_is_told_as_made_and_what_was_renamed_under_its_name() {
     let (world, client, receiver, _) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;

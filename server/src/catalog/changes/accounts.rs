@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::{
-    Account, AccountId, AccountName, Catalog, CatalogError, ChangedBy, Plan, Quota, Role, Standing,
+    Account, AccountId, AccountName, Catalog, CatalogError, ChangedBy, Plan, Role, Standing,
 };
 use super::{QuotaChange, check_total};
 
@@ -29,15 +29,8 @@ impl Catalog {
         let _changing = self.change();
         self.require_free_name(&new.name, None)?;
         check_total(self.tables().accounts.len(), "accounts")?;
-        let mut account = Account {
-            id: AccountId::issue(&*self.0.entropy),
-            name: new.name,
-            role: Role::default(),
-            plan: Plan::default(),
-            standing: Standing::default(),
-            quota: Quota::default(),
-            created_ms: self.0.clock.unix_ms(),
-        };
+        let (id, now_ms) = (AccountId::issue(&*self.0.entropy), self.0.clock.unix_ms());
+        let mut account = Account::with_defaults(id, new.name, now_ms);
         new.settings.apply(&mut account);
         self.add_record(account.id.fact()?, &account.stored())?;
         let account = Arc::new(account);

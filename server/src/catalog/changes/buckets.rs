@@ -6,7 +6,7 @@ use engine::{BucketName, ObjectName};
 
 use super::super::{
     Access, AccountId, AllowedTypes, Bucket, BucketKind, CacheControl, Catalog, CatalogError,
-    CorsOrigins, OrganisationId, Quota, ServeHtml,
+    CorsOrigins, OrganisationId, ServeHtml,
 };
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
@@ -66,23 +66,9 @@ impl Catalog {
         let owned = self.bucket_names_of(&owner).len();
         check_count(owned, BUCKETS_PER_ACCOUNT_MAX, "buckets of the account")?;
         let now_ms = self.0.clock.unix_ms();
-        let mut bucket = Bucket {
-            name: new.name,
-            owner,
-            organisation,
-            kind: new.kind,
-            access: Access::default(),
-            placeholder: None,
-            cache_control: None,
-            cors_origins: CorsOrigins::default(),
-            allowed_types: AllowedTypes::default(),
-            file_bytes_max: None,
-            quota: Quota::default(),
-            serve_html: ServeHtml::default(),
-            thumbnails: new.kind == BucketKind::Phone,
-            created_ms: now_ms,
-            updated_ms: now_ms,
-        };
+        let after_lsn = self.0.store.last_lsn()?;
+        let mut bucket =
+            Bucket::with_defaults(new.name, owner, organisation, new.kind, after_lsn, now_ms);
         self.check_placeholder(&bucket, &new.settings)?;
         new.settings.apply(&mut bucket);
         self.add_record(bucket.fact()?, &bucket.stored())?;

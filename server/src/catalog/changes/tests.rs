@@ -279,3 +279,74 @@ fn members_come_and_go_and_the_owner_stays() {
     catalog.delete_organisation(&crew.id).unwrap();
     assert!(world.catalog().organisation(&crew.id).is_none());
 }
+
+fn password(text: &str) -> PasswordHash {
+    let password = Password::choose(text).unwrap();
+    PasswordHash::of(&password, &engine::SeededEntropy::new(3)).unwrap()
+}
+
+#[test]
+fn an_account_with_too_many_sessions_loses_the_one_that_was_used_least_lately() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    let bob = account(&catalog, "Bob", Plan::Free).unwrap();
+    for account in [&ann, &bob] {
+        catalog.set_password(&account.id, None, password("correct horse"), None).unwrap();
+    }
+    let begin = |account: &Account| {
+        world.clock.advance(60 * 60 * 1_000);
+        let hash = catalog.password_of(&account.id).unwrap();
+        catalog.sign_in(&account.id, &hash, Visitor::default(), None).unwrap()
+    };
+    let first = begin(&bob);
+    let begun: Vec<StartedSession> =
+        (0..crate::limits::SESSIONS_PER_ACCOUNT_MAX).map(|_| begin(&ann)).collect();
+    let secret = |started: &StartedSession| SecretHash::of(&started.secret).unwrap();
+    // The oldest is used again, so the next one goes.
+    assert!(catalog.recognise_session(&secret(&begun[0])).is_some());
+    begin(&ann);
+    let is_there = |catalog: &Catalog, at: usize| catalog.session(&begun[at].session.id).is_some();
+    assert!(is_there(&catalog, 0) && !is_there(&catalog, 1) && is_there(&catalog, 2));
+    assert!(catalog.recognise_session(&secret(&begun[1])).is_none());
+    assert!(catalog.recognise_session(&secret(&first)).is_some(), "others lose nothing");
+    catalog.write_session_uses().unwrap();
+    let again = world.catalog();
+    assert_eq!(again.sessions_of(&ann.id), catalog.sessions_of(&ann.id));
+    assert_eq!(again.sessions_of(&ann.id).len(), crate::limits::SESSIONS_PER_ACCOUNT_MAX);
+}
+
+#[test]
+fn a_password_that_was_changed_meanwhile_lets_nobody_in() {
+    let world = World::new();
+    let catalog = world.catalog();
+    let ann = account(&catalog, "Ann", Plan::Free).unwrap();
+    catalog.set_password(&ann.id, None, password("correct horse"), None).unwrap();
+    let checked = catalog.password_of(&ann.id).unwrap();
+    catalog.set_password(&ann.id, Some(&checked), password("another horse"), None).unwrap();
+    let late = catalog.sign_in(&ann.id, &checked, Visitor::default(), None);
+    assert!(matches!(late, Err(CatalogError::PasswordChanged)));
+    let late = catalog.set_password(&ann.id, Some(&checked), password("a third horse"), None);
+    assert!(matches!(late, Err(CatalogError::PasswordChanged)));
+    // An invitation that was used, or replaced, while the password was hashed.
+    let invite = |catalog: &Catalog| {
+        let issued = catalog.invite(&ann.id).unwrap();
+        catalog.invitation(&issued.text).unwrap()
+    };
+    let old = invite(&catalog);
+    let new = invite(&catalog);
+    let accept = |it| catalog.accept_invitation(it, password("correct horse"), Visitor::default());
+    assert!(matches!(accept(&old), Err(CatalogError::LinkGone)));
+    accept(&new).unwrap();
+    assert!(matches!(accept(&new), Err(CatalogError::LinkGone)));
+    assert!(world.catalog().password_of(&ann.id).is_some());
+}
+
+#[test]
+fn a_visitor_is_told_as_far_as_a_line_goes() {
+    let agent = format!("a\u{1b}[2J{}\u{e9}", "x".repeat(300));
+    let visitor = Visitor::new("::ffff:192.0.2.1".parse().ok(), &agent);
+    assert_eq!((&*visitor.address, visitor.agent.len()), ("192.0.2.1", 200));
+    assert!(visitor.agent.starts_with("a[2Jx"));
+    assert_eq!(Visitor::new(None, ""), Visitor::default());
+}

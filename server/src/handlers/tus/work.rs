@@ -51,7 +51,7 @@ impl Work {
         let bucket = bucket_of(&wish.bucket)?;
         let upload = PendingUpload {
             id: app.entropy.uuid(),
-            account: caller.api_key().account.clone(),
+            account: caller.account().id.clone(),
             bucket,
             path: wish.path,
             overwrite: wish.overwrite,
@@ -91,7 +91,7 @@ impl Work {
     pub(super) async fn find(app: &AppState, caller: &Caller, id: &str) -> Result<Self, ApiError> {
         let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
         let look = || {
-            let (store, account) = (app.store.clone(), caller.api_key().account.clone());
+            let (store, account) = (app.store.clone(), caller.account().id.clone());
             blocking(move || PendingUpload::find(&store, &account, id))
         };
         look().await?.ok_or_else(ApiError::upload_not_found)?;

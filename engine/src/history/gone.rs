@@ -1,0 +1,234 @@
+//! What is gone and can still come back: found in the log, chosen, and handed to whoever puts it again.
+//!
+//! Promises: only versions that count no more, and whose bytes should still be there; one pass over the log for each
+//! page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
+//! Never here: what went lately, which is known without the log (`commit/lately.rs`); putting anything.
+
+use std::collections::BTreeMap;
+
+use super::scan::{Found, LogReader, LogScan, verify};
+use super::undelete::{Wanted, choose, wanted_folder};
+use super::{Unrecoverable, subject};
+use crate::commit::{GoneVersion, VersionEnd};
+use crate::error::Result;
+use crate::format::{Content, Entry, EntryContent, What};
+use crate::index::Object;
+use crate::limits;
+use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
+use crate::progress::Watch;
+
+/// A stretch of the log, by the numbers of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSpan {
+    /// Only what is later than this record.
+    pub after_lsn: u64,
+    /// And not later than this one.
+    pub until_lsn: u64,
+}
+
+impl LogSpan {
+    /// The whole log.
+    pub const ALL: Self = Self { after_lsn: 0, until_lsn: u64::MAX };
+
+    /// What is later than this record.
+    pub fn after(after_lsn: u64) -> Self {
+        Self { after_lsn, ..Self::ALL }
+    }
+}
+
+/// Which versions that are gone are asked for.
+#[derive(Clone, Debug)]
+pub struct GoneAsked {
+    /// Of this bucket.
+    pub bucket: BucketName,
+    /// Of keys that begin so.
+    pub prefix: String,
+    /// Put in this stretch of the log,
+    pub span: LogSpan,
+    /// and not before then, in milliseconds since 1970.
+    pub put_since_ms: u64,
+}
+
+/// Versions that are gone.
+#[derive(Clone, Debug, Default)]
+pub struct GonePage {
+    /// By name, and of each name the oldest first.
+    pub versions: Vec<GoneVersion>,
+    /// What to go on behind, where there are more.
+    pub next: Option<(ObjectKey, u64)>,
+}
+
+impl GoneAsked {
+    pub(crate) fn takes(&self, object: &Object) -> bool {
+        self.takes_name(&object.name)
+            && !object.is_derived()
+            && object.lsn() > self.span.after_lsn
+            && object.lsn() <= self.span.until_lsn
+            && object.modified_ms() >= self.put_since_ms
+    }
+
+    fn takes_name(&self, name: &ObjectName) -> bool {
+        name.bucket == self.bucket && name.key.as_str().starts_with(&self.prefix)
+    }
+}
+
+/// A record of a name that is asked for.
+struct Seen {
+    happened_ms: u64,
+    /// What was put, where that is asked for, counts no more, and should still be there.
+    gone: Option<Object>,
+    end: VersionEnd,
+}
+
+/// The first versions behind `after` that are gone and should still be there.
+pub(crate) fn gone(
+    log: &LogReader<'_>,
+    asked: &GoneAsked,
+    after: Option<&(ObjectKey, u64)>,
+    limit: usize,
+    watch: &mut Watch<'_>,
+) -> Result<GonePage> {
+    let mut seen: BTreeMap<(ObjectKey, u64), Seen> = BTreeMap::new();
+    // Of keys from here on nothing is kept: there was too much before.
+    let mut cut: Option<ObjectKey> = None;
+    LogScan::new(log).run(watch, &mut |found| {
+        let record = found.record();
+        let Some((name, happened_ms)) = subject(record) else { return Ok(()) };
+        if !asked.takes_name(name) || cut.as_ref().is_some_and(|cut| name.key >= *cut) {
+            return Ok(());
+        }
+        let at = (name.key.clone(), record.lsn);
+        if after.is_some_and(|after| at <= *after)
+            || seen.get(&at).is_some_and(|it| it.gone.is_some())
+        {
+            return Ok(());
+        }
+        let (end, gone) = match &record.what {
+            What::Put { .. } => {
+                // What counts needs no place here: the index tells it.
+                if (log.entry)(name)?.is_some_and(|entry| entry.lsn == record.lsn) {
+                    return Ok(());
+                }
+                (VersionEnd::Replaced, candidate(log, asked, found, name)?)
+            }
+            _ => (VersionEnd::Deleted, None),
+        };
+        seen.insert(at, Seen { happened_ms, gone, end });
+        if seen.len() > limits::VERSIONS_MAX {
+            let last = seen.last_key_value().map(|((key, _), _)| key.clone());
+            seen.retain(|(key, _), _| last.as_ref().is_some_and(|last| key < last));
+            cut = last;
+        }
+        Ok(())
+    })?;
+    // All that was kept is looked at; a name with too many records for that alone is passed over.
+    let last = seen.last_key_value().map(|((key, _), _)| key.clone());
+    let next = cut.map(|cut| (last.unwrap_or(cut), u64::MAX));
+    let mut page = GonePage { versions: Vec::new(), next };
+    let mut records = seen.into_iter().peekable();
+    while let Some(((key, _), seen)) = records.next() {
+        let Some(object) = seen.gone else { continue };
+        if page.versions.len() == limit {
+            let last = page.versions.last().map(|it| &it.object);
+            page.next = last.map(|last| (last.name.key.clone(), last.lsn()));
+            break;
+        }
+        let next = records.peek().filter(|((next, _), _)| *next == key);
+        let (end, ended_ms) = match next {
+            Some((_, next)) => (next.end, Some(next.happened_ms)),
+            None => match (log.entry)(&object.name)? {
+                Some(now) => (VersionEnd::Replaced, Some(now.meta.modified_ms)),
+                // The record of its deletion is damaged, or was dropped.
+                None => (VersionEnd::Deleted, None),
+            },
+        };
+        page.versions.push(GoneVersion { object, end, ended_ms });
+    }
+    Ok(page)
+}
+
+/// What was put, if it is asked for and should still be there.
+fn candidate(
+    log: &LogReader<'_>,
+    asked: &GoneAsked,
+    found: &Found<'_>,
+    name: &ObjectName,
+) -> Result<Option<Object>> {
+    let Some(object) = put_object(found, name).filter(|object| asked.takes(object)) else {
+        return Ok(None);
+    };
+    let usage = (log.usage_of)(object.entry.record.segment)?;
+    let is_plain = matches!(object.entry.content, EntryContent::Inline { .. })
+        && usage.is_some_and(|usage| usage.punched_bytes == 0);
+    Ok((is_plain || verify(log, found)?.is_ok()).then_some(object))
+}
+
+/// The object as the record puts it.
+fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
+    let record = found.record();
+    let What::Put { meta, content, .. } = &record.what else { return None };
+    if matches!(content, Content::Lost { .. }) {
+        return None;
+    }
+    let content = EntryContent::of(content);
+    let entry = Entry { lsn: record.lsn, record: found.place(), meta: meta.clone(), content };
+    Some(Object { name: name.clone(), entry: entry.into() })
+}
+
+/// Whether the bytes of a version that is gone should still be there: whether its segment is.
+pub(crate) fn may_come_back(log: &LogReader<'_>, object: &Object) -> Result<bool> {
+    let usage = (log.usage_of)(object.entry.record.segment)?;
+    Ok(usage.is_some_and(|usage| usage.punched_bytes == 0))
+}
+
+/// One version of an object, or the newest whole one, that is not there.
+pub(crate) fn gone_version(
+    log: &LogReader<'_>,
+    name: &ObjectName,
+    lsn: Option<u64>,
+    span: LogSpan,
+    watch: &mut Watch<'_>,
+) -> Result<Result<Object, Unrecoverable>> {
+    let wanted = Wanted { lsn, after_lsn: span.after_lsn, ..Wanted::default() };
+    let mut wanted = BTreeMap::from([(name.clone(), wanted)]);
+    let current = (log.entry)(name)?.map(|entry| entry.lsn);
+    if lsn.is_some() && lsn == current {
+        return Ok(Err(Unrecoverable::Present));
+    }
+    LogScan::new(log).run(watch, &mut |found| {
+        // Of what is there the versions before it are meant.
+        match Some(found.record().lsn) == current {
+            true => Ok(()),
+            false => choose(log, &mut wanted, found),
+        }
+    })?;
+    let Some((name, wanted)) = wanted.pop_first() else { return Ok(Err(Unrecoverable::Unknown)) };
+    let why_not = wanted.why_not();
+    let found = wanted.chosen.map(|entry| Object { name, entry: entry.into() });
+    Ok(found.ok_or(why_not))
+}
+
+/// For each object below a folder that is not there, and was deleted in this stretch of the log and not before then:
+/// its newest whole version, or why there is none.
+pub(crate) fn deleted_in(
+    log: &LogReader<'_>,
+    bucket: &BucketName,
+    folder: &FolderKey,
+    since_ms: u64,
+    span: LogSpan,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
+    let mut wanted = wanted_folder(log, bucket, folder, since_ms, span, watch)?;
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
+    let found = wanted.into_iter().map(|(name, wanted)| {
+        let why_not = wanted.why_not();
+        match wanted.chosen {
+            Some(entry) => Ok(Object { name, entry: entry.into() }),
+            None => Err((name, why_not)),
+        }
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,154 @@
+// What is done to files: deleted, renamed, moved, and all of these undone.
+
+import { folderOf, nameOf } from "./address.mjs";
+import { cancelJob, explain, job, move, removeFile, startJob, undelete } from "./api.mjs";
+import { ask, field } from "./dialog.mjs";
+import { make } from "./dom.mjs";
+import { complain, note } from "./live.mjs";
+import { count, number } from "./text.mjs";
+
+/** @typedef {{key: string, isFolder: boolean}} Target */
+
+/** Requests at once. */
+const PARALLEL = 6;
+const UNDO_SECONDS = 10;
+
+/**
+ * Does the work for each, some at a time; says which were done and what the first failure was.
+ * @template T @param {T[]} items @param {(item: T) => Promise<any>} work
+ */
+async function each(items, work) {
+  const waiting = [...items];
+  /** @type {T[]} */
+  const done = [];
+  /** @type {any} */
+  let failure = null;
+  const one = async () => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
+      try {
+        await work(item);
+        done.push(item);
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, one));
+  return { done, failure };
+}
+
+/** Waits for work that the server does behind an answer. @param {any} request @param {string} doing */
+async function awaited(request, doing) {
+  let state = (await startJob(request)).job ?? {};
+  /** @type {ReturnType<typeof note> | null} */
+  let shown = null;
+  for (let wait = 150; state.state === "waiting" || state.state === "running"; wait = Math.min(1500, wait * 1.5)) {
+    await new Promise((done) => setTimeout(done, wait));
+    state = (await job(state.id)).job;
+    const { id } = state;
+    if (wait > 500) shown ??= note(doing, { label: "Cancel", run: () => cancelJob(id).catch(complain) }, { seconds: 3600 });
+    shown?.text(`${doing}: ${number(state.done ?? 0)}${state.total ? ` of ${number(state.total)}` : ""}`);
+  }
+  shown?.close();
+  if (state.state === "failed") throw new Error(state.error || `${doing} failed`);
+  if (state.state === "cancelled") throw new Error(`${doing} was cancelled`);
+  return state;
+}
+
+/** @param {Target[]} targets */
+function named(targets) {
+  if (targets.length === 1) return `“${nameOf(targets[0].key)}”`;
+  return count(targets.length, "entry", "entries");
+}
+
+/**
+ * Deletes at once, and offers to take it back.
+ * @param {string} bucket @param {Target[]} targets @param {(keys: Set<string>) => void} gone @param {() => void} back
+ */
+export async function remove(bucket, targets, gone, back) {
+  const { done, failure } = await each(targets, (target) =>
+    target.isFolder ? awaited({ kind: "deleteFolder", bucketName: bucket, prefix: target.key }, `Deleting ${nameOf(target.key)}`) : removeFile(bucket, target.key));
+  if (done.length > 0) {
+    gone(new Set(done.map((target) => target.key)));
+    note(`${named(done)} deleted.`, { label: "Undo", run: () => restore(bucket, done, back) }, { seconds: UNDO_SECONDS });
+  }
+  if (failure) complain(failure, `${named(targets.filter((target) => !done.includes(target)))} not deleted`);
+}
+
+/** @param {string} bucket @param {Target[]} targets @param {() => void} back */
+async function restore(bucket, targets, back) {
+  const { done, failure } = await each(targets, (target) =>
+    target.isFolder ? awaited({ kind: "undeleteFolder", bucketName: bucket, prefix: target.key }, `Bringing back ${nameOf(target.key)}`) : undelete(bucket, { path: target.key }));
+  if (done.length > 0) note(`${named(done)} back again.`);
+  if (failure) complain(failure, "Not brought back");
+  back();
+}
+
+/** Moves one to another key; a folder with all that is in it. @param {string} bucket @param {Target} target @param {string} to */
+const moveOne = (bucket, target, to) =>
+  target.isFolder ? awaited({ kind: "moveFolder", bucketName: bucket, prefix: target.key, to }, `Moving ${nameOf(target.key)}`)
+    : move(bucket, { from: target.key, to, onConflict: "refuse" });
+
+/** @param {string} bucket @param {Target} target @param {() => void} changed */
+export function rename(bucket, target, changed) {
+  const before = nameOf(target.key);
+  const slash = target.isFolder ? "/" : "";
+  const dialog = ask(`Rename ${before}`, [field("Name", { name: "name", value: before, required: true, maxlength: 1024, spellcheck: "false" })], "Rename", async ({ name }) => {
+    if (name === before) return;
+    if (name.includes("/")) throw new Error("A name has no slash. To put it into another folder, move it.");
+    const to = folderOf(target.key) + name + slash;
+    await moveOne(bucket, target, to);
+    changed();
+    const undo = () => moveOne(bucket, { key: to, isFolder: target.isFolder }, target.key).then(changed, complain);
+    note(`Renamed to “${name}”.`, { label: "Undo", run: undo }, { seconds: UNDO_SECONDS });
+  });
+  const input = dialog.querySelector("input");
+  const dot = target.isFolder ? -1 : before.lastIndexOf(".");
+  input.setSelectionRange(0, dot > 0 ? dot : before.length);
+}
+
+/** @param {string} bucket @param {Target[]} targets @param {string} folder @param {() => void} changed */
+export function moveTo(bucket, targets, folder, changed) {
+  ask(`Move ${named(targets)}`, [
+    field("To the folder", { name: "to", value: folder, maxlength: 1024, spellcheck: "false", placeholder: "2026/summer/" }, "From the root of the bucket. A folder that is not there is made."),
+  ], "Move", async ({ to }) => {
+    const goal = to.replace(/^\/+/, "").replace(/\/*$/, to.replace(/^\/+/, "") === "" ? "" : "/");
+    const place = (/** @type {Target} */ target) => `${goal}${nameOf(target.key)}${target.isFolder ? "/" : ""}`;
+    const { done, failure } = await each(targets, (target) => moveOne(bucket, target, place(target)));
+    changed();
+    if (done.length > 0) {
+      const undo = async () => {
+        const result = await each(done, (target) => moveOne(bucket, { key: place(target), isFolder: target.isFolder }, target.key));
+        if (result.failure) complain(result.failure);
+        changed();
+      };
+      note(`${named(done)} moved to ${goal || "the root of the bucket"}.`, { label: "Undo", run: undo }, { seconds: UNDO_SECONDS });
+    }
+    if (failure) throw new Error(`${count(targets.length - done.length, "entry", "entries")} not moved. ${explain(failure)}`);
+  });
+}
+
+/** A folder is there with its first file: until then it is an address. @param {(name: string) => void} enter */
+export function newFolder(enter) {
+  ask("New folder", [
+    field("Name", { name: "name", required: true, maxlength: 255, spellcheck: "false" }, "It is empty until you upload something into it."),
+  ], "Open it", async ({ name }) => {
+    const clean = name.trim().replace(/^\/+|\/+$/g, "");
+    if (clean === "" || clean.split("/").some((part) => part === "" || part === "." || part === "..")) {
+      throw new Error("This is no name for a folder: no component may be empty, . or ..");
+    }
+    enter(`${clean}/`);
+  });
+}
+
+/** Downloads files under their own names. @param {string[]} addresses */
+export async function download(addresses) {
+  for (const address of addresses) {
+    const link = make("a", { href: address, download: true, hidden: true });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    // Browsers pass over a click that comes right behind another.
+    await new Promise((done) => setTimeout(done, 250));
+  }
+}

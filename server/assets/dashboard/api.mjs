@@ -1,0 +1,166 @@
+// The HTTP API as functions. A refusal is an error that says what was refused and what to do about it.
+
+import { fileAddress, query } from "./address.mjs";
+
+/** What to do about a refusal, by its code. The server's own sentence stands before it. */
+const ADVICE = {
+  missing_api_key: "Sign in again.",
+  invalid_api_key: "Sign in again.",
+  account_suspended: "Ask the operator of this server why.",
+  plan_required: "Ask the operator for the plan Pro, or use the basic address.",
+  forbidden: "Ask whoever owns the bucket for a role that may do this.",
+  bucket_not_found: "It may have been deleted or renamed: choose another on the left.",
+  file_not_found: "It may have been moved or deleted: reload the folder.",
+  already_exists: "Choose another name.",
+  conflict: "Somebody else changed the same just now: try again.",
+  file_too_large: "The bucket takes no files of this size.",
+  type_not_allowed: "The bucket takes no files of this type; its settings say which.",
+  quota_exceeded: "Delete something, or ask for a larger quota.",
+  no_space: "The server's disk is full: delete something, or tell the operator.",
+  rate_limited: "Too much was asked at once: wait a moment.",
+  overloaded: "The server is busy: try again in a moment.",
+  read_only: "The store takes no changes at the moment: tell the operator.",
+  damaged: "The stored bytes are damaged: restore the file from a backup, or tell the operator.",
+  undecodable: "The picture is broken: open the original.",
+  cancelled: "Search inside a folder, or for more letters.",
+  unreachable: "Look at your connection; it is tried again when you are.",
+};
+
+/** Why a request was not done. */
+export class Refusal extends Error {
+  /** @param {number} status @param {any} body */
+  constructor(status, body) {
+    super(body?.error || `The server answered ${status}`);
+    this.status = status;
+    this.code = body?.code ?? "";
+    this.body = body ?? {};
+    /** Seconds to wait, where the server says so. */
+    this.retryAfter = Number(body?.retryAfter) || 0;
+  }
+
+  /** What was refused, and what to do. */
+  get advice() {
+    const what = this.message.replace(/\.?$/, ".");
+    const wait = this.code === "rate_limited" && this.retryAfter > 0 ? `Try again in ${this.retryAfter} s.` : null;
+    const then = wait ?? /** @type {any} */ (ADVICE)[this.code] ?? (this.body.requestId ? `The server's log knows more under ${this.body.requestId}.` : "");
+    return `${what} ${then}`.trim();
+  }
+}
+
+/** Any error as a sentence for people. @param {any} error */
+export const explain = (error) => error?.advice ?? error?.message ?? String(error);
+
+/** Whether a request ended because nobody wants its answer any more. @param {any} error */
+export const isGone = (error) => error?.name === "AbortError";
+
+let onSignedOut = () => {};
+/** Says what happens when the server knows us no more. @param {() => void} work */
+export function whenSignedOut(work) {
+  onSignedOut = work;
+}
+/** Tells that the server knows us no more. */
+export const signedOut = () => onSignedOut();
+
+/**
+ * @param {string} method @param {string} address
+ * @param {{body?: any, signal?: AbortSignal, headers?: Record<string, string>}} [options]
+ */
+async function send(method, address, { body, signal, headers = {} } = {}) {
+  const init = { method, signal, headers: { ...headers }, body: undefined };
+  if (body !== undefined) {
+    init.headers["Content-Type"] = "application/json";
+    init.body = JSON.stringify(body);
+  }
+  try {
+    return await fetch(address, init);
+  } catch (error) {
+    if (isGone(error)) throw error;
+    throw new Refusal(0, { code: "unreachable", error: "The server cannot be reached" });
+  }
+}
+
+/** The JSON of an answer; a refusal is thrown. @param {string} method @param {string} address @param {any} [options] */
+export async function call(method, address, options) {
+  const answer = await send(method, address, options);
+  if (answer.ok) return answer.status === 204 ? {} : answer.json();
+  const refusal = new Refusal(answer.status, await answer.json().catch(() => null));
+  if (answer.status === 401 && address.startsWith("/api/")) onSignedOut();
+  throw refusal;
+}
+
+/** The answer of a delivery, as it is; a refusal is thrown. @param {string} method @param {string} address @param {any} [options] */
+export async function load(method, address, options) {
+  const answer = await send(method, address, options);
+  if (answer.ok) return answer;
+  throw new Refusal(answer.status, method === "HEAD" ? { error: `The server answered ${answer.status}` } : await answer.json().catch(() => null));
+}
+
+export const session = () => call("GET", "/-/session");
+/** @param {string} name @param {string} password */
+export const signIn = (name, password) => call("POST", "/-/session", { body: { name, password } });
+export const signOut = () => call("DELETE", "/-/session");
+/** @param {any} body */
+export const setUp = (body) => call("POST", "/-/set-up", { body });
+/** @param {string} token @param {string} password */
+export const acceptInvitation = (token, password) => call("POST", "/-/invitation", { body: { token, password } });
+
+/** All buckets that the account sees. */
+export async function buckets() {
+  const all = [];
+  let cursor = null;
+  do {
+    const page = await call("GET", `/api/buckets${query({ limit: 1000, cursor })}`);
+    all.push(...page.buckets);
+    cursor = page.nextCursor;
+  } while (cursor);
+  return all;
+}
+
+/** @param {string} name */
+export const bucket = async (name) => (await call("GET", `/api/buckets/${encodeURIComponent(name)}`)).bucket;
+
+/** @param {any} settings */
+export const createBucket = (settings) => call("POST", "/api/buckets", { body: settings });
+
+/** A page of a folder: folders first. @param {string} bucketName @param {string} prefix @param {string | null} continuationToken @param {AbortSignal} [signal] */
+export const listFolder = (bucketName, prefix, continuationToken, signal) =>
+  call("GET", `/api/list-objects${query({ bucketName, prefix, delimiter: "/", order: "folders", maxKeys: 1000, continuationToken })}`, { signal });
+
+/** What lies below a top-level folder, as counted. @param {string} bucketName @param {string} folder @param {AbortSignal} [signal] */
+export async function countedFolder(bucketName, folder, signal) {
+  let cursor = null;
+  do {
+    const page = await call("GET", `/api/buckets/${encodeURIComponent(bucketName)}/folders${query({ limit: 1000, cursor })}`, { signal });
+    const found = page.folders.find((/** @type {any} */ it) => it.folder === folder);
+    if (found) return found;
+    cursor = page.nextCursor;
+  } while (cursor);
+  return null;
+}
+
+/** @param {string} bucketName @param {Record<string, any>} values @param {AbortSignal} [signal] */
+export const search = (bucketName, values, signal) =>
+  call("GET", `/api/search/${encodeURIComponent(bucketName)}${query(values)}`, { signal });
+
+/** @param {string} bucketName @param {string} key */
+export const removeFile = (bucketName, key) => call("DELETE", fileAddress(bucketName, key));
+/** @param {string} bucketName @param {any} body */
+export const move = (bucketName, body) => call("POST", `/api/buckets/${encodeURIComponent(bucketName)}/move`, { body });
+/** @param {string} bucketName @param {any} body */
+export const undelete = (bucketName, body) => call("POST", `/api/buckets/${encodeURIComponent(bucketName)}/undelete`, { body });
+/** @param {any} body */
+export const startJob = (body) => call("POST", "/api/jobs", { body });
+/** @param {string} id */
+export const job = (id) => call("GET", `/api/jobs/${encodeURIComponent(id)}`);
+/** @param {string} id */
+export const cancelJob = (id) => call("DELETE", `/api/jobs/${encodeURIComponent(id)}`);
+/** An address to which somebody without a key uploads once. @param {string} bucketName @param {string} path */
+export const uploadLink = (bucketName, path) => call("GET", `/api/presigned-url${query({ bucketName, path })}`);
+
+/** Whether a file has the name. @param {string} bucketName @param {string} key @param {AbortSignal} [signal] */
+export async function exists(bucketName, key, signal) {
+  const answer = await send("HEAD", fileAddress(bucketName, key), { signal });
+  if (answer.ok) return true;
+  if (answer.status === 404) return false;
+  throw new Refusal(answer.status, { error: `The server answered ${answer.status}` });
+}

@@ -1,0 +1,686 @@
+// The files of a bucket: a folder's entries or the hits of a search, in a list or in tiles, with all that is done to
+// them. The address holds the bucket, the folder, what is open, the order, the filter and what is chosen.
+
+import { copyLinks, chooseForm, copyUploadLink } from "./copy.mjs";
+import { download, moveTo, newFolder, remove, rename } from "./actions.mjs";
+import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
+import { bucket as showBucket, explain, isGone } from "./api.mjs";
+import { chosen, dropped } from "./collect.mjs";
+import { debounced, fill, kept, make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { isPicture, kindOfName } from "./kinds.mjs";
+import { arranged, Listing } from "./listing.mjs";
+import { complain, say } from "./live.mjs";
+import { Preview } from "./preview.mjs";
+import { amend, beforeLeaving, go } from "./router.mjs";
+import { Hits, marked } from "./search.mjs";
+import { Selection } from "./selection.mjs";
+import { help, isTyped } from "./shortcuts.mjs";
+import { bytes, count, day, moment, number } from "./text.mjs";
+import { changes, paste, upload } from "./uploads.mjs";
+import { Viewport } from "./viewport.mjs";
+
+/** Rows are higher where fingers choose them. */
+const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 52 : 42;
+const TILE = { height: 188, width: 168 };
+/** So many names of chosen entries stand in the address at most. */
+const NAMES_MAX = 20;
+/** Pictures are asked for when scrolling has paused for so long. */
+const PAUSE_MS = 90;
+
+/** The folder that was left for the one above, which is where one is then. */
+let cameFrom = "";
+
+export class Browser {
+  /** @param {ReturnType<import("./address.mjs").read>} place @param {any} frame */
+  constructor(place, frame) {
+    this.frame = frame;
+    this.bucket = place.bucket;
+    this.isSearch = place.view === "search";
+    this.folder = this.isSearch ? place.values.get("parent") ?? "" : place.key.slice(0, place.key.lastIndexOf("/") + 1);
+    this.text = place.values.get("q") ?? "";
+    this.order = place.values.get("sort") ?? "";
+    this.filter = place.values.get("filter") ?? "";
+    this.isTiled = (place.values.get("view") ?? kept.get("view", "list")) === "tiles";
+    this.selection = new Selection();
+    this.toSelect = place.values.getAll("selected");
+    /** @type {any[]} */
+    this.rows = [];
+    /** @type {Preview | null} */
+    this.preview = null;
+    this.typed = "";
+    this.forget = debounced(800, () => { this.typed = ""; });
+    this.loadPictures = debounced(PAUSE_MS, () => this.pictures());
+    this.write = debounced(200, () => this.writeAddress());
+    // Going back leads to what was seen.
+    beforeLeaving(() => this.write.now());
+    this.build();
+    this.load();
+    this.onKey = (/** @type {KeyboardEvent} */ event) => this.key(event);
+    this.onPaste = (/** @type {ClipboardEvent} */ event) => { if (!isTyped(/** @type {any} */ (event))) paste(event, this.bucket, this.folder); };
+    this.onStored = (/** @type {any} */ event) => this.stored(event.detail);
+    document.addEventListener("keydown", this.onKey);
+    document.addEventListener("paste", this.onPaste);
+    changes.addEventListener("stored", this.onStored);
+    this.showOpen(place);
+    showBucket(this.bucket).then((bucket) => { this.facts = bucket; this.source.counted?.(bucket.objectCount); }, () => {});
+  }
+
+  /** Whether an address is one of this view; then it is shown. @param {ReturnType<import("./address.mjs").read>} place */
+  follow(place) {
+    if (place.bucket !== this.bucket || !["files", "search"].includes(place.view)) return false;
+    if ((place.view === "search") !== this.isSearch) return false;
+    const folder = this.isSearch ? place.values.get("parent") ?? "" : place.key.slice(0, place.key.lastIndexOf("/") + 1);
+    if (folder !== this.folder && !this.isSearch) return false;
+    if (this.isSearch && ((place.values.get("q") ?? "") !== this.text || folder !== this.folder)) {
+      this.text = place.values.get("q") ?? "";
+      this.folder = folder;
+      this.load();
+      this.crumbs();
+      this.frame.searchIn(this.bucket, this.folder, this.text, this);
+    }
+    this.showOpen(place);
+    return true;
+  }
+
+  build() {
+    const head = (/** @type {string} */ order, /** @type {string} */ label) => make("span", { class: order, role: "columnheader", "data-order": order },
+      make("button", { type: "button", click: () => this.sortBy(order) }, label));
+    this.header = make("div", { class: "head", role: "row", "aria-rowindex": 1 },
+      make("span", { class: "tick", role: "columnheader" }, make("span", { class: "unseen" }, "Chosen")),
+      head("name", "Name"), head("size", "Size"), head("time", "Changed"));
+    this.list = new Viewport("Files", this.isTiled ? this.tiles() : this.lines(), this.header);
+    this.list.seen = (first, last) => {
+      this.source?.want(last);
+      if (this.isTiled) this.loadPictures();
+    };
+    const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, extra = {}) =>
+      make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
+    this.trail = make("nav", { class: "crumbs", "aria-label": "Folders" });
+    this.filterBox = make("input", {
+      type: "search", class: "filter", placeholder: "Filter", "aria-label": "Filter this folder", value: this.filter, autocomplete: "off", spellcheck: "false",
+      input: () => { this.filter = this.filterBox.value; this.arrange(); this.write(); },
+      keydown: (/** @type {KeyboardEvent} */ event) => this.boxKey(event),
+    });
+    this.viewButton = press("List or tiles (g)", this.isTiled ? "list" : "grid", () => this.turnView());
+    this.picker = make("input", { type: "file", multiple: true, hidden: true, class: "pick-files", change: () => this.picked(this.picker) });
+    this.folderPicker = make("input", { type: "file", webkitdirectory: true, hidden: true, class: "pick-folder", change: () => this.picked(this.folderPicker) });
+    this.tools = make("div", { class: "tools" }, this.filterBox,
+      press("New folder (n)", "newFolder", () => this.newFolder()),
+      press("Copy an upload link for this folder", "link", () => copyUploadLink(this.bucket, this.folder)),
+      press("Upload a folder", "folderUp", () => this.folderPicker.click()),
+      this.viewButton,
+      make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), make("span", null, "Upload")),
+      this.picker, this.folderPicker);
+    this.status = make("p", { class: "status faint" });
+    this.empty = make("div", { class: "empty", hidden: true });
+    this.bar = make("div", { class: "chosen", role: "toolbar", "aria-label": "Chosen files", hidden: true });
+    this.shade = make("div", { class: "shade", hidden: true }, icon("upload"), make("p"));
+    this.element = make("div", { class: "browser" },
+      make("div", { class: "top-row" }, this.trail, this.tools), this.list.element, this.empty, this.status, this.bar, this.shade);
+    this.crumbs();
+    this.listen();
+    this.frame.searchIn(this.bucket, this.folder, this.isSearch ? this.text : "", this);
+  }
+
+  crumbs() {
+    const parts = this.folder.split("/").slice(0, -1);
+    const links = [make("a", { href: filesAddress(this.bucket), "aria-current": !this.isSearch && parts.length === 0 ? "page" : null }, this.bucket)];
+    parts.forEach((part, index) => {
+      const key = `${parts.slice(0, index + 1).join("/")}/`;
+      links.push(make("a", { href: filesAddress(this.bucket, key), "aria-current": !this.isSearch && index === parts.length - 1 ? "page" : null }, part));
+    });
+    const chips = !this.isSearch ? null : [
+      make("span", { class: "found" }, `“${this.text}”`),
+      this.folder !== "" && make("button", { type: "button", class: "chip", click: () => go(searchAddress(this.bucket, { q: this.text })) }, `only in ${this.folder}`, icon("close")),
+    ];
+    fill(this.trail, links.map((link, index) => [index > 0 ? make("span", { class: "slash", "aria-hidden": "true" }, "/") : null, link]), chips);
+    this.tools.classList.toggle("searching", this.isSearch);
+    document.title = `${this.isSearch ? `${this.text} – ` : ""}${parts.at(-1) ?? this.bucket} – trug`;
+  }
+
+  listen() {
+    const list = this.list;
+    list.element.addEventListener("click", (/** @type {any} */ event) => this.click(event));
+    list.element.addEventListener("dblclick", (/** @type {any} */ event) => {
+      const index = list.indexOf(event);
+      if (index >= 0 && !event.target.closest(".tick")) this.open(index);
+    });
+    this.element.addEventListener("dragenter", (/** @type {DragEvent} */ event) => this.drag(event));
+    this.element.addEventListener("dragover", (/** @type {DragEvent} */ event) => this.drag(event));
+    this.element.addEventListener("dragleave", (/** @type {DragEvent} */ event) => {
+      if (!this.element.contains(/** @type {Node | null} */ (event.relatedTarget))) this.shade.hidden = true;
+    });
+    this.element.addEventListener("drop", (/** @type {DragEvent} */ event) => {
+      event.preventDefault();
+      this.shade.hidden = true;
+      if (!event.dataTransfer) return;
+      const index = list.indexOf(event);
+      const onto = this.rows[index]?.isFolder ? this.rows[index].key : this.folder;
+      dropped(event.dataTransfer, (found) => upload(found, this.bucket, onto)).catch(complain);
+    });
+  }
+
+  /** @param {DragEvent} event */
+  drag(event) {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+    const text = `Drop to upload to ${this.bucket}/${this.folder}`;
+    const label = this.shade.lastChild;
+    if (label.textContent !== text) label.textContent = text;
+    this.shade.hidden = false;
+  }
+
+  /** @param {HTMLInputElement} input */
+  picked(input) {
+    if (input.files) upload(chosen(input.files), this.bucket, this.folder);
+    input.value = "";
+  }
+
+  // What is shown.
+
+  load() {
+    this.source?.stop();
+    this.failure = null;
+    const changed = (/** @type {any} */ error) => {
+      if (isGone(error)) return;
+      this.failure = error;
+      this.later ||= requestAnimationFrame(() => {
+        this.later = 0;
+        this.arrange();
+      });
+    };
+    if (this.isSearch) {
+      const hits = new Hits(this.bucket, this.folder, this.text, changed);
+      this.source = /** @type {any} */ (hits);
+      hits.load();
+    } else {
+      const listing = new Listing(this.bucket, this.folder, changed);
+      this.source = /** @type {any} */ (listing);
+      listing.load(this.facts?.objectCount ?? null);
+    }
+  }
+
+  /** Loads again behind what is shown, and changes it when that has come. */
+  reload() {
+    if (this.isSearch) return this.load();
+    const before = this.rows.length;
+    const quiet = new Listing(this.bucket, this.folder, (error) => {
+      if (isGone(error)) return;
+      if (quiet !== this.source) {
+        if (!quiet.isWhole && quiet.entries.length < before && !error) return;
+        this.source?.stop();
+        this.source = /** @type {any} */ (quiet);
+      }
+      this.failure = error;
+      this.arrange();
+    });
+    quiet.load(null);
+    this.coming = quiet;
+    showBucket(this.bucket).then((bucket) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});
+  }
+
+  /** @param {Set<string>} folders */
+  stored(folders) {
+    const mine = `${this.bucket}/${this.folder}`;
+    if ([...folders].some((folder) => folder.startsWith(mine))) this.reload();
+  }
+
+  arrange() {
+    const { entries } = this.source;
+    // An order needs all of them; until then they stand as they come.
+    const order = this.isSearch || !this.source.isWhole ? "" : this.order;
+    const isPlain = this.isSearch || (this.filter === "" && order === "");
+    this.rows = isPlain ? entries : arranged(entries, this.filter, order);
+    if (this.toSelect.length > 0 && this.source.isWhole) {
+      for (const name of this.toSelect) if (entries.some((/** @type {any} */ it) => it.key === this.folder + name)) this.selection.names.add(this.folder + name);
+      this.toSelect = [];
+      this.drawBar();
+    }
+    const length = isPlain ? Math.max(this.source.length, this.rows.length) : this.rows.length;
+    this.list.setCount(length);
+    this.sayStatus();
+    this.arrive();
+    for (const head of this.header.querySelectorAll("[data-order]")) {
+      head.firstChild.disabled = this.isSearch;
+      const is = !this.isSearch && (this.order.replace("-", "") === head.dataset.order || (this.order === "" && head.dataset.order === "name"));
+      head.setAttribute("aria-sort", !is ? "none" : this.order.startsWith("-") ? "descending" : "ascending");
+    }
+    this.preview?.refresh();
+  }
+
+  /** Gives the focus to the list when it has come, unless something else has it. */
+  arrive() {
+    if (this.hasArrived || this.rows.length === 0) return;
+    const at = cameFrom === "" ? 0 : this.rows.findIndex((entry) => entry.key === cameFrom);
+    if (at < 0 && !this.source.isWhole) return;
+    cameFrom = "";
+    this.hasArrived = true;
+    const isFree = document.activeElement === document.body || !document.activeElement;
+    if (!this.preview) this.list.activate(Math.max(0, at), { focus: isFree });
+  }
+
+  sayStatus() {
+    const { source } = this;
+    const total = this.rows.length;
+    let text = "";
+    if (this.isSearch) {
+      text = `${source.isExact ? "" : "at least "}${count(source.total, "hit")} in ${source.took > 0 ? number(source.took) : "under 1"} ms`;
+    } else if (this.filter !== "") text = `${number(total)} of ${count(source.entries.length, "entry", "entries")}`;
+    else {
+      const files = source.entries.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.size, 0);
+      text = `${count(source.length, "entry", "entries")}, ${bytes(files)}${source.isWhole ? "" : " so far"}`;
+    }
+    this.status.textContent = this.failure ? "" : text;
+    const isEmpty = total === 0 && (source.isWhole || this.failure);
+    this.empty.hidden = !isEmpty;
+    this.list.element.hidden = Boolean(isEmpty);
+    if (this.isSearch && source.isWhole !== this.saidWhole) say(text);
+    this.saidWhole = source.isWhole;
+    if (!isEmpty) return;
+    if (this.failure) {
+      fill(this.empty, icon("warning", "icon large"), make("p", { role: "alert" }, explain(this.failure)),
+        make("button", { type: "button", click: () => this.load() }, icon("again"), "Try again"));
+    } else if (this.isSearch) {
+      fill(this.empty, icon("search", "icon large"), make("p", null, `Nothing is called like “${this.text}”${this.folder ? ` in ${this.folder}` : ""}.`));
+    } else if (this.filter !== "") {
+      fill(this.empty, icon("search", "icon large"), make("p", null, `Nothing here has “${this.filter}” in its name.`));
+    } else {
+      fill(this.empty, icon("trug", "icon large"), make("h2", null, "Nothing in here yet"),
+        make("p", null, "Drop files or folders anywhere on this page, paste them, or choose some."),
+        make("p", { class: "buttons" },
+          make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), "Upload files"),
+          make("button", { type: "button", click: () => this.folderPicker.click() }, icon("folder"), "Upload a folder")));
+    }
+  }
+
+  /** @returns {import("./viewport.mjs").Layout} */
+  lines() {
+    const cell = (/** @type {string} */ name) => make("span", { class: name, role: "gridcell" });
+    return {
+      role: "grid",
+      height: ROW_HEIGHT,
+      make: () => make("div", { class: "row", role: "row" }, cell("tick"), cell("name"), cell("size"), cell("time")),
+      draw: (row, index) => {
+        const entry = this.rows[index];
+        const [, name, size, time] = row.children;
+        row.classList.toggle("pending", !entry);
+        if (!entry) {
+          name.textContent = size.textContent = time.textContent = "";
+          name.dataset.kind = "";
+          row.setAttribute("aria-selected", "false");
+          return;
+        }
+        if (entry.matches) this.drawHit(name, entry);
+        else name.textContent = entry.name;
+        name.title = entry.key;
+        name.dataset.kind = entry.isFolder ? "folder" : kindOfName(entry.name);
+        size.textContent = entry.isFolder ? "" : bytes(entry.size);
+        time.textContent = entry.time ? day(entry.time) : "";
+        time.title = entry.time ? moment(entry.time) : "";
+        row.setAttribute("aria-selected", String(this.selection.has(entry.key)));
+      },
+    };
+  }
+
+  /** @param {Element} name @param {any} entry */
+  drawHit(name, entry) {
+    const end = entry.isFolder ? entry.key.length - 1 : entry.key.length;
+    const start = end - entry.name.length;
+    const above = start > this.folder.length ? make("small", null, marked(entry.key, entry.matches, this.folder.length, start)) : null;
+    fill(name, make("span", null, marked(entry.key, entry.matches, start, end)), above);
+  }
+
+  /** @returns {import("./viewport.mjs").Layout} */
+  tiles() {
+    return {
+      role: "listbox",
+      height: TILE.height,
+      cellWidth: matchMedia("(max-width: 30rem)").matches ? 150 : TILE.width,
+      make: () => make("div", { class: "tile", role: "option" }, make("span", { class: "picture" }), make("span", { class: "name" })),
+      draw: (tile, index) => {
+        const entry = this.rows[index];
+        const [picture, name] = tile.children;
+        tile.classList.toggle("pending", !entry);
+        const key = entry?.key ?? "";
+        if (tile.dataset.key !== key || !entry) {
+          picture.replaceChildren();
+          picture.dataset.kind = !entry ? "" : entry.isFolder ? "folder" : kindOfName(entry.name);
+          tile.dataset.key = key;
+        }
+        name.textContent = entry?.name ?? "";
+        name.title = key;
+        tile.setAttribute("aria-selected", String(Boolean(entry) && this.selection.has(key)));
+      },
+    };
+  }
+
+  /** Asks for the pictures of the tiles that are seen now. */
+  pictures() {
+    for (const tile of this.list.shown.values()) {
+      const entry = this.rows[Number(tile.dataset.index)];
+      const place = tile.firstChild;
+      if (!entry || entry.isFolder || place.firstChild) continue;
+      const isVector = kindOfName(entry.name) === "vector";
+      if (!isPicture(entry.name) && !isVector) continue;
+      const values = { width: isVector ? null : 320, height: isVector ? null : 240, format: isVector ? null : "webp", v: Date.parse(entry.time) || null };
+      const image = make("img", { alt: "", decoding: "async", draggable: "false", error: () => image.remove(), load: () => image.classList.add("here") });
+      place.append(image);
+      image.src = fileAddress(this.bucket, entry.key, values);
+    }
+  }
+
+  turnView() {
+    this.isTiled = !this.isTiled;
+    kept.set("view", this.isTiled ? "tiles" : "list");
+    fill(this.viewButton, icon(this.isTiled ? "list" : "grid"));
+    const had = this.list.element.contains(document.activeElement);
+    this.list.use(this.isTiled ? this.tiles() : this.lines());
+    this.list.setCount(this.list.count);
+    if (had) this.list.activate(this.list.active);
+    this.write();
+  }
+
+  /** @param {string} order */
+  sortBy(order) {
+    this.order = this.order === order ? `-${order}` : this.order === `-${order}` ? "" : order;
+    if (this.order === "name") this.order = "";
+    if (order === "name" && this.order === "") this.order = this.lastOrder === "" ? "-name" : "";
+    this.lastOrder = this.order;
+    this.arrange();
+    this.write();
+  }
+
+  writeAddress() {
+    if (this.preview || this.isClosed) return;
+    const selected = this.selection.size <= NAMES_MAX ? [...this.selection.names].map((key) => key.slice(this.folder.length)) : [];
+    const view = this.isTiled ? "tiles" : null;
+    if (this.isSearch) amend(searchAddress(this.bucket, { q: this.text, parent: this.folder, view, selected }));
+    else amend(filesAddress(this.bucket, this.folder, { view, sort: this.order, filter: this.filter, selected }));
+  }
+
+  // What is chosen, and what is done with it.
+
+  /** @param {any} event */
+  click(event) {
+    const index = this.list.indexOf(event);
+    const entry = this.rows[index];
+    if (!entry) return;
+    const isTouch = event.pointerType === "touch" || event.pointerType === "pen";
+    const onTick = event.target.closest(".tick") || (this.isTiled && event.offsetX < 40 && event.offsetY < 40 && event.target.closest(".tile") === event.target);
+    if (event.shiftKey) this.selection.reach(index, (at) => this.rows[at]?.key);
+    else if (event.ctrlKey || event.metaKey || onTick || (isTouch && this.selection.size > 0)) this.selection.toggle(entry.key, index);
+    else if (isTouch || (!this.isTiled && event.target.closest(".name"))) {
+      this.list.activate(index);
+      return this.open(index);
+    } else this.selection.only(entry.key, index);
+    this.list.activate(index);
+    this.chosen();
+  }
+
+  /** What is chosen has changed. */
+  chosen() {
+    this.list.refresh();
+    this.drawBar();
+    this.write();
+  }
+
+  /** Entries that are chosen; without any, the active one. */
+  targets() {
+    if (this.selection.size === 0) return this.rows[this.list.active] && this.list.element.contains(document.activeElement) ? [this.rows[this.list.active]] : [];
+    return this.rows.filter((entry) => this.selection.has(entry.key));
+  }
+
+  drawBar() {
+    const { size } = this.selection;
+    const wasHidden = this.bar.hidden;
+    this.bar.hidden = size === 0;
+    if (size === 0) return;
+    const targets = this.targets();
+    const hasFiles = targets.some((it) => !it.isFolder);
+    const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, shown = true, extra = {}) =>
+      shown && make("button", { type: "button", title: label, click: run, ...extra }, icon(image), make("span", null, label));
+    const text = `${number(size)} chosen`;
+    if (!wasHidden) {
+      const label = this.bar.querySelector("strong");
+      if (label && this.barFor === `${size > 1}${hasFiles}`) {
+        label.textContent = text;
+        return;
+      }
+    }
+    this.barFor = `${size > 1}${hasFiles}`;
+    fill(this.bar,
+      make("button", { type: "button", class: "bare", "aria-label": "Choose nothing", click: () => this.chooseNothing() }, icon("close")),
+      make("strong", null, text),
+      press("Copy link", "link", () => this.copy(), hasFiles),
+      press("Other forms", "more", () => this.copyForms(), hasFiles),
+      press("Download", "download", () => this.download(), hasFiles),
+      press("Rename", "pencil", () => this.rename(), size === 1),
+      press("Move", "move", () => this.move()),
+      press("Delete", "trash", () => this.remove(), true, { class: "danger" }));
+  }
+
+  chooseNothing() {
+    this.selection.clear();
+    this.chosen();
+    this.list.activate(this.list.active);
+  }
+
+  files() {
+    return this.targets().filter((it) => !it.isFolder);
+  }
+
+  copy() {
+    const keys = this.files().map((it) => it.key);
+    if (keys.length > 0) copyLinks(this.bucket, keys);
+  }
+
+  copyForms() {
+    const keys = this.files().map((it) => it.key);
+    if (keys.length > 0) chooseForm(this.bucket, keys);
+  }
+
+  download() {
+    download(this.files().map((it) => fileAddress(this.bucket, it.key, { download: "1" })));
+  }
+
+  rename() {
+    const [target] = this.targets();
+    if (target) rename(this.bucket, target, () => this.afterChange());
+  }
+
+  move() {
+    const targets = this.targets();
+    if (targets.length > 0) moveTo(this.bucket, targets, this.folder, () => this.afterChange());
+  }
+
+  /** @param {any[]} [targets] */
+  remove(targets = this.targets()) {
+    if (targets.length === 0) return;
+    const at = this.list.active;
+    remove(this.bucket, targets, (keys) => {
+      this.selection.drop(keys);
+      this.source.remove(keys);
+      this.coming?.remove(keys);
+      this.drawBar();
+      this.write();
+      if (!this.preview && document.activeElement === document.body) this.list.activate(Math.min(at, this.list.count - 1));
+    }, () => this.reload());
+  }
+
+  afterChange() {
+    this.selection.clear();
+    this.drawBar();
+    this.reload();
+  }
+
+  newFolder() {
+    newFolder((name) => go(filesAddress(this.bucket, this.folder + name)));
+  }
+
+  // What is open.
+
+  /** @param {number} index */
+  open(index) {
+    const entry = this.rows[index];
+    if (!entry) return;
+    this.selection.anchor = index;
+    if (entry.isFolder) return go(filesAddress(this.bucket, entry.key));
+    go(this.addressOf(entry.key));
+  }
+
+  /** The address at which a file is open over this view. @param {string} key */
+  addressOf(key) {
+    if (this.isSearch) return searchAddress(this.bucket, { q: this.text, parent: this.folder, open: key });
+    return filesAddress(this.bucket, key, { view: this.isTiled ? "tiles" : null, sort: this.order, filter: this.filter });
+  }
+
+  /** Opens or closes the preview, as the address says. @param {ReturnType<import("./address.mjs").read>} place */
+  showOpen(place) {
+    const key = this.isSearch ? place.values.get("open") ?? "" : place.key.endsWith("/") ? "" : place.key;
+    if (key === "") {
+      this.preview?.close();
+      return;
+    }
+    if (this.preview) return this.preview.show(key);
+    this.preview = new Preview(this.bucket, key, {
+      beside: (from, step) => {
+        const at = this.rows.findIndex((entry) => entry.key === from);
+        for (let next = at + step; at >= 0 && next >= 0 && next < this.rows.length; next += step) {
+          if (!this.rows[next].isFolder) return this.rows[next].key;
+        }
+        return null;
+      },
+      go: (next) => amend(this.addressOf(next)),
+      removed: (target) => this.remove([{ key: target, name: nameOf(target), isFolder: false }]),
+      closed: (last) => {
+        this.preview = null;
+        if (this.isClosed) return;
+        this.writeAddress();
+        const at = this.rows.findIndex((entry) => entry.key === last);
+        this.list.activate(at >= 0 ? at : this.list.active);
+      },
+      play: (target) => go(playgroundAddress(this.bucket, target)),
+    });
+  }
+
+  // Keys.
+
+  /** Keys of the boxes above the list. @param {KeyboardEvent} event */
+  boxKey(event) {
+    if (event.key === "ArrowDown" || event.key === "Enter") {
+      event.preventDefault();
+      if (event.key === "Enter" && this.rows.length > 0 && this.isSearch) return this.open(0);
+      this.list.activate(0);
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      this.filter = this.filterBox.value = "";
+      if (this.isSearch) return go(filesAddress(this.bucket, this.folder));
+      this.arrange();
+      this.list.activate(this.list.active);
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (this.preview || document.querySelector("dialog[open]")) return;
+    const isCommand = event.ctrlKey || event.metaKey;
+    if (isCommand && event.key === "f" && !this.isSearch) {
+      event.preventDefault();
+      this.filterBox.focus();
+      this.filterBox.select();
+      return;
+    }
+    if (isTyped(event) || event.altKey) return;
+    const onButton = /** @type {Element} */ (event.target).closest?.("button, a, summary");
+    if (this.command(event, isCommand)) return event.preventDefault();
+    if (onButton || isCommand && event.key !== "a") return;
+    if (isCommand) {
+      event.preventDefault();
+      this.selection.all(this.rows.map((entry) => entry.key));
+      return this.chosen();
+    }
+    const to = this.list.step(event);
+    if (to >= 0 && this.list.count > 0) {
+      event.preventDefault();
+      const first = !this.list.element.contains(document.activeElement) && event.key === "ArrowDown";
+      this.list.activate(first ? this.list.active : to);
+      if (event.shiftKey) {
+        this.selection.reach(this.list.active, (at) => this.rows[at]?.key);
+        this.chosen();
+      } else this.selection.anchor = this.list.active;
+      return;
+    }
+    const entry = this.rows[this.list.active];
+    if (event.key === " " && this.typed === "") {
+      event.preventDefault();
+      if (!entry) return;
+      this.selection.toggle(entry.key, this.list.active);
+      this.chosen();
+    } else if (event.key === "Enter") this.open(this.list.active);
+    else if (event.key.length === 1 && this.list.element.contains(document.activeElement)) this.typeAhead(event.key);
+  }
+
+  /** Keys that do something, whatever has the focus. @param {KeyboardEvent} event @param {boolean} isCommand */
+  command(event, isCommand) {
+    if (isCommand) return false;
+    switch (event.key) {
+      case "Backspace":
+        if (this.isSearch) go(filesAddress(this.bucket, this.folder));
+        else if (this.folder !== "") {
+          cameFrom = this.folder;
+          go(filesAddress(this.bucket, folderOf(this.folder)));
+        }
+        else go("/-/");
+        return true;
+      case "Delete": this.remove(); return true;
+      case "F2": this.rename(); return true;
+      case "/": this.frame.focusSearch(); return true;
+      case "?": help(); return true;
+      case "Escape":
+        if (this.selection.size === 0) return false;
+        this.chooseNothing();
+        return true;
+    }
+    // Letters go to the list while something is being typed there.
+    if (this.typed !== "") return false;
+    switch (event.key) {
+      case "u": this.picker.click(); return true;
+      case "c": this.copy(); return true;
+      case "f": this.copyForms(); return true;
+      case "d": this.download(); return true;
+      case "m": this.move(); return true;
+      case "n": this.newFolder(); return true;
+      case "g": this.turnView(); return true;
+      case "r": this.reload(); return true;
+      default: return false;
+    }
+  }
+
+  /** Goes to the next entry that begins with what is typed. @param {string} letter */
+  typeAhead(letter) {
+    this.typed += letter.toLowerCase();
+    this.forget();
+    const { rows } = this;
+    const from = this.typed.length > 1 ? this.list.active : this.list.active + 1;
+    for (let step = 0; step < rows.length; step += 1) {
+      const at = (from + step) % rows.length;
+      if (rows[at].name.toLowerCase().startsWith(this.typed)) return this.list.activate(at);
+    }
+  }
+
+  close() {
+    this.isClosed = true;
+    this.source?.stop();
+    this.coming?.stop();
+    this.write.cancel();
+    beforeLeaving(() => {});
+    this.loadPictures.cancel();
+    this.preview?.close();
+    this.list.close();
+    document.removeEventListener("keydown", this.onKey);
+    document.removeEventListener("paste", this.onPaste);
+    changes.removeEventListener("stored", this.onStored);
+  }
+}

@@ -1,0 +1,90 @@
+// Questions in front of everything else. The browser's own dialog keeps the focus inside and gives it back.
+
+import { explain } from "./api.mjs";
+import { make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+
+let count = 0;
+
+/**
+ * Opens a dialog with these contents; it is gone when it closes.
+ * @param {string} title @param {any[]} contents @param {{class?: string, closed?: () => void}} [options]
+ */
+export function open(title, contents, { class: className = "", closed } = {}) {
+  const id = `dialog-${(count += 1)}`;
+  const close = () => dialog.close();
+  const dialog = make("dialog", { class: className, "aria-labelledby": id },
+    make("header", null,
+      make("h2", { id }, title),
+      make("button", { class: "bare", type: "button", "aria-label": "Close", click: close }, icon("close"))),
+    ...contents);
+  dialog.addEventListener("click", (/** @type {Event} */ event) => { if (event.target === dialog) close(); });
+  dialog.addEventListener("close", () => { dialog.remove(); closed?.(); });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/**
+ * A labelled input of a form.
+ * @param {string} label @param {Record<string, any>} attributes @param {string} [hint]
+ */
+export function field(label, attributes, hint) {
+  const id = `field-${(count += 1)}`;
+  const hintId = hint ? `${id}-hint` : null;
+  return make("p", { class: "field" },
+    make("label", { for: id }, label),
+    make("input", { id, autocomplete: "off", "aria-describedby": hintId, ...attributes }),
+    hint ? make("small", { id: hintId }, hint) : null);
+}
+
+/** A labelled choice. @param {string} label @param {Record<string, any>} attributes @param {[string, string][]} options @param {string} [chosen] */
+export function choice(label, attributes, options, chosen) {
+  const id = `field-${(count += 1)}`;
+  return make("p", { class: "field" },
+    make("label", { for: id }, label),
+    make("select", { id, ...attributes },
+      options.map(([value, text]) => make("option", { value, selected: value === chosen }, text))));
+}
+
+/**
+ * A form that does its work when it is sent, and says what is wrong where the eyes are.
+ * @param {any[]} contents @param {string} label of its button
+ * @param {(values: Record<string, string>) => Promise<void>} work @param {{danger?: boolean, extra?: any[]}} [options]
+ */
+export function form(contents, label, work, { danger = false, extra = [] } = {}) {
+  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const button = make("button", { class: danger ? "danger" : "primary", type: "submit" }, label);
+  const it = make("form", { novalidate: false }, ...contents, problem, make("p", { class: "buttons" }, ...extra, button));
+  it.addEventListener("submit", async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    problem.hidden = true;
+    button.disabled = true;
+    try {
+      await work(/** @type {any} */ (Object.fromEntries(new FormData(it))));
+    } catch (error) {
+      problem.textContent = explain(error);
+      problem.hidden = false;
+    } finally {
+      button.disabled = false;
+    }
+  });
+  return it;
+}
+
+/**
+ * Asks for something; what is given is worked on while the dialog is open.
+ * @param {string} title @param {any[]} contents @param {string} label
+ * @param {(values: Record<string, string>) => Promise<void>} work @param {{danger?: boolean}} [options]
+ */
+export function ask(title, contents, label, work, options) {
+  const cancel = make("button", { type: "button", click: () => dialog.close() }, "Cancel");
+  const body = form(contents, label, async (values) => {
+    await work(values);
+    dialog.close();
+  }, { ...options, extra: [cancel] });
+  const dialog = open(title, [body]);
+  const first = dialog.querySelector("form input, form select");
+  first?.focus();
+  return dialog;
+}

@@ -1,0 +1,163 @@
+// What stands around every view: the buckets, the search, the account, the panel of uploads.
+
+import { filesAddress, searchAddress } from "./address.mjs";
+import { buckets, signOut } from "./api.mjs";
+import { debounced, fill, make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { complain } from "./live.mjs";
+import { go, turn } from "./router.mjs";
+import { help, isTyped } from "./shortcuts.mjs";
+import { number } from "./text.mjs";
+import { isDark, turnOver } from "./theme.mjs";
+import { changes, panel } from "./uploads.mjs";
+
+/** A search begins when one has stopped typing for so long. */
+const PAUSE_MS = 80;
+
+/** Views of the management, which join those of the files as they come: address, icon, name. @type {[string, string, string][]} */
+const PLACES = [["/-/", "trug", "All buckets"]];
+
+export class Frame {
+  /** @param {any} account @param {() => void} left called when nobody is signed in any more */
+  constructor(account, left) {
+    const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, extra = {}) =>
+      make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
+    this.menu = press("Buckets and settings", "menu", () => this.turnMenu(), { class: "bare menu", "aria-expanded": "false", "aria-controls": "side" });
+    this.list = make("ul", { class: "buckets" });
+    this.theme = press(isDark() ? "Light" : "Dark", isDark() ? "sun" : "moon", () => {
+      turnOver();
+      fill(this.theme, icon(isDark() ? "sun" : "moon"));
+      this.theme.title = isDark() ? "Light" : "Dark";
+      this.theme.setAttribute("aria-label", this.theme.title);
+    });
+    this.side = make("nav", { class: "side", id: "side", "aria-label": "Buckets" },
+      make("a", { class: "logo", href: "/-/", "aria-label": "trug, all buckets" }, icon("trug", "icon large"), "trug"),
+      make("ul", null, PLACES.map(([href, image, name]) => make("li", null, make("a", { href }, icon(image), name)))),
+      make("h2", null, "Buckets"), this.list,
+      make("footer", null,
+        make("span", { class: "who", title: account?.name ?? "" }, account?.name ?? ""),
+        this.theme, press("Keys (?)", "help", help),
+        press("Sign out", "out", async () => {
+          try {
+            await signOut();
+            left();
+          } catch (error) {
+            complain(error, "Not signed out");
+          }
+        })));
+    this.box = make("input", { type: "search", placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: "false", enterkeyhint: "search" });
+    const search = debounced(PAUSE_MS, () => this.search());
+    this.box.addEventListener("input", search);
+    this.box.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      const isShown = this.isSearching && this.browser?.text === this.box.value.trim();
+      if (event.key === "Enter" && !isShown) {
+        search.cancel();
+        this.search();
+      } else if (["ArrowDown", "Escape", "Enter"].includes(event.key)) this.browser?.boxKey(event);
+      if (event.key === "Escape") {
+        search.cancel();
+        this.box.value = "";
+        this.box.blur();
+      }
+    });
+    this.searchField = make("div", { class: "search", role: "search" }, icon("search"), this.box, make("kbd", { "aria-hidden": "true" }, "/"));
+    this.main = make("main", { id: "main", tabindex: "-1" });
+    this.element = make("div", { class: "frame" },
+      make("a", { class: "skip", href: "#main", "data-outside": true, click: (/** @type {Event} */ event) => { event.preventDefault(); this.main.focus(); } }, "To the files"),
+      this.side, make("div", { class: "veil", click: () => this.turnMenu(false) }),
+      make("div", { class: "page" }, make("header", { class: "bar" }, this.menu, this.searchField), this.main), panel);
+    this.side.addEventListener("click", (/** @type {any} */ event) => { if (event.target.closest("a")) this.turnMenu(false); });
+    this.onKey = (/** @type {KeyboardEvent} */ event) => this.key(event);
+    document.addEventListener("keydown", this.onKey);
+    changes.addEventListener("stored", debounced(1000, () => this.load()));
+    this.load();
+  }
+
+  /** Puts a view into the page. @param {Element} view @param {string} bucket whose it is */
+  show(view, bucket) {
+    this.bucket = bucket;
+    fill(this.main, view);
+    this.markBucket();
+  }
+
+  /** Loads the buckets, and gives them to whoever waits. */
+  load() {
+    this.loaded = buckets().then((all) => {
+      fill(this.list, all.map((bucket) => make("li", null, make("a", { href: filesAddress(bucket.bucketName), "data-bucket": bucket.bucketName },
+        icon(bucket.access === "private" ? "lock" : "bucket"), make("span", { class: "name" }, bucket.bucketName),
+        make("small", { title: `${number(bucket.objectCount)} files` }, short(bucket.objectCount), make("span", { class: "unseen" }, " files"))))));
+      this.markBucket();
+      return all;
+    });
+    this.loaded.catch((error) => complain(error, "The buckets cannot be listed"));
+  }
+
+  markBucket() {
+    for (const link of this.side.querySelectorAll("a[href]:not(.logo)")) {
+      const is = link.dataset.bucket === undefined ? !this.bucket && link.getAttribute("href") === location.pathname : link.dataset.bucket === this.bucket;
+      if (is) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+  }
+
+  /** Says what a search looks through; without a bucket there is none. @param {string} bucket @param {string} [folder] @param {string} [text] @param {any} [browser] */
+  searchIn(bucket, folder = "", text = "", browser = null) {
+    this.searchField.hidden = bucket === "";
+    this.target = bucket;
+    this.folder = folder;
+    this.isSearching = text !== "";
+    this.browser = browser;
+    this.box.placeholder = `Search ${folder ? folder.slice(0, -1) : bucket}`;
+    this.box.setAttribute("aria-label", this.box.placeholder);
+    if (document.activeElement !== this.box) this.box.value = text;
+  }
+
+  search() {
+    const text = this.box.value.trim();
+    if (text === "") {
+      if (this.isSearching) turn(filesAddress(this.target ?? "", this.folder));
+      return;
+    }
+    const address = searchAddress(this.target ?? "", { q: text, parent: this.folder });
+    if (this.isSearching) turn(address);
+    else go(address);
+  }
+
+  focusSearch() {
+    if (this.searchField.hidden) return;
+    this.box.focus();
+    this.box.select();
+  }
+
+  /** @param {boolean} [isOpen] */
+  turnMenu(isOpen = !this.element.classList.contains("with-menu")) {
+    this.element.classList.toggle("with-menu", isOpen);
+    this.menu.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) this.side.querySelector("a")?.focus();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key === "Escape" && this.element.classList.contains("with-menu")) {
+      this.turnMenu(false);
+      this.menu.focus();
+      return;
+    }
+    if (isTyped(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.key === "?") help();
+    else if (event.key === "/" && !this.searchField.hidden) this.focusSearch();
+    else return;
+    event.preventDefault();
+  }
+
+  close() {
+    document.removeEventListener("keydown", this.onKey);
+    this.element.remove();
+  }
+}
+
+/** A number in few letters. @param {number} value */
+function short(value) {
+  if (value < 10_000) return number(value);
+  return value < 1_000_000 ? `${Math.round(value / 1000)}k` : `${(value / 1_000_000).toFixed(1)}M`;
+}

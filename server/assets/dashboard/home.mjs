@@ -1,0 +1,71 @@
+// All buckets of the account, and a way to make one.
+
+import { filesAddress } from "./address.mjs";
+import { createBucket, explain } from "./api.mjs";
+import { ask, choice, field } from "./dialog.mjs";
+import { fill, make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { go } from "./router.mjs";
+import { bytes, count, day } from "./text.mjs";
+
+export class Home {
+  /** @param {any} frame */
+  constructor(frame) {
+    this.frame = frame;
+    this.cards = make("div", { class: "cards" });
+    this.about = make("p", { class: "faint" });
+    this.element = make("div", { class: "home" },
+      make("header", null, make("div", null, make("h1", null, "Buckets"), this.about),
+        make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket")),
+      this.cards);
+    document.title = "Buckets – trug";
+    frame.searchIn("");
+    this.load();
+  }
+
+  async load() {
+    try {
+      const buckets = await this.frame.loaded;
+      const files = buckets.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.objectCount, 0);
+      const stored = buckets.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.totalBytes, 0);
+      this.about.textContent = buckets.length > 0 ? `${count(files, "file")}, ${bytes(stored)}` : "";
+      if (buckets.length === 0) {
+        fill(this.cards, make("div", { class: "empty" }, icon("trug", "icon large"), make("h2", null, "No bucket yet"),
+          make("p", null, "A bucket holds files under one address. Make one, then drop files into it."),
+          make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket"))));
+        return;
+      }
+      fill(this.cards, buckets.map((/** @type {any} */ bucket) => make("a", { class: "card", href: filesAddress(bucket.bucketName) },
+        make("span", { class: "emblem" }, icon("bucket")),
+        make("strong", null, bucket.bucketName),
+        make("span", { class: "amount" }, make("b", null, count(bucket.objectCount, "file")), ` ${bytes(bucket.totalBytes)}`),
+        quota(bucket),
+        make("span", { class: "faint" }, icon(bucket.access === "private" ? "lock" : "globe"), bucket.access === "private" ? "Private" : "Public",
+          bucket.type === "phone" ? " · phone" : "", ` · since ${day(bucket.createdAt)}`))));
+    } catch (error) {
+      fill(this.cards, make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, explain(error)),
+        make("button", { type: "button", click: () => { this.frame.load(); this.load(); } }, icon("again"), "Try again")));
+    }
+  }
+
+  create() {
+    ask("New bucket", [
+      field("Name", { name: "bucketName", required: true, minlength: 3, maxlength: 63, pattern: "[a-z0-9][a-z0-9._\\-]*", spellcheck: "false", autocapitalize: "none" },
+        "3 to 63 of a–z, 0–9, - . _: it stands in the address of every file."),
+      choice("Who may read its files", { name: "access" }, [["public", "Everybody who has the address"], ["private", "Only who has a key, or is signed in"]]),
+      choice("Tuned for", { name: "type" }, [["standard", "Files of all kinds"], ["phone", "Phones and tablets of game servers"]]),
+    ], "Make it", async (values) => {
+      await createBucket(values);
+      this.frame.load();
+      go(filesAddress(values.bucketName));
+    });
+  }
+
+  close() {}
+}
+
+/** How much of its quota a bucket has used. @param {any} bucket */
+function quota(bucket) {
+  if (!bucket.quotaBytes) return null;
+  return make("progress", { max: bucket.quotaBytes, value: Math.min(bucket.totalBytes, bucket.quotaBytes), "aria-label": `Quota: ${bytes(bucket.quotaBytes)}`, title: `of ${bytes(bucket.quotaBytes)}` });
+}

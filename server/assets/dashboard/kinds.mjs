@@ -1,0 +1,45 @@
+// What a file is, as far as its name and its type tell: which icon it has, and how it is shown.
+
+/** @typedef {"picture" | "vector" | "film" | "sound" | "pdf" | "text" | "archive" | "other"} Kind */
+
+/** @type {Record<Exclude<Kind, "other">, string>} */
+const EXTENSIONS = {
+  picture: "jpg jpeg png gif webp avif",
+  vector: "svg",
+  film: "mp4 webm mov mkv m4v ogv",
+  sound: "mp3 ogg oga wav flac m4a aac opus",
+  pdf: "pdf",
+  text: "txt md json js mjs ts css html htm xml csv tsv toml yaml yml ini conf log lua rs py c h cpp hpp go java sh sql php rb cfg vue jsx tsx lock",
+  archive: "zip tar gz zst xz 7z rar bz2 tgz",
+};
+
+/** @type {Map<string, Kind>} */
+const BY_EXTENSION = new Map(
+  Object.entries(EXTENSIONS).flatMap(([kind, names]) => names.split(" ").map((name) => [name, /** @type {Kind} */ (kind)])),
+);
+
+/** @param {string} name @returns {Kind} */
+export function kindOfName(name) {
+  const at = name.lastIndexOf(".");
+  return (at > 0 && BY_EXTENSION.get(name.slice(at + 1).toLowerCase())) || "other";
+}
+
+/** @param {string} type a media type @param {string} name @returns {Kind} */
+export function kindOfType(type, name) {
+  const essence = type.split(";")[0].trim().toLowerCase();
+  if (essence === "image/svg+xml") return "vector";
+  if (essence.startsWith("image/")) return "picture";
+  if (essence.startsWith("video/")) return "film";
+  if (essence.startsWith("audio/")) return "sound";
+  if (essence === "application/pdf") return "pdf";
+  if (essence.startsWith("text/") || /[/+](json|xml|yaml|javascript|toml|x-sh|sql)$/.test(essence)) return "text";
+  const byName = kindOfName(name);
+  return byName === "archive" || byName === "text" ? byName : "other";
+}
+
+/** Whether the server makes it smaller. @param {string} name */
+export const isPicture = (name) => kindOfName(name) === "picture";
+
+/** @param {Kind} kind */
+export const kindWord = (kind) =>
+  ({ picture: "Picture", vector: "Vector picture", film: "Video", sound: "Audio", pdf: "PDF", text: "Text", archive: "Archive", other: "File" })[kind];

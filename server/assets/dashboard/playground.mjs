@@ -1,0 +1,178 @@
+// A picture at other sizes and in other formats: what is made of it, how large that is, and its address to use.
+
+import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, publicAddress } from "./address.mjs";
+import { explain, isGone, load } from "./api.mjs";
+import { copyAndTell } from "./copy.mjs";
+import { choice, field } from "./dialog.mjs";
+import { debounced, fill, make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { say } from "./live.mjs";
+import { amend } from "./router.mjs";
+import { bytes, number } from "./text.mjs";
+
+/** @type {Record<string, any>} */
+const BEGINNING = { width: "800", format: "webp" };
+const NAMES = ["width", "height", "fit", "format", "quality", "dpr"];
+/** Sizes of the page's snippet, as parts of the width. */
+const STEPS = [0.5, 1, 2];
+
+export class Playground {
+  /** @param {ReturnType<import("./address.mjs").read>} place */
+  constructor(place) {
+    this.bucket = place.bucket;
+    this.key = place.key;
+    const said = Object.fromEntries(NAMES.map((name) => [name, place.values.get(name) ?? ""]));
+    this.values = Object.values(said).some(Boolean) ? said : { ...said, ...BEGINNING };
+    this.element = make("div", { class: "playground" });
+    this.make = debounced(250, () => this.run());
+    this.build();
+    this.original();
+    this.run();
+  }
+
+  build() {
+    const { values } = this;
+    const side = (/** @type {string} */ label, /** @type {string} */ name) =>
+      field(label, { name, type: "number", min: 1, max: 16384, value: values[name], placeholder: "as it is", inputmode: "numeric" });
+    this.quality = make("output", null);
+    this.range = make("input", { name: "quality", type: "range", min: 1, max: 100, value: values.quality || 80, "aria-label": "Quality" });
+    this.form = make("form", { class: "controls", input: () => this.changed(), submit: (/** @type {Event} */ event) => event.preventDefault() },
+      make("div", { class: "pair" }, side("Width", "width"), side("Height", "height")),
+      choice("When both are set", { name: "fit" }, [["", "inside of the box"], ["cover", "fill the box, cut off"], ["fill", "stretch"]], values.fit),
+      choice("Format", { name: "format" }, [["", "as it is"], ["webp", "WebP"], ["avif", "AVIF"], ["jpg", "JPEG"], ["png", "PNG"], ["gif", "GIF"], ["auto", "auto: what the browser takes"]], values.format),
+      make("p", { class: "field" }, make("label", { class: "check" },
+        make("input", { type: "checkbox", name: "own", checked: values.quality !== "" }), "Quality ", this.quality), this.range),
+      choice("Pixels for each point", { name: "dpr" }, [["", "1"], ["2", "2"], ["3", "3"]], values.dpr),
+      make("button", { type: "button", click: () => this.reset() }, icon("again"), "Begin again"));
+    const pane = (/** @type {string} */ title) => {
+      const facts = make("p", { class: "facts faint" });
+      const canvas = make("div", { class: "canvas" });
+      return { facts, canvas, element: make("figure", null, make("figcaption", null, make("h2", null, title), facts), canvas) };
+    };
+    this.before = pane("Original");
+    this.after = pane("Made of it");
+    this.saving = make("p", { class: "saving", role: "status" });
+    this.snippets = make("div", { class: "snippets" });
+    fill(this.element,
+      make("div", { class: "top-row" },
+        make("nav", { class: "crumbs", "aria-label": "Folders" },
+          make("a", { href: filesAddress(this.bucket) }, this.bucket), make("span", { class: "slash", "aria-hidden": "true" }, "/"),
+          folderOf(this.key) && [make("a", { href: filesAddress(this.bucket, folderOf(this.key)) }, folderOf(this.key).slice(0, -1)), make("span", { class: "slash", "aria-hidden": "true" }, "/")],
+          make("a", { href: filesAddress(this.bucket, this.key), "aria-current": "page" }, nameOf(this.key)))),
+      make("h1", { class: "unseen" }, `Other sizes and formats of ${nameOf(this.key)}`),
+      make("div", { class: "bench" }, this.form, make("div", { class: "panes" }, this.before.element, this.after.element), this.saving, this.snippets));
+    document.title = `${nameOf(this.key)} – trug`;
+    this.showQuality();
+  }
+
+  showQuality() {
+    const isOwn = this.form.elements.own.checked;
+    this.range.disabled = !isOwn;
+    this.quality.textContent = isOwn ? this.range.value : this.form.elements.format.value === "avif" ? "60, the default" : "80, the default";
+  }
+
+  changed() {
+    this.showQuality();
+    const data = new FormData(this.form);
+    for (const name of NAMES) this.values[name] = String(data.get(name) ?? "");
+    if (!this.form.elements.own.checked) this.values.quality = "";
+    amend(playgroundAddress(this.bucket, this.key, this.values));
+    this.make();
+  }
+
+  reset() {
+    this.values = { ...Object.fromEntries(NAMES.map((name) => [name, ""])), ...BEGINNING };
+    amend(playgroundAddress(this.bucket, this.key));
+    this.build();
+    this.original();
+    this.run();
+  }
+
+  async original() {
+    try {
+      this.source = await this.shown(this.before, "", null);
+      this.compare();
+    } catch (error) {
+      if (!isGone(error)) fill(this.before.canvas, make("p", { class: "problem", role: "alert" }, explain(error)));
+    }
+  }
+
+  async run() {
+    this.stopped?.abort();
+    this.stopped = new AbortController();
+    this.after.element.classList.add("working");
+    this.writeSnippets();
+    try {
+      this.result = await this.shown(this.after, this.values, this.stopped.signal);
+      this.compare();
+    } catch (error) {
+      if (isGone(error)) return;
+      this.result = null;
+      this.after.facts.textContent = "";
+      this.saving.textContent = "";
+      fill(this.after.canvas, make("p", { class: "problem", role: "alert" }, explain(error)));
+    }
+    this.after.element.classList.remove("working");
+  }
+
+  /** Loads one and shows it, with what there is to say. @param {any} pane @param {any} values @param {AbortSignal | null} signal */
+  async shown(pane, values, signal) {
+    const started = performance.now();
+    const answer = await load("GET", fileAddress(this.bucket, this.key, values), { signal });
+    const blob = await answer.blob();
+    const took = performance.now() - started;
+    const image = make("img", { alt: "" });
+    image.src = URL.createObjectURL(blob);
+    const beganToDecode = performance.now();
+    try {
+      await image.decode();
+    } catch {
+      throw new Error("The browser cannot show this format.");
+    } finally {
+      URL.revokeObjectURL(image.src);
+    }
+    const decoded = performance.now() - beganToDecode;
+    signal?.throwIfAborted();
+    fill(pane.canvas, image);
+    const type = (answer.headers.get("Content-Type") ?? "").replace("image/", "").toUpperCase();
+    const skipped = answer.headers.get("X-Image-Transform")?.split("reason=")[1];
+    pane.facts.textContent = [
+      `${number(image.naturalWidth)} × ${number(image.naturalHeight)}`, type, bytes(blob.size), `here in ${Math.round(took)} ms`, `decoded in ${Math.max(1, Math.round(decoded))} ms`,
+    ].join(" · ");
+    return { bytes: blob.size, skipped, type };
+  }
+
+  compare() {
+    if (!this.source || !this.result) return;
+    const { skipped } = this.result;
+    const part = this.result.bytes / this.source.bytes;
+    const text = skipped ? `The server sent the original: the picture is over the bound of its ${skipped}.`
+      : part < 1 ? `${Math.round(100 * (1 - part))} % smaller: ${bytes(this.source.bytes - this.result.bytes)} saved with each view.`
+        : part > 1 ? `${Math.round(100 * (part - 1))} % larger than the original.` : "The same as the original.";
+    if (this.saving.textContent !== text) this.saving.textContent = text;
+    say(text);
+  }
+
+  writeSnippets() {
+    const set = Object.fromEntries(Object.entries(this.values).filter(([, value]) => value !== ""));
+    const url = publicAddress(this.bucket, this.key, set);
+    const width = Number(set.width) || 800;
+    const sources = (/** @type {string} */ format) => STEPS.map((step) => {
+      const wide = Math.round(width * step);
+      return `${publicAddress(this.bucket, this.key, { ...set, height: undefined, width: wide, format })} ${wide}w`;
+    }).join(",\n    ");
+    const attribute = (/** @type {string} */ text) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+    const picture = `<picture>\n  <source type="image/avif" sizes="${width}px" srcset="${attribute(sources("avif"))}">\n` +
+      `  <source type="image/webp" sizes="${width}px" srcset="${attribute(sources("webp"))}">\n` +
+      `  <img src="${attribute(publicAddress(this.bucket, this.key, { ...set, format: "jpg" }))}" alt="" loading="lazy">\n</picture>`;
+    const snippet = (/** @type {string} */ title, /** @type {string} */ text) => make("section", null,
+      make("header", null, make("h2", null, title), make("button", { type: "button", click: () => copyAndTell(text, `${title} copied`) }, icon("link"), "Copy")),
+      make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
+    fill(this.snippets, snippet("Address", url), snippet("For a page", picture));
+  }
+
+  close() {
+    this.stopped?.abort();
+    this.make.cancel();
+  }
+}

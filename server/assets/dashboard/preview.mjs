@@ -1,0 +1,301 @@
+// A file in front of the view: pictures to look at closely, film and sound to play, documents and text to read, and of
+// anything else its first bytes. What a file holds is shown as what it is or as text, never run.
+
+import { fileAddress, nameOf } from "./address.mjs";
+import { explain, isGone, load } from "./api.mjs";
+import { download } from "./actions.mjs";
+import { chooseForm, copyLinks } from "./copy.mjs";
+import { fill, make, set } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { kindOfType, kindWord } from "./kinds.mjs";
+import { say } from "./live.mjs";
+import { bytes, count, moment, number } from "./text.mjs";
+
+/** So much of a text is shown, and so much of what is none. */
+const TEXT_BYTES = 512 * 1024;
+const HEX_BYTES = 4096;
+const SCALE_MIN = 1 / 32;
+const SCALE_MAX = 32;
+
+/**
+ * @typedef {object} Around
+ * @property {(key: string, step: number) => string | null} beside the file before or behind
+ * @property {(key: string) => void} go tells that another is shown
+ * @property {(key: string) => void} removed asks to delete it
+ * @property {(key: string) => void} closed
+ * @property {(key: string) => void} play opens the playground
+ */
+
+export class Preview {
+  /** @param {string} bucket @param {string} key @param {Around} around */
+  constructor(bucket, key, around) {
+    this.bucket = bucket;
+    this.key = "";
+    this.around = around;
+    this.scale = 0;
+    const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, extra = {}) =>
+      make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
+    this.title = make("h2", { id: "preview-title" });
+    this.facts = make("p", { class: "faint" });
+    this.stage = make("div", { class: "stage" });
+    this.zoomLabel = make("button", { type: "button", class: "bare wide", title: "Whole picture, or every pixel (0)", click: () => this.zoom(this.scale === 0 ? 1 : 0) });
+    this.zoomTools = make("span", { class: "zoom", hidden: true },
+      press("Smaller (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Larger (+)", "plus", () => this.zoomBy(1.5)));
+    this.playTool = press("Other sizes and formats (p)", "sliders", () => this.play());
+    this.before = press("The one before (←)", "left", () => this.step(-1), { class: "bare beside before" });
+    this.next = press("The next (→)", "right", () => this.step(1), { class: "bare beside next" });
+    this.dialog = make("dialog", { class: "preview", "aria-labelledby": "preview-title" },
+      make("header", null, make("div", { class: "about" }, this.title, this.facts), this.zoomTools,
+        make("span", { class: "tools" }, this.playTool,
+          press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])),
+          press("Other forms of the link (f)", "more", () => chooseForm(this.bucket, [this.key])),
+          press("Download (d)", "download", () => this.download()),
+          press("Delete (Del)", "trash", () => this.remove()),
+          press("Close (Esc)", "close", () => this.dialog.close()))),
+      this.before, this.stage, this.next);
+    this.dialog.addEventListener("close", () => this.ended());
+    this.dialog.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.onKey(event));
+    this.stage.addEventListener("click", (/** @type {Event} */ event) => { if (event.target === this.stage && this.scale === 0) this.dialog.close(); });
+    document.body.append(this.dialog);
+    this.dialog.showModal();
+    this.stage.tabIndex = -1;
+    this.show(key);
+  }
+
+  /** @param {string} key */
+  async show(key) {
+    if (key === this.key) return;
+    this.key = key;
+    this.stopped?.abort();
+    const { signal } = (this.stopped = new AbortController());
+    this.scale = 0;
+    this.zoomTools.hidden = true;
+    this.playTool.hidden = true;
+    this.title.textContent = nameOf(key);
+    this.facts.textContent = "";
+    this.refresh();
+    fill(this.stage, make("p", { class: "faint waiting" }, "Loading"));
+    this.stage.className = "stage";
+    this.stage.focus();
+    try {
+      const head = await load("HEAD", fileAddress(this.bucket, key), { signal });
+      const type = head.headers.get("Content-Type") ?? "";
+      const size = Number(head.headers.get("Content-Length")) || 0;
+      this.version = head.headers.get("ETag") ?? "";
+      const kind = kindOfType(type, nameOf(key));
+      this.said = [kindWord(kind), bytes(size), moment(head.headers.get("Last-Modified") ?? "")].filter(Boolean);
+      this.facts.textContent = this.said.join(" · ");
+      say(`${nameOf(key)}, ${this.said.join(", ")}`);
+      await this.present(kind, size, type, signal);
+    } catch (/** @type {any} */ error) {
+      if (isGone(error)) return;
+      const text = error.status === 404 ? "This file is not here any more. It may have been moved, renamed or deleted." : explain(error);
+      fill(this.stage, make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, text)));
+    }
+  }
+
+  /** Says again which files are beside this one: the list may have grown. */
+  refresh() {
+    this.before.hidden = this.around.beside(this.key, -1) === null;
+    this.next.hidden = this.around.beside(this.key, 1) === null;
+  }
+
+  /** @param {import("./kinds.mjs").Kind} kind @param {number} size @param {string} type @param {AbortSignal} signal */
+  async present(kind, size, type, signal) {
+    // Its version, so that a file that was replaced is not shown as it was.
+    const address = fileAddress(this.bucket, this.key, { v: this.version?.replaceAll('"', "").slice(0, 12) });
+    const otherwise = () => this.hex(size, signal);
+    if (size === 0) return fill(this.stage, make("p", { class: "faint" }, "The file is empty."));
+    switch (kind) {
+      case "picture":
+      case "vector":
+        return this.picture(address, kind, otherwise);
+      case "film":
+        return fill(this.stage, make("video", { controls: true, preload: "metadata", playsinline: true, src: address, error: otherwise, "aria-label": nameOf(this.key) }));
+      case "sound":
+        return fill(this.stage, make("audio", { controls: true, preload: "metadata", src: address, error: otherwise, "aria-label": nameOf(this.key) }));
+      case "pdf":
+        return fill(this.stage, make("iframe", { src: address, title: nameOf(this.key) }));
+      case "text":
+        return this.text(size, type, signal);
+      default:
+        return this.hex(size, signal);
+    }
+  }
+
+  /** @param {string} address @param {string} kind @param {() => void} otherwise */
+  picture(address, kind, otherwise) {
+    const image = make("img", { alt: nameOf(this.key), draggable: "false", error: otherwise });
+    image.addEventListener("load", () => {
+      if (this.key && image.isConnected && image.naturalWidth > 0) {
+        this.facts.textContent = [`${number(image.naturalWidth)} × ${number(image.naturalHeight)}`, ...(this.said ?? [])].join(" · ");
+      }
+      this.zoomTools.hidden = false;
+      this.zoom(0);
+    });
+    image.addEventListener("dblclick", () => this.zoom(this.scale === 0 ? 1 : 0));
+    this.image = image;
+    this.playTool.hidden = kind !== "picture";
+    const frame = make("div", { class: "canvas" }, image);
+    set(frame, { wheel: (/** @type {WheelEvent} */ event) => this.onWheel(event), pointerdown: (/** @type {PointerEvent} */ event) => this.onDrag(event) });
+    fill(this.stage, frame);
+    image.src = address;
+  }
+
+  /** 0 shows the whole picture, 1 every pixel. @param {number} scale @param {{x: number, y: number} | null} [at] the point that stays */
+  zoom(scale, at = null) {
+    const { image } = this;
+    if (!image?.isConnected) return;
+    const frame = image.parentElement;
+    const before = image.getBoundingClientRect();
+    const point = at ?? { x: frame.getBoundingClientRect().x + frame.clientWidth / 2, y: frame.getBoundingClientRect().y + frame.clientHeight / 2 };
+    const part = { x: (point.x - before.x) / before.width, y: (point.y - before.y) / before.height };
+    this.scale = scale;
+    frame.classList.toggle("free", scale > 0);
+    // What is larger than its frame is scrolled by keys too.
+    set(frame, scale > 0 ? { tabindex: 0, role: "group", "aria-label": "The picture, larger than its frame" } : { tabindex: null, role: null, "aria-label": null });
+    image.style.width = scale > 0 ? `${image.naturalWidth * scale}px` : "";
+    image.classList.toggle("sharp", scale > 2);
+    const after = image.getBoundingClientRect();
+    frame.scrollLeft += after.x + part.x * after.width - point.x;
+    frame.scrollTop += after.y + part.y * after.height - point.y;
+    const shown = scale || after.width / image.naturalWidth;
+    this.zoomLabel.textContent = `${Math.round(100 * shown)} %`;
+    this.zoomLabel.setAttribute("aria-label", `Shown at ${Math.round(100 * shown)} %`);
+  }
+
+  /** @param {number} factor @param {{x: number, y: number} | null} [at] */
+  zoomBy(factor, at) {
+    if (!this.image?.isConnected) return;
+    const now = this.scale || this.image.getBoundingClientRect().width / this.image.naturalWidth;
+    this.zoom(Math.max(SCALE_MIN, Math.min(SCALE_MAX, now * factor)), at);
+  }
+
+  /** @param {WheelEvent} event */
+  onWheel(event) {
+    if (!event.ctrlKey && !event.metaKey && this.scale > 0) return;
+    event.preventDefault();
+    this.zoomBy(Math.exp(-event.deltaY / 300), { x: event.clientX, y: event.clientY });
+  }
+
+  /** Drags a picture that is larger than its frame; fingers do that by themselves. @param {PointerEvent} event */
+  onDrag(event) {
+    const frame = /** @type {HTMLElement} */ (event.currentTarget);
+    if (event.pointerType === "touch" || this.scale === 0 || event.button !== 0) return;
+    event.preventDefault();
+    frame.setPointerCapture(event.pointerId);
+    const start = { x: event.clientX + frame.scrollLeft, y: event.clientY + frame.scrollTop };
+    const drag = (/** @type {PointerEvent} */ now) => {
+      frame.scrollLeft = start.x - now.clientX;
+      frame.scrollTop = start.y - now.clientY;
+    };
+    frame.addEventListener("pointermove", drag);
+    frame.addEventListener("pointerup", () => frame.removeEventListener("pointermove", drag), { once: true });
+  }
+
+  /** The first bytes of the file. @param {number} most @param {number} size @param {AbortSignal} signal */
+  async head(most, size, signal) {
+    const headers = size > most ? { Range: `bytes=0-${most - 1}` } : {};
+    const answer = await load("GET", fileAddress(this.bucket, this.key), { signal, headers });
+    return new Uint8Array(await answer.arrayBuffer()).subarray(0, most);
+  }
+
+  /** @param {number} size @param {string} type @param {AbortSignal} signal */
+  async text(size, type, signal) {
+    const head = await this.head(TEXT_BYTES, size, signal);
+    const charset = /charset="?([\w-]+)/i.exec(type)?.[1] ?? "utf-8";
+    let decoder = new TextDecoder();
+    try {
+      decoder = new TextDecoder(charset);
+    } catch {
+      // A character set that no browser knows: most of it reads as UTF-8.
+    }
+    let text = decoder.decode(head);
+    if (text.includes("\0")) return this.hex(size, signal);
+    const isWhole = size <= TEXT_BYTES;
+    if (isWhole && /json/.test(type)) {
+      try {
+        text = JSON.stringify(JSON.parse(text), null, 2);
+      } catch {
+        // It is shown as it is.
+      }
+    }
+    fill(this.stage, isWhole ? null : make("p", { class: "faint part" }, `The first ${bytes(TEXT_BYTES)} of ${bytes(size)}.`),
+      make("pre", { class: "text", tabindex: "0", role: "group", "aria-label": nameOf(this.key) }, text));
+  }
+
+  /** @param {number} size @param {AbortSignal} signal */
+  async hex(size, signal) {
+    try {
+      const head = await this.head(HEX_BYTES, size, signal);
+      const rows = [];
+      for (let at = 0; at < head.length; at += 16) {
+        const row = [...head.subarray(at, at + 16)];
+        const digits = row.map((byte) => byte.toString(16).padStart(2, "0"));
+        const letters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·")).join("");
+        rows.push(`${at.toString(16).padStart(6, "0")}  ${digits.slice(0, 8).join(" ").padEnd(23)}  ${digits.slice(8).join(" ").padEnd(23)}  ${letters}`);
+      }
+      fill(this.stage, make("p", { class: "faint part" }, size > head.length ? `The first ${count(head.length, "byte")}.` : `${count(size, "byte")}.`),
+        make("pre", { class: "text hex", tabindex: "0", role: "group", "aria-label": "Bytes" }, rows.join("\n")));
+    } catch (error) {
+      if (!isGone(error)) fill(this.stage, make("p", { role: "alert" }, explain(error)));
+    }
+  }
+
+  /** @param {number} step */
+  step(step) {
+    const key = this.around.beside(this.key, step);
+    if (key === null) return;
+    this.around.go(key);
+    this.show(key);
+  }
+
+  play() {
+    if (this.playTool.hidden) return;
+    const { key } = this;
+    this.dialog.close();
+    this.around.play(key);
+  }
+
+  download() {
+    download([fileAddress(this.bucket, this.key, { download: "1" })]);
+  }
+
+  remove() {
+    const { key } = this;
+    const next = this.around.beside(key, 1) ?? this.around.beside(key, -1);
+    this.around.removed(key);
+    if (next === null) return this.dialog.close();
+    this.around.go(next);
+    this.show(next);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    const target = /** @type {Element} */ (event.target);
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("video, audio, iframe")) return;
+    const isReading = target.closest("pre, .free") && ["ArrowLeft", "ArrowRight"].includes(event.key) && target.scrollWidth > target.clientWidth;
+    if (isReading) return;
+    /** @type {Record<string, () => any>} */
+    const keys = {
+      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoomBy(1.5), "=": () => this.zoomBy(1.5),
+      "-": () => this.zoomBy(1 / 1.5), 0: () => this.zoom(this.scale === 0 ? 1 : 0), c: () => copyLinks(this.bucket, [this.key]),
+      f: () => chooseForm(this.bucket, [this.key]), d: () => this.download(), p: () => this.play(), Delete: () => this.remove(),
+    };
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  }
+
+  close() {
+    if (this.dialog.open) this.dialog.close();
+  }
+
+  ended() {
+    this.stopped?.abort();
+    // Film and sound stop with the element that plays them.
+    fill(this.stage);
+    this.dialog.remove();
+    this.around.closed(this.key);
+  }
+}

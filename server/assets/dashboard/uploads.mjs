@@ -1,0 +1,274 @@
+// The panel of uploads: sends what the queue gives, shows how far it is, and goes on while views come and go.
+
+import { exists, explain, isGone, signedOut } from "./api.mjs";
+import { pasted } from "./collect.mjs";
+import { fill, kept, make } from "./dom.mjs";
+import { icon, pageIcon } from "./icons.mjs";
+import { note, say } from "./live.mjs";
+import { LARGE_BYTES, Queue } from "./queue.mjs";
+import { bytes, count, duration, number } from "./text.mjs";
+import { forgetUnfinished, giveUp, sendForm, sendPieces, unfinished } from "./transfer.mjs";
+import { Viewport } from "./viewport.mjs";
+
+/** @typedef {import("./queue.mjs").Item} Item */
+
+/** Requests at once. */
+const PARALLEL = 5;
+const TITLE = "trug";
+
+const queue = new Queue();
+let running = 0;
+let isOpen = true;
+let isOver = true;
+/** @type {any} */
+let ticking = 0;
+
+/** Told which folders have new files. */
+export const changes = new EventTarget();
+/** @type {Set<string>} */
+let stored = new Set();
+
+const title = make("h2", null, "Uploads");
+const line = make("p", { class: "faint" });
+const bar = make("progress", { max: 1, value: 0, "aria-label": "All uploads" });
+const pause = make("button", { type: "button", class: "bare", click: () => setPaused(!queue.isPaused) });
+const retry = make("button", { type: "button", class: "link", hidden: true, click: () => { queue.retryFailed(); work(); } }, "Try again what failed");
+const fold = make("button", { type: "button", class: "bare", click: () => { isOpen = !isOpen; draw(); } });
+const shut = make("button", { type: "button", class: "bare", "aria-label": "Cancel or close", click: () => cancelAll() }, icon("close"));
+const policy = make("select", { change: () => { kept.set("policy", policy.value); } },
+  [["rename", "keep both"], ["overwrite", "replace it"], ["skip", "skip it"]].map(([value, text]) =>
+    make("option", { value, selected: kept.get("policy", "rename") === value }, text)));
+const reason = make("p", { class: "reason", hidden: true });
+const cutOff = make("p", { class: "cut-off", hidden: true });
+const list = new Viewport("Files to upload", {
+  role: "list",
+  height: 44,
+  make: () => make("div", { class: "item", role: "listitem" },
+    make("span", { class: "name" }), make("span", { class: "how" }), make("span", { class: "fill" }),
+    make("button", { type: "button", class: "bare" }, icon("close"))),
+  draw: drawItem,
+});
+const body = make("div", { class: "body" },
+  make("label", { class: "policy" }, "When a name is taken ", policy), cutOff, list.element, reason, retry);
+export const panel = make("section", { class: "uploads", "aria-label": "Uploads", hidden: true },
+  make("header", null, make("div", null, title, line), pause, fold, shut), bar, body);
+
+list.element.addEventListener("click", (/** @type {Event} */ event) => {
+  const item = queue.items[list.indexOf(event)];
+  if (!item || !/** @type {Element} */ (event.target).closest("button")) return;
+  if (item.state === "failed") {
+    item.tries = 0;
+    queue.again(item);
+    work();
+  } else if (item.state === "waiting" || item.state === "sending") {
+    queue.drop((it) => it === item);
+    giveUp(item);
+  }
+  draw();
+});
+
+/** Puts files into the queue. @param {import("./collect.mjs").Found[]} found @param {string} bucket @param {string} folder */
+export function upload(found, bucket, folder) {
+  if (found.length === 0) return;
+  if (isOver) {
+    queue.drop((item) => item.state === "done" || item.state === "skipped");
+    queue.samples = [];
+    say(`Uploading to ${bucket}/${folder}`);
+  }
+  isOver = false;
+  isOpen ||= panel.hidden;
+  queue.add(found, bucket, folder);
+  panel.hidden = false;
+  work();
+}
+
+/** What is pasted goes where one is. @param {ClipboardEvent} event @param {string} bucket @param {string} folder */
+export function paste(event, bucket, folder) {
+  const found = pasted(event.clipboardData);
+  if (found.length === 0) return;
+  event.preventDefault();
+  upload(found, bucket, folder);
+}
+
+/** Tells of uploads that were cut off when the page was closed. */
+export function tellUnfinished() {
+  const all = Object.values(unfinished());
+  if (all.length === 0 || queue.isBusy) return;
+  panel.hidden = false;
+  fill(cutOff, `${count(all.length, "upload was", "uploads were")} cut off: ${all.slice(0, 3).map((it) => it.name).join(", ")}. `,
+    "Choose the same again, for the same folder, and it goes on where it was. ",
+    make("button", { type: "button", class: "link", click: async () => { cutOff.hidden = true; await forgetUnfinished(); draw(); } }, "Give up"));
+  cutOff.hidden = false;
+  draw();
+}
+
+/** @param {boolean} isPaused */
+function setPaused(isPaused) {
+  queue.isPaused = isPaused;
+  if (isPaused) for (const item of queue.items) if (item.state === "sending") item.stop?.abort();
+  work();
+}
+
+async function cancelAll() {
+  const open = queue.items.filter((item) => item.state === "waiting" || item.state === "sending");
+  queue.drop(() => true);
+  panel.hidden = true;
+  cutOff.hidden = true;
+  finish();
+  for (const item of open) await giveUp(item);
+  if (open.length > 0) note(`${count(open.length, "upload")} cancelled. What was uploaded before stays.`);
+}
+
+/** Sends as much at once as may be. */
+function work() {
+  while (running < PARALLEL) {
+    const batch = queue.take(Date.now());
+    if (batch.length === 0) break;
+    running += 1;
+    one(batch).finally(() => {
+      running -= 1;
+      work();
+    });
+  }
+  ticking ||= setInterval(tick, 250);
+  draw();
+}
+
+function tick() {
+  if (queue.isBusy) return work();
+  clearInterval(ticking);
+  ticking = 0;
+  finish();
+  draw();
+}
+
+/** @param {Item[]} batch */
+async function one(batch) {
+  const stop = new AbortController();
+  for (const item of batch) item.stop = stop;
+  let left = batch;
+  try {
+    if (policy.value === "skip") left = await free(batch, stop.signal);
+    if (left.length === 0) return;
+    const overwrite = policy.value === "overwrite";
+    if (left[0].file.size >= LARGE_BYTES) await sendPieces(left[0], overwrite, stop.signal, (sent) => queue.progress(left[0], sent));
+    else await sendForm(left, overwrite, stop.signal, (part) => left.forEach((item) => queue.progress(item, item.file.size * part)));
+    for (const item of left) {
+      queue.turn(item, "done");
+      stored.add(`${item.bucket}/${item.folder}`);
+    }
+  } catch (/** @type {any} */ error) {
+    const sending = left.filter((item) => item.state === "sending");
+    if (sending.length === 0) return;
+    // Paused: it goes on later. Cancelled items are out of the queue already, but take the rest of their form along.
+    if (isGone(error)) sending.forEach((item) => queue.again(item));
+    else if (error.status === 401) {
+      sending.forEach((item) => queue.again(item));
+      if (!queue.isPaused) note("Uploads wait until you are signed in again. Then go on with them here.", null, { seconds: 20 });
+      setPaused(true);
+      signedOut();
+    } else queue.refused(sending, { status: error.status ?? 400, retryAfter: error.retryAfter, message: explain(error) }, Date.now());
+  } finally {
+    for (const item of batch) item.stop = null;
+  }
+}
+
+/** Those whose names are free; the others are passed over. @param {Item[]} batch @param {AbortSignal} signal */
+async function free(batch, signal) {
+  await Promise.all(batch.filter((item) => !item.isChecked).map(async (item) => {
+    if (await exists(item.bucket, item.folder + item.file.name, signal)) queue.turn(item, "skipped");
+    item.isChecked = true;
+  }));
+  return batch.filter((item) => item.state === "sending");
+}
+
+function finish() {
+  tell();
+  if (isOver) return;
+  isOver = true;
+  const { done, failed, skipped } = queue.counts;
+  const parts = [`${count(done, "file")} uploaded`, skipped > 0 && `${number(skipped)} skipped`, failed > 0 && `${number(failed)} failed`];
+  say(parts.filter(Boolean).join(", "));
+}
+
+/** Says which folders have new files. */
+function tell() {
+  if (stored.size === 0) return;
+  changes.dispatchEvent(new CustomEvent("stored", { detail: stored }));
+  stored = new Set();
+}
+
+let told = 0;
+
+function draw() {
+  const now = Date.now();
+  const { counts, items } = queue;
+  if (now - told > 4000) {
+    told = now;
+    tell();
+  }
+  const isBusy = queue.isBusy;
+  const part = queue.bytes > 0 ? queue.sent / queue.bytes : isBusy ? 0 : 1;
+  const finished = counts.done + counts.skipped;
+  title.textContent = isBusy ? `Uploading ${number(finished)} of ${number(items.length)}`
+    : items.length === 0 ? "Uploads" : counts.failed > 0 ? `${count(counts.failed, "file")} failed`
+      : counts.done > 0 ? `${count(counts.done, "file")} uploaded` : `${count(counts.skipped, "file")} skipped`;
+  line.textContent = status(now, isBusy);
+  bar.value = part;
+  bar.hidden = items.length === 0;
+  fill(pause, icon(queue.isPaused ? "play" : "pause"));
+  pause.setAttribute("aria-label", queue.isPaused ? "Go on" : "Pause");
+  pause.hidden = !isBusy;
+  fill(fold, icon(isOpen ? "down" : "up"));
+  fold.setAttribute("aria-label", isOpen ? "Fold" : "Unfold");
+  fold.setAttribute("aria-expanded", String(isOpen));
+  body.hidden = !isOpen;
+  retry.hidden = reason.hidden = counts.failed === 0;
+  // In full: the row has no room for it.
+  if (counts.failed > 0) reason.textContent = items.find((item) => item.state === "failed")?.problem ?? "";
+  list.element.hidden = items.length === 0;
+  if (list.count === items.length) list.refresh();
+  else list.setCount(items.length);
+  // What is on its way is in view, unless somebody looks at the rest.
+  if (isBusy && !panel.matches(":hover, :focus-within")) list.scroller.scrollTop = Math.max(0, finished + counts.failed - 1) * 44;
+  list.element.style.height = `${Math.min(items.length, 5) * 44}px`;
+  document.title = isBusy ? `${Math.floor(part * 100)} % · ${TITLE}` : document.title.replace(/^\d+ % · /, "");
+  const link = /** @type {HTMLLinkElement} */ (document.getElementById("icon"));
+  const href = pageIcon(isBusy ? Math.round(part * 50) / 50 : null);
+  if (link.getAttribute("href") !== href) link.href = href;
+}
+
+/** @param {number} now @param {boolean} isBusy */
+function status(now, isBusy) {
+  if (!isBusy) return queue.items.length > 0 ? bytes(queue.bytes) : "";
+  const sizes = `${bytes(queue.sent)} of ${bytes(queue.bytes)}`;
+  if (queue.isPaused) return `Paused, ${sizes}`;
+  if (now < queue.notBefore) return `${sizes}, waiting ${duration((queue.notBefore - now) / 1000)} as the server asks`;
+  const speed = queue.speed(now);
+  return speed > 0 ? `${sizes}, ${bytes(speed)}/s, ${duration((queue.bytes - queue.sent) / speed)} left` : sizes;
+}
+
+/** @param {any} element @param {number} index */
+function drawItem(element, index) {
+  const item = queue.items[index];
+  if (!item) return;
+  const [name, how, filled, button] = element.children;
+  const words = { waiting: "Waiting", sending: `${Math.floor((100 * item.sent) / Math.max(1, item.file.size))} %`, done: "Done", skipped: "Skipped", failed: item.problem };
+  name.textContent = item.folder + item.file.name;
+  name.title = name.textContent;
+  how.textContent = words[item.state];
+  how.title = item.problem;
+  element.dataset.state = item.state;
+  filled.style.transform = `scaleX(${item.state === "sending" ? item.sent / Math.max(1, item.file.size) : 0})`;
+  button.hidden = item.state === "done" || item.state === "skipped";
+  button.setAttribute("aria-label", `${item.state === "failed" ? "Try again" : "Cancel"}: ${item.file.name}`);
+  if (button.dataset.icon !== item.state) {
+    button.dataset.icon = item.state;
+    fill(button, icon(item.state === "failed" ? "again" : "close"));
+  }
+}
+
+addEventListener("beforeunload", (event) => {
+  if (queue.isBusy) event.preventDefault();
+});
+draw();

@@ -1,0 +1,394 @@
+//! Sessions: begun, used, ended; and the passwords and invitations that begin them.
+//!
+//! Promises: whatever ends sessions has ended them in the store when it is done; a password that was checked lets
+//! nobody in once it was changed. Never here: hashing, which takes time and comes before.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use engine::Batch;
+use unicode_normalization::UnicodeNormalization;
+
+use super::super::last_use::{HOUR_MS, LastUse};
+use super::super::record::encode;
+use super::super::secret::{IssuedSecret, SecretHash};
+use super::super::session::{Session, SessionState, StartedSession, Visitor};
+use super::super::{
+    Account, AccountId, Catalog, CatalogError, Invitation, IssuedInvitation, PasswordHash,
+    SessionId, Standing, Tables, invitation, password,
+};
+use super::check_total;
+use crate::limits::{INVITATION_LIFE, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
+
+/// What a batch does to sessions, to be shown when it is durable.
+#[derive(Default)]
+pub(in super::super) struct SessionChanges {
+    pub(in super::super) ended: Vec<SessionId>,
+    begun: Option<(Arc<Session>, u64)>,
+}
+
+impl SessionChanges {
+    pub(in super::super) fn show(self, tables: &mut Tables) {
+        for id in &self.ended {
+            tables.remove_session(id);
+        }
+        if let Some((session, hour)) = self.begun {
+            tables.insert_session(session, LastUse::at(hour));
+        }
+    }
+}
+
+/// How sessions are found.
+impl Catalog {
+    /// The account that is called so, as somebody types it who signs in, and what is kept of its password. Ids are no
+    /// names.
+    pub fn account_to_sign_in(
+        &self,
+        name: &str,
+    ) -> Option<(Arc<Account>, Option<Arc<PasswordHash>>)> {
+        let name: String = name.trim().nfc().collect();
+        let is_called = |account: &Account| {
+            let known = account.name.as_str();
+            known == name || (!known.is_ascii() && known.nfc().eq(name.chars()))
+        };
+        let tables = self.tables();
+        let mut found = None;
+        // To the last one, so that nobody learns by the time whether there is such a name.
+        for account in tables.accounts.values() {
+            if is_called(account) {
+                found = Some(account);
+            }
+        }
+        let account = found?;
+        Some((account.clone(), tables.passwords.get(&account.id).cloned()))
+    }
+
+    /// What is kept of an account's password; none where it has none.
+    pub fn password_of(&self, account: &AccountId) -> Option<Arc<PasswordHash>> {
+        self.tables().passwords.get(account).cloned()
+    }
+
+    /// The session whose secret was presented, as long as it lives. This is a use of the session.
+    pub fn recognise_session(&self, presented: &SecretHash) -> Option<Arc<Session>> {
+        let now_ms = self.0.clock.unix_ms();
+        let (session, last_use) = {
+            let tables = self.tables();
+            let known = tables.sessions.get(tables.session_secrets.get(presented)?)?;
+            (known.session.clone(), known.last_use.clone())
+        };
+        let seen_ms = last_use.hour().saturating_mul(HOUR_MS);
+        if !session.hash.is(presented) || now_ms >= session.ends_ms(seen_ms) {
+            return None;
+        }
+        self.0.unwritten_sessions.note(&session.id, &last_use, now_ms);
+        Some(session)
+    }
+
+    /// The session of that id, as long as it lives.
+    pub fn session(&self, id: &SessionId) -> Option<SessionState> {
+        let state = state_of(self.tables().sessions.get(id)?);
+        (self.0.clock.unix_ms() < state.ends_ms).then_some(state)
+    }
+
+    /// The sessions of an account that live, the one that was used last first.
+    pub fn sessions_of(&self, account: &AccountId) -> Vec<SessionState> {
+        let now_ms = self.0.clock.unix_ms();
+        let tables = self.tables();
+        let own = tables.sessions.values().filter(|known| known.session.account == *account);
+        let mut own: Vec<_> = own.map(state_of).filter(|state| now_ms < state.ends_ms).collect();
+        own.sort_by_key(|state| std::cmp::Reverse((state.seen_ms, state.session.created_ms)));
+        own
+    }
+
+    /// The invitation that a text is, whether or not its time is over.
+    pub fn invitation(&self, text: &str) -> Option<Arc<Invitation>> {
+        let (account, hash) = invitation::parse(text)?;
+        let found = self.tables().invitations.get(&account).cloned();
+        found.filter(|invitation| invitation.hash.is(&hash))
+    }
+}
+
+/// How they begin and end.
+impl Catalog {
+    /// Begins a session of somebody whose password was checked against this hash; the session that the same browser had
+    /// ends with it.
+    pub fn sign_in(
+        &self,
+        account: &AccountId,
+        checked: &Arc<PasswordHash>,
+        visitor: Visitor,
+        instead_of: Option<&SessionId>,
+    ) -> Result<StartedSession, CatalogError> {
+        let _changing = self.change();
+        let account = self.require_account(account)?;
+        if !self.password_of(&account.id).is_some_and(|now| Arc::ptr_eq(&now, checked)) {
+            return Err(CatalogError::PasswordChanged);
+        }
+        let mut batch = Batch::new();
+        let mut changes = SessionChanges::default();
+        if let Some(id) = instead_of {
+            batch = batch.delete_fact(id.fact()?);
+            changes.ended.push(id.clone());
+        }
+        let (batch, started) = self.begin_session(batch, &account, visitor, &mut changes)?;
+        self.0.store.commit(batch)?;
+        self.show(|tables| changes.show(tables));
+        Ok(started)
+    }
+
+    /// Gives an account another password, or its first. All its sessions end but one, and its invitation; answers how
+    /// many sessions that were. Where a hash is given that was checked, it must still be the account's.
+    pub fn set_password(
+        &self,
+        account: &AccountId,
+        checked: Option<&Arc<PasswordHash>>,
+        hash: PasswordHash,
+        but: Option<&SessionId>,
+    ) -> Result<usize, CatalogError> {
+        let _changing = self.change();
+        self.require_account(account)?;
+        if let Some(checked) = checked
+            && !self.password_of(account).is_some_and(|now| Arc::ptr_eq(&now, checked))
+        {
+            return Err(CatalogError::PasswordChanged);
+        }
+        let (batch, ended) = self.end_sessions_in(Batch::new(), account, but)?;
+        let batch = self.put_password_in(batch, account, &hash)?;
+        let batch = batch.delete_fact(invitation::fact(account)?);
+        self.0.store.commit(batch)?;
+        let count = ended.len();
+        let changes = SessionChanges { ended, begun: None };
+        self.show(|tables| {
+            changes.show(tables);
+            tables.passwords.insert(account.clone(), Arc::new(hash));
+            tables.invitations.remove(account);
+        });
+        Ok(count)
+    }
+
+    /// Ends a session, for ever. One that is not there has ended.
+    pub fn end_session(&self, id: &SessionId) -> Result<(), CatalogError> {
+        let _changing = self.change();
+        if !self.tables().sessions.contains_key(id) {
+            return Ok(());
+        }
+        self.0.store.commit(Batch::new().delete_fact(id.fact()?))?;
+        self.show(|tables| tables.remove_session(id));
+        Ok(())
+    }
+
+    /// Ends all sessions of an account; answers how many.
+    pub fn end_sessions_of(&self, account: &AccountId) -> Result<usize, CatalogError> {
+        let _changing = self.change();
+        let (batch, ended) = self.end_sessions_in(Batch::new(), account, None)?;
+        if ended.is_empty() {
+            return Ok(0);
+        }
+        self.0.store.commit(batch)?;
+        let count = ended.len();
+        self.show(|tables| SessionChanges { ended, begun: None }.show(tables));
+        Ok(count)
+    }
+
+    /// Makes an invitation for an account. Its text is in the answer and nowhere else; one that was made before is
+    /// worth nothing any more.
+    pub fn invite(&self, account: &AccountId) -> Result<IssuedInvitation, CatalogError> {
+        let _changing = self.change();
+        let account = self.require_account(account)?;
+        if account.standing == Standing::Suspended {
+            return Err(CatalogError::Suspended);
+        }
+        let IssuedSecret { text, hash } = IssuedSecret::issue(&*self.0.entropy);
+        let life_ms = u64::try_from(INVITATION_LIFE.as_millis()).unwrap_or(u64::MAX);
+        let expires_ms = self.0.clock.unix_ms().saturating_add(life_ms);
+        let id = account.id.clone();
+        let invitation = Invitation { account: id.clone(), hash, expires_ms };
+        self.put_record(invitation::fact(&id)?, &invitation.stored())?;
+        self.show(|tables| tables.invitations.insert(id.clone(), Arc::new(invitation)));
+        Ok(IssuedInvitation { text: format!("{id}_{text}"), expires_ms })
+    }
+
+    /// Uses an invitation up: its account has this password now, its sessions end, and a new one begins.
+    pub fn accept_invitation(
+        &self,
+        invitation: &Arc<Invitation>,
+        hash: PasswordHash,
+        visitor: Visitor,
+    ) -> Result<StartedSession, CatalogError> {
+        let _changing = self.change();
+        let id = &invitation.account;
+        let account = self.require_account(id)?;
+        let now = self.tables().invitations.get(id).cloned();
+        let is_live = self.0.clock.unix_ms() < invitation.expires_ms;
+        if !is_live || !now.is_some_and(|now| Arc::ptr_eq(&now, invitation)) {
+            return Err(CatalogError::LinkGone);
+        }
+        let (batch, ended) = self.end_sessions_in(Batch::new(), id, None)?;
+        let batch = self.put_password_in(batch, id, &hash)?;
+        let batch = batch.delete_fact(invitation::fact(id)?);
+        let mut changes = SessionChanges { ended, begun: None };
+        let (batch, started) = self.begin_session(batch, &account, visitor, &mut changes)?;
+        self.0.store.commit(batch)?;
+        self.show(|tables| {
+            changes.show(tables);
+            tables.passwords.insert(id.clone(), Arc::new(hash));
+            tables.invitations.remove(id);
+        });
+        Ok(started)
+    }
+}
+
+/// What other changes have in their batches.
+impl Catalog {
+    /// Puts a new session of an account into a batch. Where the account has as many as it may, the one that was used
+    /// least lately ends.
+    pub(in super::super) fn begin_session(
+        &self,
+        mut batch: Batch,
+        account: &Account,
+        visitor: Visitor,
+        changes: &mut SessionChanges,
+    ) -> Result<(Batch, StartedSession), CatalogError> {
+        if account.standing == Standing::Suspended {
+            return Err(CatalogError::Suspended);
+        }
+        let crowded_out = {
+            let tables = self.tables();
+            let own = tables.sessions.values().filter(|known| known.session.account == account.id);
+            let mut own: Vec<_> =
+                own.filter(|known| !changes.ended.contains(&known.session.id)).collect();
+            own.sort_by_key(|known| (known.last_use.hour(), known.session.created_ms));
+            let over = (own.len() + 1).saturating_sub(SESSIONS_PER_ACCOUNT_MAX);
+            if over == 0 && changes.ended.is_empty() {
+                check_total(tables.sessions.len(), "sessions")?;
+            }
+            own.iter().take(over).map(|known| known.session.id.clone()).collect::<Vec<_>>()
+        };
+        for id in crowded_out {
+            batch = batch.delete_fact(id.fact()?);
+            changes.ended.push(id);
+        }
+        let IssuedSecret { text: secret, hash } = IssuedSecret::issue(&*self.0.entropy);
+        let created_ms = self.0.clock.unix_ms();
+        let id = SessionId::issue(&*self.0.entropy);
+        let session = Session { id, account: account.id.clone(), hash, created_ms, visitor };
+        let (fact, hour) = (session.fact()?, created_ms / HOUR_MS);
+        let batch = batch.put_fact(fact.clone(), encode(&fact, &session.stored(hour))?);
+        changes.begun = Some((Arc::new(session.clone()), hour));
+        Ok((batch, StartedSession { session, secret }))
+    }
+
+    /// Puts the end of an account's sessions into a batch, but of one; which ones end.
+    pub(in super::super) fn end_sessions_in(
+        &self,
+        mut batch: Batch,
+        account: &AccountId,
+        but: Option<&SessionId>,
+    ) -> Result<(Batch, Vec<SessionId>), CatalogError> {
+        let ended: Vec<SessionId> = {
+            let tables = self.tables();
+            let own = tables.sessions.values().map(|known| &known.session);
+            let own = own.filter(|it| it.account == *account && Some(&it.id) != but);
+            own.map(|session| session.id.clone()).collect()
+        };
+        for id in &ended {
+            batch = batch.delete_fact(id.fact()?);
+        }
+        Ok((batch, ended))
+    }
+
+    /// Puts a password into a batch.
+    pub(in super::super) fn put_password_in(
+        &self,
+        batch: Batch,
+        account: &AccountId,
+        hash: &PasswordHash,
+    ) -> Result<Batch, CatalogError> {
+        let fact = password::fact(account)?;
+        let changed_ms = self.0.clock.unix_ms();
+        let stored = password::StoredPassword { hash: hash.clone(), changed_ms };
+        let stored = encode(&fact, &stored)?;
+        Ok(batch.put_fact(fact, stored))
+    }
+}
+
+/// What is done now and then.
+impl Catalog {
+    /// Writes when sessions were last used. What cannot be written now is written the next time.
+    pub fn write_session_uses(&self) -> Result<(), CatalogError> {
+        // A session that ends while its last use is written would come back.
+        let _changing = self.change();
+        let mut waiting = self.0.unwritten_sessions.take();
+        while !waiting.is_empty() {
+            let later = waiting.iter().nth(SESSIONS_BATCH).cloned();
+            let rest = later.map(|first| waiting.split_off(&first)).unwrap_or_default();
+            if let Err(error) = self.write_session_batch(&waiting) {
+                waiting.extend(rest);
+                self.0.unwritten_sessions.put_back(waiting);
+                return Err(error);
+            }
+            waiting = rest;
+        }
+        Ok(())
+    }
+
+    fn write_session_batch(&self, ids: &BTreeSet<SessionId>) -> Result<(), CatalogError> {
+        let mut batch = Batch::new();
+        for id in ids {
+            let known = {
+                let tables = self.tables();
+                tables.sessions.get(id).map(|it| (it.session.clone(), it.last_use.hour()))
+            };
+            let Some((session, hour)) = known else { continue };
+            let fact = session.fact()?;
+            batch = batch.put_fact(fact.clone(), encode(&fact, &session.stored(hour))?);
+        }
+        if !batch.is_empty() {
+            self.0.store.commit(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets sessions and invitations whose time is over; answers how many.
+    pub fn sweep_sessions(&self) -> Result<usize, CatalogError> {
+        let mut swept = 0;
+        loop {
+            let _changing = self.change();
+            let now_ms = self.0.clock.unix_ms();
+            let (sessions, invitations) = {
+                let tables = self.tables();
+                let over = tables.sessions.values().map(state_of);
+                let over = over.filter(|state| now_ms >= state.ends_ms);
+                let sessions = over.map(|state| state.session.id.clone());
+                let sessions: Vec<_> = sessions.take(SESSIONS_BATCH).collect();
+                let over = tables.invitations.values().filter(|it| now_ms >= it.expires_ms);
+                let room = SESSIONS_BATCH - sessions.len();
+                let invitations = over.map(|it| it.account.clone());
+                (sessions, invitations.take(room).collect::<Vec<_>>())
+            };
+            let count = sessions.len() + invitations.len();
+            if count == 0 {
+                return Ok(swept);
+            }
+            let mut batch = Batch::new();
+            for id in &sessions {
+                batch = batch.delete_fact(id.fact()?);
+            }
+            for account in &invitations {
+                batch = batch.delete_fact(invitation::fact(account)?);
+            }
+            self.0.store.commit(batch)?;
+            self.show(|tables| {
+                SessionChanges { ended: sessions, begun: None }.show(tables);
+                invitations.iter().for_each(|it| drop(tables.invitations.remove(it)));
+            });
+            swept += count;
+        }
+    }
+}
+
+fn state_of(known: &super::super::KnownSession) -> SessionState {
+    let seen_ms = known.last_use.hour().saturating_mul(HOUR_MS).max(known.session.created_ms);
+    let ends_ms = known.session.ends_ms(seen_ms);
+    SessionState { session: known.session.clone(), seen_ms, ends_ms }
+}

@@ -1,0 +1,385 @@
+//! Jobs: work that goes on behind the answer, and across restarts.
+//!
+//! Promises: a job is in the store before anybody hears of it, and stays until it has ended; what it may touch is what
+//! was there when it began, told by a number of the log, so that a second start of it does nothing twice.
+//! Never here: doing it, and who may ask for it.
+
+use std::sync::Arc;
+
+use engine::{Batch, BucketName, FolderKey, Precondition};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::id::{AccountId, JobId};
+use super::presign::Issuer;
+use super::record::{Stored, encode};
+use super::{Catalog, CatalogError};
+use crate::limits;
+
+/// Work of some length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub id: JobId,
+    /// Whose it is.
+    pub account: AccountId,
+    /// The key or session with which it was begun: what that may do no more, the job may not.
+    pub issuer: Issuer,
+    pub work: JobWork,
+    pub state: JobState,
+    /// The last record of the log when it was asked for.
+    pub began_lsn: u64,
+    pub created_ms: u64,
+    pub started_ms: Option<u64>,
+    pub ended_ms: Option<u64>,
+    pub sums: JobSums,
+    /// Why it failed, when it did: code and sentence.
+    pub error: Option<JobError>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum JobWork {
+    DeleteFolder { bucket: StoredName, folder: StoredFolder },
+    EmptyBucket { bucket: StoredName },
+    MoveFolder { bucket: StoredName, folder: StoredFolder, to: StoredFolder, on_taken: OnTaken },
+    UndeleteFolder { bucket: StoredName, folder: StoredFolder, since_ms: u64 },
+    Compact { dead_percent_min: u8 },
+    Scrub,
+}
+
+/// A bucket's name as a record has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StoredName(pub BucketName);
+
+/// A folder as a record has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StoredFolder(pub FolderKey);
+
+/// What becomes of a file whose new name is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnTaken {
+    /// It stays where it is.
+    #[default]
+    Refuse,
+    /// It gets the first free name with ` (n)`.
+    Rename,
+    /// It takes the place of what is there.
+    Overwrite,
+}
+
+/// How it is with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    Waiting,
+    Running,
+    Done,
+    Cancelled,
+    Failed,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobSums {
+    /// Files, or bytes of a job for the whole store.
+    pub done: u64,
+    /// Of how many, as far as that is known.
+    pub total: u64,
+    /// Files that stay as they are: their names are taken, they changed, or their bytes are gone.
+    pub skipped: u64,
+    /// Bytes moved, brought back, freed or read.
+    pub bytes: u64,
+    /// Places of damage that a scrub knows of.
+    #[serde(default)]
+    pub damage: u64,
+}
+
+/// Why a job failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobError {
+    pub code: String,
+    pub message: String,
+}
+
+/// What a new job is to be.
+pub struct NewJob {
+    pub account: AccountId,
+    pub issuer: Issuer,
+    pub work: JobWork,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    Done,
+    Cancelled,
+    Failed(JobError),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredJob {
+    account: String,
+    issuer: String,
+    work: JobWork,
+    state: JobState,
+    began_lsn: u64,
+    created_ms: u64,
+    started_ms: Option<u64>,
+    ended_ms: Option<u64>,
+    sums: JobSums,
+    error: Option<JobError>,
+}
+
+impl Stored for StoredJob {
+    const VERSION: u32 = 1;
+}
+
+impl TryFrom<String> for StoredName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        BucketName::parse(&text).map(Self).map_err(|why| why.to_string())
+    }
+}
+
+impl From<StoredName> for String {
+    fn from(StoredName(name): StoredName) -> Self {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for StoredFolder {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        FolderKey::parse(&text).map(Self).map_err(|why| why.to_string())
+    }
+}
+
+impl From<StoredFolder> for String {
+    fn from(StoredFolder(folder): StoredFolder) -> Self {
+        folder.to_string()
+    }
+}
+
+impl JobWork {
+    /// What it is called.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::DeleteFolder { .. } => "deleteFolder",
+            Self::EmptyBucket { .. } => "emptyBucket",
+            Self::MoveFolder { .. } => "moveFolder",
+            Self::UndeleteFolder { .. } => "undeleteFolder",
+            Self::Compact { .. } => "compact",
+            Self::Scrub => "scrub",
+        }
+    }
+
+    /// The bucket that it works in; none where it is the whole store.
+    pub fn bucket(&self) -> Option<&BucketName> {
+        match self {
+            Self::DeleteFolder { bucket, .. }
+            | Self::EmptyBucket { bucket }
+            | Self::MoveFolder { bucket, .. }
+            | Self::UndeleteFolder { bucket, .. } => Some(&bucket.0),
+            Self::Compact { .. } | Self::Scrub => None,
+        }
+    }
+
+    /// The folders that it works in: the one that is meant first.
+    pub fn folders(&self) -> Vec<FolderKey> {
+        match self {
+            Self::DeleteFolder { folder, .. } | Self::UndeleteFolder { folder, .. } => {
+                vec![folder.0.clone()]
+            }
+            Self::MoveFolder { folder, to, .. } => vec![folder.0.clone(), to.0.clone()],
+            Self::EmptyBucket { .. } | Self::Compact { .. } | Self::Scrub => {
+                vec![FolderKey::root()]
+            }
+        }
+    }
+}
+
+impl JobState {
+    /// Whether there is more to come.
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Waiting | Self::Running)
+    }
+}
+
+impl Job {
+    fn stored(&self) -> StoredJob {
+        StoredJob {
+            account: self.account.to_string(),
+            issuer: self.issuer.to_text(),
+            work: self.work.clone(),
+            state: self.state,
+            began_lsn: self.began_lsn,
+            created_ms: self.created_ms,
+            started_ms: self.started_ms,
+            ended_ms: self.ended_ms,
+            sums: self.sums,
+            error: self.error.clone(),
+        }
+    }
+
+    /// A job as it was left; one that ran waits again.
+    pub(super) fn from_stored(id: &str, stored: StoredJob) -> Result<Self, &'static str> {
+        Ok(Self {
+            id: JobId::parse(id).ok_or("its id is no job's")?,
+            account: AccountId::parse(&stored.account).ok_or("its account is none")?,
+            issuer: Issuer::parse(&stored.issuer).ok_or("what began it is no credential")?,
+            work: stored.work,
+            state: match stored.state {
+                JobState::Running => JobState::Waiting,
+                other => other,
+            },
+            began_lsn: stored.began_lsn,
+            created_ms: stored.created_ms,
+            started_ms: stored.started_ms,
+            ended_ms: stored.ended_ms,
+            sums: stored.sums,
+            error: stored.error,
+        })
+    }
+
+    /// In which order jobs are: by when they were asked for.
+    pub fn order(&self) -> (u64, &str) {
+        (self.created_ms, self.id.as_str())
+    }
+}
+
+impl Catalog {
+    /// Every job that is remembered, in no order that matters.
+    pub fn jobs(&self) -> Vec<Arc<Job>> {
+        self.tables().jobs.values().cloned().collect()
+    }
+
+    /// The job of that id.
+    pub fn job(&self, id: &JobId) -> Option<Arc<Job>> {
+        self.tables().jobs.get(id).cloned()
+    }
+
+    /// Begins a job. None: the account, or the server, has as many as there may be.
+    pub fn add_job(&self, new: NewJob) -> Result<Option<Arc<Job>>, CatalogError> {
+        let _changing = self.change();
+        let (mine, all) = {
+            let tables = self.tables();
+            let active = tables.jobs.values().filter(|job| job.state.is_active());
+            active.fold((0, 0), |(mine, all), job| {
+                (mine + usize::from(job.account == new.account), all + 1)
+            })
+        };
+        if mine >= limits::JOBS_PER_ACCOUNT_MAX || all >= limits::JOBS_MAX {
+            return Ok(None);
+        }
+        let job = Job {
+            id: JobId::issue(&*self.0.entropy),
+            account: new.account,
+            issuer: new.issuer,
+            work: new.work,
+            state: JobState::Waiting,
+            began_lsn: self.0.store.last_lsn()?,
+            created_ms: self.now_ms(),
+            started_ms: None,
+            ended_ms: None,
+            sums: JobSums::default(),
+            error: None,
+        };
+        let fact = job.id.fact()?;
+        let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
+        self.0.store.commit(batch.put_fact(fact.clone(), encode(&fact, &job.stored())?))?;
+        Ok(Some(self.show_job(job)))
+    }
+
+    /// Notes that a job runs. None where it has ended meanwhile.
+    pub fn start_job(&self, id: &JobId) -> Result<Option<Arc<Job>>, CatalogError> {
+        let now_ms = self.now_ms();
+        self.change_job(id, |job| {
+            job.state = JobState::Running;
+            job.started_ms.get_or_insert(now_ms);
+        })
+    }
+
+    /// Notes how far a job has come. None where it has ended.
+    pub fn save_job(&self, id: &JobId, sums: JobSums) -> Result<Option<Arc<Job>>, CatalogError> {
+        self.change_job(id, |job| job.sums = sums)
+    }
+
+    /// Ends a job. None where it has ended already; then that stands.
+    pub fn end_job(
+        &self,
+        id: &JobId,
+        end: JobEnd,
+        sums: Option<JobSums>,
+    ) -> Result<Option<Arc<Job>>, CatalogError> {
+        let now_ms = self.now_ms();
+        let ended = self.change_job(id, |job| {
+            (job.state, job.error) = match end {
+                JobEnd::Done => (JobState::Done, None),
+                JobEnd::Cancelled => (JobState::Cancelled, None),
+                JobEnd::Failed(error) => (JobState::Failed, Some(error)),
+            };
+            job.ended_ms = Some(now_ms);
+            job.sums = sums.unwrap_or(job.sums);
+        })?;
+        if let Some(job) = &ended {
+            self.forget_jobs_of(&job.account)?;
+        }
+        Ok(ended)
+    }
+
+    /// Forgets jobs that ended long ago.
+    pub fn sweep_jobs(&self) -> Result<(), CatalogError> {
+        let kept_ms = limits::JOBS_ENDED_KEPT.as_millis() as u64;
+        let before_ms = self.now_ms().saturating_sub(kept_ms);
+        let is_old = |job: &Arc<Job>| job.ended_ms.is_some_and(|ended_ms| ended_ms < before_ms);
+        let old = self.jobs().into_iter().filter(is_old).collect();
+        self.forget_jobs(old)
+    }
+
+    /// Forgets the oldest ended jobs of an account that are too many.
+    fn forget_jobs_of(&self, account: &AccountId) -> Result<(), CatalogError> {
+        let is_theirs = |job: &Arc<Job>| job.account == *account && !job.state.is_active();
+        let mut ended: Vec<_> = self.jobs().into_iter().filter(is_theirs).collect();
+        ended.sort_by_key(|job| std::cmp::Reverse(job.ended_ms));
+        self.forget_jobs(ended.split_off(ended.len().min(limits::JOBS_ENDED_MAX)))
+    }
+
+    fn forget_jobs(&self, jobs: Vec<Arc<Job>>) -> Result<(), CatalogError> {
+        for job in jobs {
+            let _changing = self.change();
+            self.0.store.commit(Batch::new().delete_fact(job.id.fact()?))?;
+            self.show(|tables| tables.jobs.remove(&job.id));
+        }
+        Ok(())
+    }
+
+    /// Changes a job that has not ended.
+    fn change_job(
+        &self,
+        id: &JobId,
+        change: impl FnOnce(&mut Job),
+    ) -> Result<Option<Arc<Job>>, CatalogError> {
+        let _changing = self.change();
+        let Some(job) = self.job(id).filter(|job| job.state.is_active()) else { return Ok(None) };
+        let mut job = Job::clone(&job);
+        change(&mut job);
+        let fact = job.id.fact()?;
+        self.0.store.commit(Batch::new().put_fact(fact.clone(), encode(&fact, &job.stored())?))?;
+        Ok(Some(self.show_job(job)))
+    }
+
+    fn show_job(&self, job: Job) -> Arc<Job> {
+        let job = Arc::new(job);
+        self.show(|tables| tables.jobs.insert(job.id.clone(), job.clone()));
+        job
+    }
+}

@@ -1,0 +1,236 @@
+//! The password of an account: which ones are taken, and the hash that is kept of one.
+//!
+//! The hash is Argon2id, in the least form that OWASP names (19 MiB, two passes); what it was made with is kept beside
+//! it, so that other figures do not lock anybody out.
+//! Promises: a password is never printed; a check takes the same time wherever it goes wrong, and there is a hash that
+//! nothing matches, so that it takes as long for somebody who has none. Never here: who is asking, how often, and when
+//! there is time for it: hashing takes a tenth of a second and 19 MiB.
+
+use std::fmt;
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use engine::{Entropy, FactName, NameError};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use unicode_normalization::UnicodeNormalization;
+
+use super::record::Stored;
+use super::{AccountId, CatalogError, base32, hex};
+use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
+
+/// The fact names of passwords start with this; the id of the account follows.
+pub(super) const PREFIX: &str = "password/";
+
+/// OWASP, Password Storage: Argon2id.
+const MEMORY_KIB: u32 = 19 * 1_024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+/// What a stored hash may ask for at most: more is no hash of ours.
+const MEMORY_KIB_MAX: u32 = 256 * 1_024;
+const PASSES_MAX: u32 = 16;
+const LANES_MAX: u32 = 8;
+const SALT_BYTES: usize = 16;
+
+/// A password as somebody typed it, in Unicode's composed form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+/// What is kept of a password.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredHash", into = "StoredHash")]
+pub struct PasswordHash {
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+    salt: [u8; SALT_BYTES],
+    hash: [u8; 32],
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredHash {
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+    salt: String,
+    /// Hexadecimal.
+    argon2id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredPassword {
+    pub(super) hash: PasswordHash,
+    pub(super) changed_ms: u64,
+}
+
+impl Stored for StoredPassword {
+    const VERSION: u32 = 1;
+}
+
+impl Password {
+    /// A password that somebody chooses: [`PASSWORD_CHARS_MIN`] characters and [`PASSWORD_BYTES_MAX`] bytes.
+    pub fn choose(text: &str) -> Result<Self, CatalogError> {
+        let password = Self::presented(text).ok_or_else(|| {
+            let rule = format!("a password has at most {PASSWORD_BYTES_MAX} bytes");
+            CatalogError::Refused(rule)
+        })?;
+        if password.0.chars().count() < PASSWORD_CHARS_MIN {
+            let rule = format!("a password has at least {PASSWORD_CHARS_MIN} characters");
+            return Err(CatalogError::Refused(rule));
+        }
+        Ok(password)
+    }
+
+    /// A password as it is presented; `None` for one that is longer than any that was chosen.
+    pub fn presented(text: &str) -> Option<Self> {
+        // No character is composed of so many: what is longer than this is too long in any form.
+        if text.len() > 8 * PASSWORD_BYTES_MAX {
+            return None;
+        }
+        let composed: String = text.nfc().collect();
+        (composed.len() <= PASSWORD_BYTES_MAX).then_some(Self(composed))
+    }
+}
+
+impl PasswordHash {
+    /// The hash of a password. Takes a tenth of a second.
+    pub fn of(password: &Password, entropy: &dyn Entropy) -> Result<Self, CatalogError> {
+        let mut salt = [0; SALT_BYTES];
+        entropy.fill(&mut salt);
+        let mut hash = Self { salt, ..Self::of_nobody() };
+        hash.hash = hash.computed(password).map_err(|error| {
+            CatalogError::Refused(format!("the password cannot be hashed: {error}"))
+        })?;
+        Ok(hash)
+    }
+
+    /// A hash that no password is known for: whoever has none is checked against it.
+    pub fn of_nobody() -> Self {
+        let (salt, hash) = ([0; SALT_BYTES], [0; 32]);
+        Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash }
+    }
+
+    /// Whether it is the hash of this password. Takes a tenth of a second.
+    pub fn is_of(&self, password: &Password) -> bool {
+        // Without memory nobody is let in.
+        self.computed(password).is_ok_and(|hash| bool::from(hash.ct_eq(&self.hash)))
+    }
+
+    fn computed(&self, password: &Password) -> Result<[u8; 32], argon2::Error> {
+        let figures = Params::new(self.memory_kib, self.passes, self.lanes, Some(32))?;
+        argon2id(figures, password.0.as_bytes(), &self.salt)
+    }
+}
+
+fn argon2id(figures: Params, password: &[u8], salt: &[u8]) -> Result<[u8; 32], argon2::Error> {
+    let mut hash = [0; 32];
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, figures);
+    argon2.hash_password_into(password, salt, &mut hash)?;
+    Ok(hash)
+}
+
+impl TryFrom<StoredHash> for PasswordHash {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredHash) -> Result<Self, Self::Error> {
+        let StoredHash { memory_kib, passes, lanes, salt, argon2id } = stored;
+        let salt = base32::decode(&salt).and_then(|salt| salt.try_into().ok());
+        let is_ours = (1..=MEMORY_KIB_MAX).contains(&memory_kib)
+            && (1..=PASSES_MAX).contains(&passes)
+            && (1..=LANES_MAX).contains(&lanes);
+        if !is_ours {
+            return Err("its hash asks for too much");
+        }
+        Ok(Self {
+            memory_kib,
+            passes,
+            lanes,
+            salt: salt.ok_or("its salt has not 16 bytes")?,
+            hash: hex::decode(&argon2id).ok_or("its hash has not 32 bytes")?,
+        })
+    }
+}
+
+impl From<PasswordHash> for StoredHash {
+    fn from(hash: PasswordHash) -> Self {
+        let PasswordHash { memory_kib, passes, lanes, salt, hash } = hash;
+        let (salt, argon2id) = (base32::encode(&salt), hex::encode(&hash));
+        Self { memory_kib, passes, lanes, salt, argon2id }
+    }
+}
+
+/// Nothing of a password is printed, not even by accident.
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash")
+    }
+}
+
+pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PREFIX}{id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SeededEntropy;
+
+    use super::*;
+
+    fn hash_of(text: &str) -> PasswordHash {
+        PasswordHash::of(&Password::choose(text).unwrap(), &SeededEntropy::new(1)).unwrap()
+    }
+
+    #[test]
+    fn a_password_matches_its_hash_however_it_is_composed() {
+        let hash = hash_of("caf\u{e9} au lait");
+        assert!(hash.is_of(&Password::presented("cafe\u{301} au lait").unwrap()));
+        for wrong in ["cafe au lait", "caf\u{e9} au lait ", "", "CAF\u{c9} AU LAIT"] {
+            assert!(!hash.is_of(&Password::presented(wrong).unwrap()), "{wrong}");
+        }
+        assert!(!PasswordHash::of_nobody().is_of(&Password::presented("").unwrap()));
+        assert_ne!(hash, PasswordHash::of_nobody());
+    }
+
+    #[test]
+    fn the_hash_is_argon2id() {
+        // A vector of the reference implementation: two passes over 256 KiB.
+        let figures = Params::new(256, 2, 1, Some(32)).unwrap();
+        let hash = argon2id(figures, b"password", b"somesalt").unwrap();
+        let expected = "9dfeb910e80bad0311fee20f9c0e2b12c17987b4cac90c2ef54d5b3021c68bfe";
+        assert_eq!(hex::encode(&hash), expected);
+    }
+
+    #[test]
+    fn short_and_long_passwords_are_refused_in_a_sentence() {
+        for bad in ["", "123456789", "\u{e9}\u{e9}\u{e9}", &"x".repeat(129), &"x".repeat(100_000)] {
+            let refused = Password::choose(bad).unwrap_err();
+            assert!(refused.to_string().starts_with("a password has at "), "{refused}");
+        }
+        assert!(Password::choose(&"\u{e9}".repeat(10)).is_ok());
+        assert!(Password::choose(&"x".repeat(128)).is_ok());
+        // 64 letters of two bytes, which come as three.
+        assert!(Password::choose(&"e\u{301}".repeat(64)).is_ok());
+        assert!(Password::choose(&"e\u{301}".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn a_hash_comes_back_and_one_that_asks_for_too_much_does_not() {
+        let hash = hash_of("correct horse");
+        let text = serde_json::to_string(&hash).unwrap();
+        assert_eq!(serde_json::from_str::<PasswordHash>(&text).unwrap(), hash);
+        let greedy = text.replace("19456", "4000000000");
+        assert!(serde_json::from_str::<PasswordHash>(&greedy).is_err(), "{greedy}");
+        assert!(!text.contains("horse"));
+        assert_eq!(
+            format!("{hash:?} {:?}", Password::choose("correct horse").unwrap()),
+            "PasswordHash Password"
+        );
+    }
+}

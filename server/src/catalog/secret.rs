@@ -1,0 +1,89 @@
+//! A secret of 256 bits: its text goes out once, of it only a SHA-256 is kept.
+//!
+//! Sessions and links that are used once are found by such texts. Promises: a text is in memory only while it is issued
+//! or presented; hashes are compared in constant time. Never here: what a secret opens, and for how long.
+
+use std::fmt;
+
+use engine::Entropy;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{base32, hex};
+
+const SECRET_BYTES: usize = 32;
+const SECRET_CHARS: usize = 52;
+
+/// What is kept of a secret.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretHash([u8; 32]);
+
+/// A secret as its holder gets it.
+pub struct IssuedSecret {
+    pub text: String,
+    pub hash: SecretHash,
+}
+
+impl IssuedSecret {
+    /// A new one.
+    pub fn issue(entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0; SECRET_BYTES];
+        entropy.fill(&mut bytes);
+        let text = base32::encode(&bytes);
+        let hash = SecretHash(sha256(&text));
+        Self { text, hash }
+    }
+}
+
+impl SecretHash {
+    /// The hash of a text as it was presented; `None` for what cannot be one of ours.
+    pub fn of(text: &str) -> Option<Self> {
+        (text.len() == SECRET_CHARS && base32::is(text)).then(|| Self(sha256(text)))
+    }
+
+    /// Whether both are of one secret; takes the same time wherever they differ.
+    pub fn is(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+
+    pub(super) fn to_hex(&self) -> String {
+        hex::encode(&self.0)
+    }
+
+    pub(super) fn of_hex(text: &str) -> Result<Self, &'static str> {
+        hex::decode(text).map(Self).ok_or("its hash is not a SHA-256")
+    }
+}
+
+/// Nothing of a secret is printed, not even by accident.
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretHash")
+    }
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SeededEntropy;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_recognised_and_not_printed() {
+        let entropy = SeededEntropy::new(1);
+        let (one, other) = (IssuedSecret::issue(&entropy), IssuedSecret::issue(&entropy));
+        assert_eq!(one.text.len(), SECRET_CHARS);
+        let presented = SecretHash::of(&one.text).unwrap();
+        assert!(presented.is(&one.hash) && !presented.is(&other.hash));
+        let kept = one.hash.to_hex();
+        assert!(!kept.contains(&one.text) && SecretHash::of_hex(&kept).unwrap().is(&one.hash));
+        assert_eq!(format!("{:?}", one.hash), "SecretHash");
+        for bad in ["", &one.text[1..], &one.text.to_uppercase(), &format!("{}a", one.text)] {
+            assert!(SecretHash::of(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The session of somebody who signed in with a password.
+//!
+//! A session has an id, by which people name it, and a secret, which the browser holds as a cookie. It ends when it was
+//! not used for [`SESSION_IDLE`], and [`SESSION_LIFE`] after it began whatever is done with it.
+//! Promises: of the secret only a hash is kept; when a session was last used is known to the hour, rounded down, so it
+//! never lives longer than that says. Never here: cookies, and who is asking.
+
+use std::time::Duration;
+
+use engine::{FactName, NameError};
+use serde::{Deserialize, Serialize};
+
+use super::id::{AccountId, SessionId};
+use super::record::Stored;
+use super::secret::SecretHash;
+use crate::limits::{CATALOG_TEXT_BYTES_MAX, SESSION_IDLE, SESSION_LIFE};
+
+/// Somebody who is signed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub id: SessionId,
+    pub account: AccountId,
+    pub(super) hash: SecretHash,
+    pub created_ms: u64,
+    pub visitor: Visitor,
+}
+
+/// Where somebody signed in, as it is shown to the account's owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Visitor {
+    /// Empty where there is none.
+    pub address: String,
+    /// What the browser calls itself; may be empty.
+    pub agent: String,
+}
+
+/// A session that began; the secret is told this once.
+pub struct StartedSession {
+    pub session: Session,
+    pub secret: String,
+}
+
+/// A session as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionState {
+    pub session: std::sync::Arc<Session>,
+    pub seen_ms: u64,
+    pub ends_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredSession {
+    account: String,
+    /// Hexadecimal.
+    secret_sha256: String,
+    created_ms: u64,
+    /// Hours since 1970.
+    pub(super) seen_hour: u64,
+    visitor: Visitor,
+}
+
+impl Stored for StoredSession {
+    const VERSION: u32 = 1;
+}
+
+impl Visitor {
+    /// What a request says of its client. A long name loses its end.
+    pub fn new(address: Option<std::net::IpAddr>, agent: &str) -> Self {
+        let address = address.map(|address| address.to_canonical().to_string());
+        let mut agent: String = agent.chars().filter(|c| !c.is_control()).collect();
+        agent.truncate(agent.floor_char_boundary(CATALOG_TEXT_BYTES_MAX));
+        Self { address: address.unwrap_or_default(), agent }
+    }
+}
+
+impl Session {
+    /// When it ends unless it is used again.
+    pub(super) fn ends_ms(&self, seen_ms: u64) -> u64 {
+        let seen_ms = seen_ms.max(self.created_ms);
+        let idle_ms = seen_ms.saturating_add(millis(SESSION_IDLE));
+        idle_ms.min(self.created_ms.saturating_add(millis(SESSION_LIFE)))
+    }
+
+    pub(super) fn fact(&self) -> Result<FactName, NameError> {
+        self.id.fact()
+    }
+
+    pub(super) fn stored(&self, seen_hour: u64) -> StoredSession {
+        StoredSession {
+            account: self.account.as_str().to_owned(),
+            secret_sha256: self.hash.to_hex(),
+            created_ms: self.created_ms,
+            seen_hour,
+            visitor: self.visitor.clone(),
+        }
+    }
+
+    pub(super) fn from_stored(id: &str, stored: StoredSession) -> Result<Self, String> {
+        Ok(Self {
+            id: SessionId::parse(id).ok_or("its id is not the id of a session")?,
+            account: AccountId::parse(&stored.account).ok_or("its account is not an account id")?,
+            hash: SecretHash::of_hex(&stored.secret_sha256)?,
+            created_ms: stored.created_ms,
+            visitor: stored.visitor,
+        })
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,80 @@
+//! The address under which people reach the server.
+//!
+//! Promises: it is one, without query, fragment and user. Never here: where the server listens.
+
+use std::net::SocketAddr;
+
+use super::ConfigError;
+
+/// The public address of the service: `http` or `https`, without a final slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+impl PublicUrl {
+    /// Checks a public address.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let refuse = |why: &str| Err(ConfigError(format!("public_url: {text:?} {why}")));
+        let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
+            return refuse("must start with http:// or https:// and name a host");
+        }
+        if uri.query().is_some() || text.contains(['@', '#']) {
+            return refuse("must have no query, no fragment and no user");
+        }
+        Ok(Self(text.trim_end_matches('/').to_owned()))
+    }
+
+    /// The address at which a server that listens there can be reached from the same machine.
+    pub fn of_listener(listen: SocketAddr) -> Self {
+        let host = if listen.ip().is_unspecified() {
+            "localhost".to_owned()
+        } else if listen.is_ipv6() {
+            format!("[{}]", listen.ip())
+        } else {
+            listen.ip().to_string()
+        };
+        Self(format!("http://{host}:{}", listen.port()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_https(&self) -> bool {
+        self.0.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"))
+    }
+
+    /// The host that it names, without the port.
+    pub fn host(&self) -> Option<String> {
+        self.0.parse::<http::Uri>().ok()?.host().map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_public_address_the_listener_is_named_so_that_it_can_be_reached() {
+        for (listen, url) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("0.0.0.0:80", "http://localhost:80"),
+            ("[::]:80", "http://localhost:80"),
+            ("[::1]:80", "http://[::1]:80"),
+        ] {
+            assert_eq!(PublicUrl::of_listener(listen.parse().unwrap()).as_str(), url);
+        }
+    }
+
+    #[test]
+    fn a_public_address_tells_its_host_and_whether_it_is_secure() {
+        for (url, host, secure) in [
+            ("http://127.0.0.1:8080", "127.0.0.1", false),
+            ("https://cdn.example.com/files/", "cdn.example.com", true),
+            ("HTTPS://[::1]:8443", "[::1]", true),
+        ] {
+            let url = PublicUrl::parse(url).unwrap();
+            assert_eq!((url.host().as_deref(), url.is_https()), (Some(host), secure));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Many files deleted, of versions that were seen.
+//!
+//! Promises: what was put since stays; a thumbnail goes with its file, and one whose file is gone by itself.
+//! Never here: which files.
+
+use std::collections::BTreeSet;
+
+use engine::{Conflict, Error, Object, ObjectKey, ObjectName, Precondition};
+
+use super::{batch_in, commit_telling};
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, Happening};
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::thumbnails::delete_thumbnail;
+
+/// What became of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// So many files are gone, and so many bytes of theirs.
+    Files { files: u64, bytes: u64 },
+    /// One of them is another version by now: nothing was done, and they are to be looked up again.
+    Changed,
+}
+
+/// Deletes these versions, all or none: at most
+/// [`DELETE_FILES_MAX`](crate::limits::DELETE_FILES_MAX) with their thumbnails.
+pub async fn delete_seen(
+    app: &AppState,
+    bucket: &Bucket,
+    objects: Vec<Object>,
+) -> Result<Deleted, ApiError> {
+    let mut batch = batch_in(bucket)?;
+    let mut happenings = Vec::new();
+    let (mut files, mut bytes) = (0, 0);
+    let mut derived = Vec::new();
+    let mut with_files = BTreeSet::new();
+    for object in objects {
+        let name = object.name();
+        if object.is_derived() {
+            derived.push(object);
+            continue;
+        }
+        files += 1;
+        bytes += object.bytes();
+        batch = batch.require(Precondition::KeyVersion(name.clone(), object.lsn()));
+        batch = delete_thumbnail(batch.delete(name.clone()), name);
+        happenings.push(Happening::removed(name.key.clone()));
+        with_files.insert(name.key.as_str().as_bytes().to_vec());
+    }
+    derived.retain(|it| !with_files.contains(it.attributes()));
+    let orphans = orphans(app, bucket, derived).await?;
+    for orphan in orphans {
+        batch = batch.delete_derived(orphan.name().clone(), orphan.attributes().to_vec());
+    }
+    if batch.is_empty() {
+        return Ok(Deleted::Files { files: 0, bytes: 0 });
+    }
+    match commit_telling(app, bucket, batch, happenings).await {
+        Ok(_) => Ok(Deleted::Files { files, bytes }),
+        Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
+        Err(Error::Conflict(_)) => Ok(Deleted::Changed),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Those whose files are not there.
+async fn orphans(
+    app: &AppState,
+    bucket: &Bucket,
+    derived: Vec<Object>,
+) -> Result<Vec<Object>, ApiError> {
+    if derived.is_empty() {
+        return Ok(derived);
+    }
+    let (store, bucket) = (app.store.clone(), bucket.name.clone());
+    let look = move || {
+        let mut orphans = Vec::new();
+        for object in derived {
+            let file = std::str::from_utf8(object.attributes()).ok();
+            let file = file.and_then(|key| ObjectKey::parse(key).ok());
+            let is_there = match file {
+                Some(key) => store.get(&ObjectName::new(bucket.clone(), key))?.is_some(),
+                None => false,
+            };
+            if !is_there {
+                orphans.push(object);
+            }
+        }
+        Ok::<_, Error>(orphans)
+    };
+    Ok(blocking(look).await?)
+}

@@ -1,0 +1,54 @@
+//! Whose turn it is to read the log: one at a time, a few wait.
+//!
+//! Promises: a request reads the log for a bounded time, and waits no longer for its turn. Never here: what is looked
+//! for.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::{Error, Store, Watch};
+use tokio::time::timeout;
+
+use crate::bridge::blocking;
+use crate::error::ApiError;
+use crate::limits::LOG_LOOK_WAIT;
+use crate::state::AppState;
+
+/// Looks through the log for a request.
+///
+/// # Errors
+///
+/// `overloaded` where too many wait; `log_too_large` where [`LOG_LOOK_WAIT`] is not enough.
+pub async fn look_through_log<T: Send + 'static>(
+    app: &AppState,
+    look: impl FnOnce(&Store, &mut Watch<'_>) -> engine::Result<T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let place = app.log_looks.clone().try_acquire_owned();
+    let _place = place.map_err(|_| ApiError::overloaded(5))?;
+    let turn = timeout(LOG_LOOK_WAIT, app.log_look.clone().acquire_owned()).await;
+    let turn = turn.ok().and_then(Result::ok).ok_or_else(|| ApiError::overloaded(5))?;
+    // Whoever asked may have gone away: then nobody holds this any more.
+    let asking = Arc::new(());
+    let asked = Arc::downgrade(&asking);
+    let app = app.clone();
+    let began_ms = app.clock.monotonic_ms();
+    let looked = blocking(move || {
+        let _turn = turn;
+        let mut is_late = false;
+        let looked = look(&app.store, &mut |_| {
+            let passed_ms = app.clock.monotonic_ms().saturating_sub(began_ms);
+            is_late |= passed_ms > LOG_LOOK_WAIT.as_millis() as u64;
+            match is_late || asked.strong_count() == 0 || app.is_draining() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        (looked, is_late)
+    });
+    let looked = looked.await;
+    drop(asking);
+    match looked {
+        (Err(Error::Cancelled), true) => Err(ApiError::log_too_large()),
+        (looked, _) => Ok(looked?),
+    }
+}

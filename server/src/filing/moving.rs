@@ -1,0 +1,353 @@
+//! A file to another name in its bucket.
+//!
+//! 1. The version that its name means is looked up, and its body staged again: a body belongs to its record, whose
+//!    place its checksums are bound to.
+//! 2. One batch puts it under the new name and deletes the old one, on condition that the old name still means that
+//!    version, and that the new one is free, if it has to be.
+//! 3. What changed meanwhile is looked at again.
+//!
+//! Promises: the bytes are there under one of the names at every moment, never under both or none; memory is one piece
+//! of a body, however large it is. Content type, attributes and the time of creation stay. Never here: folders.
+
+use std::ops::ControlFlow;
+
+use engine::{
+    Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged,
+};
+
+use super::{IsStopped, batch_in, commit_telling};
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, EventKind, Happening, OnTaken};
+use crate::claims::Claim;
+use crate::error::ApiError;
+use crate::intake::propose;
+use crate::limits;
+use crate::object_name::NameRule;
+use crate::state::AppState;
+use crate::target::check_writable;
+use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, move_thumbnail, thumbnail_of};
+
+/// A file that has another name now.
+pub struct Moved {
+    pub object: Object,
+    /// Whether the name that it should have had was taken.
+    pub renamed: bool,
+}
+
+/// What came of many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MovedMany {
+    pub files: u64,
+    pub bytes: u64,
+    /// Files whose names are taken, or that changed meanwhile.
+    pub skipped: u64,
+}
+
+/// A version of a file, and copies of what is to be put.
+struct Copied {
+    object: Object,
+    body: Staged,
+    /// Its thumbnail as it is.
+    thumbnail: Option<(Object, Staged)>,
+}
+
+/// What is to be committed for one file.
+struct Proposed {
+    batch: Batch,
+    happenings: [Happening; 2],
+    renamed: bool,
+    /// Held until the batch is decided.
+    _claims: Vec<Claim<ObjectName>>,
+}
+
+/// What became of an attempt.
+enum Attempt {
+    Moved(Moved),
+    /// Something has the name, and is to keep it.
+    Taken,
+    /// The file is another one now, or gone.
+    Changed,
+}
+
+/// Moves a file. One that is changed meanwhile is moved as it is then.
+pub async fn move_file(
+    app: &AppState,
+    bucket: &Bucket,
+    from: &ObjectKey,
+    to: &ObjectKey,
+    on_taken: OnTaken,
+) -> Result<Moved, ApiError> {
+    let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
+    let name = ObjectName::new(bucket.name.clone(), from.clone());
+    let drained = app.clone();
+    let is_stopped: IsStopped = std::sync::Arc::new(move || drained.is_draining());
+    for _ in 0..limits::MOVE_TRIES_MAX {
+        let (store, looked_up) = (app.store.clone(), name.clone());
+        let object = blocking(move || store.get(&looked_up)).await?;
+        let object = object.ok_or_else(ApiError::file_not_found)?;
+        if object.is_derived() {
+            return Err(ApiError::bad_request("A thumbnail moves with its file, not by itself"));
+        }
+        if on_taken == OnTaken::Refuse && is_there(app, bucket, to).await? {
+            return Err(ApiError::file_exists());
+        }
+        match move_version(app, bucket, object, to, on_taken, &is_stopped).await? {
+            Attempt::Moved(moved) => return Ok(moved),
+            Attempt::Taken => return Err(ApiError::file_exists()),
+            Attempt::Changed => {}
+        }
+    }
+    Err(ApiError::conflict("The file changes again and again: try again"))
+}
+
+/// Moves versions of files, in few batches. What is another version by then stays.
+pub async fn move_many(
+    app: &AppState,
+    bucket: &Bucket,
+    files: Vec<(Object, ObjectKey)>,
+    on_taken: OnTaken,
+    is_stopped: &IsStopped,
+) -> Result<MovedMany, ApiError> {
+    let mut sums = MovedMany::default();
+    let mut waiting: Vec<(Object, ObjectKey)> = Vec::new();
+    let mut waiting_bytes = 0;
+    for (object, to) in files {
+        if is_stopped() {
+            break;
+        }
+        if check_writable(&to).is_err()
+            || (on_taken == OnTaken::Refuse && is_there(app, bucket, &to).await?)
+        {
+            sums.skipped += 1;
+            continue;
+        }
+        let bytes = object.bytes();
+        let is_full = waiting.len() == limits::MOVED_TOGETHER_MAX
+            || waiting_bytes + bytes > limits::MOVED_TOGETHER_BYTES_MAX;
+        if is_full && !waiting.is_empty() {
+            let together = std::mem::take(&mut waiting);
+            move_together(app, bucket, together, on_taken, is_stopped, &mut sums).await?;
+            waiting_bytes = 0;
+        }
+        waiting_bytes += bytes;
+        waiting.push((object, to));
+    }
+    if !waiting.is_empty() && !is_stopped() {
+        move_together(app, bucket, waiting, on_taken, is_stopped, &mut sums).await?;
+    }
+    Ok(sums)
+}
+
+/// Moves some in one batch; where one of them cannot be moved any more, each in its own.
+async fn move_together(
+    app: &AppState,
+    bucket: &Bucket,
+    files: Vec<(Object, ObjectKey)>,
+    on_taken: OnTaken,
+    is_stopped: &IsStopped,
+    sums: &mut MovedMany,
+) -> Result<(), ApiError> {
+    let bytes = |files: &[(Object, ObjectKey)]| files.iter().map(|(it, _)| it.bytes()).sum::<u64>();
+    if files.len() > 1 {
+        match try_together(app, bucket, &files, on_taken, is_stopped).await? {
+            true => {
+                sums.files += files.len() as u64;
+                sums.bytes += bytes(&files);
+                return Ok(());
+            }
+            false => tracing::debug!("files change while they are moved: one at a time"),
+        }
+    }
+    for (object, to) in files {
+        if is_stopped() {
+            return Ok(());
+        }
+        let bytes = object.bytes();
+        match move_version(app, bucket, object, &to, on_taken, is_stopped).await? {
+            Attempt::Moved(_) => {
+                sums.files += 1;
+                sums.bytes += bytes;
+            }
+            Attempt::Taken | Attempt::Changed => sums.skipped += 1,
+        }
+    }
+    Ok(())
+}
+
+/// Whether all of them were moved; else none was.
+async fn try_together(
+    app: &AppState,
+    bucket: &Bucket,
+    files: &[(Object, ObjectKey)],
+    on_taken: OnTaken,
+    is_stopped: &IsStopped,
+) -> Result<bool, ApiError> {
+    let mut batch = batch_in(bucket)?;
+    let mut happenings = Vec::new();
+    let mut claims = Vec::new();
+    for (object, to) in files {
+        let Some(copied) = copy(app, object.clone(), is_stopped).await? else { return Ok(false) };
+        let Some(proposed) = propose_move(app, bucket, &copied, to, on_taken).await? else {
+            return Ok(false);
+        };
+        batch = batch.and(proposed.batch);
+        happenings.extend(proposed.happenings);
+        claims.push(proposed._claims);
+    }
+    match commit_telling(app, bucket, batch, happenings).await {
+        Ok(_) => Ok(true),
+        Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
+        // The copies, or the thumbnails and events with them, are too many for one batch.
+        Err(Error::Conflict(_) | Error::TooLarge(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Moves one version of a file.
+async fn move_version(
+    app: &AppState,
+    bucket: &Bucket,
+    object: Object,
+    to: &ObjectKey,
+    on_taken: OnTaken,
+    is_stopped: &IsStopped,
+) -> Result<Attempt, ApiError> {
+    let from = object.name().clone();
+    let Some(copied) = copy(app, object, is_stopped).await? else { return Ok(Attempt::Changed) };
+    for _ in 0..limits::NAME_TRIES_MAX {
+        let Some(proposed) = propose_move(app, bucket, &copied, to, on_taken).await? else {
+            return Ok(Attempt::Taken);
+        };
+        let batch = batch_in(bucket)?.and(proposed.batch);
+        match commit_telling(app, bucket, batch, proposed.happenings.into()).await {
+            Ok(committed) => {
+                // Of the objects that were put the file comes first.
+                let object = committed.objects.into_iter().next();
+                let object = object.ok_or_else(|| ApiError::internal("a move put nothing"))?;
+                return Ok(Attempt::Moved(Moved { object, renamed: proposed.renamed }));
+            }
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(ApiError::bucket_not_found());
+            }
+            Err(Error::Conflict(Conflict::KeyChanged(changed) | Conflict::KeyMissing(changed)))
+                if changed == from =>
+            {
+                return Ok(Attempt::Changed);
+            }
+            // The new name, or that of a thumbnail, was taken meanwhile.
+            Err(Error::Conflict(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ApiError::conflict("Too many files want the same name at the same time"))
+}
+
+async fn is_there(app: &AppState, bucket: &Bucket, key: &ObjectKey) -> Result<bool, ApiError> {
+    let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key.clone()));
+    Ok(blocking(move || store.get(&name)).await?.is_some())
+}
+
+/// Copies the body of a version, and its thumbnail. None: it is another one by now.
+async fn copy(
+    app: &AppState,
+    object: Object,
+    is_stopped: &IsStopped,
+) -> Result<Option<Copied>, ApiError> {
+    let (store, is_stopped) = (app.store.clone(), is_stopped.clone());
+    let copied = blocking(move || {
+        let mut watch = |_| match is_stopped() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let body = store.stage_copy(&object, &mut watch)?;
+        let mut thumbnail = None;
+        if let Ok(name) = thumbnail_of(object.name())
+            && let Some(there) =
+                store.get(&name)?.filter(|it| is_thumbnail_of(it, &object.name().key))
+        {
+            match store.stage_copy(&there, &mut watch) {
+                Ok(picture) => thumbnail = Some((there, picture)),
+                // Without it the file is as good: it went meanwhile, or is damaged.
+                Err(Error::Conflict(_) | Error::Corrupt(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Copied { object, body, thumbnail })
+    });
+    match copied.await {
+        Ok(copied) => Ok(Some(copied)),
+        Err(Error::Conflict(Conflict::KeyChanged(_))) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What moves a file, as things are. None: the name is taken.
+async fn propose_move(
+    app: &AppState,
+    bucket: &Bucket,
+    copied: &Copied,
+    to: &ObjectKey,
+    on_taken: OnTaken,
+) -> Result<Option<Proposed>, ApiError> {
+    let Copied { object, body, thumbnail } = copied;
+    let (app, bucket, to) = (app.clone(), bucket.name.clone(), to.clone());
+    let (object, body, thumbnail) = (object.clone(), body.clone(), thumbnail.clone());
+    let decide = move || {
+        let (mut key, mut renamed, mut claims) = (to, false, Vec::new());
+        match on_taken {
+            OnTaken::Refuse => {
+                if app.store.get(&ObjectName::new(bucket.clone(), key.clone()))?.is_some() {
+                    return Ok(None);
+                }
+            }
+            OnTaken::Rename => {
+                let (proposals, claimed) =
+                    propose(&app, &bucket, NameRule::Suffix, &[key.clone()])?;
+                claims = claimed;
+                if let Some(proposal) = proposals.into_iter().next() {
+                    (key, renamed) = (proposal.key, proposal.renamed);
+                }
+            }
+            OnTaken::Overwrite => {}
+        }
+        let (from, name) = (object.name(), ObjectName::new(bucket, key));
+        let options = PutOptions {
+            content_type: object.content_type().to_owned(),
+            attributes: object.attributes().to_vec(),
+            derived: false,
+            created_ms: Some(object.created_ms()),
+        };
+        let mut batch = Batch::new().require(Precondition::KeyVersion(from.clone(), object.lsn()));
+        if on_taken != OnTaken::Overwrite {
+            batch = batch.require(Precondition::KeyAbsent(name.clone()));
+        }
+        let created = Happening::created(
+            EventKind::CreatedByCopy,
+            name.key.clone(),
+            object.bytes(),
+            object.etag(),
+            options.content_type.clone(),
+        );
+        batch = batch.put(name.clone(), body, options).delete(from.clone());
+        batch = match (thumbnail, thumbnail_of(&name)) {
+            (Some((old, picture)), Ok(place)) if is_free_for(&app, &place, &old, &name.key)? => {
+                move_thumbnail(batch, &old, &name.key, place, picture)
+            }
+            _ => delete_thumbnail(delete_thumbnail(batch, from), &name),
+        };
+        let happenings = [Happening::removed(from.key.clone()), created];
+        Ok(Some(Proposed { batch, happenings, renamed, _claims: claims }))
+    };
+    blocking(decide).await
+}
+
+/// Whether a thumbnail can lie there: nothing does, or what it takes the place of.
+fn is_free_for(
+    app: &AppState,
+    place: &ObjectName,
+    old: &Object,
+    file: &ObjectKey,
+) -> Result<bool, ApiError> {
+    let there = app.store.get(place)?;
+    Ok(there.is_none_or(|there| is_thumbnail_of(&there, file) || there.lsn() == old.lsn()))
+}

@@ -1,0 +1,128 @@
+//! A file of the binary, as it goes out.
+//!
+//! Promises: two versions never have the same entity tag; whoever takes gzip gets it, packed once. Never here: where an
+//! asset lies, how long it is kept, and what it may do: its handler says so in its headers.
+
+use std::io::Write;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use sha2::{Digest, Sha256};
+
+use crate::conditional::{Outcome, Validators, evaluate};
+use crate::error::ApiError;
+
+/// Something of the binary, with what tells its versions apart.
+pub(super) struct Asset {
+    content_type: &'static str,
+    /// Beside those that every asset has.
+    headers: HeaderMap,
+    plain: Coded,
+    packed: Coded,
+}
+
+/// The asset in one coding.
+struct Coded {
+    body: Bytes,
+    validators: Validators,
+}
+
+impl Asset {
+    pub(super) fn new<const COUNT: usize>(
+        text: impl Into<Bytes>,
+        content_type: &'static str,
+        headers: [(HeaderName, HeaderValue); COUNT],
+    ) -> Self {
+        let body: Bytes = text.into();
+        let hash = hash(&[&body]);
+        let packed = Coded {
+            body: packed(&body),
+            validators: Validators::without_date(format_args!("{hash}-gzip")),
+        };
+        let plain = Coded { body, validators: Validators::without_date(hash) };
+        Self { content_type, headers: headers.into_iter().collect(), plain, packed }
+    }
+
+    /// The answer to a GET with these headers.
+    pub(super) fn answer(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
+        let takes_gzip = takes_gzip(headers);
+        let coded = if takes_gzip { &self.packed } else { &self.plain };
+        let status = match evaluate(&Method::GET, headers, Some(&coded.validators)) {
+            Outcome::PreconditionFailed => return Err(ApiError::precondition_failed()),
+            Outcome::NotModified => StatusCode::NOT_MODIFIED,
+            Outcome::Proceed { .. } => StatusCode::OK,
+        };
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = status;
+        let answered = response.headers_mut();
+        answered.extend(self.headers.clone());
+        answered.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        answered.extend(coded.validators.etag_header().map(|etag| (header::ETAG, etag)));
+        if status == StatusCode::OK {
+            answered.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+            answered.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            answered.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+            if takes_gzip {
+                answered.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+            *response.body_mut() = Body::from(coded.body.clone());
+        }
+        Ok(response)
+    }
+}
+
+/// What tells versions of these texts apart: half of a SHA-256.
+pub(super) fn hash(texts: &[&[u8]]) -> String {
+    let mut digest = Sha256::new();
+    for text in texts {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    }
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn packed(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::best());
+    // Memory takes everything.
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    written.map(Bytes::from).unwrap_or_default()
+}
+
+/// Whether `Accept-Encoding` names gzip and does not refuse it.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let fields = headers.get_all(header::ACCEPT_ENCODING).iter();
+    fields.filter_map(|field| field.to_str().ok()).flat_map(|field| field.split(',')).any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|coding| coding.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q=")));
+        let refused = weight.is_some_and(|it| it.parse::<f32>().is_ok_and(|it| it == 0.0));
+        is_gzip && !refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_for_those_who_take_it() {
+        let takes = |value: &'static str| {
+            let one = (header::ACCEPT_ENCODING, HeaderValue::from_static(value));
+            takes_gzip(&HeaderMap::from_iter([one]))
+        };
+        assert!(takes("gzip") && takes("deflate, GZIP;q=0.5, br") && takes("br,gzip"));
+        assert!(!takes("br") && !takes("gzip;q=0") && !takes("gzip; q=0.0") && !takes("*"));
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn texts_that_are_cut_elsewhere_have_another_hash() {
+        assert_ne!(hash(&[b"ab", b"c"]), hash(&[b"a", b"bc"]));
+        assert_eq!(hash(&[b"ab"]), hash(&[b"ab"]));
+    }
+}

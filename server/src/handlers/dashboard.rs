@@ -1,0 +1,255 @@
+//! The dashboard: one page for all of its views, and what it is made of.
+//!
+//! The page is the same at the address of every view; its script looks at the address. Promises: everything is part of
+//! the binary; the page runs what carries the number of this one answer and what that brings along, nothing else,
+//! however anybody's files of the same origin are called; an address of an asset never means another content.
+//! Never here: what a view shows, which the modules in the folder of assets know, and who is signed in.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode, Uri};
+
+use super::asset::{Asset, hash};
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// The page, with marks where something is put in.
+const SHELL: &str = include_str!("../../assets/dashboard/shell.html");
+
+/// Names and texts of these files of the dashboard's folder.
+macro_rules! files {
+    ($($name:literal,)*) => {
+        &[$(($name, include_str!(concat!("../../assets/dashboard/", $name)))),*]
+    };
+}
+
+/// Every file of the folder but the page. A test compares them.
+const FILES: &[(&str, &str)] = files![
+    "actions.mjs",
+    "address.mjs",
+    "api.mjs",
+    "app.mjs",
+    "browser.mjs",
+    "collect.mjs",
+    "copy.mjs",
+    "dialog.mjs",
+    "dom.mjs",
+    "entrance.mjs",
+    "frame.mjs",
+    "home.mjs",
+    "icons.mjs",
+    "kinds.mjs",
+    "listing.mjs",
+    "live.mjs",
+    "playground.mjs",
+    "preview.mjs",
+    "queue.mjs",
+    "router.mjs",
+    "search.mjs",
+    "selection.mjs",
+    "shortcuts.mjs",
+    "style.css",
+    "text.mjs",
+    "theme.mjs",
+    "transfer.mjs",
+    "uploads.mjs",
+    "viewport.mjs",
+];
+
+/// First components of the addresses of views, behind `/-/`.
+const VIEWS: &[&str] = &["files", "search", "playground", "sign-in", "set-up", "invitation"];
+
+/// A year, which is for ever.
+const FOREVER: &str = "public, max-age=31536000, immutable";
+/// Pages of other origins neither read nor show what is the dashboard's.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+
+/// The files of one build, under one version: modules name each other by relative addresses.
+struct Bundle {
+    version: String,
+    files: Vec<(&'static str, Asset)>,
+    shell: String,
+}
+
+static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
+    let texts = FILES.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]);
+    let version = hash(&texts.collect::<Vec<_>>());
+    let files = FILES.iter().map(|(name, text)| {
+        let headers = [
+            (header::CACHE_CONTROL, HeaderValue::from_static(FOREVER)),
+            (RESOURCE_POLICY, SAME_ORIGIN),
+        ];
+        let text = if name.ends_with(".mjs") { bare(text) } else { (*text).to_owned() };
+        (*name, Asset::new(text, content_type(name), headers))
+    });
+    // All at once, instead of one after the other as they name each other.
+    let modules = FILES.iter().filter(|(name, _)| name.ends_with(".mjs")).map(|(name, _)| {
+        format!("<link rel=\"modulepreload\" nonce=\"@nonce@\" href=\"@assets@/{name}\">\n")
+    });
+    let shell = SHELL.replace("@modules@\n", &modules.collect::<String>());
+    let shell = shell.replace("@assets@", &format!("/-/assets/{version}"));
+    Bundle { files: files.collect(), shell, version }
+});
+
+/// Leads to the dashboard.
+#[utoipa::path(
+    get,
+    path = "/",
+    operation_id = "entrance",
+    tag = "Server",
+    security(()),
+    responses((status = FOUND, description = "To the dashboard, `/-/`."))
+)]
+pub async fn entrance() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, HeaderValue::from_static("/-/"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Sends the dashboard's page.
+#[utoipa::path(
+    get,
+    path = "/-/",
+    operation_id = "dashboard",
+    tag = "Server",
+    security(()),
+    responses(
+        (status = OK, description = "The page.", body = String, content_type = "text/html; charset=utf-8"),
+    )
+)]
+pub async fn shell(State(app): State<AppState>) -> Result<Response, ApiError> {
+    let mut bytes = [0; 18];
+    app.entropy.fill(&mut bytes);
+    let nonce = URL_SAFE_NO_PAD.encode(bytes);
+    let page = BUNDLE.shell.replace("@nonce@", &nonce);
+    let page = page.replace("@public-url@", &attribute(app.public_url.as_str()));
+    let policy = HeaderValue::from_str(&policy(&nonce));
+    let policy = policy.map_err(|error| ApiError::internal(format!("the policy: {error}")))?;
+    let mut response = Response::new(Body::from(page));
+    let headers = response.headers_mut();
+    let mut put = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    put(header::CONTENT_TYPE, "text/html; charset=utf-8");
+    put(header::CACHE_CONTROL, "no-store");
+    put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    put(header::REFERRER_POLICY, "no-referrer");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
+    headers.insert(OPENER_POLICY, SAME_ORIGIN);
+    Ok(response)
+}
+
+/// The page at the address of a view; nothing at any other.
+pub async fn view(state: State<AppState>, method: Method, uri: Uri) -> Result<Response, ApiError> {
+    let first = uri.path().split('/').nth(2).unwrap_or_default();
+    if !VIEWS.contains(&first) {
+        return Err(ApiError::not_found());
+    }
+    match method {
+        Method::GET | Method::HEAD => shell(state).await,
+        _ => Err(ApiError::method_not_allowed("GET, HEAD, OPTIONS")),
+    }
+}
+
+/// Sends a file of the dashboard.
+#[utoipa::path(
+    get,
+    path = "/-/assets/{version}/{name}",
+    operation_id = "dashboardAsset",
+    tag = "Server",
+    security(()),
+    params(
+        ("version" = String, Path, description = "Of the build, as the page names it."),
+        ("name" = String, Path, description = "Of the file."),
+    ),
+    responses(
+        (status = OK, description = "The file.", content_type = "*/*"),
+        (status = NOT_MODIFIED, description = "The client has it."),
+        (status = PRECONDITION_FAILED, description = "`precondition_failed`."),
+    )
+)]
+pub async fn asset(
+    Path((version, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let bundle = &*BUNDLE;
+    let found = bundle.files.iter().find(|(it, _)| *it == name && bundle.version == version);
+    found.ok_or_else(ApiError::not_found)?.1.answer(&headers)
+}
+
+/// What the page may do. Files of users lie on the same origin, so no script is allowed by where it comes from.
+fn policy(nonce: &str) -> String {
+    format!(
+        "default-src 'none'; script-src 'nonce-{nonce}' 'strict-dynamic'; style-src 'nonce-{nonce}'; \
+         img-src 'self' blob: data:; media-src 'self' blob:; frame-src 'self' blob:; connect-src 'self'; \
+         form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+         trusted-types 'none'"
+    )
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("mjs") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+/// A module without the lines that are comments as a whole, and without indentation: a fifth of what is sent. No module
+/// has a text over several lines, which a test checks, so every line that begins like a comment is one.
+fn bare(text: &str) -> String {
+    let mut is_inside = false;
+    let lines = text.lines().map(str::trim).filter(|line| {
+        let begins = line.starts_with("/**");
+        let ends = line.ends_with("*/");
+        let is_comment =
+            is_inside || line.starts_with("//") || (begins && !line[3..].contains("*/"));
+        is_inside = (is_inside || begins) && is_comment && !ends;
+        // One that ends within its line is a comment as a whole if nothing stands behind it.
+        !(is_comment || (begins && line.find("*/").is_some_and(|at| at + 2 == line.len())))
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Text that stands in an attribute between double quotes.
+fn attribute(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_comments_are_left_out_and_no_others() {
+        let text = "// Head.\n\n/** One. */\nconst a = 1; // stays\n  /**\n   * Two. @param {x} y\n   */\n  f(a);\n\
+                    /** @type {any} */ (b).c();\n/** @type {any} */\nlet d;\n";
+        let expected = "\nconst a = 1; // stays\nf(a);\n/** @type {any} */ (b).c();\nlet d;\n";
+        assert_eq!(bare(text), expected);
+    }
+
+    #[test]
+    fn no_text_of_a_module_goes_over_several_lines() {
+        for (name, text) in FILES.iter().filter(|(name, _)| name.ends_with(".mjs")) {
+            for (at, line) in text.lines().enumerate() {
+                let is_even = line.matches('`').count() % 2 == 0;
+                assert!(is_even || line.trim_start().starts_with(['/', '*']), "{name}:{}", at + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_in_an_attribute_stays_there() {
+        assert_eq!(attribute("a\"><b>&"), "a&quot;>&lt;b>&amp;");
+    }
+}

@@ -1,0 +1,249 @@
+//! `/api/buckets/{bucketName}/deleted` and `/undelete`: what is gone and can still come back, and bringing it back.
+//!
+//! Promises: what went lately is told at once, without a look into the log, however large that is; the log is read for
+//! a bounded time. A version of a bucket that had the same name before never shows. Never here: the log.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::State;
+use engine::{GoneAsked, GonePage, GoneVersion, ObjectKey, Store, VersionEnd, Watch};
+use http::Uri;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{bucket_in, file_in};
+use crate::auth::Caller;
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, OnTaken, Scope};
+use crate::error::ApiError;
+use crate::filing::{Wanted, look_through_log, put_back, span_of};
+use crate::json_body::JsonBody;
+use crate::paging::Page;
+use crate::parameters::{BucketNameParameter, PageParameters};
+use crate::query::Query;
+use crate::replies::{Json, iso_time};
+use crate::state::AppState;
+use crate::target::{normalize, public_url};
+
+/// A page of versions that can come back.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GoneReply {
+    success: bool,
+    /// May be few or none although there are more: only `nextCursor` tells.
+    versions: Vec<GoneVersionView>,
+    #[schema(required)]
+    next_cursor: Option<String>,
+}
+
+/// A version of a file that counts no more.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct GoneVersionView {
+    path: String,
+    /// Names the version; greater for what was stored later.
+    lsn: u64,
+    state: GoneState,
+    /// When it was deleted or replaced; null where the log does not tell any more.
+    #[schema(required)]
+    deleted_at: Option<String>,
+    bytes: u64,
+    #[serde(rename = "type")]
+    content_type: String,
+    etag: String,
+    created_at: String,
+    modified_at: String,
+}
+
+/// What became of it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum GoneState {
+    Deleted,
+    Replaced,
+}
+
+/// What is to come back.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UndeleteWish {
+    path: String,
+    /// This version; without it the newest that is whole.
+    #[serde(default)]
+    lsn: Option<u64>,
+    #[serde(default)]
+    on_conflict: Option<OnTaken>,
+}
+
+/// Where the file is again.
+#[derive(Serialize, ToSchema)]
+pub struct UndeletedReply {
+    success: bool,
+    path: String,
+    url: String,
+    /// The version that came back; it has a new number now.
+    lsn: u64,
+    /// Whether it got another name than it had.
+    renamed: bool,
+}
+
+/// Where a page begins.
+enum Cursor {
+    /// Among what went lately: before the record of this number.
+    Lately(Option<u64>),
+    /// In the log, behind this version.
+    Log(Option<(ObjectKey, u64)>),
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Result<Self, ()> {
+        if let Some(lsn) = text.strip_prefix("lately:") {
+            return lsn.parse().map(|lsn| Self::Lately(Some(lsn))).map_err(drop);
+        }
+        match text.strip_prefix("log:").ok_or(())? {
+            "" => Ok(Self::Log(None)),
+            at => {
+                let (lsn, key) = at.split_once(':').ok_or(())?;
+                let key = ObjectKey::parse(key).map_err(drop)?;
+                Ok(Self::Log(Some((key, lsn.parse().map_err(drop)?))))
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Lately(lsn) => format!("lately:{}", lsn.unwrap_or(u64::MAX)),
+            Self::Log(None) => "log:".to_owned(),
+            Self::Log(Some((key, lsn))) => format!("log:{lsn}:{key}"),
+        }
+    }
+}
+
+/// Lists files that were deleted or replaced and can still come back: at first what went since the server started, the
+/// last first; then, by path, what the log tells of the time before.
+#[utoipa::path(
+    get,
+    path = "/api/buckets/{bucketName}/deleted",
+    operation_id = "listDeleted",
+    tag = "Moves and undelete",
+    params(
+        BucketNameParameter,
+        PageParameters,
+        ("prefix" = Option<String>, Query, description = "Only paths that begin so."),
+    ),
+    responses(
+        (status = OK, body = GoneReply),
+        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: the log cannot be looked through in one request; `overloaded`."),
+    )
+)]
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    query: Query,
+) -> Result<Json<GoneReply>, ApiError> {
+    let name = bucket_in(&uri)?;
+    caller.bucket(&app.catalog, &name, Scope::List)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
+    let prefix = query.text(&["prefix"])?.unwrap_or_default();
+    let prefix = normalize(&prefix).into_owned();
+    caller.check_prefix(&prefix)?;
+    let page = Page::of(&query)?;
+    let cursor = page.after(Cursor::parse)?.unwrap_or(Cursor::Lately(None));
+    let asked = asked(&bucket, prefix);
+    let limit = page.limit();
+    let (versions, next) = match cursor {
+        Cursor::Lately(before) => {
+            let (store, asked) = (app.store.clone(), asked);
+            let look = move || store.gone_lately(&asked, before, limit);
+            let (versions, next) = blocking(look).await?;
+            let next = next.map_or(Cursor::Log(None), |next| Cursor::Lately(Some(next)));
+            (versions, Some(next))
+        }
+        Cursor::Log(after) => {
+            let look = move |store: &Store, watch: &mut Watch<'_>| {
+                in_the_log(store, &asked, after, limit, watch)
+            };
+            look_through_log(&app, look).await?
+        }
+    };
+    let versions = versions.iter().map(version_view).collect();
+    let next_cursor = next.map(|next| next.text());
+    Ok(Json(GoneReply { success: true, versions, next_cursor }))
+}
+
+/// Brings a file back: its newest version that is whole, or the one that is named.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/undelete",
+    operation_id = "undeleteFile",
+    tag = "Moves and undelete",
+    params(BucketNameParameter),
+    request_body = UndeleteWish,
+    responses(
+        (status = OK, body = UndeletedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: there is none, or its space was given back."),
+        (status = CONFLICT, description = "`already_exists`: something has the name, or the version is there."),
+        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: the log cannot be looked through in one request; `overloaded`."),
+    )
+)]
+pub async fn undelete(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<UndeletedReply>, ApiError> {
+    let name = bucket_in(&uri)?;
+    caller.bucket(&app.catalog, &name, Scope::Upload)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
+    let wish: UndeleteWish = body.settings()?;
+    let key = file_in(&wish.path)?;
+    caller.check_file(&key)?;
+    let on_taken = wish.on_conflict.unwrap_or_default();
+    let wanted = Wanted { key, lsn: wish.lsn, on_taken };
+    let (object, lsn, renamed) = put_back(&app, &bucket, wanted).await?;
+    let url = public_url(app.public_url.as_str(), object.name());
+    let path = object.name().key.to_string();
+    Ok(Json(UndeletedReply { success: true, path, url, lsn, renamed }))
+}
+
+fn asked(bucket: &Arc<Bucket>, prefix: String) -> GoneAsked {
+    let (span, put_since_ms) = span_of(bucket);
+    GoneAsked { bucket: bucket.name.clone(), prefix, span, put_since_ms }
+}
+
+/// A page of what the log tells, without what was listed as gone lately.
+fn in_the_log(
+    store: &Store,
+    asked: &GoneAsked,
+    after: Option<(ObjectKey, u64)>,
+    limit: usize,
+    watch: &mut Watch<'_>,
+) -> engine::Result<(Vec<GoneVersion>, Option<Cursor>)> {
+    let GonePage { mut versions, next } = store.gone(asked, after.as_ref(), limit, watch)?;
+    let place = |it: &GoneVersion| (it.object.name().key.clone(), it.object.lsn());
+    let next = next.map(|next| Cursor::Log(Some(next)));
+    let (lately, _) = store.gone_lately(asked, None, usize::MAX - 1)?;
+    let lately: HashSet<_> = lately.iter().map(place).collect();
+    versions.retain(|version| !lately.contains(&place(version)));
+    Ok((versions, next))
+}
+
+fn version_view(version: &GoneVersion) -> GoneVersionView {
+    let object = &version.object;
+    GoneVersionView {
+        path: object.name().key.to_string(),
+        lsn: object.lsn(),
+        state: match version.end {
+            VersionEnd::Deleted => GoneState::Deleted,
+            VersionEnd::Replaced => GoneState::Replaced,
+        },
+        deleted_at: version.ended_ms.map(iso_time),
+        bytes: object.bytes(),
+        content_type: object.content_type().to_owned(),
+        etag: object.etag().to_string(),
+        created_at: iso_time(object.created_ms()),
+        modified_at: iso_time(object.modified_ms()),
+    }
+}

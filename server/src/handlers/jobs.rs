@@ -1,0 +1,369 @@
+//! `/api/jobs`: long work, begun, looked at and cancelled.
+//!
+//! Promises: whoever could not do it to one file cannot do it by a job; a job is seen by whoever works in its bucket,
+//! and those for the whole store by operators. Never here: the work.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use engine::{BucketName, CompactionRules, FolderKey};
+use http::{StatusCode, Uri};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::with_catalog;
+use crate::auth::Caller;
+use crate::catalog::{
+    Job, JobId, JobState, JobSums, JobWork, NewJob, OnTaken, Scope, StoredFolder, StoredName,
+};
+use crate::error::ApiError;
+use crate::jobs::{self, check_allowed};
+use crate::json_body::JsonBody;
+use crate::limits;
+use crate::paging::Page;
+use crate::parameters::{IdParameter, PageParameters};
+use crate::query::Query;
+use crate::replies::{Json, iso_time};
+use crate::state::AppState;
+use crate::target::{Place, bucket_of, check_place_writable, last_component};
+
+/// What is to be done.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JobWish {
+    kind: JobKind,
+    /// Of all kinds but `compact` and `scrub`.
+    #[serde(default)]
+    bucket_name: Option<String>,
+    /// The folder: it ends with `/`; empty, for `undeleteFolder` alone, it is the whole bucket.
+    #[serde(default)]
+    prefix: Option<String>,
+    /// Of `moveFolder`: the folder that it becomes.
+    #[serde(default)]
+    to: Option<String>,
+    /// Of `moveFolder`.
+    #[serde(default)]
+    on_conflict: Option<OnTaken>,
+    /// Of `undeleteFolder`: only what was deleted then or later.
+    #[serde(default)]
+    since: Option<String>,
+    /// Of `compact`: segments of whose bytes at least so many percent are dead.
+    #[serde(default)]
+    dead_percent_min: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum JobKind {
+    DeleteFolder,
+    MoveFolder,
+    UndeleteFolder,
+    EmptyBucket,
+    Compact,
+    Scrub,
+}
+
+/// One job.
+#[derive(Serialize, ToSchema)]
+pub struct JobReply {
+    success: bool,
+    job: JobView,
+}
+
+/// A page of jobs.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobsReply {
+    success: bool,
+    jobs: Vec<JobView>,
+    #[schema(required)]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct JobView {
+    id: String,
+    kind: &'static str,
+    #[schema(required)]
+    bucket_name: Option<String>,
+    #[schema(required)]
+    prefix: Option<String>,
+    #[schema(required)]
+    to: Option<String>,
+    /// The account that began it.
+    account: String,
+    state: JobState,
+    done: u64,
+    /// As far as it is known.
+    total: u64,
+    /// What is counted: `files` or `bytes`.
+    unit: &'static str,
+    created_at: String,
+    #[schema(required)]
+    started_at: Option<String>,
+    #[schema(required)]
+    ended_at: Option<String>,
+    /// Why it failed.
+    #[schema(required)]
+    error: Option<String>,
+    #[schema(required)]
+    error_code: Option<String>,
+    result: JobResultView,
+}
+
+/// What came of it, so far.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct JobResultView {
+    /// Bytes of the files that were deleted, moved or brought back; bytes that were freed, or read.
+    bytes: u64,
+    /// Files that stayed as they were: something has the new name, they changed meanwhile, or their bytes are gone.
+    /// Segments that were left alone as they are damaged.
+    skipped: u64,
+    /// Places of damage that are known, after a scrub.
+    damage_count: u64,
+}
+
+/// Lists jobs that the caller may see, the newest first: those under way, and those that ended within a week.
+#[utoipa::path(
+    get,
+    path = "/api/jobs",
+    operation_id = "listJobs",
+    tag = "Jobs",
+    params(PageParameters),
+    responses((status = OK, body = JobsReply))
+)]
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<JobsReply>, ApiError> {
+    let page = Page::of(&query)?;
+    let jobs = app.catalog.jobs().into_iter().filter(|job| sees(&app, &caller, job));
+    let place = |job: Arc<Job>| {
+        let (created_ms, id) = job.order();
+        (format!("{:020}{id}", u64::MAX - created_ms), job)
+    };
+    let mut jobs: Vec<_> = jobs.map(place).collect();
+    jobs.sort_by(|one, other| one.0.cmp(&other.0));
+    let (jobs, next_cursor) = page.cut(jobs, |(place, _)| place);
+    let jobs = jobs.iter().map(|(_, job)| view(&app, job)).collect();
+    Ok(Json(JobsReply { success: true, jobs, next_cursor }))
+}
+
+/// Begins a job. The answer comes before it is done.
+#[utoipa::path(
+    post,
+    path = "/api/jobs",
+    operation_id = "beginJob",
+    tag = "Jobs",
+    request_body = JobWish,
+    responses(
+        (status = ACCEPTED, body = JobReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`."),
+        (status = TOO_MANY_REQUESTS, description = "`too_many_jobs`; `rate_limited`."),
+    )
+)]
+pub async fn begin(
+    State(app): State<AppState>,
+    caller: Caller,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<JobReply>), ApiError> {
+    let work = work_of(body.settings()?)?;
+    check_allowed(&app, &caller, &work)?;
+    let new = NewJob { account: caller.account().id.clone(), issuer: caller.issuer(), work };
+    let job = with_catalog(&app, move |catalog| catalog.add_job(new)).await?;
+    let job = job.ok_or_else(|| ApiError::too_many_jobs(limits::JOBS_PER_ACCOUNT_MAX))?;
+    app.jobs.tell();
+    Ok((StatusCode::ACCEPTED, Json(JobReply { success: true, job: view(&app, &job) })))
+}
+
+/// Tells how it is with a job.
+#[utoipa::path(
+    get,
+    path = "/api/jobs/{id}",
+    operation_id = "showJob",
+    tag = "Jobs",
+    params(IdParameter),
+    responses(
+        (status = OK, body = JobReply),
+        (status = NOT_FOUND, description = "`job_not_found`."),
+    )
+)]
+pub async fn show(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<JobReply>, ApiError> {
+    let job = find(&app, &caller, &uri)?;
+    Ok(Json(JobReply { success: true, job: view(&app, &job) }))
+}
+
+/// Cancels a job. What it did until then stays done.
+#[utoipa::path(
+    delete,
+    path = "/api/jobs/{id}",
+    operation_id = "cancelJob",
+    tag = "Jobs",
+    params(IdParameter),
+    responses(
+        (status = OK, body = JobReply),
+        (status = NOT_FOUND, description = "`job_not_found`."),
+        (status = CONFLICT, description = "`job_ended`."),
+    )
+)]
+pub async fn cancel(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<JobReply>, ApiError> {
+    let job = find(&app, &caller, &uri)?;
+    // Whoever could begin it can cancel it.
+    check_allowed(&app, &caller, &job.work)?;
+    if !jobs::cancel(&app, &job.id).await? {
+        return Err(ApiError::job_ended());
+    }
+    let job = app.catalog.job(&job.id).unwrap_or(job);
+    Ok(Json(JobReply { success: true, job: view(&app, &job) }))
+}
+
+fn find(app: &AppState, caller: &Caller, uri: &Uri) -> Result<Arc<Job>, ApiError> {
+    let id = JobId::parse(&last_component(uri.path())?);
+    let job = id.and_then(|id| app.catalog.job(&id)).filter(|job| sees(app, caller, job));
+    job.ok_or_else(ApiError::job_not_found)
+}
+
+/// Whether somebody may know of a job: who lists its bucket, or manages the server.
+fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
+    if caller.check_operator().is_ok() {
+        return true;
+    }
+    let Some(bucket) = job.work.bucket() else { return false };
+    let opens = |scope| caller.bucket(&app.catalog, bucket, scope).is_ok();
+    let may = opens(Scope::List) || opens(Scope::Delete);
+    may && job.work.folders().iter().all(|folder| caller.check_folder(folder).is_ok())
+}
+
+/// What a wish comes to. What belongs to another kind is refused, so that nobody takes it for heeded.
+fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
+    let JobWish { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min } = wish;
+    let is_for_store = matches!(kind, JobKind::Compact | JobKind::Scrub);
+    let takes_prefix = !is_for_store && kind != JobKind::EmptyBucket;
+    let is_move = kind == JobKind::MoveFolder;
+    for (name, is_given, is_taken) in [
+        ("bucketName", bucket_name.is_some(), !is_for_store),
+        ("prefix", prefix.is_some(), takes_prefix),
+        ("to", to.is_some(), is_move),
+        ("onConflict", on_conflict.is_some(), is_move),
+        ("since", since.is_some(), kind == JobKind::UndeleteFolder),
+        ("deadPercentMin", dead_percent_min.is_some(), kind == JobKind::Compact),
+    ] {
+        if is_given && !is_taken {
+            return Err(ApiError::bad_parameter(name, "does not belong to this kind of job"));
+        }
+    }
+    let required = |name| ApiError::bad_parameter(name, "is required");
+    let bucket = || {
+        let name = bucket_name.as_deref().ok_or_else(|| required("bucketName"))?;
+        bucket_of(name).map(StoredName)
+    };
+    let folder = |name: &str, text: Option<&str>| {
+        let text = text.ok_or_else(|| required("prefix"))?;
+        folder_of(name, text)
+    };
+    let inner = |name: &str, text: Option<&str>| {
+        let folder = folder(name, text)?;
+        match folder.is_root() {
+            true => {
+                Err(ApiError::bad_parameter(name, "must name a folder: \"emptyBucket\" is for all"))
+            }
+            false => Ok(folder),
+        }
+    };
+    let prefix = prefix.as_deref();
+    Ok(match kind {
+        JobKind::DeleteFolder => JobWork::DeleteFolder {
+            bucket: bucket()?,
+            folder: StoredFolder(inner("prefix", prefix)?),
+        },
+        JobKind::EmptyBucket => JobWork::EmptyBucket { bucket: bucket()? },
+        JobKind::UndeleteFolder => JobWork::UndeleteFolder {
+            bucket: bucket()?,
+            folder: StoredFolder(folder("prefix", prefix)?),
+            since_ms: since.map(|text| time_ms(&text)).transpose()?.unwrap_or(0),
+        },
+        JobKind::MoveFolder => {
+            let from = inner("prefix", prefix)?;
+            let to = folder_of("to", to.as_deref().ok_or_else(|| required("to"))?)?;
+            check_place_writable(&Place::Folder(to.clone()))?;
+            if to.as_str().starts_with(from.as_str()) {
+                return Err(ApiError::bad_parameter("to", "must lie outside of the folder"));
+            }
+            JobWork::MoveFolder {
+                bucket: bucket()?,
+                folder: StoredFolder(from),
+                to: StoredFolder(to),
+                on_taken: on_conflict.unwrap_or_default(),
+            }
+        }
+        JobKind::Compact => {
+            let usual = CompactionRules::SHORT_OF_SPACE.segment_dead_percent_min;
+            let dead_percent_min = dead_percent_min.unwrap_or(usual);
+            if !(1..=100).contains(&dead_percent_min) {
+                return Err(ApiError::bad_parameter(
+                    "deadPercentMin",
+                    "must be a number from 1 to 100",
+                ));
+            }
+            JobWork::Compact { dead_percent_min }
+        }
+        JobKind::Scrub => JobWork::Scrub,
+    })
+}
+
+fn folder_of(name: &str, text: &str) -> Result<FolderKey, ApiError> {
+    match Place::parse(text)? {
+        Place::Folder(folder) => Ok(folder),
+        Place::File(_) => Err(ApiError::bad_parameter(name, "must end with \"/\"")),
+    }
+}
+
+fn time_ms(text: &str) -> Result<u64, ApiError> {
+    let refused = || ApiError::bad_parameter("since", "must be a time as 2030-01-31T12:00:00Z");
+    let time: Timestamp = text.parse().map_err(|_| refused())?;
+    u64::try_from(time.as_millisecond()).map_err(|_| refused())
+}
+
+fn view(app: &AppState, job: &Job) -> JobView {
+    let running = app.jobs.get(&job.id).filter(|_| job.state.is_active());
+    let sums: JobSums = running.map_or(job.sums, |running| running.sums());
+    let folders = job.work.folders();
+    let folder = |at: usize| {
+        let is_in_files = job.work.bucket().is_some();
+        folders.get(at).filter(|_| is_in_files).map(ToString::to_string)
+    };
+    JobView {
+        id: job.id.to_string(),
+        kind: job.work.kind(),
+        bucket_name: job.work.bucket().map(BucketName::to_string),
+        prefix: folder(0),
+        to: folder(1),
+        account: job.account.to_string(),
+        state: job.state,
+        done: sums.done,
+        total: sums.total,
+        unit: if job.work.bucket().is_some() { "files" } else { "bytes" },
+        created_at: iso_time(job.created_ms),
+        started_at: job.started_ms.map(iso_time),
+        ended_at: job.ended_ms.map(iso_time),
+        error: job.error.as_ref().map(|error| error.message.clone()),
+        error_code: job.error.as_ref().map(|error| error.code.clone()),
+        result: JobResultView {
+            bytes: sums.bytes,
+            skipped: sums.skipped,
+            damage_count: sums.damage,
+        },
+    }
+}

@@ -1,0 +1,75 @@
+//! `POST /api/buckets/{bucketName}/move`: a file to another name in its bucket.
+
+use axum::extract::State;
+use http::Uri;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{bucket_in, file_in};
+use crate::auth::Caller;
+use crate::catalog::{OnTaken, Scope};
+use crate::error::ApiError;
+use crate::filing::{Moved, move_file};
+use crate::json_body::JsonBody;
+use crate::parameters::BucketNameParameter;
+use crate::replies::Json;
+use crate::state::AppState;
+use crate::target::{check_writable, public_url};
+
+/// Which file goes where.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MoveWish {
+    from: String,
+    to: String,
+    #[serde(default)]
+    on_conflict: Option<OnTaken>,
+}
+
+/// Where the file is now.
+#[derive(Serialize, ToSchema)]
+pub struct MovedReply {
+    success: bool,
+    path: String,
+    url: String,
+    /// Whether it got another name than was asked for.
+    renamed: bool,
+}
+
+/// Moves or renames one file inside its bucket, with its thumbnail.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/move",
+    operation_id = "moveFile",
+    tag = "Moves and undelete",
+    params(BucketNameParameter),
+    request_body = MoveWish,
+    responses(
+        (status = OK, body = MovedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
+        (status = CONFLICT, description = "`already_exists`: something has the new name; `conflict`: the file changes again and again."),
+    )
+)]
+pub async fn move_one(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<MovedReply>, ApiError> {
+    let name = bucket_in(&uri)?;
+    caller.bucket(&app.catalog, &name, Scope::Upload)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
+    let wish: MoveWish = body.settings()?;
+    let (from, to) = (file_in(&wish.from)?, file_in(&wish.to)?);
+    caller.check_file(&from)?;
+    caller.check_file(&to)?;
+    check_writable(&to)?;
+    if from == to {
+        return Err(ApiError::bad_parameter("to", "must be another path than \"from\""));
+    }
+    let on_taken = wish.on_conflict.unwrap_or_default();
+    let Moved { object, renamed } = move_file(&app, &bucket, &from, &to, on_taken).await?;
+    let url = public_url(app.public_url.as_str(), object.name());
+    let path = object.name().key.to_string();
+    Ok(Json(MovedReply { success: true, path, url, renamed }))
+}

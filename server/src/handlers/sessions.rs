@@ -1,0 +1,409 @@
+//! `/-/session` and `/-/sessions`: who is signed in, signing in and out; `/-/password`: another password.
+//!
+//! Promises: a session is a new one each time that somebody signs in, whatever cookie came along; a wrong password and
+//! a name that there is not are told apart neither by the answer nor by its time. Never here: what a session opens.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, HeaderValue, SET_COOKIE, USER_AGENT};
+use http::request::Parts;
+use http::{StatusCode, Uri};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::auth::{Asking, Caller};
+use crate::catalog::{
+    CatalogError, Password, PasswordHash, Session, SessionId, SessionState, StartedSession, Visitor,
+};
+use crate::client_address::client_address;
+use crate::error::{ApiError, SESSION_ENDED};
+use crate::handlers::with_catalog;
+use crate::json_body::JsonBody;
+use crate::management::{AccountView, account_view};
+use crate::parameters::IdParameter;
+use crate::replies::{Json, iso_time};
+use crate::state::AppState;
+use crate::target::last_component;
+
+/// Whoever is signed in, if anybody.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionReply {
+    success: bool,
+    signed_in: bool,
+    /// Of nobody: whether the first account is still to be made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    set_up_needed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    account: Option<AccountView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    session: Option<OwnSessionView>,
+}
+
+/// The session that asks.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnSessionView {
+    id: String,
+    created_at: String,
+    /// When it ends unless it is used again.
+    expires_at: String,
+}
+
+/// The sessions of an account.
+#[derive(Serialize, ToSchema)]
+pub struct SessionsReply {
+    success: bool,
+    /// The one that was used last comes first.
+    sessions: Vec<SessionView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SessionView {
+    id: String,
+    /// Whether it is the one that asks.
+    current: bool,
+    created_at: String,
+    /// To the hour.
+    last_seen_at: String,
+    expires_at: String,
+    /// Where it began; empty where that is not known.
+    address: String,
+    /// What the browser called itself.
+    agent: String,
+}
+
+/// What somebody signs in with.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "it is only described: secrets are read one by one")]
+pub struct SignInBody {
+    /// The account's name.
+    name: String,
+    #[schema(format = Password)]
+    password: String,
+}
+
+/// The password that there is, and the one that is to be.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "it is only described: secrets are read one by one")]
+pub struct PasswordBody {
+    #[schema(format = Password)]
+    current: String,
+    /// At least 10 characters, and at most 128 bytes.
+    #[schema(format = Password, min_length = 10, max_length = 128)]
+    new: String,
+}
+
+/// Tells who is signed in.
+#[utoipa::path(
+    get,
+    path = "/-/session",
+    operation_id = "showSession",
+    tag = "Sessions",
+    security((), ("session" = [])),
+    responses(
+        (status = OK, body = SessionReply),
+        (status = FORBIDDEN, description = "`cross_site`."),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
+    match Caller::of_session(&app, Asking::of(&head)) {
+        Ok(Some(caller)) => {
+            let state = app.catalog.session(&caller.session()?.id);
+            let state = state.ok_or_else(ApiError::session_ended)?;
+            Ok(Json(signed_in(&app, &state)).into_response())
+        }
+        Ok(None) => Ok(Json(nobody(&app)).into_response()),
+        Err(error) if error.code() == SESSION_ENDED => {
+            Ok(with_cookie(Json(nobody(&app)), app.session_cookie.clear()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Signs in with a password. The answer sets the cookie of a new session.
+#[utoipa::path(
+    post,
+    path = "/-/session",
+    operation_id = "signIn",
+    tag = "Sessions",
+    security(()),
+    request_body = SignInBody,
+    responses(
+        (status = OK, body = SessionReply),
+        (status = UNAUTHORIZED, description = "`wrong_password`: the name or the password is wrong."),
+        (status = FORBIDDEN, description = "`account_suspended`, `cross_site`."),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn sign_in(
+    State(app): State<AppState>,
+    head: Parts,
+    mut body: JsonBody,
+) -> Result<Response, ApiError> {
+    let name: String = body.require("name")?;
+    let presented = Password::presented(&body.require_secret("password")?);
+    body.finish()?;
+    let (account, hash) = app.catalog.account_to_sign_in(&name).unzip();
+    let hash = hash.flatten();
+    // What is typed stands for the name where there is no such account.
+    let counted = account.as_ref().map_or(name.trim(), |account| account.name.as_str());
+    check_password(&app, &head, counted, hash.clone(), presented).await?;
+    let (Some(account), Some(hash)) = (account, hash) else {
+        return Err(ApiError::internal("a password was right that nobody has"));
+    };
+    let before = session_before(&app, &head);
+    let visitor = visitor(&head);
+    let started = with_catalog(&app, move |catalog| {
+        catalog.sign_in(&account.id, &hash, visitor, before.as_ref())
+    });
+    welcome(&app, &started.await?, |reply| Json(reply).into_response())
+}
+
+/// Signs out: the session ends, and its cookie is taken away.
+#[utoipa::path(
+    delete,
+    path = "/-/session",
+    operation_id = "signOut",
+    tag = "Sessions",
+    security((), ("session" = [])),
+    responses(
+        (status = NO_CONTENT, description = "Nobody is signed in any more."),
+        (status = FORBIDDEN, description = "`cross_site`."),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
+    match Caller::of_session(&app, Asking::of(&head)) {
+        Ok(Some(caller)) => {
+            let id = caller.session()?.id.clone();
+            with_catalog(&app, move |catalog| catalog.end_session(&id)).await?;
+        }
+        Ok(None) => {}
+        Err(error) if error.code() == SESSION_ENDED => {}
+        Err(error) => return Err(error),
+    }
+    Ok(with_cookie(nothing(), app.session_cookie.clear()))
+}
+
+/// Lists the sessions of the account.
+#[utoipa::path(
+    get,
+    path = "/-/sessions",
+    operation_id = "listSessions",
+    tag = "Sessions",
+    security(("session" = [])),
+    responses(
+        (status = OK, body = SessionsReply),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Json<SessionsReply>, ApiError> {
+    let current = caller.session()?;
+    let sessions = app.catalog.sessions_of(&caller.account().id);
+    let sessions = sessions.iter().map(|state| view(state, current)).collect();
+    Ok(Json(SessionsReply { success: true, sessions }))
+}
+
+/// Ends one session of the account. Ending the one that asks signs out.
+#[utoipa::path(
+    delete,
+    path = "/-/sessions/{id}",
+    operation_id = "endSession",
+    tag = "Sessions",
+    security(("session" = [])),
+    params(IdParameter),
+    responses(
+        (status = NO_CONTENT, description = "It has ended."),
+        (status = NOT_FOUND, description = "`session_not_found`."),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn end(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    let current = caller.session()?;
+    let id = SessionId::parse(&last_component(uri.path())?);
+    let found = id.and_then(|id| app.catalog.session(&id));
+    let found = found.filter(|state| state.session.account == caller.account().id);
+    let id = found.ok_or_else(ApiError::session_not_found)?.session.id.clone();
+    let is_current = id == current.id;
+    with_catalog(&app, move |catalog| catalog.end_session(&id)).await?;
+    if is_current {
+        return Ok(with_cookie(nothing(), app.session_cookie.clear()));
+    }
+    Ok(nothing())
+}
+
+/// Ends all sessions of the account, also the one that asks.
+#[utoipa::path(
+    delete,
+    path = "/-/sessions",
+    operation_id = "endSessions",
+    tag = "Sessions",
+    security(("session" = [])),
+    responses(
+        (status = NO_CONTENT, description = "All have ended."),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
+    let account = caller.session()?.account.clone();
+    with_catalog(&app, move |catalog| catalog.end_sessions_of(&account)).await?;
+    Ok(with_cookie(nothing(), app.session_cookie.clear()))
+}
+
+/// Gives the account another password. All its other sessions end.
+#[utoipa::path(
+    put,
+    path = "/-/password",
+    operation_id = "changePassword",
+    tag = "Sessions",
+    security(("session" = [])),
+    request_body = PasswordBody,
+    responses(
+        (status = NO_CONTENT, description = "It is the password from now on."),
+        (status = UNAUTHORIZED, description = "`wrong_password`: the current one is another."),
+        (status = 421, description = "`wrong_host`."),
+    )
+)]
+pub async fn change_password(
+    State(app): State<AppState>,
+    caller: Caller,
+    head: Parts,
+    mut body: JsonBody,
+) -> Result<Response, ApiError> {
+    let session = caller.session()?.id.clone();
+    let current = Password::presented(&body.require_secret("current")?);
+    let new = chosen("new", &body.require_secret("new")?)?;
+    body.finish()?;
+    let account = caller.account().id.clone();
+    let checked = app.catalog.password_of(&account);
+    let name = caller.account().name.as_str();
+    check_password(&app, &head, name, checked.clone(), current).await?;
+    let hash = hashed(&app, new).await?;
+    with_catalog(&app, move |catalog| {
+        catalog.set_password(&account, checked.as_ref(), hash, Some(&session))
+    })
+    .await?;
+    Ok(nothing())
+}
+
+/// A password that somebody chooses, or why it is refused, by the name of its field.
+pub(super) fn chosen(field: &'static str, text: &str) -> Result<Password, ApiError> {
+    Password::choose(text).map_err(|error| match error {
+        CatalogError::Refused(rule) => CatalogError::BadSetting { setting: field, rule }.into(),
+        other => other.into(),
+    })
+}
+
+/// What is kept of a new password.
+pub(super) async fn hashed(app: &AppState, password: Password) -> Result<PasswordHash, ApiError> {
+    let hashed = app.passwords.hash(password, app.entropy.clone()).await;
+    Ok(hashed.map_err(|_| ApiError::overloaded(1))??)
+}
+
+/// Where a request comes from, as a session remembers it.
+pub(super) fn visitor(head: &Parts) -> Visitor {
+    let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    Visitor::new(client_address(&head.extensions), &String::from_utf8_lossy(agent))
+}
+
+/// The answer to whoever has a new session now, with its cookie.
+pub(super) fn welcome(
+    app: &AppState,
+    started: &StartedSession,
+    answer: impl FnOnce(SessionReply) -> Response,
+) -> Result<Response, ApiError> {
+    let state = app.catalog.session(&started.session.id).ok_or_else(ApiError::session_ended)?;
+    let cookie = app.session_cookie.set(&started.secret);
+    Ok(with_cookie(answer(signed_in(app, &state)), cookie))
+}
+
+async fn check_password(
+    app: &AppState,
+    head: &Parts,
+    name: &str,
+    hash: Option<Arc<PasswordHash>>,
+    presented: Option<Password>,
+) -> Result<(), ApiError> {
+    let allowances = &app.allowances;
+    let tried = allowances.take_sign_in(client_address(&head.extensions), name);
+    let tried = tried.map_err(|refused| ApiError::rate_limited(&refused))?;
+    match app.passwords.check(hash, presented).await {
+        Ok(false) => Err(ApiError::wrong_password()),
+        Ok(true) => {
+            allowances.give_back_sign_in(tried);
+            Ok(())
+        }
+        Err(_) => {
+            allowances.give_back_sign_in(tried);
+            Err(ApiError::overloaded(1))
+        }
+    }
+}
+
+/// The session that the same browser has: it ends when another one takes its cookie.
+fn session_before(app: &AppState, head: &Parts) -> Option<SessionId> {
+    let caller = Caller::of_session(app, Asking::of(head)).ok()??;
+    caller.session().ok().map(|session| session.id.clone())
+}
+
+fn signed_in(app: &AppState, state: &SessionState) -> SessionReply {
+    let account = app.catalog.account(&state.session.account);
+    SessionReply {
+        success: true,
+        signed_in: true,
+        set_up_needed: None,
+        account: account.map(|account| account_view(&app.catalog, &account)),
+        session: Some(OwnSessionView {
+            id: state.session.id.to_string(),
+            created_at: iso_time(state.session.created_ms),
+            expires_at: iso_time(state.ends_ms),
+        }),
+    }
+}
+
+fn nobody(app: &AppState) -> SessionReply {
+    let set_up_needed = Some(!app.catalog.has_accounts());
+    SessionReply { success: true, signed_in: false, set_up_needed, account: None, session: None }
+}
+
+fn view(state: &SessionState, current: &Session) -> SessionView {
+    let Session { id, created_ms, visitor, .. } = &*state.session;
+    SessionView {
+        id: id.to_string(),
+        current: *id == current.id,
+        created_at: iso_time(*created_ms),
+        last_seen_at: iso_time(state.seen_ms),
+        expires_at: iso_time(state.ends_ms),
+        address: visitor.address.clone(),
+        agent: visitor.agent.clone(),
+    }
+}
+
+fn nothing() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn with_cookie(answer: impl IntoResponse, cookie: HeaderValue) -> Response {
+    let mut response = answer.into_response();
+    response.headers_mut().insert(SET_COOKIE, cookie);
+    response
+}

@@ -1,0 +1,68 @@
+//! Whether a job may go on: asked before it begins, and before each of its batches.
+//!
+//! Promises: what the key, its account, or the owner of the bucket may do no more, a job does no more. Never here: the
+//! rules, which are those of every request.
+
+use std::sync::Arc;
+
+use crate::auth::Caller;
+use crate::catalog::{Bucket, Job, JobWork, Scope};
+use crate::error::ApiError;
+use crate::job_board::RunningJob;
+use crate::state::AppState;
+
+/// A job, and those for whom it works.
+pub(super) struct Standing {
+    app: AppState,
+    job: Arc<Job>,
+    board: Arc<RunningJob>,
+}
+
+/// What a job needs of a bucket.
+pub(super) fn scopes_of(work: &JobWork) -> &'static [Scope] {
+    match work {
+        JobWork::DeleteFolder { .. } | JobWork::EmptyBucket { .. } => &[Scope::Delete],
+        JobWork::MoveFolder { .. } | JobWork::UndeleteFolder { .. } => {
+            &[Scope::Upload, Scope::Delete]
+        }
+        JobWork::Compact { .. } | JobWork::Scrub => &[Scope::Manage],
+    }
+}
+
+impl Standing {
+    pub(super) fn new(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) -> Self {
+        Self { app, job, board }
+    }
+
+    /// Whether the job may go on: not where it was told to stop, or the server is about to.
+    pub(super) fn goes_on(&self) -> Result<bool, ApiError> {
+        if self.board.is_stopped() || self.app.is_draining() {
+            return Ok(false);
+        }
+        self.check().map(|()| true)
+    }
+
+    /// Whether those for whom it works may still do it.
+    pub(super) fn check(&self) -> Result<(), ApiError> {
+        let caller = Caller::of_issuer(&self.app.catalog, &self.job.issuer);
+        let caller = caller.ok_or_else(|| {
+            ApiError::forbidden("What began the job, or its account, opens nothing any more")
+        })?;
+        check_allowed(&self.app, &caller, &self.job.work).map(drop)
+    }
+
+    /// The bucket, as it is now.
+    pub(super) fn bucket(&self) -> Result<Arc<Bucket>, ApiError> {
+        let name = self.job.work.bucket().ok_or_else(ApiError::bucket_not_found)?;
+        self.app.catalog.bucket(name).ok_or_else(ApiError::bucket_not_found)
+    }
+}
+
+/// Whether a caller may do such work.
+pub fn check_allowed(app: &AppState, caller: &Caller, work: &JobWork) -> Result<(), ApiError> {
+    let Some(bucket) = work.bucket() else { return caller.check_operator() };
+    for scope in scopes_of(work) {
+        caller.bucket(&app.catalog, bucket, *scope)?;
+    }
+    work.folders().iter().try_for_each(|folder| caller.check_folder(folder))
+}

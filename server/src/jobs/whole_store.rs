@@ -1,0 +1,70 @@
+//! Jobs for the whole store: compaction and scrub.
+//!
+//! Promises: one at a time, and none beside long work of the operator's command line; they stop at the next word of how
+//! far they have come. Begun again, they go over what is there then. Never here: the work, which the engine does.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::WorkProgress;
+
+use super::standing::Standing;
+use super::start;
+use crate::bridge::blocking;
+use crate::catalog::{CatalogError, JobId, JobWork};
+use crate::error::ApiError;
+use crate::job_board::RunningJob;
+use crate::management::{CompactionAsked, Reply, Request, execute};
+use crate::state::AppState;
+
+/// Waits for the turn, and works.
+pub(super) async fn work(
+    app: &AppState,
+    work: &JobWork,
+    standing: &Standing,
+    board: &Arc<RunningJob>,
+    id: &JobId,
+) -> Result<(), ApiError> {
+    let request = match work {
+        JobWork::Compact { dead_percent_min } => Request::Compact(CompactionAsked {
+            dead_percent_min: *dead_percent_min,
+            bytes_per_second_max: None,
+        }),
+        _ => Request::Scrub,
+    };
+    let turn = tokio::select! {
+        turn = app.long_work.clone().lock_owned() => turn,
+        () = board.stopped() => return Ok(()),
+    };
+    standing.check()?;
+    start(app, id).await?;
+    let (shared, told) = (app.clone(), board.clone());
+    let done = blocking(move || {
+        let _turn = turn;
+        let mut watch = |progress: WorkProgress| {
+            told.note(|sums| {
+                sums.done = progress.done_bytes;
+                sums.total = progress.total_bytes;
+            });
+            match told.is_stopped() || shared.is_draining() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        execute(&shared.store, &shared.catalog, request, &mut watch)
+    });
+    match done.await {
+        Ok(Reply::Compacted(view)) => board.note(|sums| {
+            sums.bytes = view.freed_bytes + view.punched_bytes;
+            sums.skipped = view.refused.len() as u64;
+        }),
+        Ok(Reply::Scrubbed(view)) => board.note(|sums| {
+            sums.bytes = view.bytes;
+            sums.damage = view.damage.count;
+        }),
+        Ok(_) => {}
+        Err(CatalogError::Store(engine::Error::Cancelled)) if board.is_stopped() => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! How it is with the store on its disk, for the page that an operator looks at.
+//!
+//! Promises: the answer has a bound, however many segments there are: large objects, each of which has a segment of its
+//! own, are told together. Nothing is written for it. Never here: counting and choosing, which the engine does.
+
+use engine::{
+    CompactionRules, Damage, DiskStats, RecordName, SegmentClass, SegmentStats, Store, StoreStats,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::stats::class_view;
+use super::{ClassView, HealthView};
+use crate::catalog::{Catalog, CatalogError};
+use crate::limits::STORAGE_SEGMENTS_MAX;
+use crate::replies::iso_time;
+
+/// What is on the disk, and what can be done about it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageView {
+    health: HealthView,
+    /// Null where the disk does not say.
+    #[schema(required)]
+    disk: Option<DiskView>,
+    #[schema(required)]
+    index: Option<IndexView>,
+    /// All segments of each kind.
+    kinds: Vec<KindView>,
+    /// Segments that are shared by small files, those with the most dead bytes first.
+    segments: Vec<StorageSegmentView>,
+    /// Whether there are more segments than are told.
+    segments_truncated: bool,
+    /// Everything was verified then or later; null while something never was.
+    #[schema(required)]
+    verified_since: Option<String>,
+    #[schema(required)]
+    last_backup: Option<LastBackupView>,
+    damage_count: u64,
+    /// The first places.
+    damage: Vec<DamagedView>,
+    /// What a compaction would do now.
+    compaction: EstimateView,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DiskView {
+    total_bytes: u64,
+    free_bytes: u64,
+    /// What is to stay free: with less, nothing is uploaded.
+    reserve_bytes: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct IndexView {
+    bytes: u64,
+    /// Changes that are in memory and in the log, and not in it yet.
+    waiting_changes: u64,
+    /// Whether it was found to be damaged: the next start makes it anew.
+    condemned: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct KindView {
+    kind: ClassView,
+    segments: u64,
+    live_bytes: u64,
+    dead_bytes: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct StorageSegmentView {
+    id: u64,
+    kind: ClassView,
+    bytes: u64,
+    live_bytes: u64,
+    dead_bytes: u64,
+    /// Records that are wanted.
+    objects: u64,
+    /// Whether nothing is appended to it any more.
+    sealed: bool,
+    #[schema(required)]
+    verified_at: Option<String>,
+    damage_count: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LastBackupView {
+    at: String,
+    to: String,
+    damage_count: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DamagedView {
+    /// Null where it is not a file that is damaged, or not known which.
+    #[schema(required)]
+    bucket_name: Option<String>,
+    #[schema(required)]
+    path: Option<String>,
+    /// The segment.
+    file: String,
+    offset: u64,
+    what: String,
+    what_to_do: String,
+    found_at: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EstimateView {
+    would_free: u64,
+    would_copy: u64,
+    /// How many segments would be replaced.
+    segments: u64,
+}
+
+/// How it is now.
+pub fn storage(store: &Store, catalog: &Catalog) -> Result<StorageView, CatalogError> {
+    let stats = store.stats()?;
+    let disk = store.disk_stats()?;
+    let rules = CompactionRules { store_dead_percent_min: 0, ..CompactionRules::SHORT_OF_SPACE };
+    let selection = store.select_compaction(rules)?;
+    let backup = catalog.last_backup()?;
+    let shared = stats.segments.iter().filter(|it| it.class != SegmentClass::Big);
+    let mut shared: Vec<&SegmentStats> = shared.collect();
+    shared.sort_by_key(|it| (std::cmp::Reverse(it.dead_bytes), it.id));
+    let segments_truncated = shared.len() > STORAGE_SEGMENTS_MAX;
+    shared.truncate(STORAGE_SEGMENTS_MAX);
+    Ok(StorageView {
+        health: HealthView::of(&store.health()),
+        disk: disk.map(|it| DiskView {
+            total_bytes: it.total_bytes,
+            free_bytes: it.free_bytes,
+            reserve_bytes: it.reserve_bytes,
+        }),
+        index: disk.map(|it| index_view(&it, &stats)),
+        kinds: kinds(&stats),
+        segments: shared.into_iter().map(segment_view).collect(),
+        segments_truncated,
+        verified_since: stats.verified_since_ms.map(iso_time),
+        last_backup: backup.map(|it| LastBackupView {
+            at: iso_time(it.at_ms),
+            to: it.to,
+            damage_count: it.damage_count,
+        }),
+        damage_count: stats.damage.count(),
+        damage: stats.damage.places.iter().map(damaged_view).collect(),
+        compaction: EstimateView {
+            would_free: selection.freed_bytes(),
+            would_copy: selection.live_bytes(),
+            segments: selection.steps.iter().map(|step| step.inputs.len() as u64).sum(),
+        },
+    })
+}
+
+fn index_view(disk: &DiskStats, stats: &StoreStats) -> IndexView {
+    IndexView {
+        bytes: disk.index_bytes,
+        waiting_changes: stats.overlay_changes as u64,
+        condemned: stats.index_is_condemned,
+    }
+}
+
+fn kinds(stats: &StoreStats) -> Vec<KindView> {
+    let classes = [
+        (ClassView::Log, stats.log),
+        (ClassView::Compacted, stats.compacted),
+        (ClassView::Big, stats.big),
+    ];
+    let view = |(kind, class): (ClassView, engine::ClassStats)| KindView {
+        kind,
+        segments: class.segments,
+        live_bytes: class.live_bytes,
+        dead_bytes: class.record_bytes.saturating_sub(class.live_bytes),
+    };
+    classes.map(view).into()
+}
+
+fn segment_view(stats: &SegmentStats) -> StorageSegmentView {
+    StorageSegmentView {
+        id: stats.id.get(),
+        kind: class_view(stats.class),
+        bytes: stats.record_bytes,
+        live_bytes: stats.live_bytes,
+        dead_bytes: stats.dead_bytes,
+        objects: stats.live_count,
+        sealed: !stats.is_growing,
+        verified_at: stats.verified_ms.map(iso_time),
+        damage_count: stats.damage,
+    }
+}
+
+fn damaged_view(damage: &Damage) -> DamagedView {
+    let object = match &damage.name {
+        Some(RecordName::Object(name)) => Some(name),
+        _ => None,
+    };
+    let what_to_do = match (&damage.name, object) {
+        (_, Some(_)) => {
+            "Upload the file again or bring an earlier version back; or take it from a backup. \
+             Deleting it ends the damage, too."
+        }
+        (Some(_), None) => {
+            "It is a record of the service itself: stop the server, run trug fsck --deep, and take \
+             the store from a backup if that names settings that are lost."
+        }
+        (None, _) => {
+            "Stop the server and run trug fsck --deep, which tells what lies there; --repair makes \
+             the rest whole."
+        }
+    };
+    DamagedView {
+        bucket_name: object.map(|name| name.bucket.to_string()),
+        path: object.map(|name| name.key.to_string()),
+        file: damage.file(),
+        offset: damage.offset,
+        what: damage.reason.to_string(),
+        what_to_do: what_to_do.to_owned(),
+        found_at: iso_time(damage.found_ms),
+    }
+}

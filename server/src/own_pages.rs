@@ -1,0 +1,215 @@
+//! Whether a request comes from a page of this server's own: the rules against requests that other sites forge.
+//!
+//! Browsers say with each request where it comes from (`Sec-Fetch-Site`), and older ones at least with those that
+//! change something (`Origin`). And a page that was looked up under a foreign name, which then leads here (DNS
+//! rebinding), asks for that name.
+//! Promises: what is doubtful comes from elsewhere. Never here: cookies, and what becomes of a request.
+
+use std::net::IpAddr;
+
+use http::header::{self, HeaderMap};
+use http::uri::{Authority, Scheme, Uri};
+use http::{HeaderName, Method};
+
+use crate::config::PublicUrl;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Where a request comes from, as far as that can be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A page of this server, or a person who typed the address.
+    Own,
+    /// Another site, or one that does not say it right.
+    Elsewhere,
+    /// No browser of today, or none at all.
+    Unsaid,
+}
+
+/// The names under which people find the dashboard.
+#[derive(Clone, Debug)]
+pub struct OwnHosts {
+    names: Vec<String>,
+}
+
+impl Source {
+    /// Where a request comes from.
+    pub fn of(method: &Method, headers: &HeaderMap, uri: &Uri) -> Self {
+        let mut said = headers.get_all(SEC_FETCH_SITE).iter();
+        if let Some(site) = said.next() {
+            let is_own = match site.as_bytes() {
+                b"same-origin" => true,
+                b"none" => is_read(method),
+                _ => false,
+            };
+            return if is_own && said.next().is_none() { Self::Own } else { Self::Elsewhere };
+        }
+        let mut said = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = said.next() else { return Self::Unsaid };
+        let is_own = || {
+            let origin: Uri = origin.to_str().ok()?.parse().ok()?;
+            let asked = host_of(headers, uri)?;
+            // The scheme is the proxy's business; a port that is not said is the usual one of either.
+            let (scheme, named) = (origin.scheme()?, origin.authority()?);
+            let port = |authority: &Authority| authority.port_u16();
+            let usual = if *scheme == Scheme::HTTPS { 443 } else { 80 };
+            let same_port = port(named).unwrap_or(usual) == port(&asked).unwrap_or(usual);
+            Some(named.host().eq_ignore_ascii_case(asked.host()) && same_port)
+        };
+        match is_own() {
+            Some(true) if said.next().is_none() => Self::Own,
+            _ => Self::Elsewhere,
+        }
+    }
+
+    /// Whether a cookie counts that such a request brings along.
+    pub fn lets_cookies_count(self, method: &Method) -> bool {
+        match self {
+            Self::Own => true,
+            Self::Elsewhere => false,
+            Self::Unsaid => is_read(method),
+        }
+    }
+}
+
+impl OwnHosts {
+    /// The host of the public address, and those that the operator names.
+    pub fn new(public_url: &PublicUrl, configured: &[String]) -> Self {
+        let names = public_url.host().into_iter().chain(configured.iter().cloned());
+        Self { names: names.map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
+    /// Whether a request asks for one of them, for this machine, or for an address: these no foreign name leads to.
+    pub fn are_asked_for(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let Some(authority) = host_of(headers, uri) else { return false };
+        let host = authority.host().to_ascii_lowercase();
+        let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let is_address = address.unwrap_or(&host).parse::<IpAddr>().is_ok();
+        is_address || host == "localhost" || self.names.contains(&host)
+    }
+}
+
+/// The host and port that a request asks for.
+fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<Authority> {
+    match headers.get(header::HOST) {
+        Some(host) => Authority::try_from(host.as_bytes()).ok(),
+        None => uri.authority().cloned(),
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn source(method: &str, pairs: &[(&str, &str)]) -> Source {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        Source::of(&method.parse().unwrap(), &headers, &"/api/buckets".parse().unwrap())
+    }
+
+    #[test]
+    fn what_the_browser_says_first_decides() {
+        let host = ("host", "cdn.example.com");
+        let own = ("origin", "https://cdn.example.com");
+        for method in ["GET", "HEAD", "POST", "DELETE"] {
+            let is = |site: &str| source(method, &[host, ("sec-fetch-site", site)]);
+            assert_eq!(is("same-origin"), Source::Own, "{method}");
+            for other in ["same-site", "cross-site", "", "SAME-ORIGIN", "same-origin, none"] {
+                assert_eq!(is(other), Source::Elsewhere, "{method} {other}");
+                let both = [host, own, ("sec-fetch-site", other)];
+                assert_eq!(source(method, &both), Source::Elsewhere, "{method} {other}");
+            }
+            let none =
+                if matches!(method, "GET" | "HEAD") { Source::Own } else { Source::Elsewhere };
+            assert_eq!(is("none"), none, "{method}");
+            let twice =
+                [host, ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "same-origin")];
+            assert_eq!(source(method, &twice), Source::Elsewhere);
+        }
+    }
+
+    #[test]
+    fn an_origin_is_the_host_that_is_asked_for_or_foreign() {
+        let is = |host: &str, origin: &str| source("POST", &[("host", host), ("origin", origin)]);
+        for (host, origin) in [
+            ("cdn.example.com", "https://cdn.example.com"),
+            ("CDN.example.com", "https://cdn.EXAMPLE.com"),
+            ("cdn.example.com:443", "https://cdn.example.com"),
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("[::1]:8080", "http://[::1]:8080"),
+            ("localhost", "http://localhost:80"),
+        ] {
+            assert_eq!(is(host, origin), Source::Own, "{host} {origin}");
+        }
+        for (host, origin) in [
+            ("cdn.example.com", "https://example.com"),
+            ("cdn.example.com", "https://cdn.example.com.evil.com"),
+            ("cdn.example.com", "https://cdn.example.com:8443"),
+            ("127.0.0.1:8080", "http://127.0.0.1:8081"),
+            ("127.0.0.1:8080", "http://127.0.0.1"),
+            ("cdn.example.com", "null"),
+            ("cdn.example.com", ""),
+            ("cdn.example.com", "cdn.example.com"),
+        ] {
+            assert_eq!(is(host, origin), Source::Elsewhere, "{host} {origin}");
+        }
+        assert_eq!(source("POST", &[("origin", "http://a")]), Source::Elsewhere, "no host");
+        assert_eq!(source("POST", &[("host", "a")]), Source::Unsaid);
+    }
+
+    #[test]
+    fn a_cookie_counts_without_a_word_only_to_read() {
+        for (source, reads, changes) in [
+            (Source::Own, true, true),
+            (Source::Elsewhere, false, false),
+            (Source::Unsaid, true, false),
+        ] {
+            for (method, counts) in [("GET", reads), ("HEAD", reads), ("POST", changes)] {
+                let method = method.parse().unwrap();
+                assert_eq!(source.lets_cookies_count(&method), counts, "{source:?} {method}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_dashboard_answers_to_its_own_names() {
+        let url = PublicUrl::parse("https://CDN.example.com/files").unwrap();
+        let hosts = OwnHosts::new(&url, &["files.internal".to_owned()]);
+        let is = |host: &str| {
+            let headers =
+                HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).unwrap())]);
+            hosts.are_asked_for(&headers, &"/-/session".parse().unwrap())
+        };
+        for own in [
+            "cdn.example.com",
+            "cdn.example.com:8443",
+            "FILES.internal",
+            "localhost:8080",
+            "192.0.2.7",
+            "[::1]:8080",
+            "[2001:db8::1]",
+        ] {
+            assert!(is(own), "{own}");
+        }
+        for foreign in [
+            "evil.com",
+            "example.com",
+            "localhost.evil.com",
+            "127.0.0.1.evil.com",
+            "",
+            "cdn.example.com.",
+        ] {
+            assert!(!is(foreign), "{foreign}");
+        }
+        assert!(!hosts.are_asked_for(&HeaderMap::new(), &"/".parse().unwrap()));
+    }
+}

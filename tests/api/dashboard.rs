@@ -1,0 +1,253 @@
+//! The dashboard as it is sent: the page, its policy, its files, and what its origin keeps from it. What it does in a
+//! browser is in the suite `browser`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use axum::body::Body;
+use http::Method;
+use tests::{Reply, World};
+
+/// What all files together may have, packed: product 4.1.
+const BUDGET_BYTES: usize = 60 * 1_024;
+
+/// Addresses of views.
+const VIEWS: &[&str] = &[
+    "/-/",
+    "/-/files/photos",
+    "/-/files/photos/a/b%20c/",
+    "/-/files/photos/%ff",
+    "/-/search/photos?q=cat",
+    "/-/playground/photos/cat.png",
+    "/-/sign-in",
+    "/-/set-up",
+    "/-/invitation",
+];
+
+/// The files of the dashboard's folder, but the page, with their texts.
+fn files() -> BTreeMap<String, String> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../server/assets/dashboard");
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let named = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
+    let files = named.filter(|(name, _)| name != "shell.html");
+    files.map(|(name, path)| (name, fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Checks that what is sent is the file, but for comments of modules.
+fn check_sent(name: &str, sent: &str, text: &str) {
+    if name.ends_with(".css") {
+        return assert_eq!(sent, text, "{name}");
+    }
+    let mut sent = sent.lines().peekable();
+    for line in text.lines().map(str::trim) {
+        if sent.next_if_eq(&line).is_none() {
+            let is_comment =
+                line.starts_with("//") || line.starts_with("/**") || line.starts_with('*');
+            assert!(is_comment, "{name}: {line:?} is not sent");
+        }
+    }
+    assert_eq!(sent.next(), None, "{name}: sent, and not in the file");
+}
+
+fn directive<'p>(policy: &'p str, name: &str) -> &'p str {
+    let found = policy.split("; ").find_map(|it| it.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("{name} is not in {policy}"))
+}
+
+fn nonce(page: &Reply) -> String {
+    let policy = page.header("content-security-policy");
+    let rest = directive(policy, "script-src").strip_prefix("'nonce-").unwrap();
+    rest.split('\'').next().unwrap().to_owned()
+}
+
+/// Where the page looks for its files.
+fn base(page: &Reply) -> String {
+    let text = page.text();
+    let (_, rest) = text.split_once("src=\"/-/assets/").unwrap();
+    format!("/-/assets/{}", rest.split('/').next().unwrap())
+}
+
+#[tokio::test]
+async fn the_root_leads_to_the_dashboard() {
+    let (world, _) = World::with_bucket(1);
+    let reply = world.stranger().get("/").await;
+    assert_eq!((reply.status.as_u16(), reply.header("location")), (302, "/-/"));
+    assert_eq!(reply.header("cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn every_view_is_the_page_with_a_nonce_of_its_own() {
+    let (world, _) = World::with_bucket(1);
+    let mut nonces = BTreeSet::new();
+    for view in VIEWS {
+        let page = world.stranger().get(view).await;
+        assert_eq!(page.status, 200, "{view}");
+        for (name, value) in [
+            ("content-type", "text/html; charset=utf-8"),
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("access-control-allow-origin", ""),
+        ] {
+            assert_eq!(page.header(name), value, "{view} {name}");
+        }
+        let nonce = nonce(&page);
+        assert!(nonce.len() >= 22, "{nonce} has fewer than 128 bits");
+        let policy = page.header("content-security-policy");
+        for (name, value) in [
+            ("default-src", "'none'".to_owned()),
+            ("script-src", format!("'nonce-{nonce}' 'strict-dynamic'")),
+            ("style-src", format!("'nonce-{nonce}'")),
+            ("connect-src", "'self'".to_owned()),
+            ("form-action", "'none'".to_owned()),
+            ("base-uri", "'none'".to_owned()),
+            ("frame-ancestors", "'none'".to_owned()),
+            ("require-trusted-types-for", "'script'".to_owned()),
+            ("trusted-types", "'none'".to_owned()),
+        ] {
+            assert_eq!(directive(policy, name), value, "{view}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let text = page.text();
+        assert!(!text.contains('@'), "a mark is left in the page");
+        for tag in text.split('<').filter(|tag| {
+            ["script", "style", "link rel=\"stylesheet", "link rel=\"modulepreload"]
+                .iter()
+                .any(|start| tag.starts_with(start))
+        }) {
+            assert!(tag.contains(&format!("nonce=\"{nonce}\"")), "<{tag}");
+        }
+        let mut words = text.split_whitespace();
+        assert!(!words.any(|word| word.starts_with("on") && word.contains('=')), "a handler");
+        let head = world.stranger().head_with(view, &[]).await;
+        assert_eq!((head.status.as_u16(), head.body.len()), (200, 0), "{view}");
+        nonces.insert(nonce);
+    }
+    assert_eq!(nonces.len(), VIEWS.len(), "a nonce was used twice");
+}
+
+#[tokio::test]
+async fn what_is_no_view_is_nothing_and_a_view_is_only_read() {
+    let (world, _) = World::with_bucket(1);
+    for path in ["/-/none", "/-/file/x", "/-/assets", "/-/assets/x", "/-/assets/x/app.mjs"] {
+        world.stranger().get(path).await.check_error(404, "not_found");
+    }
+    let reply = world.stranger().send(Method::POST, "/-/files/x", &[], Body::empty()).await;
+    reply.check_error(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn every_file_of_the_folder_is_sent_under_its_version_and_kept_for_ever() {
+    let (world, _) = World::with_bucket(1);
+    let stranger = world.stranger();
+    let base = base(&stranger.get("/-/").await);
+    let mut packed_bytes = 0;
+    for (name, text) in files() {
+        let path = format!("{base}/{name}");
+        let reply = stranger.get(&path).await;
+        assert_eq!(
+            reply.status, 200,
+            "{name} is not in the table of server/src/handlers/dashboard.rs"
+        );
+        check_sent(&name, &reply.text(), &text);
+        let kind = if name.ends_with(".css") { "text/css" } else { "text/javascript" };
+        assert_eq!(reply.header("content-type"), format!("{kind}; charset=utf-8"), "{name}");
+        assert_eq!(reply.header("cache-control"), "public, max-age=31536000, immutable");
+        assert_eq!(reply.header("cross-origin-resource-policy"), "same-origin");
+        assert_eq!(reply.header("vary"), "accept-encoding");
+        let packed = stranger.get_with(&path, &[("accept-encoding", "br, gzip")]).await;
+        assert_eq!(packed.header("content-encoding"), "gzip", "{name}");
+        assert_ne!(packed.header("etag"), reply.header("etag"), "{name}");
+        packed_bytes += packed.body.len();
+        for (reply, coding) in [(&reply, "identity"), (&packed, "gzip")] {
+            let headers = [("accept-encoding", coding), ("if-none-match", reply.header("etag"))];
+            assert_eq!(stranger.get_with(&path, &headers).await.status, 304, "{name} {coding}");
+        }
+    }
+    println!("the dashboard takes {packed_bytes} bytes, packed");
+    assert!(packed_bytes <= BUDGET_BYTES, "{packed_bytes} bytes, packed");
+}
+
+#[tokio::test]
+async fn every_import_leads_to_a_module_that_the_page_asks_for_at_once() {
+    let (world, _) = World::with_bucket(1);
+    let page = world.stranger().get("/-/").await;
+    let base = base(&page);
+    let files = files();
+    let mut imports = 0;
+    for (name, text) in files.iter().filter(|(name, _)| name.ends_with(".mjs")) {
+        let preload = format!("href=\"{base}/{name}\"");
+        assert!(page.text().contains(&preload), "{name} is not asked for");
+        let lines =
+            text.lines().filter(|line| line.starts_with("import ") || line.starts_with("} from "));
+        for line in lines {
+            let module = line.split('"').nth(1).unwrap_or_else(|| panic!("{name}: {line}"));
+            let module = module.strip_prefix("./").unwrap_or_else(|| panic!("{name}: {line}"));
+            assert!(files.contains_key(module), "{name} imports {module}, which is not there");
+            imports += 1;
+        }
+    }
+    assert!(imports > files.len(), "the imports were not found");
+}
+
+#[test]
+fn the_modules_make_elements_from_text_alone_and_ask_nobody_else() {
+    for (name, text) in files() {
+        for banned in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "srcdoc",
+            "createContextualFragment",
+            "DOMParser",
+            "javascript:",
+            "@import",
+        ] {
+            assert!(!text.contains(banned), "{name}: {banned}");
+        }
+        let foreign = ["http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"];
+        let text = foreign.iter().fold(text, |text, known| text.replace(known, ""));
+        for scheme in ["http://", "https://"] {
+            assert!(!text.contains(scheme), "{name} names another server");
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_of_users_are_no_scripts_of_the_dashboard() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "evil.js", b"alert(1)").await;
+    let get = async |headers: &[(&str, &str)]| {
+        world.stranger().get_with("/photos/evil.js", headers).await
+    };
+    for destination in [
+        "script",
+        "style",
+        "worker",
+        "sharedworker",
+        "serviceworker",
+        "manifest",
+        "object",
+        "embed",
+    ] {
+        let own = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", destination)];
+        get(&own).await.check_error(403, "forbidden");
+        let foreign = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", destination)];
+        assert_eq!(get(&foreign).await.status, 200, "{destination} of another site");
+    }
+    get(&[("service-worker", "script")]).await.check_error(403, "forbidden");
+    for destination in ["image", "video", "audio", "iframe", "document", "empty"] {
+        let own = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", destination)];
+        assert_eq!(get(&own).await.status, 200, "{destination}");
+    }
+    // Whether there is a file makes no difference.
+    let own = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "script")];
+    let missing = world.stranger().get_with("/photos/none.js", &own).await;
+    missing.check_error(403, "forbidden");
+}

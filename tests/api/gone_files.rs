@@ -1,0 +1,254 @@
+//! What is gone and can come back: `API.md`, Undelete.
+
+use http::Method;
+use serde_json::{Value, json};
+use server::catalog::Scope;
+use server::management::{ApiKeySettings, BucketSettings};
+use tests::{Client, Reply, World};
+
+use crate::images::jpeg;
+
+const DELETED: &str = "/api/buckets/photos/deleted";
+const UNDELETE: &str = "/api/buckets/photos/undelete";
+
+/// All versions that are gone, page by page, and how many pages those were.
+async fn gone(client: &Client, query: &str) -> (Vec<Value>, usize) {
+    let (mut versions, mut pages, mut cursor) = (Vec::new(), 0, String::new());
+    loop {
+        let reply = client.get(&format!("{DELETED}?{query}{cursor}")).await.check_done();
+        pages += 1;
+        versions.extend(reply["versions"].as_array().unwrap().iter().cloned());
+        match reply["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={}", next.replace(' ', "%20")),
+            None => return (versions, pages),
+        }
+    }
+}
+
+fn paths(versions: &[Value]) -> Vec<&str> {
+    versions.iter().map(|version| version["path"].as_str().unwrap()).collect()
+}
+
+async fn undelete(client: &Client, path: &str) -> Reply {
+    client.post_json(UNDELETE, json!({ "path": path })).await
+}
+
+fn restarted(world: &World, client: &Client) -> (World, Client) {
+    world.store.close().unwrap();
+    let world = world.found_on(world.disk.fork());
+    let client = Client::new(world.app(), client.key.clone());
+    (world, client)
+}
+
+#[tokio::test]
+async fn a_deleted_file_comes_back_as_it_was() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/a/", "b.html", b"<p>").await;
+    let before = client.get("/photos/a/b.html").await;
+    world.clock.advance(1_000);
+    client.delete("/photos/a/b.html").await.check_done();
+    world.clock.advance(1_000);
+    let (versions, _) = gone(&client, "").await;
+    let [version] = &versions[..] else { panic!("{versions:?}") };
+    assert_eq!((&version["path"], &version["state"]), (&json!("a/b.html"), &json!("deleted")));
+    assert_eq!((&version["bytes"], &version["type"]), (&json!(3), &json!("text/html")));
+    assert_eq!(version["deletedAt"], "2026-01-31T12:00:01.000Z");
+    assert_eq!(version["createdAt"], "2026-01-31T12:00:00.000Z");
+    let back = undelete(&client, "a/b.html").await.check_done();
+    assert_eq!((&back["path"], &back["renamed"]), (&json!("a/b.html"), &json!(false)));
+    assert_eq!(back["url"], "https://cdn.example.com/photos/a/b.html");
+    assert_eq!(back["lsn"], version["lsn"]);
+    let after = client.get("/photos/a/b.html").await;
+    for name in ["content-type", "etag"] {
+        assert_eq!(after.header(name), before.header(name), "{name}");
+    }
+    assert_eq!(after.text(), "<p>");
+    undelete(&client, "a/b.html").await.check_error(409, "already_exists");
+    undelete(&client, "none").await.check_error(404, "version_not_found");
+    client.post_json(UNDELETE, json!({"path": "a/"})).await.check_error(400, "bad_path");
+}
+
+#[tokio::test]
+async fn what_went_last_is_told_first_and_after_a_restart_the_log_tells_by_path() {
+    let (world, client) = World::with_bucket(1);
+    for name in ["c.txt", "a.txt", "b.txt"] {
+        client.put("/photos/", name, name.as_bytes()).await;
+    }
+    client.put("/photos/other/", "d.txt", b"d").await;
+    for name in ["b.txt", "c.txt", "other/d.txt"] {
+        world.clock.advance(1_000);
+        client.delete(&format!("/photos/{name}")).await.check_done();
+    }
+    world.clock.advance(1_000);
+    client.put("/photos/a.txt?overwrite=true", "a.txt", b"newer").await;
+    for limit in [1, 2, 100] {
+        let (versions, _) = gone(&client, &format!("limit={limit}")).await;
+        assert_eq!(paths(&versions), ["a.txt", "other/d.txt", "c.txt", "b.txt"], "{limit}");
+    }
+    let (versions, _) = gone(&client, "prefix=other/").await;
+    assert_eq!(paths(&versions), ["other/d.txt"]);
+    let (by_memory, _) = gone(&client, "").await;
+
+    let (_world, client) = restarted(&world, &client);
+    for limit in [1, 3, 100] {
+        let (versions, pages) = gone(&client, &format!("limit={limit}")).await;
+        assert_eq!(paths(&versions), ["a.txt", "b.txt", "c.txt", "other/d.txt"], "{limit}");
+        assert!(pages > 1);
+        // The log says the same of each.
+        for version in &versions {
+            assert!(by_memory.contains(version), "{version} is not among {by_memory:?}");
+        }
+    }
+    assert_eq!(versions_states(&gone(&client, "prefix=a").await.0), ["replaced"]);
+    undelete(&client, "c.txt").await.check_done();
+    assert_eq!(client.get("/photos/c.txt").await.text(), "c.txt");
+    // What went since is told first, and once.
+    client.delete("/photos/c.txt").await.check_done();
+    let (versions, _) = gone(&client, "").await;
+    assert_eq!(paths(&versions), ["c.txt", "a.txt", "b.txt", "c.txt", "other/d.txt"]);
+}
+
+fn versions_states(versions: &[Value]) -> Vec<&str> {
+    versions.iter().map(|version| version["state"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_overwritten_version_comes_back_where_it_may() {
+    let (world, client) = World::with_bucket(1);
+    let mut lsns = Vec::new();
+    for text in ["one", "two", "three"] {
+        client.put("/photos/a.txt?overwrite=true", "a.txt", text.as_bytes()).await;
+        world.clock.advance(1_000);
+    }
+    for (version, bytes) in gone(&client, "").await.0.iter().zip([3, 3]) {
+        assert_eq!((&version["state"], &version["bytes"]), (&json!("replaced"), &json!(bytes)));
+        lsns.push(version["lsn"].as_u64().unwrap());
+    }
+    let [two, one] = lsns[..] else { panic!("{lsns:?}") };
+    undelete(&client, "a.txt").await.check_error(409, "already_exists");
+    let wish = |lsn: u64, on_conflict: &str| json!({"path": "a.txt", "lsn": lsn, "onConflict": on_conflict});
+    client.post_json(UNDELETE, wish(one, "refuse")).await.check_error(409, "already_exists");
+    let back = client.post_json(UNDELETE, wish(one, "rename")).await.check_done();
+    assert_eq!((&back["path"], &back["renamed"]), (&json!("a (1).txt"), &json!(true)));
+    assert_eq!(client.get("/photos/a%20(1).txt").await.text(), "one");
+    client.post_json(UNDELETE, wish(two, "overwrite")).await.check_done();
+    assert_eq!(client.get("/photos/a.txt").await.text(), "two");
+    // What was replaced by that can come back in its turn, also after a restart.
+    let (world, client) = restarted(&world, &client);
+    let (versions, _) = gone(&client, "prefix=a.txt").await;
+    let newest = versions.iter().map(|it| it["lsn"].as_u64().unwrap()).max().unwrap();
+    client.post_json(UNDELETE, wish(newest, "overwrite")).await.check_done();
+    assert_eq!(client.get("/photos/a.txt").await.text(), "three");
+    let missing = client.post_json(UNDELETE, wish(1 << 40, "overwrite")).await;
+    missing.check_error(404, "version_not_found");
+    assert_eq!(world.object_count("photos"), 2);
+}
+
+#[tokio::test]
+async fn nothing_of_a_bucket_that_had_the_name_before_ever_shows() {
+    let (world, ann) = World::with_bucket(1);
+    ann.put("/photos/", "secret.txt", b"of ann").await;
+    ann.put("/photos/", "kept.txt", b"of ann").await;
+    ann.delete("/photos/secret.txt").await.check_done();
+    let lsn = gone(&ann, "").await.0[0]["lsn"].clone();
+    ann.delete("/api/buckets/photos?force").await.check_done();
+    let name = engine::BucketName::parse("photos").unwrap();
+    while world.state.catalog.bucket(&name).is_some() || world.object_count("photos") > 0 {
+        tokio::task::yield_now().await;
+    }
+    world.account("bob");
+    let bob = world.client_of("bob", ApiKeySettings::default());
+    let made = loop {
+        // The name is free when the removal has ended.
+        let made = bob.post_json("/api/buckets", json!({"bucketName": "photos"})).await;
+        if made.status != 409 {
+            break made;
+        }
+        tokio::task::yield_now().await;
+    };
+    made.check_done();
+    bob.put("/photos/", "own.txt", b"of bob").await;
+    bob.delete("/photos/own.txt").await.check_done();
+    for is_restarted in [false, true] {
+        let (_world, bob) = match is_restarted {
+            false => (None, bob.clone()),
+            true => {
+                let (world, bob) = restarted(&world, &bob);
+                (Some(world), bob)
+            }
+        };
+        assert_eq!(paths(&gone(&bob, "").await.0), ["own.txt"], "{is_restarted}");
+        for path in ["secret.txt", "kept.txt"] {
+            undelete(&bob, path).await.check_error(404, "version_not_found");
+            let wish = json!({"path": path, "lsn": lsn});
+            bob.post_json(UNDELETE, wish).await.check_error(404, "version_not_found");
+        }
+    }
+}
+
+#[tokio::test]
+async fn scopes_and_folders_of_a_key_hold() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/in/", "a.txt", b"1").await;
+    client.put("/photos/out/", "a.txt", b"1").await;
+    client.delete("/photos/in/a.txt").await.check_done();
+    client.delete("/photos/out/a.txt").await.check_done();
+    let key = |scopes: &[Scope]| {
+        let prefix = Some("in/".to_owned());
+        world.client_of(
+            "ann",
+            ApiKeySettings { scopes: scopes.to_vec(), prefix, ..ApiKeySettings::default() },
+        )
+    };
+    let inside = key(&[Scope::List, Scope::Delete, Scope::Upload]);
+    inside.get(DELETED).await.check_error(403, "forbidden");
+    inside.get(&format!("{DELETED}?prefix=out/")).await.check_error(403, "forbidden");
+    assert_eq!(paths(&gone(&inside, "prefix=in/").await.0), ["in/a.txt"]);
+    undelete(&inside, "out/a.txt").await.check_error(403, "forbidden");
+    for scopes in [&[Scope::List][..], &[Scope::Delete], &[Scope::Upload, Scope::Manage]] {
+        let few = key(scopes);
+        few.get(&format!("{DELETED}?prefix=in/")).await.check_error(403, "forbidden");
+        undelete(&few, "in/a.txt").await.check_error(403, "forbidden");
+    }
+    undelete(&inside, "in/a.txt").await.check_done();
+    world.account("bob");
+    let bob = world.client_of("bob", ApiKeySettings::default());
+    bob.get(DELETED).await.check_error(404, "bucket_not_found");
+    undelete(&bob, "out/a.txt").await.check_error(404, "bucket_not_found");
+    client.get(&format!("{DELETED}?cursor=x")).await.check_parameter("cursor");
+    let method = client.send(Method::PUT, DELETED, &[], axum::body::Body::empty()).await;
+    method.check_error(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn what_comes_back_fits_the_quota_and_brings_no_thumbnail_of_something_else() {
+    let (world, client) = World::with_bucket(1);
+    let picture = jpeg(60, 40);
+    client.put("/photos/?thumbnail", "a.jpg", &picture).await;
+    client.delete("/photos/a.jpg").await.check_done();
+    client.put("/photos/", "b.txt", b"12345").await;
+    let quota = |objects: u64| BucketSettings {
+        quota_objects: Some(Some(objects)),
+        ..BucketSettings::default()
+    };
+    world.edit_bucket("photos", quota(1));
+    undelete(&client, "a.jpg").await.check_error(507, "quota_exceeded");
+    world.edit_bucket("photos", quota(2));
+    undelete(&client, "a.jpg").await.check_done();
+    assert_eq!(client.get("/photos/a.jpg").await.body, picture);
+    client.get("/photos/a_thumb.webp").await.check_error(404, "file_not_found");
+    assert_eq!(world.object_count("photos"), 2);
+    // Thumbnails are no versions of their own.
+    assert_eq!(gone(&client, "prefix=a_thumb").await.0, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_large_file_is_gone_and_said_to_be() {
+    let (_world, client) = World::with_bucket(1);
+    client.put("/photos/", "film.bin", &tests::store::body(5, 3_000_000)).await;
+    client.delete("/photos/film.bin").await.check_done();
+    assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
+    let refused = undelete(&client, "film.bin").await;
+    refused.check_error(404, "version_not_found");
+    assert!(refused.text().contains("its space was given back"), "{}", refused.text());
+}

@@ -1,0 +1,271 @@
+//! Signing in with a password: who is let in, and how often somebody may try. Design 8, product 5.4.
+
+use axum::body::Body;
+use http::Method;
+use serde_json::json;
+use server::catalog::Standing;
+use server::management::AccountSettings;
+use tests::browser::{COOKIE, HOST};
+use tests::{Browser, Client, Form, PASSWORD, Reply, World};
+
+const WRONG: &str = "correct horse cart";
+
+/// Tries a name and a password from an address.
+async fn try_from(world: &World, address: &str, name: &str, password: &str) -> Reply {
+    Browser::with(world.stranger().at(address)).sign_in(name, password).await
+}
+
+fn without_id(reply: &Reply) -> serde_json::Value {
+    let mut body = reply.json();
+    body["requestId"].take();
+    body
+}
+
+#[tokio::test]
+async fn whoever_knows_the_password_is_signed_in() {
+    let (world, _) = World::with_bucket(1);
+    let mut browser = Browser::of(&world);
+    let nobody = browser.get("/-/session").await;
+    assert_eq!(nobody.json(), json!({"success": true, "signedIn": false, "setUpNeeded": false}));
+    world.set_password("ann", PASSWORD);
+    let reply = browser.sign_in("ann", PASSWORD).await;
+    let body = reply.check_done();
+    assert_eq!((&body["signedIn"], &body["account"]["name"]), (&true.into(), &"ann".into()));
+    assert_eq!(body["account"]["hasPassword"], true);
+    assert_eq!(body["session"]["createdAt"], "2026-01-31T12:00:00.000Z");
+    assert_eq!(body["session"]["expiresAt"], "2026-02-07T12:00:00.000Z");
+    let secret = browser.secret.clone().expect("a cookie was set");
+    let cookie =
+        format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Secure; Path=/; Max-Age=2592000");
+    assert_eq!(reply.header("set-cookie"), cookie);
+    assert!(!reply.text().contains(&secret), "the secret is in the cookie alone");
+    assert_eq!(browser.get("/-/session").await.json(), body);
+    // The name as it may be typed, and composed otherwise.
+    assert_eq!(browser.sign_in(" ann ", PASSWORD).await.status, 200);
+    world.account("Zo\u{eb}");
+    world.set_password("Zo\u{eb}", "caf\u{e9} au lait");
+    assert_eq!(browser.sign_in("Zoe\u{308}", "cafe\u{301} au lait").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_an_unknown_name_look_alike() {
+    let (world, _) = World::with_bucket(1);
+    world.set_password("ann", PASSWORD);
+    let id = world.account("bob");
+    let mut browser = Browser::of(&world);
+    let wrong = browser.sign_in("ann", WRONG).await;
+    wrong.check_own_error(401, "wrong_password");
+    assert_eq!(wrong.header("set-cookie"), "");
+    // One that has no password, its id, nobody, and passwords that no one could have chosen.
+    let long = "x".repeat(10_000);
+    for (name, password) in [
+        ("bob", PASSWORD),
+        (id.as_str(), PASSWORD),
+        ("carl", PASSWORD),
+        ("", PASSWORD),
+        ("ann", ""),
+        ("ann", long.as_str()),
+        ("ANN", PASSWORD),
+    ] {
+        let reply = browser.sign_in(name, password).await;
+        reply.check_own_error(401, "wrong_password");
+        assert_eq!(without_id(&reply), without_id(&wrong), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_sign_in_is_refused_without_repeating_the_password() {
+    let (world, _) = World::with_bucket(1);
+    let mut browser = Browser::of(&world);
+    for (body, named) in [
+        (json!({}), "name"),
+        (json!({"name": "ann"}), "password"),
+        (json!({"name": "ann", "password": 12345678}), "password"),
+        (json!({"name": "ann", "password": ["12345678"]}), "password"),
+        (json!({"name": "ann", "password": "12345678", "token": "12345678"}), "token"),
+    ] {
+        let reply = browser.post("/-/session", body).await;
+        reply.check_own_error(400, "bad_parameter");
+        assert_eq!(reply.json()["parameter"], named);
+        assert!(!reply.text().contains("12345678"), "{}", reply.text());
+    }
+    let headers = [("content-type", "text/plain"), ("host", HOST)];
+    let body = Body::from("{\"name\":\"ann\",\"password\":\"12345678\"}");
+    let reply = world.stranger().send(Method::POST, "/-/session", &headers, body).await;
+    reply.check_own_error(415, "unsupported_media_type");
+}
+
+#[tokio::test]
+async fn wrong_passwords_for_a_name_are_counted_from_everywhere() {
+    let (world, _) = World::with_bucket(1);
+    world.set_password("ann", PASSWORD);
+    // All at once: none passes because the others are not decided yet.
+    let tries = (0..14).map(|at| {
+        let world = &world;
+        async move { try_from(world, &format!("192.0.2.{at}"), "ann", WRONG).await.status.as_u16() }
+    });
+    let mut statuses = Vec::new();
+    let mut running: Vec<_> = tries.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        running.retain_mut(|it| match it.as_mut().poll(context) {
+            std::task::Poll::Ready(status) => {
+                statuses.push(status);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if running.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert_eq!((statuses.len(), refused), (14, 4), "{statuses:?}");
+    // The right one, and from the machine itself, must wait, too.
+    for address in ["192.0.2.99", "127.0.0.1"] {
+        let refused = try_from(&world, address, "ann", PASSWORD).await;
+        refused.check_own_error(429, "rate_limited");
+        assert_eq!(refused.header("retry-after"), "30");
+    }
+    world.account("bob");
+    world.set_password("bob", PASSWORD);
+    assert_eq!(try_from(&world, "192.0.2.1", "bob", PASSWORD).await.status, 200);
+    world.clock.advance(30_000);
+    assert_eq!(try_from(&world, "192.0.2.1", "ann", PASSWORD).await.status, 200);
+    // A right one takes nothing, and one that is wrong takes the last.
+    assert_eq!(try_from(&world, "192.0.2.1", "ann", PASSWORD).await.status, 200);
+    assert_eq!(try_from(&world, "192.0.2.1", "ann", WRONG).await.status, 401);
+    assert_eq!(try_from(&world, "192.0.2.1", "ann", PASSWORD).await.status, 429);
+    // Names that there are not have an allowance like any other.
+    for _ in 0..10 {
+        assert_eq!(try_from(&world, "127.0.0.1", "carl", WRONG).await.status, 401);
+    }
+    assert_eq!(try_from(&world, "127.0.0.1", "carl", WRONG).await.status, 429);
+}
+
+#[tokio::test]
+async fn wrong_passwords_of_an_address_are_counted_for_all_names() {
+    let (world, _) = World::with_bucket(1);
+    world.set_password("ann", PASSWORD);
+    for at in 0..20 {
+        let reply = try_from(&world, "192.0.2.7", &format!("name {at}"), WRONG).await;
+        reply.check_own_error(401, "wrong_password");
+    }
+    let refused = try_from(&world, "192.0.2.7", "ann", PASSWORD).await;
+    refused.check_own_error(429, "rate_limited");
+    assert_eq!(refused.header("retry-after"), "3");
+    assert_eq!(try_from(&world, "192.0.2.8", "ann", PASSWORD).await.status, 200);
+    world.clock.advance(3_000);
+    assert_eq!(try_from(&world, "192.0.2.7", "ann", PASSWORD).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_suspended_account_is_signed_out_and_stays_out() {
+    let (world, _) = World::with_bucket(1);
+    let mut browser = Browser::signed_in(&world, "ann").await;
+    let standing = |standing| {
+        let standing = Some(standing);
+        world.edit_account("ann", AccountSettings { standing, ..AccountSettings::default() });
+    };
+    standing(Standing::Throttled);
+    assert!(browser.is_signed_in().await);
+    standing(Standing::Suspended);
+    browser.get("/api/buckets").await.check_error(401, "session_ended");
+    assert!(!browser.is_signed_in().await);
+    browser.sign_in("ann", PASSWORD).await.check_own_error(403, "account_suspended");
+    browser.sign_in("ann", WRONG).await.check_own_error(401, "wrong_password");
+    standing(Standing::Good);
+    assert!(!browser.is_signed_in().await, "what ended does not come back");
+    assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
+}
+
+#[tokio::test]
+async fn another_password_ends_all_other_sessions() {
+    let (world, _) = World::with_bucket(1);
+    let mut one = Browser::signed_in(&world, "ann").await;
+    let mut other = Browser::of(&world);
+    assert_eq!(other.sign_in("ann", PASSWORD).await.status, 200);
+    let change = |current: &str, new: &str| json!({"current": current, "new": new});
+    let wrong = one.put("/-/password", change(WRONG, "a new password")).await;
+    wrong.check_own_error(401, "wrong_password");
+    let short = one.put("/-/password", change(PASSWORD, "short")).await;
+    short.check_own_error(400, "bad_parameter");
+    assert_eq!(short.json()["parameter"], "new");
+    assert!(short.json()["error"].as_str().unwrap().contains("at least 10 characters"));
+    assert!(other.is_signed_in().await);
+    let changed = one.put("/-/password", change(PASSWORD, "a new password")).await;
+    assert_eq!((changed.status.as_u16(), changed.body.len()), (204, 0));
+    assert_eq!(changed.header("cache-control"), "no-store");
+    assert!(one.is_signed_in().await);
+    assert!(!other.is_signed_in().await);
+    other.sign_in("ann", PASSWORD).await.check_own_error(401, "wrong_password");
+    assert_eq!(other.sign_in("ann", "a new password").await.status, 200);
+    // Set by the operator it ends them all.
+    world.set_password("ann", PASSWORD);
+    assert!(!one.is_signed_in().await && !other.is_signed_in().await);
+}
+
+#[tokio::test]
+async fn a_name_is_tried_no_more_often_where_a_password_is_changed() {
+    let (world, _) = World::with_bucket(1);
+    let mut browser = Browser::signed_in(&world, "ann").await;
+    let body = json!({"current": WRONG, "new": "a new password"});
+    for _ in 0..10 {
+        let reply = browser.put("/-/password", body.clone()).await;
+        reply.check_own_error(401, "wrong_password");
+    }
+    browser.put("/-/password", body).await.check_own_error(429, "rate_limited");
+    browser.sign_in("ann", PASSWORD).await.check_own_error(429, "rate_limited");
+    assert!(browser.is_signed_in().await, "whoever is signed in stays so");
+}
+
+#[tokio::test]
+async fn a_session_is_a_new_one_each_time() {
+    let (world, _) = World::with_bucket(1);
+    world.set_password("ann", PASSWORD);
+    world.account("eve");
+    // A cookie that somebody slipped in, be it a session of theirs or one that is none.
+    let eve = Browser::signed_in(&world, "eve").await.secret.unwrap();
+    for slipped_in in [eve, "a".repeat(52), "x".into()] {
+        let mut browser = Browser::of(&world).holding(Some(slipped_in.clone()));
+        assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
+        let secret = browser.secret.clone().unwrap();
+        assert_ne!(secret, slipped_in);
+        let mut attacker = Browser::of(&world).holding(Some(slipped_in));
+        assert!(!attacker.is_signed_in().await);
+        // The session that the browser had is over as soon as it has another one.
+        assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
+        let mut before = Browser::of(&world).holding(Some(secret));
+        assert!(!before.is_signed_in().await);
+        assert!(browser.is_signed_in().await);
+    }
+}
+
+#[tokio::test]
+async fn a_key_decides_before_a_cookie() {
+    let (world, key) = World::with_bucket(1);
+    let session = Browser::signed_in(&world, "ann").await;
+    let with = |key: Option<&str>| {
+        let client = Client::new(world.app(), key.map(str::to_owned));
+        Browser::with(client).holding(session.secret.clone())
+    };
+    with(Some("nonsense")).get("/api/buckets").await.check_error(401, "invalid_api_key");
+    let bucket = Some("photos".to_owned());
+    let scopes = vec![server::catalog::Scope::Read];
+    let limited = world.api_key(
+        "ann",
+        server::management::ApiKeySettings { bucket, scopes, ..Default::default() },
+    );
+    with(Some(&limited.key)).get("/api/buckets").await.check_error(403, "forbidden");
+    assert_eq!(with(None).get("/api/buckets").await.status, 200);
+    // What is a person's to do is no key's, whatever it opens.
+    let mut keyed = Browser::with(key.clone());
+    for (method, path, body) in [
+        (Method::GET, "/-/sessions", None),
+        (Method::DELETE, "/-/sessions", None),
+        (Method::DELETE, "/-/sessions/aaaaaaaaaaaaaaaa", None),
+        (Method::PUT, "/-/password", Some(json!({"current": PASSWORD, "new": "a new password"}))),
+    ] {
+        keyed.ask(method, path, body).await.check_own_error(403, "forbidden");
+    }
+    let form = Form::new().file("f", "a.txt", None, b"1");
+    assert_eq!(key.upload("/photos/", form).await.status, 200);
+}

@@ -1,0 +1,78 @@
+//! How it is with the store on its disk: `API.md`, Storage.
+
+use serde_json::{Value, json};
+use server::catalog::Role;
+use server::management::{AccountSettings, ApiKeySettings};
+use tests::{Client, World};
+
+fn operator(world: &World) -> Client {
+    world.account("op");
+    let role = Some(Role::Operator);
+    world.edit_account("op", AccountSettings { role, ..AccountSettings::default() });
+    world.client_of("op", ApiKeySettings::default())
+}
+
+#[tokio::test]
+async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
+    let (world, client) = World::with_bucket(1);
+    let operator = operator(&world);
+    for at in 0..10 {
+        client.put("/photos/a/", &format!("{at}.bin"), &tests::store::body(at, 50_000)).await;
+    }
+    client.put("/photos/", "film.bin", &tests::store::body(1, 2_000_000)).await;
+    let before = operator.get("/api/storage").await.check_done();
+    assert_eq!((&before["health"], &before["damageCount"]), (&json!("writable"), &json!(0)));
+    assert!(before["disk"]["totalBytes"].as_u64() >= before["disk"]["freeBytes"].as_u64());
+    assert!(before["index"]["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(
+        (&before["lastBackup"], &before["segmentsTruncated"]),
+        (&Value::Null, &json!(false))
+    );
+    let kind = |reply: &Value, kind: &str| -> Value {
+        let kinds = reply["kinds"].as_array().unwrap();
+        kinds.iter().find(|it| it["kind"] == kind).unwrap().clone()
+    };
+    assert_eq!(kind(&before, "big")["segments"], 1);
+    // Large files have no line of their own.
+    let segments = before["segments"].as_array().unwrap();
+    assert!(segments.iter().all(|it| it["kind"] == "log"), "{segments:?}");
+    assert_eq!(segments.iter().filter(|it| it["sealed"] == false).count(), 1);
+    assert!(segments.iter().map(|it| it["objects"].as_u64().unwrap()).sum::<u64>() >= 11);
+
+    client.delete("/photos/a/").await.check_done();
+    let after = operator.get("/api/storage").await.check_done();
+    let dead = |reply: &Value| kind(reply, "log")["deadBytes"].as_u64().unwrap();
+    assert!(dead(&after) >= dead(&before) + 500_000);
+    // It says what can be had once the newest segment is ended.
+    assert!(after["compaction"]["wouldFree"].is_u64() && after["compaction"]["wouldCopy"].is_u64());
+}
+
+#[tokio::test]
+async fn damage_is_told_by_file_and_with_what_to_do() {
+    let (world, client) = World::with_bucket(1);
+    let operator = operator(&world);
+    let bytes = tests::store::body(3, 50_000);
+    client.put("/photos/a/", "b.bin", &bytes).await;
+    let log = world.first_log_segment();
+    let engine::disk::faults::Where::Prefix(path) = log else { panic!("a log has a path") };
+    let whole = world.disk.bytes(&path);
+    let at = whole.windows(64).position(|window| *window == bytes[..64]).unwrap();
+    world.disk.flip(&path, at as u64, 1);
+    client.get("/photos/a/b.bin").await.check_error(500, "damaged");
+    let storage = operator.get("/api/storage").await.check_done();
+    assert_eq!(storage["damageCount"], 1, "{storage}");
+    let damage = &storage["damage"][0];
+    assert_eq!(
+        (&damage["bucketName"], &damage["path"]),
+        (&json!("photos"), &json!("a/b.bin")),
+        "{damage}"
+    );
+    assert!(damage["whatToDo"].as_str().unwrap().contains("Upload the file again"), "{damage}");
+}
+
+#[tokio::test]
+async fn nobody_else_sees_it() {
+    let (world, client) = World::with_bucket(1);
+    client.get("/api/storage").await.check_error(403, "forbidden");
+    world.stranger().get("/api/storage").await.check_error(401, "missing_api_key");
+}

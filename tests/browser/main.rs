@@ -1,0 +1,101 @@
+//! The dashboard in a real browser.
+//!
+//! Does every view do what it promises, with a mouse, with keys alone, for a screen reader, on a narrow screen, with a
+//! hundred thousand files, and with names and files that want to run? A server is started over a folder with buckets
+//! for all of that; `suite.mjs` drives Chromium through it with playwright-core, and prints one line for each test.
+//!
+//! Needs `node`, `chromium` and `npm ci --prefix tests/browser`. Where one is missing the suite says so in a line and
+//! passes, unless `TRUG_BROWSER=required` is set, as the build server does. `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures
+//! of all views, `TRUG_BROWSER_ONLY=WORD` runs the tests whose names have that word, `TRUG_BROWSER_ASSETS=FOLDER` takes
+//! the dashboard's files from there.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the rules of the package are for the binary, not for those who look at it from outside"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::env;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+use tests::DataFolder;
+
+/// Files of the long folder.
+const MANY: usize = 100_000;
+/// Where Debian and Ubuntu have it, and others.
+const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+
+#[test]
+fn the_dashboard_in_chromium() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/browser");
+    let (node, chromium) = match tools(&folder) {
+        Ok(tools) => tools,
+        Err(missing) => {
+            let is_required = env::var("TRUG_BROWSER").is_ok_and(|it| it == "required");
+            assert!(!is_required, "the dashboard is not tested: {missing}");
+            println!("SKIPPED: the dashboard is not tested in a browser: {missing}");
+            return;
+        }
+    };
+    let (data, key) = DataFolder::with_bucket();
+    for (name, access) in [("many", "public"), ("hostile", "public"), ("secrets", "private")] {
+        data.done(&["bucket", "create", "--account", "ann", "--name", name, "--access", access]);
+    }
+    let archive = data.beside().join("many.tar");
+    write_archive(&archive);
+    let archive = archive.to_str().unwrap();
+    data.done(&["import", "--bucket", "many", "--from", archive]);
+    let server = data.serve();
+    let options = json!({
+        "base": format!("http://{}", server.address()),
+        "key": key,
+        "many": MANY,
+        "chromium": chromium,
+        "folder": data.beside(),
+        "shots": env::var("TRUG_BROWSER_SHOTS").ok(),
+        "only": env::var("TRUG_BROWSER_ONLY").ok(),
+        "assets": env::var("TRUG_BROWSER_ASSETS").ok(),
+    });
+    let mut suite = Command::new(node);
+    suite.arg("suite.mjs").env("TRUG_BROWSER_OPTIONS", options.to_string()).current_dir(folder);
+    let output = suite.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    println!("{told}");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n{complaints}\n{}", server.log());
+    server.stop();
+}
+
+/// What the suite is run with, or what of it is missing.
+fn tools(folder: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let node = find("node").ok_or("node is not there")?;
+    let chromium = CHROMIUM.iter().find_map(|name| find(name)).ok_or("chromium is not there")?;
+    if !folder.join("node_modules/playwright-core").exists() {
+        return Err("`npm ci --prefix tests/browser` brings what drives it".to_owned());
+    }
+    Ok((node, chromium))
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// An archive of many small files in one folder.
+fn write_archive(path: &Path) {
+    let mut archive = tar::Builder::new(BufWriter::new(File::create(path).unwrap()));
+    for number in 0..MANY {
+        let body = format!("{number}\n");
+        let mut header = tar::Header::new_gnu();
+        header.set_size(body.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(1_769_860_800 + number as u64);
+        archive.append_data(&mut header, format!("file-{number:06}.txt"), body.as_bytes()).unwrap();
+    }
+    archive.into_inner().unwrap();
+}

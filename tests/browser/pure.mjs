@@ -1,0 +1,115 @@
+// The parts that decide without a page: what is sent next, what is chosen, how things are written and ordered.
+
+import assert from "node:assert/strict";
+import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/dashboard/address.mjs";
+import { kindOfName, kindOfType } from "../../server/assets/dashboard/kinds.mjs";
+import { arranged } from "../../server/assets/dashboard/listing.mjs";
+import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
+import { Selection } from "../../server/assets/dashboard/selection.mjs";
+import { bytes, count, duration } from "../../server/assets/dashboard/text.mjs";
+
+const found = (name, size, folder = "") => ({ file: { name, size }, folder });
+const names = (batch) => batch.map((item) => item.file.name);
+
+export const tests = {
+  "small files of one folder go together, large ones alone"() {
+    const queue = new Queue();
+    queue.add([found("a", 10), found("b", 10), found("c", 10, "x/"), found("big", LARGE_BYTES), found("d", 3_999_999), found("e", 10)], "pics", "in/");
+    assert.deepEqual(names(queue.take(0)), ["a", "b"]);
+    assert.deepEqual(queue.take(0).map((item) => item.folder + item.file.name), ["in/x/c"]);
+    assert.deepEqual(names(queue.take(0)), ["big"]);
+    assert.deepEqual(names(queue.take(0)), ["d"]);
+    assert.deepEqual(names(queue.take(0)), ["e"]);
+    assert.deepEqual(queue.take(0), []);
+    assert.equal(queue.counts.sending, 6);
+    queue.add(Array.from({ length: 70 }, (_, at) => found(`${at}`, 1)), "pics", "");
+    assert.deepEqual([queue.take(0).length, queue.take(0).length, queue.take(0).length], [32, 32, 6]);
+  },
+
+  "one bad file does not take the others of its form along"() {
+    const queue = new Queue();
+    queue.add([found("a", 1), found("b", 1)], "pics", "");
+    queue.refused(queue.take(0), { status: 415, message: "no" }, 0);
+    assert.deepEqual(names(queue.take(0)), ["a"]);
+    const second = queue.take(0);
+    queue.refused(second, { status: 415, message: "no" }, 0);
+    assert.deepEqual([second[0].state, second[0].problem], ["failed", "no"]);
+    queue.retryFailed();
+    assert.deepEqual(names(queue.take(0)), ["b"]);
+  },
+
+  "a busy server gets patience, and what goes on failing fails in the end"() {
+    const queue = new Queue();
+    queue.add([found("a", 1)], "pics", "");
+    queue.refused(queue.take(0), { status: 429, retryAfter: 7, message: "slow" }, 0);
+    assert.deepEqual(queue.take(6_999), []);
+    let now = 7_000;
+    let tries = 0;
+    for (let batch = queue.take(now); batch.length > 0; batch = queue.take(now)) {
+      queue.refused(batch, { status: 0, message: "gone" }, now);
+      tries += 1;
+      now += 100_000;
+    }
+    assert.equal(tries, 8);
+    assert.equal(queue.counts.failed, 1);
+  },
+
+  "the sum of what was sent is right whatever becomes of it"() {
+    const queue = new Queue();
+    queue.add([found("a", 100), found("big", LARGE_BYTES)], "pics", "");
+    const [a] = queue.take(0);
+    const [big] = queue.take(0);
+    queue.progress(a, 60);
+    queue.progress(big, 1_000);
+    assert.equal(queue.sent, 1_060);
+    queue.again(a);
+    assert.equal(queue.sent, 1_000, "a form begins again");
+    queue.again(big);
+    assert.equal(queue.sent, 1_000, "a large file goes on");
+    queue.drop((item) => item === big);
+    assert.deepEqual([queue.sent, queue.bytes, queue.counts.waiting], [0, 100, 1]);
+    queue.turn(queue.take(0)[0], "done");
+    assert.equal(queue.sent, 100);
+    assert.equal(queue.isBusy, false);
+  },
+
+  "a reach chooses from the anchor, and nothing else"() {
+    const selection = new Selection();
+    const at = (index) => "abcdef"[index];
+    selection.only("c", 2);
+    selection.reach(4, at);
+    assert.deepEqual([...selection.names], ["c", "d", "e"]);
+    selection.reach(1, at);
+    assert.deepEqual([...selection.names], ["b", "c"]);
+    selection.toggle("c", 2);
+    selection.drop(["b"]);
+    assert.equal(selection.size, 0);
+  },
+
+  "an order has folders first, numbers as people count, and a filter every word"() {
+    const entry = (name, size = 0, isFolder = false) => ({ name, key: name, isFolder, size, time: "" });
+    const entries = [entry("z", 0, true), entry("file 10.txt", 1), entry("file 9.txt", 2), entry("other", 3)];
+    const said = (filter, order) => arranged(entries, filter, order).map((it) => it.name);
+    assert.deepEqual(said("", "name"), ["z", "file 9.txt", "file 10.txt", "other"]);
+    assert.deepEqual(said("", "-size"), ["z", "other", "file 9.txt", "file 10.txt"]);
+    assert.deepEqual(said("TXT file", ""), ["file 10.txt", "file 9.txt"]);
+  },
+
+  "addresses hold any name, and give it back"() {
+    for (const key of ["a b/c#d?e&f%g.txt", "ä/日本/😀.png", "a+b", "<i>\"'"]) {
+      const place = read(new URL(`http://x/-/files/pics${fileAddress("", key).slice(1)}`));
+      assert.equal(place.key, key);
+    }
+    assert.equal(read(new URL("http://x/-/files/pics/%ff")).view, "nowhere");
+    assert.equal(query({ a: 1, b: "", c: null, d: ["x", "y z"] }), "?a=1&d=x&d=y%20z");
+    assert.deepEqual([folderOf("a/b/c"), folderOf("a/b/"), folderOf("a"), nameOf("a/b/"), nameOf("a/b")], ["a/b/", "a/", "", "b", "b"]);
+  },
+
+  "sizes and times are short, and kinds those of type and name"() {
+    assert.deepEqual([0, 999, 1_000, 15_500, 999_600, 2_000_000_000].map(bytes), ["0 B", "999 B", "1.00 kB", "15.5 kB", "1.00 MB", "2.00 GB"]);
+    assert.deepEqual([count(1, "file"), count(2_000, "file"), count(2, "entry", "entries")], ["1 file", "2,000 files", "2 entries"]);
+    assert.deepEqual([duration(0.2), duration(90), duration(7_300)], ["1 s", "2 min", "2 h 2 min"]);
+    assert.deepEqual([kindOfName("a.PNG"), kindOfName("a.svg"), kindOfName(".png"), kindOfName("png")], ["picture", "vector", "other", "other"]);
+    assert.deepEqual([kindOfType("text/plain; charset=utf-8", "a.html"), kindOfType("application/json", "a"), kindOfType("application/octet-stream", "a.log")], ["text", "text", "text"]);
+  },
+};

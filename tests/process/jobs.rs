@@ -1,0 +1,96 @@
+//! Jobs and `kill -9`: a job that was begun comes to its end, however often the server dies in between, and what it did
+//! is whole.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use engine::{Entropy, SeededEntropy};
+use serde_json::{Value, json};
+use tests::{Connection, DataFolder, Form, ServerProcess};
+
+const FILES: usize = 1_500;
+const KILLS: u32 = 4;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn connect(server: &ServerProcess, key: &str) -> Connection {
+    server.connect().with_key(key)
+}
+
+fn begin(connection: &mut Connection, wish: &Value) -> String {
+    let headers = [("content-type", "application/json")];
+    let answer = connection.send("POST", "/api/jobs", &headers, wish.to_string().as_bytes());
+    let answer = answer.expect("it answers");
+    assert_eq!(answer.status, 202, "{}", answer.text());
+    answer.json()["job"]["id"].as_str().expect("a job has an id").to_owned()
+}
+
+fn job(connection: &mut Connection, id: &str) -> Value {
+    let answer = connection.get(&format!("/api/jobs/{id}")).expect("it answers");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()["job"].take()
+}
+
+/// How many files there are, by the first page of each prefix that follows.
+fn keys(connection: &mut Connection, prefix: &str) -> Vec<String> {
+    let (mut keys, mut token) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/api/list-objects?bucketName=photos&prefix={prefix}{token}");
+        let page = connection.get(&path).expect("it answers").json();
+        let contents = page["Contents"].as_array().cloned().unwrap_or_default();
+        keys.extend(contents.iter().filter_map(|it| it["Key"].as_str().map(str::to_owned)));
+        match page["NextContinuationToken"].as_str() {
+            Some(next) => token = format!("&continuationToken={next}"),
+            None => return keys,
+        }
+    }
+}
+
+#[test]
+fn a_job_comes_to_its_end_however_often_the_server_is_killed() {
+    let chance = SeededEntropy::new(4);
+    let (folder, key) = DataFolder::with_bucket();
+    let serve = ["--listen", "127.0.0.1:0"];
+    let mut server = folder.serve_with(&serve);
+    let mut connection = connect(&server, &key);
+    for start in (0..FILES).step_by(100) {
+        let form = (start..start + 100).fold(Form::new(), |form, at| {
+            form.file("f", &format!("{at:04}.txt"), None, format!("text {at}").as_bytes())
+        });
+        let answer = connection.upload("/photos/a/", form).expect("it answers");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let wish = json!({"kind": "moveFolder", "bucketName": "photos", "prefix": "a/", "to": "b/"});
+    let id = begin(&mut connection, &wish);
+    for _ in 0..KILLS {
+        thread::sleep(Duration::from_millis(10 + chance.number() % 150));
+        server.kill();
+        server = folder.serve_with(&serve);
+        let mut connection = connect(&server, &key);
+        // Each file is there once, wherever.
+        let (left, moved) = (keys(&mut connection, "a/"), keys(&mut connection, "b/"));
+        let name = |key: &String| key[2..].to_owned();
+        let names: std::collections::BTreeSet<_> = left.iter().chain(&moved).map(name).collect();
+        assert_eq!(names.len(), FILES, "{} left, {} moved", left.len(), moved.len());
+    }
+    let mut connection = connect(&server, &key);
+    let began = Instant::now();
+    let done = loop {
+        let job = job(&mut connection, &id);
+        if !job["endedAt"].is_null() {
+            break job;
+        }
+        assert!(began.elapsed() < PATIENCE, "{job}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(done["state"], "done", "{done}");
+    assert_eq!(keys(&mut connection, "a/"), Vec::<String>::new());
+    assert_eq!(keys(&mut connection, "b/").len(), FILES);
+    for at in [0, FILES / 2, FILES - 1] {
+        let answer = connection.get(&format!("/photos/b/{at:04}.txt")).expect("it answers");
+        assert_eq!(answer.text(), format!("text {at}"));
+    }
+    server.stop();
+    // The counters are as exact as the files.
+    let bucket = &folder.json(&["bucket", "list"])[0];
+    assert_eq!(bucket["objectCount"], FILES);
+}

@@ -1,0 +1,114 @@
+//! Somebody who signs in: a client with a cookie, as a browser sends it from a page of the server's own.
+//!
+//! Never here: what a browser shows.
+
+use axum::body::Body;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::{Client, Reply, World};
+
+/// The host of every world's public address.
+pub const HOST: &str = "cdn.example.com";
+/// What the cookie is called there, under https.
+pub const COOKIE: &str = "__Host-trug-session";
+
+/// A browser.
+#[derive(Clone)]
+pub struct Browser {
+    client: Client,
+    /// The secret of the session that it has.
+    pub secret: Option<String>,
+}
+
+impl Browser {
+    /// One that nobody has signed in with.
+    pub fn of(world: &World) -> Self {
+        Self::with(world.stranger())
+    }
+
+    /// The same that asks as this client does, with its key.
+    pub fn with(client: Client) -> Self {
+        Self { client, secret: None }
+    }
+
+    /// The same with the secret of another session, or of none.
+    pub fn holding(&self, secret: Option<String>) -> Self {
+        Self { secret, client: self.client.clone() }
+    }
+
+    /// One in which the account is signed in. Its password is set before.
+    pub async fn signed_in(world: &World, account: &str) -> Self {
+        world.set_password(account, PASSWORD);
+        let mut browser = Self::of(world);
+        assert_eq!(browser.sign_in(account, PASSWORD).await.status, 200);
+        browser
+    }
+
+    pub async fn sign_in(&mut self, name: &str, password: &str) -> Reply {
+        let body = json!({"name": name, "password": password});
+        self.ask(Method::POST, "/-/session", Some(body)).await
+    }
+
+    pub async fn get(&mut self, path: &str) -> Reply {
+        self.ask(Method::GET, path, None).await
+    }
+
+    pub async fn post(&mut self, path: &str, body: Value) -> Reply {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn put(&mut self, path: &str, body: Value) -> Reply {
+        self.ask(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn delete(&mut self, path: &str) -> Reply {
+        self.ask(Method::DELETE, path, None).await
+    }
+
+    /// Whether it is signed in, as the server says.
+    pub async fn is_signed_in(&mut self) -> bool {
+        let reply = self.get("/-/session").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["signedIn"] == true
+    }
+
+    /// A request of a page of the server's own. A cookie that comes back is kept.
+    pub async fn ask(&mut self, method: Method, path: &str, body: Option<Value>) -> Reply {
+        let own = [("sec-fetch-site", "same-origin")];
+        self.ask_with(method, path, &own, body).await
+    }
+
+    /// The same with other headers than those of such a page.
+    pub async fn ask_with(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Reply {
+        let cookie = self.secret.as_ref().map(|secret| format!("a=b; {COOKIE}={secret}"));
+        let mut headers = headers.to_vec();
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            headers.push(("host", HOST));
+        }
+        headers.push(("user-agent", "Mozilla/5.0 (a browser)"));
+        headers.extend(cookie.as_deref().map(|cookie| ("cookie", cookie)));
+        let body = match body {
+            Some(body) => {
+                headers.push(("content-type", "application/json"));
+                Body::from(body.to_string())
+            }
+            None => Body::empty(),
+        };
+        let reply = self.client.send(method, path, &headers, body).await;
+        if let Some(rest) = reply.header("set-cookie").strip_prefix(&format!("{COOKIE}=")) {
+            let secret = rest.split(';').next().unwrap_or_default();
+            self.secret = (!secret.is_empty()).then(|| secret.to_owned());
+        }
+        reply
+    }
+}
+
+/// A password that may be chosen.
+pub const PASSWORD: &str = "correct horse battery";

@@ -1,0 +1,82 @@
+//! Reading a password that somebody chooses: from a file, from a terminal without showing it, or from stdin.
+//!
+//! Promises: it is on no command line and in no output; it leaves this process as a hash alone.
+//! Never here: what is done with it.
+
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use engine::SystemEntropy;
+use server::catalog::{Password, PasswordHash};
+
+use crate::exit::Failure;
+
+/// More than any password: what is longer is not read further.
+const BYTES_MAX: u64 = 4_096;
+
+/// The hash of the password that a file holds, or that is typed, or that comes by stdin.
+pub(crate) fn read(file: Option<&Path>) -> Result<PasswordHash, Failure> {
+    let text = match file {
+        Some(file) => from_file(file)?,
+        None if io::stdin().is_terminal() => typed()?,
+        None => first_line(io::stdin().lock(), "stdin")?,
+    };
+    Ok(PasswordHash::of(&Password::choose(&text)?, &SystemEntropy)?)
+}
+
+#[allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a password is no file of the store"
+)]
+fn from_file(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let file = std::fs::File::open(path)
+        .map_err(|error| Failure::wrong_usage(format!("cannot read {name}: {error}")))?;
+    first_line(file, &name)
+}
+
+/// Asks twice: nobody sees what is typed.
+fn typed() -> Result<String, Failure> {
+    let ask = |prompt: &str| {
+        rpassword::prompt_password(prompt)
+            .map_err(|error| Failure::failed(format!("cannot read the password: {error}")))
+    };
+    let (once, again) = (ask("New password: ")?, ask("Again: ")?);
+    if once == again {
+        return Ok(once);
+    }
+    Err(Failure::failed("the two are not the same: nothing was changed"))
+}
+
+/// The first line, without its end.
+fn first_line(from: impl Read, name: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = from.take(BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok(line) => Ok(line.to_owned()),
+        Err(_) => Err(Failure::failed(format!("the password in {name} is not UTF-8"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_the_first_line() {
+        for (bytes, line) in [
+            (&b"correct horse"[..], "correct horse"),
+            (b"correct horse\n", "correct horse"),
+            (b"correct horse\r\nsecond\n", "correct horse"),
+            (b" spaces \n", " spaces "),
+            (b"", ""),
+        ] {
+            assert_eq!(first_line(bytes, "x").ok().as_deref(), Some(line));
+        }
+        assert!(first_line(&b"\xff\n"[..], "x").is_err());
+    }
+}
