@@ -39,7 +39,9 @@ export const tests = {
     await page.locator("dialog.preview").waitFor();
     await page.keyboard.press("Escape");
     await page.locator(".tile:focus").waitFor();
+    // Right behind the other key: what closes a preview is not done yet.
     await page.keyboard.press("g");
+    await page.locator(".row:focus").waitFor();
     await page.keyboard.press("?");
     await page.getByRole("heading", { name: "Keys" }).waitFor();
     await shot(page, "help");

@@ -584,7 +584,7 @@ export class Browser {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (this.preview || document.querySelector("dialog[open]")) return;
+    if (document.querySelector("dialog[open]")) return;
     const isCommand = event.ctrlKey || event.metaKey;
     if (isCommand && event.key === "f" && !this.isSearch) {
       event.preventDefault();
