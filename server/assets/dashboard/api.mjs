@@ -66,6 +66,7 @@ export const signedOut = () => onSignedOut();
  * @param {{body?: any, signal?: AbortSignal, headers?: Record<string, string>}} [options]
  */
 async function send(method, address, { body, signal, headers = {} } = {}) {
+  /** @type {any} */
   const init = { method, signal, headers: { ...headers }, body: undefined };
   if (body !== undefined) {
     init.headers["Content-Type"] = "application/json";
