@@ -46,7 +46,7 @@ export async function look(kind, context, isAudited, views = VIEWS, begin = (how
       const { scrollWidth, clientWidth } = document.documentElement;
       const out = [...document.querySelectorAll("#app *, dialog[open] *")].filter((it) => {
         const box = it.getBoundingClientRect();
-        return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, .chosen");
+        return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, .chosen, thead");
       });
       return scrollWidth > clientWidth ? [`${scrollWidth} of ${clientWidth}`] : out.slice(0, 3).map((it) => `${it.tagName}.${it.className}`);
     });

@@ -6,7 +6,8 @@ import { make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { note } from "./live.mjs";
 import { accounts, createAccount, editAccount, invite, sweep } from "./manage.mjs";
-import { askFirst, badge, button, facts, nothing, page, paged, sizeOf, sizeText, snippet, table, tellOnce, when } from "./parts.mjs";
+import { askFirst, badge, button, facts, nothing, page, paged, snippet, table, tellOnce, when } from "./parts.mjs";
+import { sizeOf, sizeText } from "./sizes.mjs";
 import { bytes, count, moment, number } from "./text.mjs";
 
 /** @type {[string, string][]} */
@@ -51,7 +52,7 @@ function create(list) {
   ask("New account", [nameField(), choice("Plan", { name: "plan" }, PLANS, "Free"), choice("Role", { name: "role" }, ROLES, "user"), limitFields()], "Make it", async (values) => {
     const account = await createAccount({ name: values.name, plan: values.plan, role: values.role, ...limits(values) });
     list.load();
-    link(account);
+    return () => link(account);
   });
 }
 
@@ -74,9 +75,9 @@ function edit(it, list) {
 function link(it) {
   const makeIt = async () => {
     const { url, expiresAt } = await invite(it.id);
-    tellOnce(`A link for ${it.name}`, `Send it to ${it.name}: it is good once, until ${moment(expiresAt)}. It is shown this once.`, snippet("Link", url));
+    return () => tellOnce(`A link for ${it.name}`, `Send it to ${it.name}: it is good once, until ${moment(expiresAt)}. It is shown this once.`, snippet("Link", url));
   };
-  if (!it.hasPassword) return makeIt().catch((error) => note(error.advice ?? error.message, null, { kind: "bad", seconds: 12 }));
+  if (!it.hasPassword) return makeIt().then((tell) => tell(), (error) => note(error.advice ?? error.message, null, { kind: "bad", seconds: 12 }));
   return askFirst(`A new password for ${it.name}`, "With the link its holder chooses another password, and all sessions of the account end then. Links made before are good no more.", "Make the link", makeIt);
 }
 
@@ -85,7 +86,7 @@ function look(list) {
   askFirst("Look for unfair use", "Accounts of the plan Free that store more than their quota, or whose use is far beyond the plan for long, go one step on: from good by notified, upgrade requested and throttled to suspended, with three days between. You can take it back.", "Look, and take the steps", async () => {
     const { accountCount, violationCount, steps } = await sweep();
     list.load();
-    open("Fair use", [make("div", { class: "told" }, facts([["Looked at", count(accountCount, "account")], ["Beyond fair use", number(violationCount)], ["Steps taken", number(steps.length)]]),
+    return () => open("Fair use", [make("div", { class: "told" }, facts([["Looked at", count(accountCount, "account")], ["Beyond fair use", number(violationCount)], ["Steps taken", number(steps.length)]]),
       steps.length === 0 ? make("p", { class: "faint" }, icon("check"), " Nobody was moved.")
         : table("Steps", [["Account"], ["To"], ["Why", "wide"]], steps.map((/** @type {any} */ it) => [it.name, standingBadge(it.to), it.reason])).element)], { class: "wide" });
   });

@@ -50,6 +50,7 @@ function show(place) {
   const put = (/** @type {any} */ next) => {
     view?.close();
     view = next;
+    if (view.title) document.title = `${view.title} – trug`;
     around.show(view.element, WITH_BUCKETS.includes(place.view) || view instanceof Browser ? place.bucket : "");
   };
   if (place.view === "") return put(new Home(around));

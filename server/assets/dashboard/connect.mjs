@@ -10,6 +10,9 @@ import { go } from "./router.mjs";
 /** Stands for the key in what the server writes. */
 const ANY_KEY = "API_KEY";
 
+/** Stands for the bucket where there is none yet. */
+const ANY_BUCKET = "BUCKET";
+
 /** Where the server is for others. */
 const base = () => document.documentElement.dataset.publicUrl || location.origin;
 
@@ -39,7 +42,7 @@ function download(name, text, type) {
  * @param {string} bucket @param {string} [key]
  */
 export function connections(bucket, key = ANY_KEY) {
-  const asked = async (/** @type {string} */ name) => (await (await load("GET", `/-/integrations/${name}?bucket=${encodeURIComponent(bucket)}`)).text()).replaceAll(ANY_KEY, key);
+  const asked = async (/** @type {string} */ name) => (await (await load("GET", `/-/integrations/${name}?bucket=${bucket === ANY_BUCKET ? "" : encodeURIComponent(bucket)}`)).text()).replaceAll(ANY_KEY, key);
   return part(async () => ({ curl: await asked("curl"), sharex: JSON.stringify(JSON.parse(await asked("sharex")), null, 2), phone: await asked("lb-phone") }), ({ curl, sharex, phone }) => {
     /** @type {[string, string, () => any][]} */
     const kinds = [
@@ -83,11 +86,12 @@ export function connections(bucket, key = ANY_KEY) {
 /** @param {any} place @param {any} frame */
 export async function view(place, frame) {
   const buckets = (await frame.loaded).map((/** @type {any} */ it) => it.bucketName);
-  const bucket = place.bucket || buckets[0] || "BUCKET";
+  const bucket = place.bucket || buckets[0] || ANY_BUCKET;
+  const hasBucket = bucket !== ANY_BUCKET;
   const chosen = choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/connect/${encodeURIComponent(event.target.value)}`) }, buckets.map((/** @type {string} */ it) => [it, it]), bucket);
   return page("Connect", {
     about: "Programs upload with an API key. Where API_KEY stands below, put one; a key that you make now is filled in.",
-    actions: [make("a", { class: "as-button primary", href: `/-/keys?new=${encodeURIComponent(bucket)}` }, icon("key"), "New API key")],
+    actions: [make("a", { class: "as-button primary", href: `/-/keys?new=${hasBucket ? encodeURIComponent(bucket) : ""}` }, icon("key"), "New API key")],
   },
   buckets.length > 0 && chosen,
   panel("Programs", {}, connections(bucket)),
@@ -95,6 +99,6 @@ export async function view(place, frame) {
     make("ul", { class: "ways" },
       make("li", null, make("a", { href: "/-/docs", "data-outside": true, target: "_blank", rel: "noopener" }, "The HTTP API, to read and to try")),
       make("li", null, make("a", { href: "/-/openapi.json", "data-outside": true, download: "trug-openapi.json" }, "The same for programs: OpenAPI 3.1")),
-      make("li", null, make("a", { href: `/-/links/${encodeURIComponent(bucket)}/` }, "A link with which somebody without a key uploads once")),
-      make("li", null, make("a", { href: `/-/webhooks/${encodeURIComponent(bucket)}` }, "Webhooks: be told what happens in a bucket")))));
+      hasBucket && make("li", null, make("a", { href: `/-/links/${encodeURIComponent(bucket)}/` }, "A link with which somebody without a key uploads once")),
+      hasBucket && make("li", null, make("a", { href: `/-/webhooks/${encodeURIComponent(bucket)}` }, "Webhooks: be told what happens in a bucket")))));
 }

@@ -8,7 +8,7 @@ import { icon } from "./icons.mjs";
 import { jobList } from "./jobs.mjs";
 import { note } from "./live.mjs";
 import { deleted } from "./manage.mjs";
-import { badge, button, failure, nothing, page, panel, table, when } from "./parts.mjs";
+import { badge, button, failure, nothing, page, panel, redraw, table, tick, when } from "./parts.mjs";
 import { go } from "./router.mjs";
 import { bytes, count } from "./text.mjs";
 
@@ -36,8 +36,16 @@ export function view(place) {
   const bar = make("div", { class: "chosen-row", role: "toolbar", "aria-label": "What is chosen" });
   const nameOfVersion = (/** @type {any} */ version) => `${version.lsn}`;
 
+  const chooseAll = (/** @type {boolean} */ isChosen) => {
+    chosen.clear();
+    if (isChosen) for (const version of versions) chosen.set(nameOfVersion(version), version);
+    for (const box of body.querySelectorAll("td input")) box.checked = isChosen;
+    drawBar();
+  };
+
   const drawBar = () => {
-    fill(bar,
+    redraw(bar,
+      tick("All that are shown", { checked: versions.length > 0 && chosen.size === versions.length, disabled: versions.length === 0, "data-name": "all", change: (/** @type {any} */ event) => chooseAll(event.target.checked) }),
       make("span", { role: "status" }, chosen.size === 0 ? "Nothing is chosen" : `${count(chosen.size, "version")} chosen`),
       button("Bring back what is chosen", () => bringBack([...chosen.values()]), { class: "primary", image: "again", disabled: chosen.size === 0 }),
       button(prefix === "" ? "Bring back the whole bucket …" : `Bring back all of ${prefix} …`, () => bringFolder(), { name: "folder", disabled: prefix !== "" && !prefix.endsWith("/"), title: prefix !== "" && !prefix.endsWith("/") ? "A folder ends with a slash" : null }));
@@ -52,14 +60,6 @@ export function view(place) {
         drawBar();
       },
     }));
-    const every = make("input", { type: "checkbox", "aria-label": "Choose all that are shown", change: () => {
-      for (const [at, version] of versions.entries()) {
-        boxes[at].checked = every.checked;
-        if (every.checked) chosen.set(nameOfVersion(version), version);
-        else chosen.delete(nameOfVersion(version));
-      }
-      drawBar();
-    } });
     const more = cursor !== null && make("p", { class: "more" }, button("Show more", () => load(), { name: "more" }));
     if (versions.length === 0) {
       fill(body, nothing("check", "Nothing here can come back", prefix ? `Nothing that was called ${prefix}… was deleted, or its space was given back.` : "Nothing was deleted, or its space was given back."), more);
@@ -72,7 +72,6 @@ export function view(place) {
       version.recoverableUntil ? ["until ", when(version.recoverableUntil)] : "until its space is given back",
       button("Bring back", () => bringBack([version]), { name: `back-${version.lsn}`, "aria-label": `Bring back ${version.path}` }),
     ]));
-    list.element.querySelector("th")?.append(every);
     fill(body, list.element, more);
   };
 
@@ -137,8 +136,8 @@ export function view(place) {
     make("p", null, "Of each file that is not there the newest version that is whole. What is there stays as it is."),
     choice("Of what was deleted", { name: "since" }, [["1", "in the last hour"], ["24", "in the last day"], ["168", "in the last week"], ["", "at any time"]], "24"),
   ], "Bring back", async ({ since }) => {
-    await startJob({ kind: "undeleteFolder", bucketName: bucket, prefix, since: since ? new Date(Date.now() - Number(since) * 3_600_000).toISOString() : undefined });
-    work.look();
+    const { job } = await startJob({ kind: "undeleteFolder", bucketName: bucket, prefix, since: since ? new Date(Date.now() - Number(since) * 3_600_000).toISOString() : undefined });
+    work.begin(job);
   });
 
   const work = jobList((job) => job.bucketName === bucket && job.kind === "undeleteFolder", it.stopped, { ended: () => again(), empty: "Nothing is being brought back." });

@@ -5,6 +5,7 @@ import { call, createBucket, explain } from "./api.mjs";
 import { ask, choice, field } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
+import { bring } from "./later.mjs";
 import { go } from "./router.mjs";
 import { bytes, count, day } from "./text.mjs";
 
@@ -14,10 +15,11 @@ export class Home {
     this.frame = frame;
     this.cards = make("div", { class: "cards" });
     this.about = make("p", { class: "faint" });
+    this.overview = make("div");
     this.element = make("div", { class: "home" },
       make("header", null, make("div", null, make("h1", null, "Buckets"), this.about),
         make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket")),
-      this.cards);
+      this.overview, this.cards);
     document.title = "Buckets – trug";
     frame.searchIn("");
     this.load();
@@ -35,6 +37,8 @@ export class Home {
           make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket"))));
         return;
       }
+      // What it shows is beside the point: without it there is none.
+      bring(() => import("./overview.mjs")).then((module) => module.overview(this.frame.account)).then((it) => fill(this.overview, it), () => {});
       fill(this.cards, buckets.map((/** @type {any} */ bucket) => make("a", { class: "card", href: filesAddress(bucket.bucketName) },
         make("span", { class: "emblem" }, icon("bucket")),
         make("strong", null, bucket.bucketName),

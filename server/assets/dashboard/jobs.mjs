@@ -60,6 +60,8 @@ export function jobList(isMeant, stopped, { ended, empty = "Nothing is under way
   const element = make("div", { class: "part" });
   /** @type {Map<string, any>} */
   let before = new Map();
+  /** Those that somebody here began: they may have ended before one has looked. @type {Set<string>} */
+  const begun = new Set();
   let drawn = "";
   /** @type {any} */
   let timer = 0;
@@ -72,7 +74,9 @@ export function jobList(isMeant, stopped, { ended, empty = "Nothing is under way
       const active = found.filter(isUnderWay);
       if (active.length > 0) wait = BUSY_MS;
       for (const job of found) {
-        if (before.has(job.id) && isUnderWay(before.get(job.id)) && !isUnderWay(job)) {
+        const was = begun.has(job.id) || (before.has(job.id) && isUnderWay(before.get(job.id)));
+        if (was && !isUnderWay(job)) {
+          begun.delete(job.id);
           say(`${jobWords(job)}: ${job.state}`);
           ended?.(job);
         }
@@ -99,5 +103,12 @@ export function jobList(isMeant, stopped, { ended, empty = "Nothing is under way
   };
   stopped.addEventListener("abort", () => clearTimeout(timer));
   look();
-  return { element, look };
+  return {
+    element,
+    /** Watches what was begun. @param {any} job */
+    begin(job) {
+      begun.add(job.id);
+      return look();
+    },
+  };
 }

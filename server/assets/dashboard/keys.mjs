@@ -76,7 +76,7 @@ async function create(frame, list, wanted = "") {
     const { key, apiKey } = await createKey({ name: values.name, scopes, bucketName: values.bucketName || undefined, prefix: values.prefix || undefined, expiresAt });
     list.load();
     const bucket = apiKey.bucketName ?? buckets[0]?.bucketName;
-    tellOnce("Your new API key", "It is shown this once: keep it where you keep passwords.", snippet("API key", key),
+    return () => tellOnce("Your new API key", "It is shown this once: keep it where you keep passwords.", snippet("API key", key),
       bucket && scopes.includes("upload") && [make("h3", null, "Use it"), connections(bucket, key)]);
   });
 }

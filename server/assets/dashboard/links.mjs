@@ -4,7 +4,7 @@ import { publicAddress } from "./address.mjs";
 import { choice, field, form } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { downloadLink, uploadToken } from "./manage.mjs";
-import { page, panel, snippet, tick } from "./parts.mjs";
+import { nothing, page, panel, snippet, tick } from "./parts.mjs";
 import { go } from "./router.mjs";
 import { moment } from "./text.mjs";
 
@@ -26,6 +26,7 @@ function maker(contents, label, work) {
 export async function view(place, frame) {
   const buckets = await frame.loaded;
   const name = place.bucket || buckets[0]?.bucketName || "";
+  if (name === "") return page("Links", {}, nothing("bucket", "No bucket yet", "A link leads to a bucket: make one first."));
   const bucket = buckets.find((/** @type {any} */ it) => it.bucketName === name);
   const path = (/** @type {Record<string, any>} */ attributes) => ({ name: "path", maxlength: 1024, spellcheck: "false", autocapitalize: "none", value: place.key, ...attributes });
   return page("Links", { about: "For somebody without a key or an account. Links of your visit here end when you sign out; for longer ones a program asks with a key." },

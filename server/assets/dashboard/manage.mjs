@@ -96,11 +96,16 @@ export const putMember = (id, account, role) => call("POST", `${path("organisati
 export const removeMember = (id, account) => call("DELETE", `${path("organisations", id)}/members${query({ account })}`);
 
 /** @param {AbortSignal} [signal] */
-export const usage = async (signal) => {
-  const buckets = await all("/api/usage", "buckets", signal);
-  const { total } = await call("GET", "/api/usage?limit=1", { signal });
+export async function usage(signal) {
+  const first = await call("GET", "/api/usage?limit=1000", { signal });
+  const { buckets, total } = first;
+  for (let cursor = first.nextCursor; cursor;) {
+    const page = await call("GET", `/api/usage${query({ limit: 1000, cursor })}`, { signal });
+    buckets.push(...page.buckets);
+    cursor = page.nextCursor;
+  }
   return { buckets, total };
-};
+}
 /** @param {Record<string, any>} values @param {AbortSignal} [signal] */
 export const usageHistory = (values, signal) => call("GET", `/api/usage/history${query(values)}`, { signal });
 /** @param {Record<string, any>} values */

@@ -51,7 +51,7 @@ function one(id, frame) {
     const role = roleOf(it, frame.account);
     const decides = role === "owner";
     heading.textContent = it.name;
-    document.title = `${it.name} – trug`;
+    if (!shown.stopped.aborted) document.title = `${it.name} – trug`;
     const members = [...it.members].sort((a, b) => ROLES.findIndex(([name]) => name === b.role) - ROLES.findIndex(([name]) => name === a.role) || a.name.localeCompare(b.name));
     return [
       panel("Members", {
@@ -78,9 +78,9 @@ function one(id, frame) {
           }), { class: "danger" }))),
     ];
   });
-  const it = page("Organisation", { about: make("a", { href: "/-/organisations" }, "All organisations") }, whole.element);
-  const heading = it.element.querySelector("h1");
-  return it;
+  const shown = page("Organisation", { about: make("a", { href: "/-/organisations" }, "All organisations") }, whole.element);
+  const heading = shown.element.querySelector("h1");
+  return shown;
 }
 
 /** @param {any} it @param {any} member @param {{load: () => any}} whole */

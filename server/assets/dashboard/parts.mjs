@@ -14,12 +14,11 @@ let count = 0;
  * @param {string} title @param {{about?: any, actions?: any[]}} head @param {...any} contents
  */
 export function page(title, { about = null, actions = [] }, ...contents) {
-  document.title = `${title} – trug`;
   const stopped = new AbortController();
   const element = make("div", { class: "sheet-page" },
     make("header", null, make("div", null, make("h1", null, title), about && make("p", { class: "faint" }, about)), make("div", { class: "buttons" }, actions)),
     contents);
-  return { element, stopped: stopped.signal, close: () => stopped.abort() };
+  return { element, title, stopped: stopped.signal, close: () => stopped.abort() };
 }
 
 /** A part of a page under a heading of its own. @param {string} title @param {{about?: any, actions?: any[], class?: string}} head @param {...any} contents */
@@ -56,7 +55,7 @@ export function part(load, draw) {
 }
 
 /** Puts other contents in place; what had the focus has it again, by its name. @param {any} element @param {...any} contents */
-function redraw(element, ...contents) {
+export function redraw(element, ...contents) {
   const held = element.contains(document.activeElement) ? document.activeElement : null;
   const name = held?.getAttribute("data-name");
   fill(element, ...contents);
@@ -83,7 +82,7 @@ export const button = (label, run, { image = "", class: className = "", name = "
 export function table(label, columns, rows) {
   const body = make("tbody", { role: "rowgroup" });
   /** @param {any[][]} more */
-  const add = (more) => body.append(...more.map((cells) => make("tr", { role: "row" }, cells.map((cell, at) => make("td", { role: "cell", class: columns[at][1], "data-label": columns[at][0] }, cell ?? "–")))));
+  const add = (more) => body.append(...more.map((cells) => make("tr", { role: "row" }, cells.map((cell, at) => make("td", { role: "cell", class: columns[at][1], "data-label": columns[at][0] }, make("div", null, cell ?? "–"))))));
   add(rows);
   const element = make("table", { role: "table", "aria-label": label },
     make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, columns.map(([name, className]) =>
@@ -139,6 +138,10 @@ export function snippet(title, text, ...actions) {
     make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
 }
 
+/** A line for a shell on the machine, to be copied. @param {string} text */
+export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine: "), make("code", null, text),
+  make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Line copied") }, icon("link")));
+
 /** Something to turn on or off. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
 export function tick(label, attributes, hint) {
   const id = `tick-${(count += 1)}`;
@@ -157,32 +160,11 @@ export function lines(label, { value = "", ...attributes }, hint) {
 /** The lines of a text that say something. @param {string} text */
 export const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
-const FACTORS = { "": 1, b: 1, k: 1e3, kb: 1e3, m: 1e6, mb: 1e6, g: 1e9, gb: 1e9, t: 1e12, tb: 1e12, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3, tib: 1024 ** 4 };
-
-/** Bytes of a size as people write it, "10 GB"; null of nothing. @param {string} text @param {string} [what] what it is the size of */
-export function sizeOf(text, what = "The size") {
-  if (text.trim() === "") return null;
-  const [, value, unit] = /^\s*([\d.,_ ]+?)\s*([a-z]*)\s*$/i.exec(text) ?? [];
-  const factor = /** @type {any} */ (FACTORS)[unit?.toLowerCase() ?? "?"];
-  const size = Math.round(Number(value?.replace(/[,_ ]/g, "")) * factor);
-  if (!Number.isFinite(size)) throw new Error(`${what} is written as a number with a unit, such as 500 MB or 20 GB.`);
-  return size;
-}
-
-/** A size as it is typed, without losing a byte. @param {number | null | undefined} size */
-export function sizeText(size) {
-  if (size === null || size === undefined) return "";
-  for (const [unit, factor] of /** @type {[string, number][]} */ ([["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]])) {
-    if (size >= factor && (size * 1000) % factor === 0) return `${size / factor} ${unit}`;
-  }
-  return `${size} B`;
-}
-
 /** Asks to type a name before something is done that cannot be taken back. @param {string} title @param {any} about @param {string} name @param {string} label @param {() => Promise<any>} work */
 export const askTyped = (title, about, name, label, work) => ask(title, [make("p", null, about),
   field(`Type ${name} to go on`, { name: "typed", required: true, spellcheck: "false", autocapitalize: "none" })], label, async ({ typed }) => {
   if (typed !== name) throw new Error(`That is not “${name}”. Nothing was done.`);
-  await work();
+  return work();
 }, { danger: true });
 
 /** Asks before something is done. @param {string} title @param {any} about @param {string} label @param {() => Promise<any>} work */

@@ -2,6 +2,7 @@
 
 import { fill, make } from "./dom.mjs";
 import { table } from "./parts.mjs";
+import { pieces, roundUp } from "./series.mjs";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** Units of the drawing, which is stretched to its place. */
@@ -17,27 +18,12 @@ function draw(name, attributes, ...children) {
   return element;
 }
 
-/** A number not below `value` that is round: 1, 2, 2.5 or 5 times a power of ten. @param {number} value */
-export function roundUp(value) {
-  if (!(value > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999999) ?? 10 * power;
-}
-
-/** The pieces of a line: indexes and values without a gap between them. @param {(number | null)[]} values */
-export function pieces(values) {
-  /** @type {[number, number][][]} */
-  const found = [];
-  let isOpen = false;
-  values.forEach((value, at) => {
-    if (value === null || value === undefined) isOpen = false;
-    else if (isOpen) found.at(-1)?.push([at, value]);
-    else {
-      found.push([[at, value]]);
-      isOpen = true;
-    }
-  });
-  return found;
+/** A line without words, for those who read the number beside it. @param {(number | null)[]} values @param {string} [className] */
+export function spark(values, className = "") {
+  const top = Math.max(0, .../** @type {number[]} */ (values.filter((value) => value !== null))) || 1;
+  const last = Math.max(1, values.length - 1);
+  const paths = pieces(values).map((piece) => draw("path", { class: `line ${className}`, d: `M${piece.map(([at, value]) => `${at} ${(HEIGHT * (1 - value / top)).toFixed(1)}`).join(" L")}` }));
+  return draw("svg", { class: "spark plot", viewBox: `0 0 ${last} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths);
 }
 
 /**

@@ -4,11 +4,12 @@ import { filesAddress } from "./address.mjs";
 import { bucket as showBucket, startJob } from "./api.mjs";
 import { choice, field, form } from "./dialog.mjs";
 import { make } from "./dom.mjs";
-import { isUnderWay, jobList } from "./jobs.mjs";
+import { jobList } from "./jobs.mjs";
 import { note } from "./live.mjs";
 import { deleteBucket, editBucket, organisations } from "./manage.mjs";
-import { askTyped, badge, button, facts, lines, linesOf, page, panel, part, sizeOf, sizeText, tick, when } from "./parts.mjs";
+import { askTyped, badge, button, facts, lines, linesOf, page, panel, part, tick, when } from "./parts.mjs";
 import { go } from "./router.mjs";
+import { sizeOf, sizeText } from "./sizes.mjs";
 import { bytes, count, number } from "./text.mjs";
 
 /** What somebody may do in a bucket, from little to all. */
@@ -107,18 +108,18 @@ function quota(what, used, limit, words) {
   return make("div", { class: "quota" }, make("progress", { max: limit, value: Math.min(used, limit), "aria-label": `Quota of ${what}` }), make("small", null, `${words(used)} of ${words(limit)}${what === "files" ? " files" : ""}`));
 }
 
-/** @param {any} bucket @param {{look: () => any}} work */
+/** @param {any} bucket @param {{begin: (job: any) => any}} work */
 function empty(bucket, work) {
-  askTyped(`Empty ${bucket.bucketName}`, `All ${count(bucket.objectCount, "file")} in it are deleted, by work that goes on behind this page and that you can cancel.`, bucket.bucketName, "Empty it", async () => {
+  askTyped(`Empty ${bucket.bucketName}`, `What is in it, ${count(bucket.objectCount, "file")}, is deleted, by work that goes on behind this page and that you can cancel.`, bucket.bucketName, "Empty it", async () => {
     const { job } = await startJob({ kind: "emptyBucket", bucketName: bucket.bucketName });
-    if (isUnderWay(job)) note("It is being emptied. Below you see how far that is.");
-    work.look();
+    note("It is being emptied. Below you see how far that is.");
+    work.begin(job);
   });
 }
 
 /** @param {any} bucket @param {any} frame */
 function end(bucket, frame) {
-  askTyped(`Delete ${bucket.bucketName}`, `The bucket and all ${count(bucket.objectCount, "file")} in it are gone from then on, for everybody. They do not come back.`, bucket.bucketName, "Delete it", async () => {
+  askTyped(`Delete ${bucket.bucketName}`, `The bucket is gone from then on, for everybody, with ${count(bucket.objectCount, "file")}. Nothing of it comes back.`, bucket.bucketName, "Delete it", async () => {
     const { deletedCount } = await deleteBucket(bucket.bucketName);
     note(`${bucket.bucketName} is deleted, with ${count(deletedCount, "file")}.`);
     frame.load();

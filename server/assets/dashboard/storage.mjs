@@ -7,7 +7,7 @@ import { icon } from "./icons.mjs";
 import { jobList } from "./jobs.mjs";
 import { complain, note } from "./live.mjs";
 import { storage } from "./manage.mjs";
-import { badge, button, facts, glances, page, panel, part, snippet, table, when } from "./parts.mjs";
+import { badge, button, command, facts, glances, page, panel, part, table, when } from "./parts.mjs";
 import { bytes, count, number } from "./text.mjs";
 
 /** Kinds of segments, in words. @type {Record<string, string>} */
@@ -62,12 +62,13 @@ export function view() {
           ["All verified", age(told.verifiedSince, "not everything yet")],
           ["Last backup", told.lastBackup ? [age(told.lastBackup.at, ""), ` to `, make("code", null, told.lastBackup.to), told.lastBackup.damageCount > 0 && badge(`${number(told.lastBackup.damageCount)} damaged`, "bad")] : badge("never", "warn")],
         ])),
+      under,
       panel("Give back space", {
         about: compaction.segments === 0 ? "There is nothing to gain now." : `It would free ${bytes(compaction.wouldFree)}, by copying ${bytes(compaction.wouldCopy)} out of ${count(compaction.segments, "segment")}.`,
         actions: [button("Compact now", () => begin("compact"), { class: "primary", disabled: compaction.segments === 0 })],
-      }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), snippet("The same on the machine", "trug compact --data DATA")),
-      panel("Verify", { about: "Reads everything and compares it with its checksums.", actions: [button("Verify now", () => begin("scrub"), { class: "primary" })] }, snippet("The same on the machine", "trug scrub --data DATA")),
-      panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, snippet("On the machine", "trug backup --data DATA --to /backup/trug")),
+      }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), command("trug compact --data DATA")),
+      panel("Verify", { about: "Reads everything and compares it with its checksums.", actions: [button("Verify now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data DATA")),
+      panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, command("trug backup --data DATA --to /backup/trug")),
       panel("Segments", { about: "Files of the store. Those with the most dead bytes are first." },
         table("Kinds of segments", [["Kind"], ["Segments", "number"], ["Live", "number"], ["Dead", "number"], ["Share", "wide"]], told.kinds.map((/** @type {any} */ kind) => [
           KINDS[kind.kind] ?? kind.kind, number(kind.segments), bytes(kind.liveBytes), bytes(kind.deadBytes), share(kind.liveBytes, kind.deadBytes)])).element,
@@ -78,16 +79,18 @@ export function view() {
     ];
   });
   const work = jobList((job) => KINDS_OF_WORK.includes(job.kind), it.stopped, { ended: () => state.load(), empty: "Neither compacting nor verifying." });
+  // It stays in its place among what is drawn again.
+  const under = panel("Under way", {}, work.element);
   const begin = async (/** @type {string} */ kind) => {
     try {
-      await startJob({ kind });
+      const { job } = await startJob({ kind });
       note(kind === "compact" ? "Space is being given back." : "Everything is being verified.");
+      work.begin(job);
     } catch (error) {
       complain(error);
     }
-    work.look();
   };
-  it.element.append(panel("Work on the store", {}, work.element), state.element);
+  it.element.append(state.element);
   return it;
 }
 

@@ -8,6 +8,7 @@ import { ownAccount, usage, usageHistory } from "./manage.mjs";
 import { facts, glances, nothing, page, panel, part, table } from "./parts.mjs";
 import { plot } from "./plot.mjs";
 import { go } from "./router.mjs";
+import { lastOf, sumOf } from "./series.mjs";
 import { bytes, count, duration, number } from "./text.mjs";
 
 const HOUR_MS = 3_600_000;
@@ -20,10 +21,6 @@ const DAYS = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", 
 /** How times are written, by step. */
 const WRITTEN = { minute: MINUTES, hour: HOURS, day: DAYS };
 
-/** The sum of what is known of a field. @param {any[]} points @param {string} field */
-export const sumOf = (points, field) => points.reduce((sum, point) => sum + (point[field] ?? 0), 0);
-/** The last that is known of a field. @param {any[]} points @param {string} field */
-export const lastOf = (points, field) => points.findLast((point) => point[field] !== null && point[field] !== undefined)?.[field] ?? null;
 /** Milliseconds of a processor, in words. @param {number} ms */
 const work = (ms) => (ms < 1000 ? `${number(Math.round(ms))} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms / 1000));
 const whole = (/** @type {number} */ value) => number(Math.round(value * 100) / 100);
@@ -76,7 +73,7 @@ export async function view(place, frame) {
         ["Standing", [standingBadge(account.standing), make("small", null, ` ${STANDINGS[account.standing] ?? ""}`), standingHistory(account.standingChanges ?? [])]], ["Plan", account.plan],
         ...(total ? /** @type {[string, any][]} */ ([["Stored", limit(total.totalBytes, total.storageBytesMax, bytes, "Bytes of the account")], ["Files", limit(total.objectCount, total.objectCountMax, number, "Files of the account")]]) : []),
       ]),
-      table("What buckets hold", [["Bucket"], ["Files", "number"], ["Stored", "number"], ["Quota", "wide"]], counted.buckets.map((one) => [
+      table("What buckets hold", [["Bucket"], ["Files", "number"], ["Stored", "number"], ["Quota", "wide"]], counted.buckets.map((/** @type {any} */ one) => [
         make("a", { href: addressOf(one.bucketName, name) }, one.bucketName), number(one.objectCount), bytes(one.totalBytes),
         one.quotaBytes || one.quotaObjects ? [one.quotaBytes ? limit(one.totalBytes, one.quotaBytes, bytes, `Bytes of ${one.bucketName}`) : null, one.quotaObjects ? limit(one.objectCount, one.quotaObjects, number, `Files of ${one.bucketName}`) : null] : "none",
       ])).element,

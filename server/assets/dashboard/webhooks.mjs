@@ -11,9 +11,9 @@ import { count, number } from "./text.mjs";
 
 /** Events by what they are, and in words. @type {[string, string][]} */
 const EVENTS = [
-  ["s3:ObjectCreated:*", "anything was stored"], ["s3:ObjectRemoved:*", "anything was deleted"],
-  ["s3:ObjectCreated:Post", "a file came in a form"], ["s3:ObjectCreated:Put", "a file came to a presigned address"],
-  ["s3:ObjectCreated:CompleteMultipartUpload", "a resumable upload is complete"], ["s3:ObjectCreated:Copy", "a file was moved, or brought back"],
+  ["s3:ObjectCreated:*", "Anything was stored"], ["s3:ObjectRemoved:*", "Anything was deleted"],
+  ["s3:ObjectCreated:Post", "A file came in a form"], ["s3:ObjectCreated:Put", "A file came to a presigned address"],
+  ["s3:ObjectCreated:CompleteMultipartUpload", "A resumable upload is complete"], ["s3:ObjectCreated:Copy", "A file was moved, or brought back"],
 ];
 
 /** @param {any} place */
@@ -71,7 +71,7 @@ function card(bucket, it, list) {
 function edit(bucket, it, list) {
   ask(it ? "Edit the webhook" : "New webhook", [
     field("Address", { name: "url", type: "url", required: true, maxlength: 2048, value: it?.url ?? "", spellcheck: "false", autocapitalize: "none" }, "Where messages are posted to. In private networks only what the operator allowed."),
-    make("fieldset", null, make("legend", null, "When"), EVENTS.map(([name, what]) => tick(name.replace(/^s3:/, ""), { name, checked: it ? it.events.includes(name) : name === "s3:ObjectCreated:*" }, what))),
+    make("fieldset", { class: "stacked" }, make("legend", null, "When"), EVENTS.map(([name, what]) => tick(what, { name, checked: it ? it.events.includes(name) : name === "s3:ObjectCreated:*" }, name.slice(3)))),
     field("Only of files that begin with", { name: "prefix", maxlength: 1024, value: it?.prefix ?? "", placeholder: "calls/", spellcheck: "false", autocapitalize: "none" }),
   ], it ? "Save" : "Make it", async (values) => {
     const known = EVENTS.map(([name]) => name);
@@ -79,13 +79,10 @@ function edit(bucket, it, list) {
     const events = [...known.filter((name) => /** @type {any} */ (values)[name] !== undefined), ...others];
     if (events.length === 0) throw new Error("Choose one event at least.");
     const body = { url: values.url, events, prefix: values.prefix };
-    if (it) await editWebhook(bucket, it.id, body);
-    else {
-      const { secret } = await createWebhook(bucket, body);
-      tellOnce("The secret of the webhook", "It is shown this once. With it your server finds out whether a message is from here.", snippet("Secret", secret),
-        make("p", null, "Messages are those of Standard Webhooks, whose libraries verify them."));
-    }
+    const { secret } = await (it ? editWebhook(bucket, it.id, body) : createWebhook(bucket, body));
     list.load();
+    return () => secret && tellOnce("The secret of the webhook", "It is shown this once. With it your server finds out whether a message is from here.", snippet("Secret", secret),
+      make("p", null, "Messages are those of Standard Webhooks, whose libraries verify them."));
   });
 }
 
