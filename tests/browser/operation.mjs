@@ -44,6 +44,10 @@ export const tests = {
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     assert.equal(await page.getByLabel("Over").inputValue(), "month");
     await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
+    await page.getByRole("link", { name: "All buckets", exact: true }).click();
+    await page.locator(".concern", { hasText: "1 damaged place in the store" }).waitFor();
+    await page.getByRole("link", { name: "Usage of the last day" }).click();
+    await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     await close(page);
   },
 
@@ -64,6 +68,11 @@ export const tests = {
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.&actor=acc_olga");
     await page.reload();
     assert.equal(await page.getByLabel("By the id").inputValue(), "acc_olga");
+    await page.getByRole("row", { name: /key\.create/ }).waitFor();
+    await page.keyboard.press("?");
+    await page.getByRole("heading", { name: "Keys" }).waitFor();
+    await dialog(page).getByRole("link", { name: "how programs connect" }).click();
+    await page.getByRole("heading", { name: "Connect" }).waitFor();
     await close(page);
   },
 

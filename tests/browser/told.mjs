@@ -46,7 +46,7 @@ export function storage() {
     success: true, health: "writable", disk: { totalBytes: 500e9, freeBytes: 310e9, reserveBytes: 5e9 }, index: { bytes: 41e6, waitingChanges: 812, condemned: false },
     kinds: [{ kind: "log", segments: 14, liveBytes: 11e9, deadBytes: 3.2e9 }, { kind: "compacted", segments: 30, liveBytes: 29e9, deadBytes: 1e9 }, { kind: "big", segments: 812, liveBytes: 92e9, deadBytes: 0 }],
     segments: [segment(12, 3e8, 7e8), segment(13, 6e8, 4e8, { damageCount: 1 }), segment(44, 1e8, 1e6, { sealed: false, verifiedAt: null })], segmentsTruncated: true,
-    verifiedSince: "2026-11-20T03:00:00.000Z", lastBackup: { at: "2026-10-02T02:00:00.000Z", to: "/backup/trug", damageCount: 0 }, damageCount: 1,
+    retained: { files: 3, bytes: 2.5e9, nextReleaseAt: "2026-11-23T13:00:00.000Z" }, verifiedSince: "2026-11-20T03:00:00.000Z", lastBackup: { at: "2026-10-02T02:00:00.000Z", to: "/backup/trug", damageCount: 0 }, damageCount: 1,
     damage: [{ bucketName: "desk", path: "2026/letter.txt", file: "seg-0000000d.log", offset: 1_234_567, what: "the body does not have its checksum", whatToDo: "Bring the file back from a backup, or delete it.", foundAt: "2026-11-22T03:00:00.000Z" }],
     compaction: { wouldFree: 1.1e9, wouldCopy: 9e8, segments: 2 },
   };

@@ -139,7 +139,7 @@ export function snippet(title, text, ...actions) {
 }
 
 /** A line for a shell on the machine, to be copied. @param {string} text */
-export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine: "), make("code", null, text),
+export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine, where its data lies there: "), make("code", null, text),
   make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Line copied") }, icon("link")));
 
 /** Something to turn on or off. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */

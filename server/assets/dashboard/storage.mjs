@@ -59,6 +59,7 @@ export function view() {
           ["State", health(told)],
           ...(disk ? /** @type {[string, any][]} */ ([["Kept free", `${bytes(disk.reserveBytes)}: with less, uploads are refused`]]) : []),
           ...(index ? /** @type {[string, any][]} */ ([["Index", [`${bytes(index.bytes)}, ${count(index.waitingChanges, "change")} not in it yet`, index.condemned && badge("damaged: the next start makes it anew", "bad")]]]) : []),
+          ...(told.retained?.files > 0 ? /** @type {[string, any][]} */ ([["Can come back", [`${count(told.retained.files, "large file")} that went, ${bytes(told.retained.bytes)}`, told.retained.nextReleaseAt && [", the first until ", when(told.retained.nextReleaseAt)]]]]) : []),
           ["All verified", age(told.verifiedSince, "not everything yet")],
           ["Last backup", told.lastBackup ? [age(told.lastBackup.at, ""), ` to `, make("code", null, told.lastBackup.to), told.lastBackup.damageCount > 0 && badge(`${number(told.lastBackup.damageCount)} damaged`, "bad")] : badge("never", "warn")],
         ])),
@@ -66,9 +67,9 @@ export function view() {
       panel("Give back space", {
         about: compaction.segments === 0 ? "There is nothing to gain now." : `It would free ${bytes(compaction.wouldFree)}, by copying ${bytes(compaction.wouldCopy)} out of ${count(compaction.segments, "segment")}.`,
         actions: [button("Compact now", () => begin("compact"), { class: "primary", disabled: compaction.segments === 0 })],
-      }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), command("trug compact --data DATA")),
-      panel("Verify", { about: "Reads everything and compares it with its checksums.", actions: [button("Verify now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data DATA")),
-      panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, command("trug backup --data DATA --to /backup/trug")),
+      }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), command("trug compact --data /var/lib/trug")),
+      panel("Verify", { about: "Reads everything and compares it with its checksums.", actions: [button("Verify now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data /var/lib/trug")),
+      panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, command("trug backup --data /var/lib/trug --to /backup/trug")),
       panel("Segments", { about: "Files of the store. Those with the most dead bytes are first." },
         table("Kinds of segments", [["Kind"], ["Segments", "number"], ["Live", "number"], ["Dead", "number"], ["Share", "wide"]], told.kinds.map((/** @type {any} */ kind) => [
           KINDS[kind.kind] ?? kind.kind, number(kind.segments), bytes(kind.liveBytes), bytes(kind.deadBytes), share(kind.liveBytes, kind.deadBytes)])).element,
