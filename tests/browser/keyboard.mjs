@@ -9,7 +9,7 @@ export const tests = {
     const page = await open("/-/");
     await page.locator(".card", { hasText: "photos" }).waitFor();
     await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "To the files");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "To the contents");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "New bucket");

@@ -30,12 +30,12 @@ const VIEWS = [
   ["invitation", "/-/invitation#token", ".entrance form", null, NOBODY],
 ];
 
-async function look(kind, context, isAudited) {
-  await fillFolder();
+/** Looks at views, one after the other. @param {(context: any) => Promise<any>} [begin] opens the page of whoever looks */
+export async function look(kind, context, isAudited, views = VIEWS, begin = (how) => open("about:blank", how)) {
   const complaints = [];
   const pages = new Map();
-  for (const [name, address, awaited, act, session] of VIEWS) {
-    if (!pages.has(session)) pages.set(session, await open("about:blank", { ...context, ...(session ? { session } : {}) }));
+  for (const [name, address, awaited, act, session] of views) {
+    if (!pages.has(session)) pages.set(session, await begin({ ...context, ...(session ? { session } : {}) }));
     const page = pages.get(session);
     await page.goto(address);
     // An address with another fragment is the same page.
@@ -46,7 +46,7 @@ async function look(kind, context, isAudited) {
       const { scrollWidth, clientWidth } = document.documentElement;
       const out = [...document.querySelectorAll("#app *, dialog[open] *")].filter((it) => {
         const box = it.getBoundingClientRect();
-        return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, .chosen");
+        return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, .chosen, thead");
       });
       return scrollWidth > clientWidth ? [`${scrollWidth} of ${clientWidth}`] : out.slice(0, 3).map((it) => `${it.tagName}.${it.className}`);
     });
@@ -58,12 +58,17 @@ async function look(kind, context, isAudited) {
   assert.deepEqual(complaints, []);
 }
 
-const NARROW = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+async function lookAtFiles(...how) {
+  await fillFolder();
+  await look(...how);
+}
+
+export const NARROW = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 export const tests = {
-  "every view is in order by day": () => look("light", { colorScheme: "light" }, true),
-  "every view is in order by night": () => look("dark", { colorScheme: "dark" }, true),
-  "every view is in order on a narrow screen": () => look("narrow", { colorScheme: "light", ...NARROW }, false),
+  "every view is in order by day": () => lookAtFiles("light", { colorScheme: "light" }, true),
+  "every view is in order by night": () => lookAtFiles("dark", { colorScheme: "dark" }, true),
+  "every view is in order on a narrow screen": () => lookAtFiles("narrow", { colorScheme: "light", ...NARROW }, false),
 
   async "a finger opens, chooses by the tick, and finds the buckets behind the menu"() {
     await fillFolder();

@@ -17,7 +17,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::env;
-use std::fs::File;
+use std::fs::{File, write};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +27,8 @@ use tests::DataFolder;
 
 /// Files of the long folder.
 const MANY: usize = 100_000;
+/// Of the account that operates the server.
+const PASSWORD: &str = "four words are enough";
 /// Where Debian and Ubuntu have it, and others.
 const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 
@@ -46,6 +48,11 @@ fn the_dashboard_in_chromium() {
     for (name, access) in [("many", "public"), ("hostile", "public"), ("secrets", "private")] {
         data.done(&["bucket", "create", "--account", "ann", "--name", name, "--access", access]);
     }
+    let password = data.beside().join("password");
+    write(&password, PASSWORD).unwrap();
+    data.done(&["account", "create", "--name", "olga", "--role", "operator"]);
+    let password = ["--password-file", password.to_str().unwrap()];
+    data.done(&[&["account", "password", "--account", "olga"], &password[..]].concat());
     let archive = data.beside().join("many.tar");
     write_archive(&archive);
     let archive = archive.to_str().unwrap();
@@ -54,6 +61,7 @@ fn the_dashboard_in_chromium() {
     let options = json!({
         "base": format!("http://{}", server.address()),
         "key": key,
+        "operator": {"name": "olga", "password": PASSWORD},
         "many": MANY,
         "chromium": chromium,
         "folder": data.beside(),

@@ -5,6 +5,8 @@ import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/
 import { kindOfName, kindOfType } from "../../server/assets/dashboard/kinds.mjs";
 import { arranged } from "../../server/assets/dashboard/listing.mjs";
 import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
+import { lastOf, pieces, roundUp, sumOf } from "../../server/assets/dashboard/series.mjs";
+import { sizeOf, sizeText } from "../../server/assets/dashboard/sizes.mjs";
 import { Selection } from "../../server/assets/dashboard/selection.mjs";
 import { bytes, count, duration } from "../../server/assets/dashboard/text.mjs";
 
@@ -93,6 +95,21 @@ export const tests = {
     assert.deepEqual(said("", "name"), ["z", "file 9.txt", "file 10.txt", "other"]);
     assert.deepEqual(said("", "-size"), ["z", "other", "file 9.txt", "file 10.txt"]);
     assert.deepEqual(said("TXT file", ""), ["file 10.txt", "file 9.txt"]);
+  },
+
+  "a size is read as it is written, and written without losing a byte"() {
+    const sizes = ["500 MB", "1.5GB", "10,000", "2 KiB", "", " 7 b "].map((text) => sizeOf(text));
+    assert.deepEqual(sizes, [500_000_000, 1_500_000_000, 10_000, 2_048, null, 7]);
+    for (const wrong of ["2 elephants", "GB", "-1 GB", "1 2 x", "1e3"]) assert.throws(() => sizeOf(wrong, "The quota"), /The quota is written as a number with a unit/, wrong);
+    for (const size of [0, 1, 999, 1_000, 1_024, 1_500_000, 2_000_000_001, 5_000_000_000_000, null]) assert.equal(sizeOf(sizeText(size)), size);
+    assert.deepEqual([1_500_000, 1_024].map(sizeText), ["1.5 MB", "1.024 kB"]);
+  },
+
+  "a line has a gap where nothing is known, and a scale ends at a round number"() {
+    assert.deepEqual(pieces([null, 1, 2, null, null, 0, null]), [[[1, 1], [2, 2]], [[5, 0]]]);
+    assert.deepEqual([0, 1, 1.2, 3, 11, 24, 26, 999, 1_000, 1_001].map(roundUp), [1, 1, 2, 5, 20, 25, 50, 1_000, 1_000, 2_000]);
+    const points = [{ stored: 5, out: 1 }, { stored: null, out: 2 }];
+    assert.deepEqual([sumOf(points, "out"), lastOf(points, "stored"), lastOf(points, "none")], [3, 5, null]);
   },
 
   "addresses hold any name, and give it back"() {

@@ -6,6 +6,10 @@ import { tests as files } from "./files.mjs";
 import { tests as hostile } from "./hostile.mjs";
 import { tests as keyboard } from "./keyboard.mjs";
 import { tests as looks } from "./looks.mjs";
+import { tests as management } from "./management.mjs";
+import { tests as operation } from "./operation.mjs";
+import { tests as pages } from "./pages.mjs";
+import { tests as people } from "./people.mjs";
 import { tests as pictures } from "./preview.mjs";
 import { tests as pure } from "./pure.mjs";
 import { tests as uploads } from "./uploads.mjs";
@@ -13,7 +17,7 @@ import { tests as uploads } from "./uploads.mjs";
 /** A test that takes longer has failed. */
 const PATIENCE_MS = 60_000;
 
-const all = Object.entries({ ...pure, ...entrance, ...files, ...pictures, ...uploads, ...keyboard, ...hostile, ...looks });
+const all = Object.entries({ ...pure, ...entrance, ...files, ...pictures, ...uploads, ...keyboard, ...hostile, ...looks, ...management, ...people, ...operation, ...pages });
 const chosen = all.filter(([name]) => !options.only || name.includes(options.only));
 let failed = chosen.length === 0 ? 1 : 0;
 await launch();

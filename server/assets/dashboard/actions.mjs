@@ -38,7 +38,7 @@ async function each(items, work) {
 }
 
 /** Waits for work that the server does behind an answer. @param {any} request @param {string} doing */
-async function awaited(request, doing) {
+export async function awaited(request, doing) {
   let state = (await startJob(request)).job ?? {};
   /** @type {ReturnType<typeof note> | null} */
   let shown = null;

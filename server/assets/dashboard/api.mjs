@@ -6,6 +6,15 @@ import { fileAddress, query } from "./address.mjs";
 const ADVICE = {
   missing_api_key: "Sign in again.",
   invalid_api_key: "Sign in again.",
+  wrong_password: "Capitals count.",
+  bucket_not_empty: "Empty it first.",
+  organisation_not_empty: "Delete its buckets first.",
+  last_owner: "The account that made it stays.",
+  account_not_found: "Look at the id again: its holder finds it under Your account.",
+  too_many_jobs: "Wait until some of the work under way is done.",
+  job_ended: "It is over already.",
+  version_not_found: "Its space may have been given back: a backup may have it.",
+  log_too_large: "Look in a folder, or ask the operator to look on the machine.",
   account_suspended: "Ask the operator of this server why.",
   plan_required: "Ask the operator for the plan Pro, or use the basic address.",
   forbidden: "Ask whoever owns the bucket for a role that may do this.",
@@ -42,7 +51,8 @@ export class Refusal extends Error {
   get advice() {
     const what = this.message.replace(/\.?$/, ".");
     const wait = this.code === "rate_limited" && this.retryAfter > 0 ? `Try again in ${this.retryAfter} s.` : null;
-    const then = wait ?? /** @type {any} */ (ADVICE)[this.code] ?? (this.body.requestId ? `The server's log knows more under ${this.body.requestId}.` : "");
+    const asks = this.code === "forbidden" && /operator/i.test(this.message) ? "Sign in as one, or ask them." : null;
+    const then = wait ?? asks ?? /** @type {any} */ (ADVICE)[this.code] ?? (this.body.requestId ? `The server's log knows more under ${this.body.requestId}.` : "");
     return `${what} ${then}`.trim();
   }
 }
@@ -66,6 +76,7 @@ export const signedOut = () => onSignedOut();
  * @param {{body?: any, signal?: AbortSignal, headers?: Record<string, string>}} [options]
  */
 async function send(method, address, { body, signal, headers = {} } = {}) {
+  /** @type {any} */
   const init = { method, signal, headers: { ...headers }, body: undefined };
   if (body !== undefined) {
     init.headers["Content-Type"] = "application/json";

@@ -3,11 +3,10 @@
 import { Browser } from "./browser.mjs";
 import { explain, session, whenSignedOut } from "./api.mjs";
 import { fill, make } from "./dom.mjs";
-import { invitationPage, setUpPage, signInPage } from "./entrance.mjs";
 import { Frame } from "./frame.mjs";
 import { Home } from "./home.mjs";
 import { icon, maskOf } from "./icons.mjs";
-import { Playground } from "./playground.mjs";
+import { bring } from "./later.mjs";
 import { here, start, turn } from "./router.mjs";
 import { tellUnfinished } from "./uploads.mjs";
 
@@ -19,12 +18,27 @@ let frame = null;
 /** @type {any} */
 let view = null;
 
+/** Views whose modules come when the first of them is opened. @type {Record<string, () => Promise<any>>} */
+const LATER = {
+  account: () => import("./account.mjs"), accounts: () => import("./accounts.mjs"), audit: () => import("./audit.mjs"), connect: () => import("./connect.mjs"),
+  deleted: () => import("./deleted.mjs"), keys: () => import("./keys.mjs"), links: () => import("./links.mjs"), organisations: () => import("./organisations.mjs"),
+  playground: () => import("./playground.mjs"), settings: () => import("./settings.mjs"), storage: () => import("./storage.mjs"), usage: () => import("./usage.mjs"),
+  webhooks: () => import("./webhooks.mjs"),
+};
+/** Views of one bucket. */
+const OF_BUCKETS = ["deleted", "playground", "settings", "webhooks"];
+/** Views whose addresses may name a bucket. */
+const WITH_BUCKETS = ["connect", "links", "usage", ...OF_BUCKETS];
+
+/** What was asked for last; what comes too late for something else is not shown. */
+let asked = 0;
+
 /** @param {ReturnType<typeof here>} place */
 function show(place) {
-  if (place.view === "set-up") return alone(setUpPage(place.secret, enter));
-  if (place.view === "invitation") return alone(invitationPage(place.secret, enter));
+  const mine = (asked += 1);
+  const isEntrance = ["set-up", "invitation"].includes(place.view);
   // The address stays, and is shown as soon as somebody is there.
-  if (!known?.signedIn) return alone(signInPage(known?.setUpNeeded ?? false, enter));
+  if (isEntrance || !known?.signedIn) return later(mine, () => import("./entrance.mjs"), (entrance) => alone(entrance.entrance(place, known?.setUpNeeded ?? false, enter)));
   if (place.view === "sign-in") return turn("/-/");
   if (view?.follow?.(place)) return;
   if (!frame) {
@@ -32,23 +46,45 @@ function show(place) {
     fill(app, frame.element);
     tellUnfinished();
   }
-  view?.close();
-  view = viewOf(place, frame);
-  frame.show(view.element, place.bucket);
+  const around = frame;
+  const put = (/** @type {any} */ next) => {
+    view?.close();
+    view = next;
+    if (view.title) document.title = `${view.title} – trug`;
+    around.show(view.element, WITH_BUCKETS.includes(place.view) || view instanceof Browser ? place.bucket : "");
+  };
+  if (place.view === "") return put(new Home(around));
+  if (["files", "search"].includes(place.view) && place.bucket !== "") return put(new Browser(place, around));
+  if (!(place.view in LATER) || (OF_BUCKETS.includes(place.view) && place.bucket === "") || (place.view === "playground" && place.key === "")) {
+    around.searchIn("");
+    return put(stay(make("div", { class: "empty" }, icon("warning", "icon large"), make("p", null, "There is no such view."), make("p", null, make("a", { href: "/-/" }, "To all buckets")))));
+  }
+  put(stay(make("p", { class: "faint coming" }, "Loading …")));
+  around.searchIn(WITH_BUCKETS.includes(place.view) ? place.bucket : "");
+  return later(mine, LATER[place.view], async (module) => {
+    const next = await module.view(place, around);
+    if (mine !== asked) return next.close();
+    put(next);
+    // What was pressed is gone.
+    if (document.activeElement === document.body) around.main.focus({ preventScroll: true });
+  });
 }
 
-/** @param {ReturnType<typeof here>} place @param {Frame} around */
-function viewOf(place, around) {
-  const isBucket = place.bucket !== "";
-  if (place.view === "") return new Home(around);
-  if ((place.view === "files" || place.view === "search") && isBucket) return new Browser(place, around);
-  if (place.view === "playground" && place.key !== "") {
-    around.searchIn(place.bucket, "");
-    return new Playground(place);
+/** A view that nothing has to be done for. @param {Element} element */
+const stay = (element) => ({ element, close() {} });
+
+/** Goes on when the module is there. @param {number} mine @param {() => Promise<any>} load @param {(module: any) => any} done */
+async function later(mine, load, done) {
+  try {
+    const module = await bring(load);
+    if (mine === asked) await done(module);
+  } catch (error) {
+    if (mine !== asked) return;
+    const isNewer = error instanceof TypeError;
+    const problem = make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, isNewer ? "This view could not be loaded. The server may be another one since this page was opened." : explain(error)),
+      make("button", { type: "button", click: () => location.reload() }, icon("again"), "Load the page again"));
+    fill(frame ? frame.main : app, problem);
   }
-  around.searchIn("");
-  const element = make("div", { class: "empty" }, icon("warning", "icon large"), make("p", null, "There is no such view."), make("p", null, make("a", { href: "/-/" }, "To all buckets")));
-  return { element, close() {} };
 }
 
 /** Shows a page without the frame. @param {Element} page */

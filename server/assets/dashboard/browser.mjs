@@ -1,7 +1,7 @@
 // The files of a bucket: a folder's entries or the hits of a search, in a list or in tiles, with all that is done to
 // them. The address holds the bucket, the folder, what is open, the order, the filter and what is chosen.
 
-import { copyLinks, chooseForm, copyUploadLink } from "./copy.mjs";
+import { copyLinks, chooseForm } from "./copy.mjs";
 import { download, moveTo, newFolder, remove, rename } from "./actions.mjs";
 import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
 import { bucket as showBucket, explain, isGone } from "./api.mjs";
@@ -9,6 +9,7 @@ import { chosen, dropped } from "./collect.mjs";
 import { debounced, fill, kept, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { isPicture, kindOfName } from "./kinds.mjs";
+import { bring } from "./later.mjs";
 import { arranged, Listing } from "./listing.mjs";
 import { complain, say } from "./live.mjs";
 import { Preview } from "./preview.mjs";
@@ -32,7 +33,7 @@ const PAUSE_MS = 90;
 let cameFrom = "";
 
 export class Browser {
-  /** @param {ReturnType<import("./address.mjs").read>} place @param {any} frame */
+  /** @param {ReturnType<typeof import("./address.mjs").read>} place @param {any} frame */
   constructor(place, frame) {
     this.frame = frame;
     this.bucket = place.bucket;
@@ -44,6 +45,10 @@ export class Browser {
     this.isTiled = (place.values.get("view") ?? kept.get("view", "list")) === "tiles";
     this.selection = new Selection();
     this.toSelect = place.values.getAll("selected");
+    /** @type {Viewport} */
+    this.list = /** @type {any} */ (null);
+    /** @type {any} */
+    this.source = null;
     /** @type {any[]} */
     this.rows = [];
     /** @type {Preview | null} */
@@ -66,7 +71,7 @@ export class Browser {
     showBucket(this.bucket).then((bucket) => { this.facts = bucket; this.source.counted?.(bucket.objectCount); }, () => {});
   }
 
-  /** Whether an address is one of this view; then it is shown. @param {ReturnType<import("./address.mjs").read>} place */
+  /** Whether an address is one of this view; then it is shown. @param {ReturnType<typeof import("./address.mjs").read>} place */
   follow(place) {
     if (place.bucket !== this.bucket || !["files", "search"].includes(place.view)) return false;
     if ((place.view === "search") !== this.isSearch) return false;
@@ -90,7 +95,7 @@ export class Browser {
       make("span", { class: "tick", role: "columnheader" }, make("span", { class: "unseen" }, "Chosen")),
       head("name", "Name"), head("size", "Size"), head("time", "Changed"));
     this.list = new Viewport("Files", this.isTiled ? this.tiles() : this.lines(), this.header);
-    this.list.seen = (first, last) => {
+    this.list.seen = (_first, last) => {
       this.source?.want(last);
       if (this.isTiled) this.loadPictures();
     };
@@ -107,8 +112,8 @@ export class Browser {
     this.folderPicker = make("input", { type: "file", webkitdirectory: true, hidden: true, class: "pick-folder", change: () => this.picked(this.folderPicker) });
     this.tools = make("div", { class: "tools" }, this.filterBox,
       press("New folder (n)", "newFolder", () => this.newFolder()),
-      press("Copy an upload link for this folder", "link", () => copyUploadLink(this.bucket, this.folder)),
       press("Upload a folder", "folderUp", () => this.folderPicker.click()),
+      press("More for this folder (.)", "more", () => this.more()),
       this.viewButton,
       make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), make("span", null, "Upload")),
       this.picker, this.folderPicker);
@@ -519,6 +524,14 @@ export class Browser {
     newFolder((name) => go(filesAddress(this.bucket, this.folder + name)));
   }
 
+  async more() {
+    try {
+      (await bring(() => import("./more.mjs"))).more(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
+    } catch (error) {
+      complain(error, "Load the page again");
+    }
+  }
+
   // What is open.
 
   /** @param {number} index */
@@ -536,7 +549,7 @@ export class Browser {
     return filesAddress(this.bucket, key, { view: this.isTiled ? "tiles" : null, sort: this.order, filter: this.filter });
   }
 
-  /** Opens or closes the preview, as the address says. @param {ReturnType<import("./address.mjs").read>} place */
+  /** Opens or closes the preview, as the address says. @param {ReturnType<typeof import("./address.mjs").read>} place */
   showOpen(place) {
     const key = this.isSearch ? place.values.get("open") ?? "" : place.key.endsWith("/") ? "" : place.key;
     if (key === "") {
@@ -654,6 +667,7 @@ export class Browser {
       case "n": this.newFolder(); return true;
       case "g": this.turnView(); return true;
       case "r": this.reload(); return true;
+      case ".": this.more(); return true;
       default: return false;
     }
   }

@@ -11,6 +11,7 @@ export async function dropped(transfer, add) {
   const entries = items.map((item) => item.webkitGetAsEntry?.()).filter((entry) => entry !== null && entry !== undefined);
   // A browser that gives no entries gives the files at least.
   if (entries.length === 0) return add([...transfer.files].map((file) => ({ file, folder: "" })));
+  /** @type {{entry: any, folder: string}[]} */
   const folders = [];
   /** @type {Found[]} */
   let found = [];

@@ -1,6 +1,6 @@
 // Addresses of files for other places: as they are, or as those places write them.
 
-import { publicAddress } from "./address.mjs";
+import { fileAddress, publicAddress } from "./address.mjs";
 import { explain, uploadLink } from "./api.mjs";
 import { open } from "./dialog.mjs";
 import { make } from "./dom.mjs";
@@ -67,7 +67,8 @@ export function chooseForm(bucket, keys) {
       make("span", null, make("strong", null, label), make("code", null, text)),
       make("button", { type: "button", click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("link"), "Copy"));
   });
-  const dialog = open(`Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows)]);
+  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "A link that is good for a time …"));
+  const dialog = open(`Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])]);
 }
 
 /** An address to which somebody without a key uploads one time. @param {string} bucket @param {string} folder */

@@ -73,18 +73,19 @@ export function form(contents, label, work, { danger = false, extra = [] } = {})
 }
 
 /**
- * Asks for something; what is given is worked on while the dialog is open.
+ * Asks for something; what is given is worked on while the dialog is open, and what that gives back is done when it has closed.
  * @param {string} title @param {any[]} contents @param {string} label
- * @param {(values: Record<string, string>) => Promise<void>} work @param {{danger?: boolean}} [options]
+ * @param {(values: Record<string, string>) => Promise<void | (() => any)>} work @param {{danger?: boolean}} [options]
  */
 export function ask(title, contents, label, work, options) {
   const cancel = make("button", { type: "button", click: () => dialog.close() }, "Cancel");
   const body = form(contents, label, async (values) => {
-    await work(values);
+    const after = await work(values);
     dialog.close();
+    after?.();
   }, { ...options, extra: [cancel] });
   const dialog = open(title, [body]);
-  const first = dialog.querySelector("form input, form select");
+  const first = dialog.querySelector("form input, form select, form textarea");
   first?.focus();
   return dialog;
 }

@@ -1,10 +1,10 @@
 // Before anybody is signed in: signing in, setting the server up, taking up an invitation.
 
 import { acceptInvitation, setUp, signIn } from "./api.mjs";
-import { copyAndTell } from "./copy.mjs";
 import { choice, field, form } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
+import { snippet } from "./parts.mjs";
 
 /** Argon2 is given no more than this. */
 const PASSWORD_MAX = 128;
@@ -19,8 +19,15 @@ function page(title, about, ...contents) {
 
 const newPassword = () => field("Password", { name: "password", type: "password", required: true, minlength: PASSWORD_MIN, maxlength: PASSWORD_MAX, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to keep than signs.`);
 
+/** The way in that an address names. @param {any} place @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
+export function entrance(place, setUpNeeded, entered) {
+  if (place.view === "set-up") return setUpPage(place.secret, entered);
+  if (place.view === "invitation") return invitationPage(place.secret, entered);
+  return signInPage(setUpNeeded, entered);
+}
+
 /** @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
-export function signInPage(setUpNeeded, entered) {
+function signInPage(setUpNeeded, entered) {
   if (setUpNeeded) {
     return page("Nobody is here yet", "This server has no operator. When it started it printed a link to set it up, which is good for half an hour and for one time.",
       make("p", null, "If the link is lost or too old, start the server again: it prints another."),
@@ -37,7 +44,7 @@ export function signInPage(setUpNeeded, entered) {
 }
 
 /** @param {string} token @param {() => Promise<void>} entered */
-export function setUpPage(token, entered) {
+function setUpPage(token, entered) {
   if (token === "") {
     return page("The link is not whole", "The address of a set-up ends in # and a long token. Copy all of the line that the server printed.");
   }
@@ -59,9 +66,6 @@ export function setUpPage(token, entered) {
 function ready(answer, bucket, entered) {
   const key = answer.key;
   const base = document.documentElement.dataset.publicUrl || location.origin;
-  const snippet = (/** @type {string} */ title, /** @type {string} */ text) => make("section", null,
-    make("header", null, make("h2", null, title), make("button", { type: "button", click: () => copyAndTell(text, `${title} copied`) }, icon("link"), "Copy")),
-    make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
   return page("It is set up", "This is your first API key. It is shown this once: keep it where you keep passwords.",
     make("div", { class: "snippets" },
       snippet("API key", key),
@@ -71,7 +75,7 @@ function ready(answer, bucket, entered) {
 }
 
 /** @param {string} token @param {() => Promise<void>} entered */
-export function invitationPage(token, entered) {
+function invitationPage(token, entered) {
   if (token === "") return page("The link is not whole", "The address of an invitation ends in # and a long token. Ask for it again, and copy all of it.");
   return page("Welcome", "You were invited to this server. Choose a password for your account.",
     form([newPassword()], "Go on", async ({ password }) => {

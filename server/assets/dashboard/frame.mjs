@@ -14,12 +14,18 @@ import { changes, panel } from "./uploads.mjs";
 /** A search begins when one has stopped typing for so long. */
 const PAUSE_MS = 80;
 
-/** Views of the management, which join those of the files as they come: address, icon, name. @type {[string, string, string][]} */
-const PLACES = [["/-/", "trug", "All buckets"]];
+/** Views of the management: address, icon, name. @type {[string, string, string][]} */
+const PLACES = [["/-/usage", "chart", "Usage"], ["/-/keys", "key", "API keys"], ["/-/connect", "plug", "Connect"], ["/-/organisations", "people", "Organisations"]];
+/** Those of operators. @type {[string, string, string][]} */
+const OPERATED = [["/-/accounts", "person", "Accounts"], ["/-/storage", "disk", "Storage"], ["/-/audit", "log", "Audit log"]];
+/** Views of the bucket that is shown. @type {[string, string][]} */
+const WITHIN = [["deleted", "Deleted files"], ["links", "Links"], ["webhooks", "Webhooks"], ["usage", "Usage"], ["settings", "Settings"]];
 
 export class Frame {
   /** @param {any} account @param {() => void} left called when nobody is signed in any more */
   constructor(account, left) {
+    this.account = account;
+    this.left = left;
     const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, extra = {}) =>
       make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
     this.menu = press("Buckets and settings", "menu", () => this.turnMenu(), { class: "bare menu", "aria-expanded": "false", "aria-controls": "side" });
@@ -30,12 +36,15 @@ export class Frame {
       this.theme.title = isDark() ? "Light" : "Dark";
       this.theme.setAttribute("aria-label", this.theme.title);
     });
-    this.side = make("nav", { class: "side", id: "side", "aria-label": "Buckets" },
+    const places = (/** @type {[string, string, string][]} */ all) => make("ul", null, all.map(([href, image, name]) => make("li", null, make("a", { href }, icon(image), name))));
+    this.who = make("a", { class: "who", href: "/-/account", title: "Your account" }, account?.name ?? "");
+    this.side = make("nav", { class: "side", id: "side", "aria-label": "Buckets and settings" },
       make("a", { class: "logo", href: "/-/", "aria-label": "trug, all buckets" }, icon("trug", "icon large"), "trug"),
-      make("ul", null, PLACES.map(([href, image, name]) => make("li", null, make("a", { href }, icon(image), name)))),
+      places([["/-/", "trug", "All buckets"]]),
       make("h2", null, "Buckets"), this.list,
-      make("footer", null,
-        make("span", { class: "who", title: account?.name ?? "" }, account?.name ?? ""),
+      make("h2", null, "Manage"), places(PLACES),
+      account?.role === "operator" && [make("h2", null, "This server"), places(OPERATED)],
+      make("footer", null, this.who,
         this.theme, press("Keys (?)", "help", help),
         press("Sign out", "out", async () => {
           try {
@@ -63,7 +72,7 @@ export class Frame {
     this.searchField = make("div", { class: "search", role: "search" }, icon("search"), this.box, make("kbd", { "aria-hidden": "true" }, "/"));
     this.main = make("main", { id: "main", tabindex: "-1" });
     this.element = make("div", { class: "frame" },
-      make("a", { class: "skip", href: "#main", "data-outside": true, click: (/** @type {Event} */ event) => { event.preventDefault(); this.main.focus(); } }, "To the files"),
+      make("a", { class: "skip", href: "#main", "data-outside": true, click: (/** @type {Event} */ event) => { event.preventDefault(); this.main.focus(); } }, "To the contents"),
       this.side, make("div", { class: "veil", click: () => this.turnMenu(false) }),
       make("div", { class: "page" }, make("header", { class: "bar" }, this.menu, this.searchField), this.main), panel);
     this.side.addEventListener("click", (/** @type {any} */ event) => { if (event.target.closest("a")) this.turnMenu(false); });
@@ -86,18 +95,35 @@ export class Frame {
       fill(this.list, all.map((bucket) => make("li", null, make("a", { href: filesAddress(bucket.bucketName), "data-bucket": bucket.bucketName },
         icon(bucket.access === "private" ? "lock" : "bucket"), make("span", { class: "name" }, bucket.bucketName),
         make("small", { title: `${number(bucket.objectCount)} files` }, short(bucket.objectCount), make("span", { class: "unseen" }, " files"))))));
+      this.list.style.setProperty("--rows", String(Math.min(all.length, 3)));
       this.markBucket();
       return all;
     });
     this.loaded.catch((error) => complain(error, "The buckets cannot be listed"));
   }
 
+  /** Marks where one is, and shows what else there is of the bucket. */
   markBucket() {
+    this.list.querySelector("ul")?.remove();
+    const { pathname } = location;
+    const view = pathname.split("/")[2] ?? "";
+    const isFiles = ["files", "search", "playground"].includes(view);
     for (const link of this.side.querySelectorAll("a[href]:not(.logo)")) {
-      const is = link.dataset.bucket === undefined ? !this.bucket && link.getAttribute("href") === location.pathname : link.dataset.bucket === this.bucket;
-      if (is) link.setAttribute("aria-current", "page");
+      const name = link.dataset.bucket;
+      const href = link.getAttribute("href") ?? "";
+      const is = name === undefined ? !this.bucket && (href === pathname || (href !== "/-/" && pathname.startsWith(`${href}/`))) : name === this.bucket;
+      if (is) link.setAttribute("aria-current", name === undefined || isFiles ? "page" : "true");
       else link.removeAttribute("aria-current");
+      if (!is || name === undefined) continue;
+      link.parentElement.append(make("ul", null, WITHIN.map(([within, label]) => make("li", null,
+        make("a", { href: `/-/${within}/${encodeURIComponent(name)}${within === "deleted" || within === "links" ? "/" : ""}`, "aria-current": view === within ? "page" : null }, label)))));
     }
+  }
+
+  /** Says another name of who is here. @param {string} name */
+  rename(name) {
+    this.account = { ...this.account, name };
+    fill(this.who, name);
   }
 
   /** Says what a search looks through; without a bucket there is none. @param {string} bucket @param {string} [folder] @param {string} [text] @param {any} [browser] */

@@ -1,10 +1,11 @@
 // All buckets of the account, and a way to make one.
 
 import { filesAddress } from "./address.mjs";
-import { createBucket, explain } from "./api.mjs";
+import { call, createBucket, explain } from "./api.mjs";
 import { ask, choice, field } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
+import { bring } from "./later.mjs";
 import { go } from "./router.mjs";
 import { bytes, count, day } from "./text.mjs";
 
@@ -14,10 +15,11 @@ export class Home {
     this.frame = frame;
     this.cards = make("div", { class: "cards" });
     this.about = make("p", { class: "faint" });
+    this.overview = make("div");
     this.element = make("div", { class: "home" },
       make("header", null, make("div", null, make("h1", null, "Buckets"), this.about),
         make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket")),
-      this.cards);
+      this.overview, this.cards);
     document.title = "Buckets – trug";
     frame.searchIn("");
     this.load();
@@ -35,6 +37,8 @@ export class Home {
           make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket"))));
         return;
       }
+      // What it shows is beside the point: without it there is none.
+      bring(() => import("./overview.mjs")).then((module) => module.overview(this.frame.account)).then((it) => fill(this.overview, it), () => {});
       fill(this.cards, buckets.map((/** @type {any} */ bucket) => make("a", { class: "card", href: filesAddress(bucket.bucketName) },
         make("span", { class: "emblem" }, icon("bucket")),
         make("strong", null, bucket.bucketName),
@@ -48,17 +52,27 @@ export class Home {
     }
   }
 
-  create() {
+  async create() {
+    const shared = await this.shared();
     ask("New bucket", [
       field("Name", { name: "bucketName", required: true, minlength: 3, maxlength: 63, pattern: "[a-z0-9][a-z0-9._\\-]*", spellcheck: "false", autocapitalize: "none" },
         "3 to 63 of a–z, 0–9, - . _: it stands in the address of every file."),
       choice("Who may read its files", { name: "access" }, [["public", "Everybody who has the address"], ["private", "Only who has a key, or is signed in"]]),
       choice("Tuned for", { name: "type" }, [["standard", "Files of all kinds"], ["phone", "Phones and tablets of game servers"]]),
-    ], "Make it", async (values) => {
-      await createBucket(values);
+      shared.length > 0 && choice("Belongs to", { name: "organisation" }, [["", "Your account"], ...shared]),
+    ].filter(Boolean), "Make it", async ({ organisation, ...values }) => {
+      await createBucket(organisation ? { ...values, organisation } : values);
       this.frame.load();
       go(filesAddress(values.bucketName));
     });
+  }
+
+  /** Organisations in which one may make buckets. @returns {Promise<[string, string][]>} */
+  async shared() {
+    const me = this.frame.account?.id;
+    const { organisations } = await call("GET", "/api/organisations?limit=1000").catch(() => ({ organisations: [] }));
+    const mine = organisations.filter((/** @type {any} */ it) => it.members.some((/** @type {any} */ member) => member.account === me && ["admin", "owner"].includes(member.role)));
+    return mine.map((/** @type {any} */ it) => [it.id, it.name]);
   }
 
   close() {}

@@ -2,11 +2,11 @@
 
 import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, publicAddress } from "./address.mjs";
 import { explain, isGone, load } from "./api.mjs";
-import { copyAndTell } from "./copy.mjs";
 import { choice, field } from "./dialog.mjs";
 import { debounced, fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { say } from "./live.mjs";
+import { snippet } from "./parts.mjs";
 import { amend } from "./router.mjs";
 import { bytes, number } from "./text.mjs";
 
@@ -16,13 +16,23 @@ const NAMES = ["width", "height", "fit", "format", "quality", "dpr"];
 /** Sizes of the page's snippet, as parts of the width. */
 const STEPS = [0.5, 1, 2];
 
-export class Playground {
-  /** @param {ReturnType<import("./address.mjs").read>} place */
+/** @param {any} place @param {any} frame */
+export function view(place, frame) {
+  frame.searchIn(place.bucket, "");
+  return new Playground(place);
+}
+
+class Playground {
+  /** @param {ReturnType<typeof import("./address.mjs").read>} place */
   constructor(place) {
     this.bucket = place.bucket;
     this.key = place.key;
     const said = Object.fromEntries(NAMES.map((name) => [name, place.values.get(name) ?? ""]));
     this.values = Object.values(said).some(Boolean) ? said : { ...said, ...BEGINNING };
+    /** @type {any} */
+    this.before = null;
+    /** @type {any} */
+    this.after = null;
     this.element = make("div", { class: "playground" });
     this.make = debounced(250, () => this.run());
     this.build();
@@ -165,9 +175,6 @@ export class Playground {
     const picture = `<picture>\n  <source type="image/avif" sizes="${width}px" srcset="${attribute(sources("avif"))}">\n` +
       `  <source type="image/webp" sizes="${width}px" srcset="${attribute(sources("webp"))}">\n` +
       `  <img src="${attribute(publicAddress(this.bucket, this.key, { ...set, format: "jpg" }))}" alt="" loading="lazy">\n</picture>`;
-    const snippet = (/** @type {string} */ title, /** @type {string} */ text) => make("section", null,
-      make("header", null, make("h2", null, title), make("button", { type: "button", click: () => copyAndTell(text, `${title} copied`) }, icon("link"), "Copy")),
-      make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
     fill(this.snippets, snippet("Address", url), snippet("For a page", picture));
   }
 

@@ -11,7 +11,7 @@ const SHEET = [
   ]],
   ["Choose", [["Space", "this one too, or no longer"], ["Shift ↑ ↓", "everything up to there"], ["Ctrl A", "all"], ["Esc", "nothing"]]],
   ["Do", [
-    ["u", "upload files"], ["c", "copy the link"], ["f", "copy as Markdown, HTML …"], ["d", "download"], ["F2", "rename"], ["m", "move"], ["Del", "delete"], ["n", "new folder"],
+    ["u", "upload files"], ["c", "copy the link"], ["f", "copy as Markdown, HTML …"], ["d", "download"], ["F2", "rename"], ["m", "move"], ["Del", "delete"], ["n", "new folder"], [".", "more: import, links, deleted files …"],
   ]],
   ["Find and see", [["/", "search"], ["Ctrl F", "filter this folder"], ["g", "list or tiles"], ["r", "load again"], ["?", "this help"]]],
   ["In a preview", [["← →", "the one before, the next"], ["+ − 0", "larger, smaller, whole"], ["p", "other sizes and formats"], ["Esc", "close"]]],
@@ -22,7 +22,8 @@ export function help() {
   open("Keys", [make("div", { class: "sheet" }, SHEET.map(([title, keys]) =>
     make("section", null, make("h3", null, title), make("dl", null, keys.map(([key, what]) => [
       make("dt", null, key.split(/ {2}/).map((one) => make("kbd", null, one))), make("dd", null, what),
-    ])))))], { class: "wide" });
+    ]))))),
+    make("p", { class: "faint" }, "More help: ", make("a", { href: "/-/docs", target: "_blank", rel: "noopener", "data-outside": true }, "the HTTP API"), ", and ", make("a", { href: "/-/connect", click: (/** @type {any} */ event) => event.target.closest("dialog").close() }, "how programs connect"), ".")], { class: "wide" });
 }
 
 /** Whether a key is typed into something, or something is in front of the view. @param {KeyboardEvent} event */

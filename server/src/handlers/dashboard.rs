@@ -29,8 +29,8 @@ macro_rules! files {
     };
 }
 
-/// Every file of the folder but the page. A test compares them.
-const FILES: &[(&str, &str)] = files![
+/// What the views of files are made of, which the page asks for at once. A test compares both tables with the folder.
+const FIRST: &[(&str, &str)] = files![
     "actions.mjs",
     "address.mjs",
     "api.mjs",
@@ -40,14 +40,13 @@ const FILES: &[(&str, &str)] = files![
     "copy.mjs",
     "dialog.mjs",
     "dom.mjs",
-    "entrance.mjs",
     "frame.mjs",
     "home.mjs",
     "icons.mjs",
     "kinds.mjs",
+    "later.mjs",
     "listing.mjs",
     "live.mjs",
-    "playground.mjs",
     "preview.mjs",
     "queue.mjs",
     "router.mjs",
@@ -62,8 +61,55 @@ const FILES: &[(&str, &str)] = files![
     "viewport.mjs",
 ];
 
+/// What the other views are made of, which their modules bring along when one of them is opened.
+const LATER: &[(&str, &str)] = files![
+    "account.mjs",
+    "accounts.mjs",
+    "audit.mjs",
+    "connect.mjs",
+    "deleted.mjs",
+    "entrance.mjs",
+    "importing.mjs",
+    "jobs.mjs",
+    "keys.mjs",
+    "links.mjs",
+    "manage.mjs",
+    "more.mjs",
+    "organisations.mjs",
+    "overview.mjs",
+    "pages.css",
+    "parts.mjs",
+    "playground.mjs",
+    "plot.mjs",
+    "series.mjs",
+    "settings.mjs",
+    "sizes.mjs",
+    "storage.mjs",
+    "usage.mjs",
+    "webhooks.mjs",
+];
+
 /// First components of the addresses of views, behind `/-/`.
-const VIEWS: &[&str] = &["files", "search", "playground", "sign-in", "set-up", "invitation"];
+const VIEWS: &[&str] = &[
+    "account",
+    "accounts",
+    "audit",
+    "connect",
+    "deleted",
+    "files",
+    "invitation",
+    "keys",
+    "links",
+    "organisations",
+    "playground",
+    "search",
+    "set-up",
+    "settings",
+    "sign-in",
+    "storage",
+    "usage",
+    "webhooks",
+];
 
 /// A year, which is for ever.
 const FOREVER: &str = "public, max-age=31536000, immutable";
@@ -80,9 +126,10 @@ struct Bundle {
 }
 
 static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
-    let texts = FILES.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]);
+    let files = || FIRST.iter().chain(LATER);
+    let texts = files().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]);
     let version = hash(&texts.collect::<Vec<_>>());
-    let files = FILES.iter().map(|(name, text)| {
+    let assets = files().map(|(name, text)| {
         let headers = [
             (header::CACHE_CONTROL, HeaderValue::from_static(FOREVER)),
             (RESOURCE_POLICY, SAME_ORIGIN),
@@ -91,12 +138,12 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
         (*name, Asset::new(text, content_type(name), headers))
     });
     // All at once, instead of one after the other as they name each other.
-    let modules = FILES.iter().filter(|(name, _)| name.ends_with(".mjs")).map(|(name, _)| {
+    let modules = FIRST.iter().filter(|(name, _)| name.ends_with(".mjs")).map(|(name, _)| {
         format!("<link rel=\"modulepreload\" nonce=\"@nonce@\" href=\"@assets@/{name}\">\n")
     });
     let shell = SHELL.replace("@modules@\n", &modules.collect::<String>());
     let shell = shell.replace("@assets@", &format!("/-/assets/{version}"));
-    Bundle { files: files.collect(), shell, version }
+    Bundle { files: assets.collect(), shell, version }
 });
 
 /// Leads to the dashboard.
@@ -240,7 +287,8 @@ mod tests {
 
     #[test]
     fn no_text_of_a_module_goes_over_several_lines() {
-        for (name, text) in FILES.iter().filter(|(name, _)| name.ends_with(".mjs")) {
+        let files = FIRST.iter().chain(LATER);
+        for (name, text) in files.filter(|(name, _)| name.ends_with(".mjs")) {
             for (at, line) in text.lines().enumerate() {
                 let is_even = line.matches('`').count() % 2 == 0;
                 assert!(is_even || line.trim_start().starts_with(['/', '*']), "{name}:{}", at + 1);

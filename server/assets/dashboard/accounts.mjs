@@ -1,0 +1,93 @@
+// All accounts of the server, for its operator: who there is, what they may, and links with which they choose their passwords.
+
+import { standingBadge, STANDINGS, standingHistory } from "./account.mjs";
+import { ask, choice, field, open } from "./dialog.mjs";
+import { make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { note } from "./live.mjs";
+import { accounts, createAccount, editAccount, invite, sweep } from "./manage.mjs";
+import { askFirst, badge, button, facts, nothing, page, paged, snippet, table, tellOnce, when } from "./parts.mjs";
+import { sizeOf, sizeText } from "./sizes.mjs";
+import { bytes, count, moment, number } from "./text.mjs";
+
+/** @type {[string, string][]} */
+const PLANS = [["Free", "Free"], ["Starter", "Starter"], ["Pro", "Pro"], ["Business", "Business"]];
+/** @type {[string, string][]} */
+const ROLES = [["user", "user"], ["operator", "operator: manages this server, all accounts and its storage"]];
+
+export function view() {
+  const list = paged("Accounts", [["Name"], ["Role"], ["Plan"], ["Standing"], ["May store"], ["Since"], ["Do", "act"]], async (cursor) => {
+    const answer = await accounts(cursor);
+    return { cursor: answer.nextCursor, rows: answer.accounts.map((/** @type {any} */ it) => [
+      [make("strong", null, it.name), make("small", null, make("code", null, it.id))],
+      it.role === "operator" ? badge("operator", "good") : "user", it.plan,
+      [standingBadge(it.standing), !it.hasPassword && badge("cannot sign in yet")],
+      [it.storageBytesMax === null ? "no limit" : bytes(it.storageBytesMax), it.objectCountMax !== null && make("small", null, `${number(it.objectCountMax)} files`)],
+      when(it.createdAt),
+      make("span", { class: "buttons" },
+        button("Edit", () => edit(it, list), { name: `edit-${it.id}`, "aria-label": `Edit ${it.name}` }),
+        button(it.hasPassword ? "New password link" : "Invite", () => link(it), { name: `invite-${it.id}`, "aria-label": `${it.hasPassword ? "New password link for" : "Invite"} ${it.name}` })),
+    ]) };
+  }, () => nothing("people", "No account yet", "Make one, and send its holder the link."));
+  return page("Accounts", { about: "Everybody who has a place on this server.", actions: [
+    button("Look for unfair use", () => look(list), { title: "Moves accounts of the plan Free that break fair use one step on" }),
+    button("New account", () => create(list), { class: "primary", image: "plus" })] }, list.element);
+}
+
+/** @param {any} values */
+const limits = (values) => ({
+  storageBytesMax: sizeOf(values.storageBytesMax, "The quota"),
+  objectCountMax: values.objectCountMax.trim() === "" ? null : Number(values.objectCountMax),
+});
+
+/** @param {any} [it] */
+const limitFields = (it) => make("div", { class: "pair" },
+  field("May store", { name: "storageBytesMax", value: sizeText(it?.storageBytesMax), placeholder: "no limit", spellcheck: "false" }, "Such as 50 GB."),
+  field("Most files", { name: "objectCountMax", type: "number", min: 0, step: 1, value: it?.objectCountMax ?? "", placeholder: "no limit" }));
+
+const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false", autocapitalize: "none" }, "It is signed in with. No two are alike.");
+
+/** @param {{load: () => any}} list */
+function create(list) {
+  ask("New account", [nameField(), choice("Plan", { name: "plan" }, PLANS, "Free"), choice("Role", { name: "role" }, ROLES, "user"), limitFields()], "Make it", async (values) => {
+    const account = await createAccount({ name: values.name, plan: values.plan, role: values.role, ...limits(values) });
+    list.load();
+    return () => link(account);
+  });
+}
+
+/** @param {any} it @param {{load: () => any}} list */
+function edit(it, list) {
+  const standings = Object.entries(STANDINGS).map(([name, what]) => /** @type {[string, string]} */ ([name, `${name.replaceAll("_", " ")}: ${what}`]));
+  ask(`Edit ${it.name}`, [
+    nameField(it.name), make("div", { class: "pair" }, choice("Plan", { name: "plan" }, PLANS, it.plan), choice("Role", { name: "role" }, ROLES, it.role)),
+    choice("Standing", { name: "standing" }, standings, it.standing), standingHistory(it.standingChanges ?? []), limitFields(it),
+  ], "Save", async (values) => {
+    const wanted = { name: values.name, plan: values.plan, role: values.role, standing: values.standing, ...limits(values) };
+    const changes = Object.fromEntries(Object.entries(wanted).filter(([name, value]) => value !== it[name]));
+    if (Object.keys(changes).length > 0) await editAccount(it.id, changes);
+    note(Object.keys(changes).length > 0 ? "Saved." : "Nothing was changed.");
+    list.load();
+  });
+}
+
+/** @param {any} it */
+function link(it) {
+  const makeIt = async () => {
+    const { url, expiresAt } = await invite(it.id);
+    return () => tellOnce(`A link for ${it.name}`, `Send it to ${it.name}: it is good once, until ${moment(expiresAt)}. It is shown this once.`, snippet("Link", url));
+  };
+  if (!it.hasPassword) return makeIt().then((tell) => tell(), (error) => note(error.advice ?? error.message, null, { kind: "bad", seconds: 12 }));
+  return askFirst(`A new password for ${it.name}`, "With the link its holder chooses another password, and all sessions of the account end then. Links made before are good no more.", "Make the link", makeIt);
+}
+
+/** @param {{load: () => any}} list */
+function look(list) {
+  askFirst("Look for unfair use", "Accounts of the plan Free that store more than their quota, or whose use is far beyond the plan for long, go one step on: from good by notified, upgrade requested and throttled to suspended, with three days between. You can take it back.", "Look, and take the steps", async () => {
+    const { accountCount, violationCount, steps } = await sweep();
+    list.load();
+    return () => open("Fair use", [make("div", { class: "told" }, facts([["Looked at", count(accountCount, "account")], ["Beyond fair use", number(violationCount)], ["Steps taken", number(steps.length)]]),
+      steps.length === 0 ? make("p", { class: "faint" }, icon("check"), " Nobody was moved.")
+        : table("Steps", [["Account"], ["To"], ["Why", "wide"]], steps.map((/** @type {any} */ it) => [it.name, standingBadge(it.to), it.reason])).element)], { class: "wide" });
+  });
+}

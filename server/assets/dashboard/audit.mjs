@@ -1,0 +1,38 @@
+// Who changed what, and when: the log that operators and owners look into.
+
+import { query } from "./address.mjs";
+import { choice, field, form } from "./dialog.mjs";
+import { make } from "./dom.mjs";
+import { auditLog } from "./manage.mjs";
+import { badge, nothing, page, paged } from "./parts.mjs";
+import { go } from "./router.mjs";
+import { moment } from "./text.mjs";
+
+/** Beginnings of actions, and what they are about. @type {[string, string][]} */
+const ACTIONS = [
+  ["", "anything"], ["bucket.", "buckets"], ["key.", "API keys"], ["account.", "accounts"], ["organisation.", "organisations"], ["member.", "members"],
+  ["session.", "signing in and out"], ["password.", "passwords"], ["job.", "jobs"], ["webhook.", "webhooks"], ["compaction.", "compaction"],
+];
+
+/** @param {any} place @param {any} frame */
+export async function view(place, frame) {
+  const get = (/** @type {string} */ name) => place.values.get(name) ?? "";
+  const asked = { bucketName: get("bucket"), action: get("action"), actor: get("actor") };
+  const addressOf = (/** @type {any} */ it) => `/-/audit${query({ bucket: it.bucketName, action: it.action, actor: it.actor })}`;
+  const buckets = (await frame.loaded).map((/** @type {any} */ it) => it.bucketName);
+  const list = paged("What was changed", [["When"], ["What"], ["By"], ["About", "wide"], ["From"]], async (cursor) => {
+    const answer = await auditLog({ ...asked, before: cursor, limit: 100 });
+    return { cursor: answer.nextCursor, rows: answer.entries.map((/** @type {any} */ it) => [
+      make("time", { datetime: it.time }, moment(it.time)),
+      badge(it.action, it.action.endsWith(".delete") || it.action.endsWith(".refused") ? "bad" : ""),
+      it.actor?.id ? make("a", { href: addressOf({ ...asked, actor: it.actor.id }), title: `${it.actor.kind} ${it.actor.id}: only what it did` }, it.actor.name || it.actor.id, make("small", null, it.actor.kind)) : it.actor?.kind,
+      [it.bucketName && make("code", null, it.bucketName), it.target && ` ${it.target}`, it.detail && make("small", null, it.detail)],
+      [it.address, it.requestId && make("small", null, make("code", { title: "The id of the request, which stands in the server's log" }, it.requestId))],
+    ]) };
+  }, () => nothing("log", "Nothing to tell", asked.action || asked.actor || asked.bucketName ? "Nothing of this kind was changed." : "What is changed from now on stands here."));
+  const filter = form([make("div", { class: "search-row" },
+    choice("About", { name: "action" }, ACTIONS, asked.action),
+    choice("Bucket", { name: "bucketName" }, [["", "all buckets"], ...buckets.map((/** @type {string} */ it) => [it, it])], asked.bucketName),
+    field("By the id", { name: "actor", value: asked.actor, spellcheck: "false", autocapitalize: "none", placeholder: "of an account or a key" }))], "Look", async (values) => go(addressOf(values)));
+  return page("Audit log", { about: "What was changed, by whom, from where, the last first. Files that come and go are no changes of this kind." }, filter, list.element);
+}

@@ -1,0 +1,42 @@
+// Files that the server fetches itself: addresses, one in a line, into a folder.
+
+import { awaited } from "./actions.mjs";
+import { ask, choice, field, open } from "./dialog.mjs";
+import { make } from "./dom.mjs";
+import { complain, note } from "./live.mjs";
+import { lines, linesOf, table } from "./parts.mjs";
+import { count } from "./text.mjs";
+
+/** @param {string} bucket @param {string} folder @param {() => void} changed */
+export function importAddresses(bucket, folder, changed) {
+  ask("Import from addresses", [
+    lines("Addresses", { name: "urls", rows: 6, required: true }, "One in a line. The server fetches them; it takes public addresses only."),
+    field("Into the folder", { name: "prefix", value: folder, maxlength: 1024, spellcheck: "false", autocapitalize: "none" }, "From the root of the bucket."),
+    choice("Of names that are taken", { name: "onConflict" }, [["rename", "store both, the new one under another name"], ["replace", "replace what is there"], ["refuse", "leave what is there, and tell"]]),
+  ], "Import", async (values) => {
+    const urls = linesOf(values.urls);
+    if (urls.length === 0) throw new Error("Write one address at least.");
+    const wrong = urls.find((url) => !/^https?:/i.test(url) || !URL.canParse(url));
+    if (wrong) throw new Error(`“${wrong}” is no address: it begins with http: or https:`);
+    const prefix = values.prefix.replace(/^\/+/, "").replace(/([^/])$/, "$1/");
+    // Behind the dialog, which is not needed any more.
+    fetchAll({ kind: "importUrls", bucketName: bucket, prefix, urls, onConflict: values.onConflict }, changed);
+  });
+}
+
+/** @param {any} request @param {() => void} changed */
+async function fetchAll(request, changed) {
+  try {
+    const job = await awaited(request, "Importing");
+    const failures = job.failures ?? job.result?.failures ?? [];
+    const stored = Math.max(0, (job.done ?? request.urls.length) - failures.length);
+    if (failures.length === 0) note(`${count(stored, "file")} imported.`);
+    else {
+      open(`${count(stored, "file")} imported, ${count(failures.length, "address", "addresses")} not`, [make("div", { class: "told" },
+        table("What was not imported", [["Address", "wide"], ["Why", "wide"]], failures.map((/** @type {any} */ it) => [make("code", null, it.url), it.error])).element)], { class: "wide" });
+    }
+  } catch (error) {
+    complain(error, "Not imported");
+  }
+  changed();
+}

@@ -1,0 +1,115 @@
+// The management's part of the HTTP API as functions.
+
+import { query } from "./address.mjs";
+import { call } from "./api.mjs";
+
+/** @param {string} name */
+const bucketPath = (name) => `/api/buckets/${encodeURIComponent(name)}`;
+/** @param {string} bucket @param {string} [id] */
+const webhookPath = (bucket, id) => `${bucketPath(bucket)}/webhooks${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
+/** @param {string} kind @param {string} id */
+const path = (kind, id) => `/api/${kind}/${encodeURIComponent(id)}`;
+
+/** All of a list that comes in pages. @param {string} address @param {string} name of the list @param {AbortSignal} [signal] @returns {Promise<any[]>} */
+async function all(address, name, signal) {
+  const found = [];
+  let cursor = null;
+  do {
+    const page = await call("GET", `${address}${query({ limit: 1000, cursor })}`, { signal });
+    found.push(...page[name]);
+    cursor = page.nextCursor;
+  } while (cursor);
+  return found;
+}
+
+export const keys = () => all("/api/keys", "apiKeys");
+/** @param {any} body */
+export const createKey = (body) => call("POST", "/api/keys", { body });
+/** @param {string} id */
+export const revokeKey = (id) => call("DELETE", path("keys", id));
+
+/** @param {string} name @param {any} body */
+export const editBucket = async (name, body) => (await call("PATCH", bucketPath(name), { body })).bucket;
+/** @param {string} name */
+export const deleteBucket = (name) => call("DELETE", `${bucketPath(name)}?force=true`);
+
+/** @param {string} bucket */
+export const webhooks = (bucket) => all(webhookPath(bucket), "webhooks");
+/** @param {string} bucket @param {string} id */
+export const webhook = async (bucket, id) => (await call("GET", webhookPath(bucket, id))).webhook;
+/** @param {string} bucket @param {any} body */
+export const createWebhook = (bucket, body) => call("POST", webhookPath(bucket), { body });
+/** @param {string} bucket @param {string} id @param {any} body */
+export const editWebhook = (bucket, id, body) => call("PATCH", webhookPath(bucket, id), { body });
+/** @param {string} bucket @param {string} id */
+export const deleteWebhook = (bucket, id) => call("DELETE", webhookPath(bucket, id));
+/** @param {string} bucket @param {string} id */
+export const testWebhook = (bucket, id) => call("POST", `${webhookPath(bucket, id)}/test`);
+/** @param {string} bucket @param {string} id @param {string | null} cursor */
+export const deadLetters = (bucket, id, cursor) => call("GET", `${webhookPath(bucket, id)}/dead-letters${query({ limit: 100, cursor })}`);
+/** Of all, or of one event. @param {string} bucket @param {string} id @param {string} [eventId] */
+export const retryDeadLetters = (bucket, id, eventId) => call("POST", `${webhookPath(bucket, id)}/dead-letters/retry${query({ eventId })}`);
+/** @param {string} bucket @param {string} id @param {string} [eventId] */
+export const forgetDeadLetters = (bucket, id, eventId) => call("DELETE", `${webhookPath(bucket, id)}/dead-letters${query({ eventId })}`);
+
+/** @param {string} bucket @param {string} prefix @param {string | null} cursor @param {AbortSignal} [signal] */
+export const deleted = (bucket, prefix, cursor, signal) => call("GET", `${bucketPath(bucket)}/deleted${query({ prefix, cursor, limit: 100 })}`, { signal });
+
+/** @param {Record<string, any>} values */
+export const uploadToken = (values) => call("GET", `/api/presigned-url${query(values)}`);
+/** @param {string} bucket @param {any} body */
+export const downloadLink = (bucket, body) => call("POST", `${bucketPath(bucket)}/download-links`, { body });
+
+export const ownAccount = async () => (await call("GET", "/api/account")).account;
+/** @param {string} name */
+export const renameSelf = async (name) => (await call("PATCH", "/api/account", { body: { name } })).account;
+/** @param {string} current @param {string} wanted */
+export const changePassword = (current, wanted) => call("PUT", "/-/password", { body: { current, new: wanted } });
+export const sessions = async () => (await call("GET", "/-/sessions")).sessions;
+/** @param {string} id */
+export const endSession = (id) => call("DELETE", `/-/sessions/${encodeURIComponent(id)}`);
+export const endSessions = () => call("DELETE", "/-/sessions");
+
+/** @param {string | null} cursor */
+export const accounts = (cursor) => call("GET", `/api/accounts${query({ limit: 100, cursor })}`);
+export const allAccounts = () => all("/api/accounts", "accounts");
+/** @param {any} body */
+export const createAccount = async (body) => (await call("POST", "/api/accounts", { body })).account;
+/** @param {string} id @param {any} body */
+export const editAccount = async (id, body) => (await call("PATCH", path("accounts", id), { body })).account;
+/** @param {string} id */
+export const invite = (id) => call("POST", `${path("accounts", id)}/invitations`);
+export const sweep = () => call("POST", "/api/accounts/sweep");
+
+export const organisations = () => all("/api/organisations", "organisations");
+/** @param {string} id */
+export const organisation = async (id) => (await call("GET", path("organisations", id))).organisation;
+/** @param {string} name */
+export const createOrganisation = async (name) => (await call("POST", "/api/organisations", { body: { name } })).organisation;
+/** @param {string} id @param {string} name */
+export const renameOrganisation = (id, name) => call("PATCH", path("organisations", id), { body: { name } });
+/** @param {string} id */
+export const deleteOrganisation = (id) => call("DELETE", path("organisations", id));
+/** @param {string} id @param {string} account @param {string} role */
+export const putMember = (id, account, role) => call("POST", `${path("organisations", id)}/members`, { body: { account, role } });
+/** @param {string} id @param {string} account */
+export const removeMember = (id, account) => call("DELETE", `${path("organisations", id)}/members${query({ account })}`);
+
+/** @param {AbortSignal} [signal] */
+export async function usage(signal) {
+  const first = await call("GET", "/api/usage?limit=1000", { signal });
+  const { buckets, total } = first;
+  for (let cursor = first.nextCursor; cursor;) {
+    const page = await call("GET", `/api/usage${query({ limit: 1000, cursor })}`, { signal });
+    buckets.push(...page.buckets);
+    cursor = page.nextCursor;
+  }
+  return { buckets, total };
+}
+/** @param {Record<string, any>} values @param {AbortSignal} [signal] */
+export const usageHistory = (values, signal) => call("GET", `/api/usage/history${query(values)}`, { signal });
+/** @param {Record<string, any>} values */
+export const auditLog = (values) => call("GET", `/api/audit${query(values)}`);
+export const storage = () => call("GET", "/api/storage");
+/** @param {AbortSignal} [signal] */
+export const jobs = async (signal) => (await call("GET", "/api/jobs?limit=100", { signal })).jobs;

@@ -1,0 +1,177 @@
+// What the views of the management are put together from: pages, parts of them that load by themselves, tables, facts.
+
+import { explain, isGone } from "./api.mjs";
+import { copyAndTell } from "./copy.mjs";
+import { ask, field, open } from "./dialog.mjs";
+import { fill, make } from "./dom.mjs";
+import { icon } from "./icons.mjs";
+import { day, moment } from "./text.mjs";
+
+let count = 0;
+
+/**
+ * A view: its heading, what stands beside that, and its panels. What it awaits ends with it.
+ * @param {string} title @param {{about?: any, actions?: any[]}} head @param {...any} contents
+ */
+export function page(title, { about = null, actions = [] }, ...contents) {
+  const stopped = new AbortController();
+  const element = make("div", { class: "sheet-page" },
+    make("header", null, make("div", null, make("h1", null, title), about && make("p", { class: "faint" }, about)), make("div", { class: "buttons" }, actions)),
+    contents);
+  return { element, title, stopped: stopped.signal, close: () => stopped.abort() };
+}
+
+/** A part of a page under a heading of its own. @param {string} title @param {{about?: any, actions?: any[], class?: string}} head @param {...any} contents */
+export function panel(title, { about = null, actions = [], class: className = "" }, ...contents) {
+  const id = `panel-${(count += 1)}`;
+  return make("section", { class: `panel ${className}`, "aria-labelledby": id },
+    make("header", null, make("div", null, make("h2", { id }, title), about && make("p", { class: "faint" }, about)), make("div", { class: "buttons" }, actions)),
+    contents);
+}
+
+/**
+ * Contents that are loaded, now and whenever it is asked; a failure says so in their place. The focus stays where it was.
+ * @template T @param {() => Promise<T>} load @param {(data: T) => any} draw
+ */
+export function part(load, draw) {
+  const element = make("div", { class: "part", tabindex: "-1", "aria-busy": "true" }, make("p", { class: "faint waiting" }, "Loading …"));
+  let turn = 0;
+  const it = {
+    element,
+    async load() {
+      const mine = (turn += 1);
+      element.setAttribute("aria-busy", "true");
+      try {
+        const data = await load();
+        if (mine === turn) redraw(element, draw(data));
+      } catch (error) {
+        if (mine === turn && !isGone(error)) fill(element, failure(error, it.load));
+      }
+      if (mine === turn) element.removeAttribute("aria-busy");
+    },
+  };
+  it.load();
+  return it;
+}
+
+/** Puts other contents in place; what had the focus has it again, by its name. @param {any} element @param {...any} contents */
+export function redraw(element, ...contents) {
+  const held = element.contains(document.activeElement) ? document.activeElement : null;
+  const name = held?.getAttribute("data-name");
+  fill(element, ...contents);
+  if (!held || held === element) return;
+  const again = name && [...element.querySelectorAll("[data-name]")].find((it) => it.dataset.name === name && !it.disabled);
+  (again || element).focus({ preventScroll: true });
+}
+
+/** What went wrong, and another try. @param {any} error @param {() => any} again */
+export const failure = (error, again) => make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, explain(error)),
+  make("button", { type: "button", click: again }, icon("again"), "Try again"));
+
+/** Says that there is nothing yet, and what one could do. @param {string} image @param {string} title @param {...any} contents */
+export const nothing = (image, title, ...contents) => make("div", { class: "empty" }, icon(image, "icon large"), make("h3", null, title), contents.map((it) => (typeof it === "string" ? make("p", null, it) : it)));
+
+/** @param {string} label @param {() => any} run @param {{image?: string, class?: string, name?: string, [more: string]: any}} [how] */
+export const button = (label, run, { image = "", class: className = "", name = "", ...more } = {}) =>
+  make("button", { type: "button", class: className || null, click: run, "data-name": name || label, ...more }, image && icon(image), label);
+
+/**
+ * A table; on a narrow screen each row is a block, whose cells say what they are. Classes of columns: `number`, `act`, `wide`.
+ * @param {string} label @param {[string, string?][]} columns @param {any[][]} rows cells
+ */
+export function table(label, columns, rows) {
+  const body = make("tbody", { role: "rowgroup" });
+  /** @param {any[][]} more */
+  const add = (more) => body.append(...more.map((cells) => make("tr", { role: "row" }, cells.map((cell, at) => make("td", { role: "cell", class: columns[at][1], "data-label": columns[at][0] }, make("div", null, cell ?? "–"))))));
+  add(rows);
+  const element = make("table", { role: "table", "aria-label": label },
+    make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, columns.map(([name, className]) =>
+      make("th", { role: "columnheader", scope: "col", class: className }, className?.includes("act") ? make("span", { class: "unseen" }, name) : name)))), body);
+  return { element, add };
+}
+
+/**
+ * A table that comes in pages: what has no place on the first comes when it is asked for.
+ * @param {string} label @param {[string, string?][]} columns
+ * @param {(cursor: string | null) => Promise<{rows: any[][], cursor: string | null}>} load @param {() => any} empty
+ */
+export function paged(label, columns, load, empty) {
+  return part(() => load(null), (first) => {
+    if (first.rows.length === 0 && first.cursor === null) return empty();
+    let { cursor } = first;
+    const it = table(label, columns, first.rows);
+    const problem = make("p", { class: "problem", role: "alert", hidden: true });
+    const more = button("Show more", async () => {
+      more.disabled = true;
+      problem.hidden = true;
+      try {
+        const next = await load(cursor);
+        ({ cursor } = next);
+        it.add(next.rows);
+        more.hidden = cursor === null;
+      } catch (error) {
+        problem.textContent = explain(error);
+        problem.hidden = false;
+      }
+      more.disabled = false;
+    }, { hidden: cursor === null });
+    return [it.element, problem, make("p", { class: "more" }, more)];
+  });
+}
+
+/** Names and values. @param {[string, any][]} pairs */
+export const facts = (pairs) => make("dl", { class: "facts-list" }, pairs.map(([name, value]) => make("div", null, make("dt", null, name), make("dd", null, value ?? "–"))));
+
+/** Numbers that are seen at a glance: name, value, and a word to it. @param {[string, any, any?][]} all */
+export const glances = (all) => make("dl", { class: "glances" }, all.map(([name, value, word]) => make("div", null, make("dt", null, name), make("dd", null, make("b", null, value), word && make("small", null, word)))));
+
+/** @param {string} text @param {"" | "good" | "bad" | "warn"} [kind] */
+export const badge = (text, kind = "") => make("span", { class: `badge ${kind}` }, text);
+
+/** A time, as a day; the moment is its title. @param {string | null | undefined} iso @param {string} [never] */
+export const when = (iso, never = "never") => (iso ? make("time", { datetime: iso, title: moment(iso) }, day(iso)) : never);
+
+/** Text that is copied as it stands. @param {string} title @param {string} text @param {...any} actions beside the button that copies */
+export function snippet(title, text, ...actions) {
+  return make("section", { class: "snippet" },
+    make("header", null, make("h3", null, title), make("span", { class: "buttons" }, actions, make("button", { type: "button", "aria-label": `Copy: ${title}`, click: () => copyAndTell(text, `${title} copied`) }, icon("link"), "Copy"))),
+    make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
+}
+
+/** A line for a shell on the machine, to be copied. @param {string} text */
+export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine, where its data lies there: "), make("code", null, text),
+  make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Line copied") }, icon("link")));
+
+/** Something to turn on or off. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
+export function tick(label, attributes, hint) {
+  const id = `tick-${(count += 1)}`;
+  return make("p", { class: "tick-field" }, make("input", { type: "checkbox", id, "aria-describedby": hint ? `${id}-hint` : null, ...attributes }),
+    make("label", { for: id }, label), hint && make("small", { id: `${id}-hint` }, hint));
+}
+
+/** Several lines of text. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
+export function lines(label, { value = "", ...attributes }, hint) {
+  const id = `lines-${(count += 1)}`;
+  const box = make("textarea", { id, rows: 3, spellcheck: "false", autocapitalize: "none", "aria-describedby": hint ? `${id}-hint` : null, ...attributes });
+  box.value = value;
+  return make("p", { class: "field" }, make("label", { for: id }, label), box, hint && make("small", { id: `${id}-hint` }, hint));
+}
+
+/** The lines of a text that say something. @param {string} text */
+export const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** Asks to type a name before something is done that cannot be taken back. @param {string} title @param {any} about @param {string} name @param {string} label @param {() => Promise<any>} work */
+export const askTyped = (title, about, name, label, work) => ask(title, [make("p", null, about),
+  field(`Type ${name} to go on`, { name: "typed", required: true, spellcheck: "false", autocapitalize: "none" })], label, async ({ typed }) => {
+  if (typed !== name) throw new Error(`That is not “${name}”. Nothing was done.`);
+  return work();
+}, { danger: true });
+
+/** Asks before something is done. @param {string} title @param {any} about @param {string} label @param {() => Promise<any>} work */
+export const askFirst = (title, about, label, work) => ask(title, [make("p", null, about)], label, work, { danger: true });
+
+/** Shows something that is told this once. @param {string} title @param {string} about @param {...any} contents */
+export function tellOnce(title, about, ...contents) {
+  const dialog = open(title, [make("div", { class: "told" }, make("p", { class: "once" }, icon("warning"), about), contents, make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => dialog.close() }, "I have kept it")))], { class: "wide" });
+  return dialog;
+}

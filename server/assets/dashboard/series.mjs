@@ -1,0 +1,29 @@
+// Numbers over time, of which some may not be known: what they come to, and what a drawing needs of them.
+
+/** A number not below `value` that is round: 1, 2, 2.5 or 5 times a power of ten. @param {number} value */
+export function roundUp(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999999) ?? 10 * power;
+}
+
+/** The pieces of a line: indexes and values without a gap between them. @param {(number | null)[]} values */
+export function pieces(values) {
+  /** @type {[number, number][][]} */
+  const found = [];
+  let isOpen = false;
+  values.forEach((value, at) => {
+    if (value === null || value === undefined) isOpen = false;
+    else if (isOpen) found.at(-1)?.push([at, value]);
+    else {
+      found.push([[at, value]]);
+      isOpen = true;
+    }
+  });
+  return found;
+}
+
+/** The sum of what is known of a field. @param {any[]} points @param {string} field */
+export const sumOf = (points, field) => points.reduce((sum, point) => sum + (point[field] ?? 0), 0);
+/** The last that is known of a field. @param {any[]} points @param {string} field */
+export const lastOf = (points, field) => points.findLast((point) => point[field] !== null && point[field] !== undefined)?.[field] ?? null;

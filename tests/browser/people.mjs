@@ -1,0 +1,161 @@
+// Accounts, organisations and one's own account, from an invitation to signing out everywhere.
+
+import assert from "node:assert/strict";
+import { base, close, open } from "./driver.mjs";
+import { ask, fillBucket, openAs } from "./operator.mjs";
+
+const PASSWORD = "a password of carl";
+const OTHER = "another password of carl";
+const dialog = (page) => page.getByRole("dialog");
+const note = (page, text) => page.locator(".note", { hasText: text });
+const account = async (name) => (await ask("GET", "/api/accounts?limit=1000")).accounts.find((it) => it.name === name);
+
+/** Signs in elsewhere; the status of the answer. */
+const signIn = async (name, password) => (await fetch(`${base}/-/session`, { method: "POST", headers: { "Content-Type": "application/json", Origin: base, "User-Agent": "Mozilla/5.0 (Windows NT 10.0) Firefox/150.0" }, body: JSON.stringify({ name, password }) })).status;
+
+export const tests = {
+  async "an account is made, invited and limited, and its holder chooses a password and keeps to it"() {
+    const page = await openAs("/-/accounts");
+    await page.getByRole("button", { name: "New account" }).click();
+    await dialog(page).getByLabel("Name").fill("carl");
+    await dialog(page).getByLabel("May store").fill("5 GB");
+    await dialog(page).getByRole("button", { name: "Make it" }).click();
+    const link = await dialog(page).getByRole("group", { name: "Link" }).textContent();
+    await dialog(page).getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("row", { name: /carl.*cannot sign in yet.*5\.00 GB/ }).waitFor();
+    await page.getByRole("button", { name: "Edit carl" }).click();
+    await dialog(page).getByLabel("Plan").selectOption("Pro");
+    await dialog(page).getByLabel("Most files").fill("1000");
+    await dialog(page).getByLabel("Standing").selectOption("notified");
+    const sent = page.waitForRequest((request) => request.method() === "PATCH");
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    assert.deepEqual((await sent).postDataJSON(), { plan: "Pro", standing: "notified", objectCountMax: 1000 });
+    await page.getByRole("row", { name: /carl.*Pro.*notified/ }).waitFor();
+    const made = await account("carl");
+    assert.deepEqual([made.plan, made.standing, made.storageBytesMax, made.objectCountMax, made.hasPassword], ["Pro", "notified", 5_000_000_000, 1000, false]);
+    // The accounts of other tests are left as they are.
+    await page.route("**/api/accounts/sweep", (route) => route.fulfill({ json: { success: true, accountCount: 4, violationCount: 1, steps: [{ account: "a", name: "eve", from: "good", to: "notified", reason: "stores more than its quota" }] } }));
+    await page.getByRole("button", { name: "Look for unfair use" }).click();
+    await dialog(page).getByRole("button", { name: "Look, and take the steps" }).click();
+    await dialog(page).getByRole("row", { name: /eve.*notified.*stores more than its quota/ }).waitFor();
+    await close(page);
+
+    const carl = await open(link, { session: { signedIn: false, answer: false } });
+    await carl.getByLabel("Password").fill(PASSWORD);
+    await carl.getByRole("button", { name: "Go on" }).click();
+    await carl.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    assert.equal(await carl.getByRole("link", { name: "Accounts" }).count(), 0, "views of operators are shown to others");
+    await carl.goto("/-/accounts");
+    await carl.getByRole("alert").filter({ hasText: /operator/i }).waitFor();
+    await carl.getByRole("link", { name: "carl" }).click();
+    await carl.getByText("notified", { exact: true }).first().waitFor();
+    await carl.getByText("How it came to that").click();
+    await carl.getByText("good → notified").waitFor();
+    await carl.getByLabel("Password now").fill("not the password");
+    await carl.getByLabel("New password").fill(OTHER);
+    await carl.getByLabel("The new one again").fill(`${OTHER}!`);
+    await carl.getByRole("button", { name: "Change it" }).click();
+    await carl.locator(".problem", { hasText: "not alike" }).waitFor();
+    await carl.getByLabel("The new one again").fill(OTHER);
+    await carl.getByRole("button", { name: "Change it" }).click();
+    await carl.locator(".problem", { hasText: /wrong/i }).waitFor();
+    await carl.getByLabel("Password now").fill(PASSWORD);
+    await carl.getByRole("button", { name: "Change it" }).click();
+    await note(carl, "The password is another one now").waitFor();
+    assert.deepEqual([await signIn("carl", PASSWORD), await signIn("carl", OTHER)], [401, 200]);
+    await carl.getByRole("button", { name: "Rename" }).click();
+    await dialog(carl).getByLabel("Name").fill("carlo");
+    await dialog(carl).getByRole("button", { name: "Rename" }).click();
+    await carl.locator(".who", { hasText: "carlo" }).waitFor();
+    await carl.reload();
+    const other = carl.getByRole("row", { name: /Firefox on Windows/ });
+    await other.getByRole("button", { name: "Sign out Firefox on Windows" }).click();
+    await other.waitFor({ state: "detached" });
+    await carl.getByRole("row", { name: /Chrome on .*this one/ }).waitFor();
+    await carl.getByRole("button", { name: "Sign out everywhere" }).click();
+    await dialog(carl).getByRole("button", { name: "Sign out everywhere" }).click();
+    await carl.getByRole("heading", { name: "Sign in" }).waitFor();
+    await carl.reload();
+    await carl.getByLabel("Name").fill("carlo");
+    await carl.getByLabel("Password").fill(OTHER);
+    await carl.keyboard.press("Enter");
+    await carl.getByRole("heading", { name: "Your account" }).waitFor();
+    await close(carl);
+  },
+
+  async "an organisation takes people in with roles, has buckets, and roles decide what is offered"() {
+    const password = "a password of dora";
+    const { account: dora } = await ask("POST", "/api/accounts", { name: "dora" });
+    const { url } = await ask("POST", `/api/accounts/${dora.id}/invitations`);
+    const page = await openAs("/-/organisations");
+    await page.getByRole("button", { name: "New organisation" }).first().click();
+    await dialog(page).getByLabel("Name").fill("Night shift");
+    await dialog(page).getByRole("button", { name: "Make it" }).click();
+    await page.getByRole("heading", { name: "Night shift", level: 1 }).waitFor();
+    const id = new URL(page.url()).pathname.split("/").at(-1);
+    const members = async () => Object.fromEntries((await ask("GET", `/api/organisations/${id}`)).organisation.members.map((it) => [it.name, it.role]));
+    await page.getByRole("button", { name: "Take somebody in" }).click();
+    await dialog(page).getByLabel("Account").selectOption({ label: "dora" });
+    await dialog(page).getByLabel("Role").selectOption("viewer");
+    await dialog(page).getByRole("button", { name: "Take in" }).click();
+    await page.getByLabel("Role of dora").waitFor();
+    assert.deepEqual(await members(), { olga: "owner", dora: "viewer" });
+    await page.goto("/-/");
+    await page.getByRole("button", { name: "New bucket" }).click();
+    await dialog(page).getByLabel("Name").fill("night");
+    await dialog(page).getByLabel("Belongs to").selectOption({ label: "Night shift" });
+    await dialog(page).getByRole("button", { name: "Make it" }).click();
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    assert.equal((await ask("GET", "/api/buckets/night")).bucket.organisation, id);
+
+    const other = await open(url, { session: { signedIn: false, answer: false } });
+    await other.getByLabel("Password").fill(password);
+    await other.getByRole("button", { name: "Go on" }).click();
+    await other.locator(".card", { hasText: "night" }).waitFor();
+    await other.goto("/-/settings/night");
+    await other.getByText("Your role is viewer").waitFor();
+    assert.ok(await other.getByLabel("Who may read its files").isDisabled());
+    assert.equal(await other.getByRole("button", { name: "Delete …" }).count(), 0);
+
+    await page.goto(`/-/organisations/${id}`);
+    await page.getByLabel("Role of dora").selectOption("admin");
+    await note(page, "dora is admin now").waitFor();
+    assert.deepEqual(await members(), { olga: "owner", dora: "admin" });
+    await other.reload();
+    await other.getByRole("button", { name: "Delete …" }).waitFor();
+    await other.goto(`/-/organisations/${id}`);
+    await other.getByRole("button", { name: "Leave" }).click();
+    await dialog(other).getByRole("button", { name: "Leave" }).click();
+    await other.getByRole("heading", { name: "No organisation yet" }).waitFor();
+    assert.deepEqual(await members(), { olga: "owner" });
+    await close(other);
+    await page.getByRole("button", { name: "Rename" }).click();
+    await dialog(page).getByLabel("Name").fill("Day shift");
+    await dialog(page).getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("heading", { name: "Day shift", level: 1 }).waitFor();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await dialog(page).getByRole("button", { name: "Delete it" }).click();
+    await page.locator(".problem").waitFor();
+    await ask("DELETE", "/api/buckets/night");
+    await dialog(page).getByRole("button", { name: "Delete it" }).click();
+    await page.waitForURL("**/-/organisations");
+    assert.ok(!(await ask("GET", "/api/organisations")).organisations.some((it) => it.id === id));
+    await close(page);
+  },
+
+  async "without a right, and without a module, one is told what to do"() {
+    await fillBucket("mine");
+    const page = await open("/-/settings/mine");
+    await page.getByRole("alert").filter({ hasText: "It may have been deleted or renamed" }).waitFor();
+    await page.goto("/-/storage");
+    await page.getByRole("alert").filter({ hasText: /operator/i }).waitFor();
+    // As after another version of the server was started.
+    await page.route("**/assets/*/organisations.mjs", (route) => route.fulfill({ status: 404, body: "" }));
+    await page.getByRole("link", { name: "Organisations" }).click();
+    await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
+    await page.unroute("**/assets/*/organisations.mjs");
+    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.getByRole("heading", { name: "Organisations" }).waitFor();
+    await close(page);
+  },
+};
