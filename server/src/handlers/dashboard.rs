@@ -47,6 +47,7 @@ const FILES: &[(&str, &str)] = files![
     "kinds.mjs",
     "listing.mjs",
     "live.mjs",
+    "lost.mjs",
     "playground.mjs",
     "preview.mjs",
     "queue.mjs",
