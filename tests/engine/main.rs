@@ -18,6 +18,7 @@ mod listing;
 mod objects;
 mod ranking;
 mod reads;
+mod retained;
 mod resumable;
 mod scrub;
 mod search;
