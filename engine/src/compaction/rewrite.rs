@@ -69,24 +69,28 @@ impl Rewrite<'_> {
         let mut rewritten = Rewritten::default();
         let mut finished: Vec<CompactedWriter> = Vec::new();
         let mut writer: Option<CompactedWriter> = None;
+        let mut is_retaining = false;
         while let Some((record, at)) = records.next_head()? {
-            let mut is_retained = false;
-            match self.fate(&record, at)? {
+            let is_live = match self.fate(&record, at)? {
                 Fate::Dead => continue,
                 Fate::Retained => {
-                    is_retained = true;
+                    is_retaining = true;
                     // What keeps it dead comes later, and must stay as well.
                     let before = record.lsn.saturating_sub(1);
                     let from = self.removals_needed_from.map_or(before, |from| from.min(before));
                     self.removals_needed_from = Some(from);
+                    false
                 }
                 Fate::Removal => {
                     rewritten.removals_dropped += 1;
                     continue;
                 }
-                Fate::Live => *found.entry(at.segment).or_default() += 1,
-                Fate::Kept => {}
-            }
+                Fate::Live => {
+                    *found.entry(at.segment).or_default() += 1;
+                    true
+                }
+                Fate::Kept => false,
+            };
             let reader = readers.get(&at.segment).ok_or(Error::Closed)?;
             let body = reader.read_body_as_it_is(&record, at)?;
             let is_full =
@@ -102,7 +106,8 @@ impl Rewrite<'_> {
                 }
             };
             let bytes = record.head_bytes() as u64 + record.body_bytes();
-            if is_retained {
+            // With it the removals that it makes necessary.
+            if is_retaining && !is_live {
                 *rewritten.kept.entry(target.header().segment).or_default() += bytes;
             }
             target.push(record, reader.place(at), body)?;
