@@ -21,6 +21,7 @@ use crate::catalog::{
 };
 use crate::client_address::client_address;
 use crate::error::{ApiError, INVALID_API_KEY};
+use crate::meter::Meter;
 use crate::own_pages::Source;
 use crate::query::Query;
 use crate::state::{AppState, Endpoint};
@@ -31,6 +32,8 @@ use crate::target::{Place, Target};
 pub struct Caller {
     account: Arc<Account>,
     credential: Credential,
+    /// The request, where it is one that counts for the bucket that it turns out to be about.
+    meter: Option<Meter>,
 }
 
 /// What a caller was recognised by.
@@ -70,6 +73,15 @@ impl Caller {
     /// Recognises the credential of a request. An address that presented too many wrong keys is refused before anything
     /// is looked up; a request without any is not counted, and no wrong cookie is, as nobody guesses one.
     pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
+        let caller = Self::recognise_unmetered(app, asking, query)?;
+        Ok(Self { meter: asking.extensions.get().cloned(), ..caller })
+    }
+
+    fn recognise_unmetered(
+        app: &AppState,
+        asking: Asking<'_>,
+        query: &Query,
+    ) -> Result<Self, ApiError> {
         let Some(address) = client_address(asking.extensions) else {
             return Self::of(app, asking, query);
         };
@@ -96,7 +108,7 @@ impl Caller {
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Self { account, credential: Credential::Key(api_key) })
+        Ok(Self { account, credential: Credential::Key(api_key), meter: None })
     }
 
     /// Whoever the cookie of a request is of; `None` without one. Keys are not looked at.
@@ -113,7 +125,7 @@ impl Caller {
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Some(Self { account, credential: Credential::Session(session) }))
+        Ok(Some(Self { account, credential: Credential::Session(session), meter: None }))
     }
 
     /// Whoever issued a presigned upload, as far as what they issued it with still opens anything.
@@ -130,7 +142,8 @@ impl Caller {
             Issuer::Account(id) => (id.clone(), Credential::Account),
         };
         let account = catalog.account(&account)?;
-        (account.standing != Standing::Suspended).then_some(Self { account, credential })
+        let is_suspended = account.standing == Standing::Suspended;
+        (!is_suspended).then_some(Self { account, credential, meter: None })
     }
 
     /// The account that the key, or the session, belongs to.
@@ -223,6 +236,9 @@ impl Caller {
         self.check_key(&bucket.name, scope)?;
         let role =
             catalog.role_in(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
+        if let Some(meter) = &self.meter {
+            meter.count_for(&bucket.traffic, catalog.now_ms());
+        }
         if !role.allows(scope) {
             let role = role.as_str();
             return Err(ApiError::forbidden(format!("The role \"{role}\" is not enough for this")));
