@@ -1,10 +1,10 @@
 //! The dashboard in a real browser.
 //!
 //! Does every view do what it promises, with a mouse, with keys alone, for a screen reader, on a narrow screen, with a
-//! hundred thousand files, and with names and files that want to run? Do sessions hold what they promise, also against
-//! pages of others and other tenants, and do uploads outlive the server? A server is started over a folder with buckets
-//! for all of that; `suite.mjs` drives Chromium through it with playwright-core, signed in as people are, and prints one
-//! line for each test. Tests that need a server of their own ask `servers.rs` for one.
+//! hundred thousand files, and with names and files that want to run? Do sessions hold what they promise, also
+//! against pages of others and other tenants, and do uploads outlive the server? A server is started over a folder
+//! with buckets for all of that; `suite.mjs` drives Chromium through it with playwright-core, signed in as people are,
+//! and prints one line for each test. Tests that need a server of their own ask `servers.rs` for one.
 //!
 //! Needs `node`, `chromium` and `npm ci --prefix tests/browser`. Where one is missing the suite says so in a line and
 //! passes, unless `TRUG_BROWSER=required` is set, as the build server does. `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { api, close, dropFromDisk, keys, open, options } from "./driver.mjs";
+import { api, close, dropFromDisk, keys, open, options, shows } from "./driver.mjs";
 import { setUp } from "./sessions.mjs";
 import { startServer } from "./servers.mjs";
 
@@ -46,6 +46,36 @@ async function each(items, work) {
 }
 
 export const tests = {
+  async "a list stays while the server is away, and what could not be loaded comes by itself"() {
+    const server = await startServer();
+    const { cookie, key } = await setUp(server.link, "pics");
+    const to = { base: server.base, key };
+    const stored = async (path) => {
+      const form = new FormData();
+      form.append("file", new File(["a file"], path.split("/").at(-1)));
+      await api("POST", `/pics/${path}`, form, {}, to);
+    };
+    await stored("a.txt");
+    await stored("sub/x.txt");
+    const page = await open("/-/files/pics/", { session: cookie, at: server.base });
+    await shows(page, ["sub", "a.txt"]);
+    await stored("b.txt");
+    await server.kill();
+    const failed = page.waitForEvent("requestfailed", (request) => request.url().includes("list-objects"));
+    await page.keyboard.press("r");
+    await failed;
+    await shows(page, ["sub", "a.txt"]);
+    await server.startAgain();
+    await shows(page, ["sub", "a.txt", "b.txt"]);
+    await server.kill();
+    await page.locator(".row .name").getByText("sub", { exact: true }).click();
+    await page.getByRole("alert").filter({ hasText: "The server cannot be reached" }).first().waitFor();
+    await server.startAgain();
+    await shows(page, ["x.txt"]);
+    await close(page);
+    await server.stop();
+  },
+
   async "two thousand files are all there, each once, although the server was killed twice in the middle"() {
     const server = await startServer();
     const { cookie, key } = await setUp(server.link, "pics");

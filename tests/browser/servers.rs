@@ -1,7 +1,7 @@
 //! Servers of single tests: started, killed and started again where they listened, when the suite asks for it.
 //!
-//! The suite sends a line of JSON on a connection, `{"do": "start"}` or one of the others with the `name` that the answer
-//! to that had, and reads a line. Promises: no server outlives this value. Never here: what is tested with them.
+//! The suite sends a line of JSON on a connection, `{"do": "start"}` or one of the others with the `name` that the
+//! answer to that had, and reads a line. Promises: no server outlives this value. Never here: what is tested with them.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};

@@ -24,7 +24,7 @@ import { tests as tenants } from "./tenants.mjs";
 import { measured as measuredUploads, tests as uploads } from "./uploads.mjs";
 
 /** A test that takes longer has failed, on any machine. */
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 /** Files whose tests go side by side. */
 const LANES = 3;
 

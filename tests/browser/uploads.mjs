@@ -4,16 +4,16 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { api, base, close, dropFromDisk, keys, open, options, shot, store, waitForRows } from "./driver.mjs";
+import { api, base, close, dropFromDisk, keys, open, options, shot, store, threadMs, waitForRows } from "./driver.mjs";
 import { enter } from "./entrance.mjs";
 import { send, signIn } from "./sessions.mjs";
 
 const LARGE_BYTES = 40_000_000;
 /** A queue this long is added in one go. */
 const LONG = 25_000;
-/** So many frames are looked at while it is sent; half of them take less than this on any machine. */
+/** So many frames are looked at while it is sent, and this is what the page itself may take for one. */
 const FRAMES = 90;
-const FRAME_MS_MAX = 120;
+const FRAME_MS_MAX = 50;
 
 const folder = (name) => {
   const path = join(options.folder, name);
@@ -237,10 +237,9 @@ export const measured = {
     await page.locator(".uploads h2", { hasText: `of ${LONG.toLocaleString("en")}` }).waitFor();
     const nodes = await page.evaluate(() => document.querySelectorAll(".uploads *").length);
     assert.ok(nodes < 150, `${nodes} nodes`);
-    await page.waitForFunction((frames) => window.frames25k.length >= frames, FRAMES);
+    const { ms } = await threadMs(page, () => page.waitForFunction((frames) => window.frames25k.length >= frames, FRAMES));
     const frames = await page.evaluate(() => window.frames25k.sort((one, other) => other - one));
-    const median = frames[frames.length >> 1];
-    assert.ok(median < FRAME_MS_MAX, `half of ${frames.length} frames took more than ${median} ms`);
+    assert.ok(ms / frames.length < FRAME_MS_MAX, `the page took ${Math.round(ms)} ms for ${frames.length} frames`);
     await page.waitForFunction(() => /^\d+ % · /.test(document.title));
     await page.locator(".uploads header p", { hasText: /\/s, .* left/ }).waitFor();
     await shot(page, "upload-queue");
@@ -255,6 +254,6 @@ export const measured = {
     const stored = (await keys("photos", "queue/")).length;
     assert.ok(stored < LONG, "all of it was stored before it was cancelled");
     await close(page);
-    return `${nodes} nodes, frames: half within ${Math.round(median)} ms, the slowest ${Math.round(frames[0])} ms`;
+    return `${nodes} nodes, ${(ms / frames.length).toFixed(1)} ms a frame, the slowest ${Math.round(frames[0])} ms`;
   },
 };

@@ -32,7 +32,7 @@ const ADVICE = {
   damaged: "The stored bytes are damaged: restore the file from a backup, or tell the operator.",
   undecodable: "The picture is broken: open the original.",
   cancelled: "Search inside a folder, or for more letters.",
-  unreachable: "Look at your connection; it is tried again when you are.",
+  unreachable: "Look at your connection, and try again.",
 };
 
 /** Why a request was not done. */

@@ -211,9 +211,12 @@ export class Browser {
   reload() {
     if (this.isSearch) return this.load();
     const before = this.rows.length;
+    if (this.coming !== this.source) this.coming?.stop();
     const quiet = new Listing(this.bucket, this.folder, (error) => {
       if (isGone(error)) return;
       if (quiet !== this.source) {
+        // It is asked again: until then what is shown stays.
+        if (error?.status === 0) return;
         if (!quiet.isWhole && quiet.entries.length < before && !error) return;
         this.source?.stop();
         this.source = /** @type {any} */ (quiet);

@@ -51,13 +51,16 @@ export class Listing {
     }
   }
 
-  /** A page; a server that asks for patience gets it. @param {string | null} cursor @returns {Promise<any>} */
+  /** A page; a server that asks for patience gets it, and one that is away is asked until it is back. @param {string | null} cursor @returns {Promise<any>} */
   async page(cursor) {
-    for (;;) {
+    for (let isAway = false; ; ) {
       try {
         return await listFolder(this.bucket, this.prefix, cursor, this.stopped.signal);
       } catch (/** @type {any} */ error) {
-        if (![429, 503].includes(error.status) || error.retryAfter > 60) throw error;
+        if (error.status === 0) {
+          if (!isAway) this.changed(error);
+          isAway = true;
+        } else if (![429, 503].includes(error.status) || error.retryAfter > 60) throw error;
         await new Promise((done) => setTimeout(done, 1000 * (error.retryAfter || 1)));
         this.stopped.signal.throwIfAborted();
       }
