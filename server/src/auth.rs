@@ -21,6 +21,7 @@ use crate::catalog::{
 };
 use crate::client_address::client_address;
 use crate::error::{ApiError, INVALID_API_KEY};
+use crate::meter::Meter;
 use crate::own_pages::Source;
 use crate::query::Query;
 use crate::state::{AppState, Endpoint};
@@ -31,6 +32,8 @@ use crate::target::{Place, Target};
 pub struct Caller {
     account: Arc<Account>,
     credential: Credential,
+    /// The request, where it is one that counts for the bucket that it turns out to be about.
+    meter: Option<Meter>,
 }
 
 /// What a caller was recognised by.
@@ -39,6 +42,9 @@ pub enum Credential {
     Key(Arc<ApiKey>),
     /// It opens everything that its account does.
     Session(Arc<Session>),
+    /// What somebody began who was signed in, and that goes on without a session: it opens everything that the account
+    /// does. No request has this.
+    Account,
 }
 
 /// What of a request says who is asking.
@@ -67,6 +73,15 @@ impl Caller {
     /// Recognises the credential of a request. An address that presented too many wrong keys is refused before anything
     /// is looked up; a request without any is not counted, and no wrong cookie is, as nobody guesses one.
     pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
+        let caller = Self::recognise_unmetered(app, asking, query)?;
+        Ok(Self { meter: asking.extensions.get().cloned(), ..caller })
+    }
+
+    fn recognise_unmetered(
+        app: &AppState,
+        asking: Asking<'_>,
+        query: &Query,
+    ) -> Result<Self, ApiError> {
         let Some(address) = client_address(asking.extensions) else {
             return Self::of(app, asking, query);
         };
@@ -93,7 +108,7 @@ impl Caller {
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Self { account, credential: Credential::Key(api_key) })
+        Ok(Self { account, credential: Credential::Key(api_key), meter: None })
     }
 
     /// Whoever the cookie of a request is of; `None` without one. Keys are not looked at.
@@ -110,7 +125,7 @@ impl Caller {
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Some(Self { account, credential: Credential::Session(session) }))
+        Ok(Some(Self { account, credential: Credential::Session(session), meter: None }))
     }
 
     /// Whoever issued a presigned upload, as far as what they issued it with still opens anything.
@@ -124,9 +139,11 @@ impl Caller {
                 let session = catalog.session(id)?.session;
                 (session.account.clone(), Credential::Session(session))
             }
+            Issuer::Account(id) => (id.clone(), Credential::Account),
         };
         let account = catalog.account(&account)?;
-        (account.standing != Standing::Suspended).then_some(Self { account, credential })
+        let is_suspended = account.standing == Standing::Suspended;
+        (!is_suspended).then_some(Self { account, credential, meter: None })
     }
 
     /// The account that the key, or the session, belongs to.
@@ -143,7 +160,7 @@ impl Caller {
     pub fn limits(&self) -> &KeyLimits {
         match &self.credential {
             Credential::Key(api_key) => &api_key.limits,
-            Credential::Session(_) => &WHOLE_REACH,
+            Credential::Session(_) | Credential::Account => &WHOLE_REACH,
         }
     }
 
@@ -151,7 +168,7 @@ impl Caller {
     pub fn has_scope(&self, scope: Scope) -> bool {
         match &self.credential {
             Credential::Key(api_key) => api_key.allows(scope),
-            Credential::Session(_) => true,
+            Credential::Session(_) | Credential::Account => true,
         }
     }
 
@@ -159,7 +176,7 @@ impl Caller {
     pub fn session(&self) -> Result<&Arc<Session>, ApiError> {
         match &self.credential {
             Credential::Session(session) => Ok(session),
-            Credential::Key(_) => {
+            Credential::Key(_) | Credential::Account => {
                 Err(ApiError::forbidden("This takes a session, and no API key: sign in"))
             }
         }
@@ -170,6 +187,17 @@ impl Caller {
         match &self.credential {
             Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
             Credential::Session(session) => Issuer::Session(session.id.clone()),
+            Credential::Account => Issuer::Account(self.account.id.clone()),
+        }
+    }
+
+    /// What names whoever begins work that outlives a session: the key, or the person.
+    pub fn lasting_issuer(&self) -> Issuer {
+        match &self.credential {
+            Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
+            Credential::Session(_) | Credential::Account => {
+                Issuer::Account(self.account.id.clone())
+            }
         }
     }
 
@@ -208,6 +236,9 @@ impl Caller {
         self.check_key(&bucket.name, scope)?;
         let role =
             catalog.role_in(&self.account.id, bucket).ok_or_else(ApiError::bucket_not_found)?;
+        if let Some(meter) = &self.meter {
+            meter.count_for(&bucket.traffic, catalog.now_ms());
+        }
         if !role.allows(scope) {
             let role = role.as_str();
             return Err(ApiError::forbidden(format!("The role \"{role}\" is not enough for this")));
@@ -347,7 +378,7 @@ pub fn check_delivery(
     if catalog.role_in(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden(match caller.credential {
             Credential::Key(_) => "The API key does not open this bucket",
-            Credential::Session(_) => "The account does not open this bucket",
+            Credential::Session(_) | Credential::Account => "The account does not open this bucket",
         }));
     }
     caller.authorise(catalog, bucket, Scope::Read)?;

@@ -22,6 +22,7 @@ use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
+use crate::meter::{Meter, Metered};
 use crate::query::Query;
 use crate::reserved::{self, is_for_own_pages};
 use crate::router::router;
@@ -43,58 +44,81 @@ impl App {
     }
 
     /// Answers a request.
-    pub async fn call(&self, request: Request<Body>) -> Response<Body> {
+    pub async fn call(&self, request: Request<Body>) -> Response<Metered> {
         let outgoing = Outgoing::of(&request, self.state.next_request_id());
         // Read once, for whoever may read the answer and for what is delivered.
         let target = is_delivery(&request).then(|| Target::from_path(request.uri().path()));
-        let origins = self.origins(&request, target.as_ref());
+        let bucket = self.bucket(request.uri().path(), target.as_ref());
+        let origins = origins(&request, target.is_some(), bucket.as_ref());
         let is_for_own_pages = target.is_none() && is_for_own_pages(request.uri().path());
-        let mut response = outgoing.finish(self.answer(request, target).await);
+        let nobody = self.state.catalog.traffic_elsewhere();
+        let (answer, traffic) = match target {
+            Some(target) => {
+                let answer = self.deliver(request, target, bucket.as_ref()).await;
+                (answer, bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic).clone())
+            }
+            None => {
+                let named = bucket.as_ref().map(|bucket| &bucket.traffic);
+                let meter = Meter::new(outgoing.request_id(), named);
+                (self.route(request, &meter).await, meter.end(nobody))
+            }
+        };
+        let mut response = outgoing.finish(answer);
         if let Some((bucket, origin)) = origins {
             restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
         }
         if is_for_own_pages {
             allow_no_origin(response.headers_mut());
         }
-        response
+        traffic.note_answer(response.status(), self.state.clock.unix_ms());
+        response.map(|body| Metered::new(body, traffic))
     }
 
-    /// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
-    /// deliveries and preflights. Errors about a bucket count as its answers.
-    fn origins(
-        &self,
-        request: &Request<Body>,
-        delivered: Option<&Delivered>,
-    ) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
-        let bucket = match delivered {
+    /// The bucket that an address names, if it names one that is there.
+    fn bucket(&self, path: &str, delivered: Option<&Delivered>) -> Option<Arc<Bucket>> {
+        match delivered {
             Some(Ok(target)) => self.state.catalog.bucket(&target.bucket),
-            None if request.method() != Method::OPTIONS => None,
+            None if is_own(path) => None,
             // The path behind the bucket is none, or does not matter.
-            _ => self.state.catalog.bucket(&Target::bucket_of_path(request.uri().path())?),
-        }?;
-        let is_restricted = bucket.cors_origins != CorsOrigins::Every;
-        is_restricted.then(|| (bucket, request.headers().get(header::ORIGIN).cloned()))
+            _ => self.state.catalog.bucket(&Target::bucket_of_path(path)?),
+        }
     }
 
-    async fn answer(&self, request: Request<Body>, delivered: Option<Delivered>) -> Response<Body> {
+    /// Refuses an address that asks for more than its share.
+    fn admit(&self, request: &Request<Body>) -> Result<(), ApiError> {
+        let Some(address) = client_address(request.extensions()) else { return Ok(()) };
+        let taken = self.state.allowances.take_request(address);
+        taken.map_err(|refused| ApiError::rate_limited(&refused))
+    }
+
+    async fn deliver(
+        &self,
+        request: Request<Body>,
+        target: Delivered,
+        bucket: Option<&Arc<Bucket>>,
+    ) -> Response<Body> {
+        if let Err(refusal) = self.admit(&request) {
+            return refusal.into_response();
+        }
+        let (head, _) = request.into_parts();
+        if is_presigning(&head) {
+            return presign_address(&self.state, &head).into_response();
+        }
+        match target {
+            Ok(target) => deliver(&self.state, &head, target, bucket).await.into_response(),
+            Err(refusal) => refusal.into_response(),
+        }
+    }
+
+    async fn route(&self, request: Request<Body>, meter: &Meter) -> Response<Body> {
         if request.method() == Method::OPTIONS {
             return self.options(request).await;
         }
-        if let Some(address) = client_address(request.extensions())
-            && let Err(refused) = self.state.allowances.take_request(address)
-        {
-            return ApiError::rate_limited(&refused).into_response();
+        if let Err(refusal) = self.admit(&request) {
+            return refusal.into_response();
         }
-        if let Some(target) = delivered {
-            let (head, _) = request.into_parts();
-            if is_presigning(&head) {
-                return presign_address(&self.state, &head).into_response();
-            }
-            return match target {
-                Ok(target) => deliver(&self.state, &head, target).await.into_response(),
-                Err(refusal) => refusal.into_response(),
-            };
-        }
+        let mut request = request.map(|body| meter.incoming(body));
+        request.extensions_mut().insert(meter.clone());
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -123,6 +147,18 @@ impl App {
 
 /// What the path of a delivery names, or why it names nothing.
 type Delivered = Result<Target, ApiError>;
+
+/// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
+/// deliveries and preflights. Errors about a bucket count as its answers.
+fn origins(
+    request: &Request<Body>,
+    is_delivery: bool,
+    bucket: Option<&Arc<Bucket>>,
+) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
+    let is_asked = is_delivery || request.method() == Method::OPTIONS;
+    let bucket = bucket.filter(|bucket| is_asked && bucket.cors_origins != CorsOrigins::Every)?;
+    Some((bucket.clone(), request.headers().get(header::ORIGIN).cloned()))
+}
 
 fn is_tus(path: &str) -> bool {
     path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

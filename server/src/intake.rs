@@ -257,7 +257,7 @@ pub async fn keep(
         if let Err(refusal) = early::check(app, bucket, rule, &files, wanted).await {
             return Err(drop_apart(files, refusal).await);
         }
-        thumbnails::make_all(app, &bucket.name, &mut files).await;
+        thumbnails::make_all(app, bucket, &mut files).await;
     }
     let is_limited = app.catalog.is_limited(bucket);
     let is_told = app.catalog.has_webhooks(&bucket.name);

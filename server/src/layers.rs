@@ -34,6 +34,11 @@ impl Outgoing {
         }
     }
 
+    /// The id of the request.
+    pub(crate) fn request_id(&self) -> &str {
+        &self.asked.request_id
+    }
+
     /// Finishes the answer.
     pub(crate) fn finish(self, response: Response<Body>) -> Response<Body> {
         if let Some(error) = response.extensions().get::<ApiError>() {

@@ -199,6 +199,11 @@ pub const CONNECTIONS_MAX: usize = 8_192;
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// Requests in flight get this long when the server stops. Product 3.2.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
+/// How long large files that are deleted or replaced can come back for sure, unless room becomes short: long enough to
+/// notice a mistake, and short enough that whoever deletes for want of room sees it on the same day.
+pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);
+/// The longest that may be set.
+pub const UNDELETE_WINDOW_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Uploads in a minute on the plan Free, and at once after a pause. Spec 8.
 pub const UPLOADS_PER_MINUTE_FREE: u32 = 100;
@@ -342,6 +347,17 @@ pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Facts of events that are removed or moved in one batch.
 pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
+/// Minutes of which it is known what happened: an hour, and the one that is not over.
+pub const TRAFFIC_MINUTES: u64 = 61;
+/// Days of which hours are kept; then they are added up.
+pub const TRAFFIC_HOURS_KEPT_DAYS: u64 = 31;
+/// Days that are kept.
+pub const TRAFFIC_DAYS_KEPT: u64 = 400;
+/// How many minutes lie between two times that it is written what happened. A crash loses at most as many.
+pub const TRAFFIC_WRITE_MINUTES: u64 = 10;
+/// Facts of it that are written in one batch, and some more of one bucket.
+pub const TRAFFIC_BATCH_FACTS: usize = 400;
+
 /// Segments that the page of the storage tells one by one.
 pub const STORAGE_SEGMENTS_MAX: usize = 500;
 
@@ -422,6 +438,12 @@ pub const IMAGE_MEMORY_PART: u64 = 4;
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
+const _: () = assert!(
+    TRAFFIC_BATCH_FACTS + 4 * (TRAFFIC_HOURS_KEPT_DAYS as usize + 2)
+        <= engine::limits::BATCH_RECORDS_MAX
+);
+// Each takes a place out of one fact into another.
+const _: () = assert!(2 * TRAFFIC_BATCH_FACTS <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(SESSION_IDLE.as_secs() <= SESSION_LIFE.as_secs());
 // What ends with a suspension, or begins with a set-up, is one batch with it.
 const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);

@@ -21,7 +21,7 @@ use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::handlers::{
     account, accounts, api_keys, buckets, gone_files, jobs, moves, organisations, sessions, set_up,
-    storage, usage, webhooks,
+    storage, usage, usage_history, webhooks,
 };
 use crate::state::AppState;
 
@@ -136,6 +136,7 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/organisations/{id}/members", route(members, MEMBERS_METHODS))
         .route("/api/account", route(get(account::show).patch(account::edit), ACCOUNT_METHODS))
         .route("/api/usage", route(get(usage::usage), READ_METHODS))
+        .route("/api/usage/history", route(get(usage_history::history), READ_METHODS))
         .route("/api/accounts", route(get(accounts::list).post(accounts::create), LIST_METHODS))
         .route("/api/accounts/sweep", route(post(accounts::sweep), POST_METHODS))
         .route("/api/accounts/{id}", route(account, ACCOUNT_METHODS))

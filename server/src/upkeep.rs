@@ -3,17 +3,20 @@
 //! Promises: what fails is logged and tried again; nothing here is needed for an answer to be right.
 //! Never here: what the store does by itself.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::bridge::blocking;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogError};
 use crate::damage_log::tell_damage;
 use crate::fair_use::sweep;
 use crate::handlers::tus;
 use crate::jobs::keep_working;
 use crate::limits;
 use crate::state::AppState;
+use crate::traffic::MINUTE_MS;
 use crate::webhooks::keep_delivering;
 
 /// All of it, going on.
@@ -35,6 +38,7 @@ impl Upkeep {
         tasks.spawn(tus::sweep_now_and_then(state.clone()));
         tasks.spawn(keep_delivering(state.clone()));
         tasks.spawn(keep_dead_letters(catalog.clone()));
+        tasks.spawn(keep_traffic(catalog.clone()));
         tasks.spawn(keep_working(state.clone()));
         tasks.spawn(state.variants.clone().keep_tidy());
         if state.config.fair_use_sweep {
@@ -52,9 +56,13 @@ impl Upkeep {
         // A task that panicked has said so.
         let _ = self.damage_log.await;
         let catalog = self.catalog;
-        let write = move || catalog.write_last_uses().and(catalog.write_session_uses());
+        let work = catalog.clone();
+        let write = move || work.write_last_uses().and(work.write_session_uses());
         if let Err(error) = blocking(write).await {
             tracing::warn!(%error, "when keys and sessions were last used is not written");
+        }
+        if let Err(error) = blocking(move || catalog.write_traffic()).await {
+            tracing::warn!(%error, "what happened since the last write of it is not written");
         }
     }
 }
@@ -95,6 +103,27 @@ async fn keep_dead_letters(catalog: Catalog) {
             tracing::warn!(%error, "cannot sweep dead letters");
         }
         tokio::time::sleep(limits::WEBHOOK_SWEEP_WAIT).await;
+    }
+}
+
+/// Gives what is counted its minute, writes it now and then, and forgets what is old.
+async fn keep_traffic(catalog: Catalog) {
+    loop {
+        let now_ms = catalog.now_ms();
+        tokio::time::sleep(Duration::from_millis(MINUTE_MS - now_ms % MINUTE_MS)).await;
+        let minute = catalog.now_ms() / MINUTE_MS;
+        let work = catalog.clone();
+        let done = blocking(move || {
+            work.turn_traffic();
+            if minute.is_multiple_of(limits::TRAFFIC_WRITE_MINUTES) {
+                work.write_traffic()?;
+                work.sweep_traffic()?;
+            }
+            Ok::<_, CatalogError>(())
+        });
+        if let Err(error) = done.await {
+            tracing::warn!(%error, "what happens is not written, and tried again");
+        }
     }
 }
 

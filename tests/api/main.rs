@@ -50,5 +50,6 @@ mod tus;
 mod tus_turns;
 mod tus_waits;
 mod upload;
+mod usage_history;
 mod ways_in;
 mod webhooks;

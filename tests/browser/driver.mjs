@@ -1,41 +1,75 @@
 // A browser, and pages in it that notice whatever should not happen: scripts of others, refused policies, errors.
 
-import { readFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 export const options = JSON.parse(process.env.TRUG_BROWSER_OPTIONS);
 export const { base, key } = options;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-const ACCOUNT = { id: "acc", name: "ann", role: "operator", plan: "Business", standing: "good" };
-export const SIGNED_IN = { signedIn: true, account: ACCOUNT, session: { id: "s", createdAt: "", expiresAt: "" } };
+/** How long something may take to be seen: a busy machine is slow, and no failure. */
+const PATIENCE_MS = 45_000;
+/** Of a page that failed so much is printed: text that is seen, and the last of what it said and asked for. */
+const TEXT_MAX = 3_000;
+const LINES_MAX = 15;
+/** What a page says before the names of policies that stepped in. */
+const STEPPED_IN = "a policy stepped in:";
+
+/** What hostile scripts ask for, so that they are noticed where they may not speak. */
+export const BEACON = "/ran";
+
+/** A name of somebody else that leads to this machine. */
+export const FOREIGN = "rebound.example";
 
 let browser = null;
+/** The cookie of ann, who is signed in where nobody else is named. */
+let ann = null;
+/** The pages of the test that runs here. */
+const running = new AsyncLocalStorage();
 
-/** Starts the browser. */
-export async function launch() {
+/** Starts the browser. The session is that of pages that are opened without another. */
+export async function launch(session) {
+  ann = session;
   browser = await chromium.launch({
     executablePath: options.chromium,
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+      `--host-resolver-rules=MAP ${FOREIGN} 127.0.0.1`],
   });
 }
 
 export const quit = () => browser.close();
 
 /**
- * A page of somebody who is signed in. The key goes with every request, and who is signed in is told by the driver.
- * @param {{session?: any, context?: any}} [how]
+ * A page of somebody who is signed in, by the cookie of a session; `null` is nobody. `at` is another server's address.
+ * @param {{session?: any, at?: string, context?: any}} [how]
  */
-export async function open(address = "/-/", { session = SIGNED_IN, ...context } = {}) {
-  const around = await browser.newContext({
-    baseURL: base, viewport: { width: 1280, height: 800 }, extraHTTPHeaders: session.signedIn ? { Authorization: `Bearer ${key}` } : {},
-    reducedMotion: "reduce", ...context,
-  });
-  await around.grantPermissions(["clipboard-read", "clipboard-write"], { origin: base });
+export async function open(address = "/-/", { session = ann, at = base, ...context } = {}) {
+  const around = await browser.newContext({ baseURL: at, viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...context });
+  around.setDefaultTimeout(PATIENCE_MS);
+  if (session?.name) await around.addCookies([session]);
+  await around.grantPermissions(["clipboard-read", "clipboard-write"], { origin: at });
   const page = await around.newPage();
-  page.faults = [];
-  page.ran = [];
+  watch(page);
+  running.getStore()?.add(page);
+  await page.addInitScript((said) => {
+    document.addEventListener("securitypolicyviolation", (event) => console.warn(`${said} ${event.effectiveDirective} ${event.blockedURI}`));
+  }, STEPPED_IN);
+  if (options.slow) {
+    const client = await around.newCDPSession(page);
+    await client.send("Emulation.setCPUThrottlingRate", { rate: Number(options.slow) });
+  }
+  if (options.assets) await page.route("**/-/assets/**", (route) => route.fulfill({ path: `${options.assets}/${route.request().url().split("/").at(-1)}` }));
+  await page.goto(address);
+  return page;
+}
+
+/** Notes what a page says, asks for, and runs that is not its own. */
+function watch(page) {
+  Object.assign(page, { faults: [], ran: [], said: [], asked: [] });
   page.on("pageerror", (error) => page.faults.push(`error: ${error.message}`));
   page.on("dialog", async (dialog) => {
     if (dialog.type() === "beforeunload") return dialog.accept();
@@ -43,25 +77,59 @@ export async function open(address = "/-/", { session = SIGNED_IN, ...context } 
     await dialog.dismiss();
   });
   page.on("console", (message) => {
-    if (/Content Security Policy|Trusted|violates/i.test(message.text())) page.faults.push(message.text());
+    const text = message.text();
+    page.said.push(text);
+    if (text.startsWith(STEPPED_IN) || /Content Security Policy|Trusted|violates/i.test(text)) page.faults.push(text);
   });
-  await page.addInitScript(() => {
-    document.addEventListener("securitypolicyviolation", (event) => {
-      (window.violations ??= []).push(`${event.effectiveDirective}: ${event.blockedURI}`);
-    });
-  });
-  if (options.assets) await page.route("**/-/assets/**", (route) => route.fulfill({ path: `${options.assets}/${route.request().url().split("/").at(-1)}` }));
-  if (session.answer === undefined) await page.route("**/-/session", (route) => route.fulfill({ json: session }));
-  await page.goto(address);
-  return page;
+  page.on("request", (request) => { if (new URL(request.url()).pathname === BEACON) page.ran.push(`a script of ${request.frame().url()}`); });
+  const asked = (request, how) => {
+    const { pathname } = new URL(request.url());
+    if (!pathname.startsWith("/-/assets/")) page.asked.push(`${request.method()} ${pathname}: ${how}`);
+  };
+  page.on("requestfinished", async (request) => asked(request, (await request.response().catch(() => null))?.status()));
+  page.on("requestfailed", (request) => asked(request, request.failure()?.errorText));
 }
 
 /** Checks that nothing happened on a page that should not, and closes it. */
 export async function close(page) {
-  const violations = await page.evaluate(() => window.violations ?? []);
-  const faults = [...page.faults, ...page.ran, ...violations];
+  // What it said last has come when it has answered once more.
+  await page.evaluate(() => 0);
+  const faults = [...page.faults, ...page.ran];
   await page.context().close();
   if (faults.length > 0) throw new Error(`on the page: ${faults.join("; ")}`);
+}
+
+/** Runs a test; where it fails, its error tells what its pages showed. @param {string} name @param {() => Promise<any>} test */
+export async function during(name, test) {
+  const pages = new Set();
+  try {
+    return await running.run(pages, test);
+  } catch (error) {
+    let number = 0;
+    for (const page of pages) {
+      if (page.isClosed()) continue;
+      number += 1;
+      error.stack += `\n${await evidence(page, `${name.replace(/\W+/g, "-")}-${number}`)}`;
+    }
+    throw error;
+  } finally {
+    for (const page of pages) await page.context().close().catch(() => {});
+  }
+}
+
+/** What a page shows, as text; a picture of it is kept. */
+async function evidence(page, name) {
+  // A page that hangs shows nothing any more.
+  const most = (work) => Promise.race([work, new Promise((_, fail) => setTimeout(() => fail(new Error("it does not answer")), 5_000))]).catch((error) => `(${error.message})`);
+  const focus = await most(page.evaluate(() => `${document.activeElement?.outerHTML ?? ""}`.slice(0, 200)));
+  const text = await most(page.evaluate(() => document.body.innerText));
+  mkdirSync(options.evidence, { recursive: true });
+  await most(page.screenshot({ path: join(options.evidence, `${name}.png`), timeout: 4_000 }));
+  const last = (lines) => lines.slice(-LINES_MAX).map((line) => `    ${line.slice(0, 300)}`).join("\n");
+  return [
+    `  ${page.url()}, kept as ${name}.png`, `  faults: ${[...page.faults, ...page.ran].join("; ") || "none"}`, `  focus: ${focus}`,
+    "  it said:", last(page.said), "  it asked for:", last(page.asked), "  it shows:", text.slice(0, TEXT_MAX).replace(/^/gm, "    "),
+  ].join("\n");
 }
 
 /** Serious findings of axe on what is shown. */
@@ -74,10 +142,10 @@ export async function findings(page) {
   });
 }
 
-/** A request of the API, with the key. */
-export async function api(method, path, body, headers = {}) {
-  const init = { method, headers: { Authorization: `Bearer ${key}`, ...headers }, body };
-  const answer = await fetch(base + path, init);
+/** A request of the API, with the key; of another server where one is named. */
+export async function api(method, path, body, headers = {}, to = { base, key }) {
+  const init = { method, headers: { Authorization: `Bearer ${to.key}`, ...headers }, body };
+  const answer = await fetch(to.base + path, init);
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
   return answer;
 }
@@ -90,14 +158,34 @@ export async function store(bucket, name, body, type = "") {
   await api("POST", `/${bucket}/${path}?overwrite=true`, form);
 }
 
-/** Keys of a bucket below a prefix. */
-export async function keys(bucket, prefix = "") {
-  const answer = await (await api("GET", `/api/list-objects?bucketName=${bucket}&prefix=${encodeURIComponent(prefix)}`)).json();
-  return answer.Contents.map((it) => it.Key);
+/** All keys of a bucket below a prefix. */
+export async function keys(bucket, prefix = "", to = { base, key }) {
+  const all = [];
+  let more = "";
+  do {
+    const page = await (await api("GET", `/api/list-objects?bucketName=${bucket}&prefix=${encodeURIComponent(prefix)}${more}`, undefined, {}, to)).json();
+    all.push(...page.Contents.map((it) => it.Key));
+    more = page.NextContinuationToken ? `&continuationToken=${encodeURIComponent(page.NextContinuationToken)}` : "";
+  } while (more !== "");
+  return all;
 }
+
+/** Lets works go one after the other that share something of the machine, such as the clipboard. */
+function turns() {
+  let before = Promise.resolve();
+  return (work) => {
+    const mine = before.then(work);
+    before = mine.catch(() => {});
+    return mine;
+  };
+}
+
+/** There is one clipboard for all pages. */
+export const withClipboard = turns();
 
 /** Drops files and folders of the disk, as the system does it. */
 export async function dropFromDisk(page, paths, selector = ".browser") {
+  await page.locator(selector).waitFor();
   const box = await page.locator(selector).boundingBox();
   const client = await page.context().newCDPSession(page);
   const place = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
@@ -105,14 +193,43 @@ export async function dropFromDisk(page, paths, selector = ".browser") {
   for (const type of ["dragEnter", "dragOver", "drop"]) await client.send("Input.dispatchDragEvent", { type, ...place, data });
 }
 
-/** Text of the rows that are shown. */
-export const rows = (page) => page.locator(".row .name").allTextContents();
+/** Milliseconds of a processor that the page's own thread takes for something. What else the machine does is not in it. */
+export async function threadMs(page, work) {
+  const client = await page.context().newCDPSession(page);
+  await client.send("Performance.enable", { timeDomain: "threadTicks" });
+  const taken = async () => (await client.send("Performance.getMetrics")).metrics.find((it) => it.name === "ThreadTime").value * 1000;
+  const before = await taken();
+  const result = await work();
+  const ms = (await taken()) - before;
+  await client.detach();
+  // A page that was made slower spends that time, too.
+  return { result, ms: ms / Number(options.slow ?? 1) };
+}
 
-/** Waits until a list has this many rows. */
+/** Waits until the row that has the focus is the one of this name. */
+export const focused = (page, name, kind = ".row") => page.locator(`${kind}:focus .name`).getByText(name, { exact: true }).waitFor();
+
+/** Names of the rows that are drawn, from above. */
+export const rows = (page) => page.evaluate(() => {
+  const drawn = [...document.querySelectorAll(".browser .row")].sort((one, other) => one.dataset.index - other.dataset.index);
+  return drawn.map((row) => row.querySelector(".name").textContent.trim());
+});
+
+/** Waits until these rows are shown, and no others. */
+export async function shows(page, names) {
+  for (const end = Date.now() + PATIENCE_MS; ; await new Promise((done) => setTimeout(done, 50))) {
+    const found = await rows(page).catch(() => []);
+    if (found.length === names.length && found.every((name, at) => name === names[at])) return;
+    if (Date.now() > end) assert.deepEqual(found, names);
+  }
+}
+
+/** Waits until a list has this many rows, and has drawn them as far as they are seen. */
 export async function waitForRows(page, count) {
   await page.waitForFunction((wanted) => {
     const list = document.querySelector(".browser .viewport");
-    return list?.getAttribute("aria-rowcount") === String(wanted + 1);
+    const drawn = list?.querySelectorAll(".row").length ?? 0;
+    return list?.getAttribute("aria-rowcount") === String(wanted + 1) && (wanted < 8 ? drawn === wanted : drawn > 0);
   }, count);
 }
 

@@ -1,92 +1,121 @@
-// Signing in, setting up, taking up an invitation, and all buckets. The server's side of a session is answered here.
+// Signing in and out, taking up an invitation, and all buckets: with sessions of the server.
 
 import assert from "node:assert/strict";
-import { close, open, shot, SIGNED_IN } from "./driver.mjs";
+import { base, close, open } from "./driver.mjs";
+import { account, invitation, newcomer, PASSWORD, send, signIn } from "./sessions.mjs";
 
-const NOBODY = { signedIn: false, setUpNeeded: false };
+const ENTRANCE = { name: "Sign in" };
 
-/** A page whose session is what `state` says at the time. */
-async function pageWith(state, address) {
-  const page = await open("about:blank", { session: { ...NOBODY, answer: false }, extraHTTPHeaders: undefined });
-  await page.route("**/-/session", async (route) => {
-    if (route.request().method() === "POST") {
-      const { password } = route.request().postDataJSON();
-      if (password !== "right") {
-        return route.fulfill({ status: 401, json: { success: false, code: "wrong_password", error: "The name or the password is wrong" } });
-      }
-      state.session = SIGNED_IN;
-    }
-    if (route.request().method() === "DELETE") {
-      state.session = NOBODY;
-      return route.fulfill({ status: 204 });
-    }
-    return route.fulfill({ json: state.session });
-  });
-  await page.route("**/api/buckets?*", (route) => route.fulfill({ json: { success: true, buckets: [], nextCursor: null } }));
-  await page.goto(address);
-  return page;
+/** Fills the form of the entrance in, and sends it. */
+export async function enter(page, name, password = PASSWORD) {
+  await page.getByRole("heading", ENTRANCE).waitFor();
+  await page.getByLabel("Name").fill(name);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", ENTRANCE).click();
 }
+
+/** What the server says of whoever has a cookie. */
+const session = async (cookie) => (await send("GET", `${base}/-/session`, undefined, cookie)).json();
+
+/** The cookie of the session that a page has. */
+const cookieOf = async (page) => (await page.context().cookies()).find((it) => it.name.endsWith("trug-session"));
 
 export const tests = {
   async "whoever is not signed in is asked in place, and then sees what the address names"() {
-    const page = await pageWith({ session: NOBODY }, "/-/");
-    await page.getByLabel("Name").fill("ann");
-    await page.getByLabel("Password").fill("wrong");
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("The name or the password is wrong").waitFor();
-    await page.getByLabel("Password").fill("right");
+    await newcomer("eve");
+    const page = await open("/-/files/photos/?view=tiles", { session: null });
+    await enter(page, "eve", "not her password");
+    await page.locator(".problem", { hasText: "The name or the password is wrong" }).waitFor();
+    await enter(page, "nobody of this name");
+    await page.locator(".problem", { hasText: "The name or the password is wrong" }).waitFor();
+    assert.equal(await cookieOf(page), undefined, "a wrong password gets a cookie");
+    await page.getByLabel("Name").fill("eve");
+    await page.getByLabel("Password").fill(PASSWORD);
     await page.keyboard.press("Enter");
+    await page.locator(".who", { hasText: "eve" }).waitFor();
+    assert.equal(new URL(page.url()).pathname, "/-/files/photos/");
+    await page.goto("/-/");
     await page.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    await close(page);
+  },
+
+  async "a cookie is out of reach of scripts, and worth nothing once its owner has signed out"() {
+    await newcomer("sue");
+    const page = await open("/-/", { session: null });
+    await enter(page, "sue");
+    await page.locator(".who", { hasText: "sue" }).waitFor();
+    const cookie = await cookieOf(page);
+    assert.deepEqual([cookie.httpOnly, cookie.sameSite, cookie.path], [true, "Strict", "/"]);
+    assert.equal(await page.evaluate(() => document.cookie), "");
+    assert.equal((await session(cookie)).account.name, "sue");
     await page.getByRole("button", { name: "Sign out" }).click();
-    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.getByRole("heading", ENTRANCE).waitFor();
+    assert.equal(await cookieOf(page), undefined, "it is still there");
+    assert.equal((await session(cookie)).signedIn, false);
+    assert.equal((await send("GET", `${base}/api/buckets`, undefined, cookie)).status, 401);
+    // What was seen before is not shown from memory either.
+    await page.goBack().catch(() => {});
+    await page.goto("/-/");
+    await page.getByRole("heading", ENTRANCE).waitFor();
     await close(page);
   },
 
-  async "a server without an operator says how to make one"() {
-    const page = await pageWith({ session: { signedIn: false, setUpNeeded: true } }, "/-/");
-    await page.getByRole("heading", { name: "Nobody is here yet" }).waitFor();
+  async "signing out everywhere ends what other browsers do with their next step"() {
+    const one = await newcomer("max");
+    const other = await open("/-/", { session: await signIn("max") });
+    await other.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    const page = await open("/-/", { session: one });
+    await page.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    assert.equal(await page.evaluate(async () => (await fetch("/-/sessions", { method: "DELETE" })).status), 204);
+    await other.getByRole("button", { name: "New bucket" }).first().click();
+    await other.getByRole("dialog").getByLabel("Name").fill("too-late");
+    await other.getByRole("button", { name: "Make it" }).click();
+    await other.getByRole("heading", ENTRANCE).waitFor();
+    assert.equal((await session(one)).signedIn, false);
+    await enter(other, "max");
+    await other.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    await close(other);
     await close(page);
   },
 
-  async "setting up sends the token of the fragment, shows the key once and leads inside"() {
-    const state = { session: { signedIn: false, setUpNeeded: true } };
-    const page = await pageWith(state, "/-/set-up#the-token");
-    let sent = null;
-    await page.route("**/-/set-up", async (route) => {
-      if (route.request().method() !== "POST") return route.continue();
-      sent = route.request().postDataJSON();
-      state.session = SIGNED_IN;
-      return route.fulfill({ json: { account: {}, bucket: { bucketName: "pics" }, key: "trug_the_first_key" } });
-    });
-    await page.getByLabel("Your name").fill("ann");
-    await page.getByLabel("Password").fill("four words are enough");
-    await page.getByLabel("First bucket").fill("pics");
-    await page.getByLabel("Who may read its files").selectOption("private");
-    await page.getByRole("button", { name: "Set up" }).click();
-    await page.getByText("trug_the_first_key", { exact: true }).waitFor();
-    assert.deepEqual(sent, { token: "the-token", name: "ann", password: "four words are enough", bucketName: "pics", access: "private" });
-    assert.ok(!page.url().includes("the-token"), "the token stays in the address");
-    await shot(page, "set-up-done");
-    await page.getByRole("button", { name: "To the files" }).click();
-    await page.getByRole("heading", { name: "Buckets", level: 1 }).waitFor();
-    await close(page);
+  async "a session that was there before is not that of whoever signs in"() {
+    const attacker = await newcomer("mallory");
+    await newcomer("victor");
+    // Once with a session of somebody else, once with a cookie that somebody made up.
+    for (const planted of [attacker, { ...attacker, value: "x".repeat(attacker.value.length) }]) {
+      const page = await open("/-/sign-in", { session: planted });
+      if (planted === attacker) {
+        await page.locator(".who", { hasText: "mallory" }).waitFor();
+        assert.equal(await page.evaluate(async (body) => (await fetch("/-/session", { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } })).status, { name: "victor", password: PASSWORD }), 200);
+        await page.reload();
+      } else await enter(page, "victor");
+      await page.locator(".who", { hasText: "victor" }).waitFor();
+      const mine = await cookieOf(page);
+      assert.notEqual(mine.value, planted.value);
+      assert.equal((await session(mine)).account.name, "victor");
+      assert.equal((await session(planted)).signedIn, false, "what was planted is worth something");
+      await close(page);
+    }
   },
 
-  async "an invitation lets one choose a password"() {
-    const state = { session: NOBODY };
-    const page = await pageWith(state, "/-/invitation#an-invitation");
-    let sent = null;
-    await page.route("**/-/invitation", async (route) => {
-      if (route.request().method() !== "POST") return route.continue();
-      sent = route.request().postDataJSON();
-      state.session = SIGNED_IN;
-      return route.fulfill({ json: SIGNED_IN });
-    });
+  async "an invitation lets one choose a password, once"() {
+    const link = await invitation(await account("ida"));
+    const page = await open(link, { session: null });
+    await page.getByLabel("Password").fill("too short");
+    await page.getByRole("button", { name: "Go on" }).click();
+    assert.ok(page.url().includes("/-/invitation"), page.url());
     await page.getByLabel("Password").fill("four words are enough");
     await page.getByRole("button", { name: "Go on" }).click();
     await page.getByRole("heading", { name: "Buckets", level: 1 }).waitFor();
-    assert.deepEqual(sent, { token: "an-invitation", password: "four words are enough" });
+    await page.locator(".who", { hasText: "ida" }).waitFor();
+    assert.ok(!page.url().includes("#"), "the token stays in the address");
     await close(page);
+    const again = await open(link, { session: null });
+    await again.getByLabel("Password").fill("four other words indeed");
+    await again.getByRole("button", { name: "Go on" }).click();
+    await again.locator(".problem", { hasText: "it was used already" }).waitFor();
+    await close(again);
+    await signIn("ida", { password: "four words are enough" });
   },
 
   async "a bucket is made where all are shown"() {

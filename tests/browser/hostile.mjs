@@ -1,19 +1,64 @@
 // Names and files that want to run. Nothing does, and no policy has to step in: `close` looks at both.
 
 import assert from "node:assert/strict";
-import { close, open, store, waitForRows } from "./driver.mjs";
+import { api, BEACON, close, keys, open, store, waitForRows } from "./driver.mjs";
+import { newcomer } from "./sessions.mjs";
 
 const RUN = "alert(document.domain)";
 const NAMES = [
   `<img src=x onerror=${RUN}>.txt`, `"><script>${RUN}<`, `'onmouseover='${RUN}.png`, `javascript:${RUN}`, "{{7*7}}${7*7}.txt",
   "\u202Egnp.exe", "a\u200Bb.txt", "%3Cscript%3E.txt", "<svg onload=alert(1)>.svg", "&lt;b&gt;.txt", "x".repeat(200), "  spaces  .txt", "__proto__", "constructor.txt", "-rf", "con.txt", "😀 👩‍👩‍👧 ñ.txt",
 ];
-const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" onload="${RUN}"><script>${RUN}</script><rect width="40" height="40"/></svg>`;
+/** Folders that names lie in, as far as a folder may be called so. */
+const FOLDER = `<img src=x onerror=${RUN}>`;
+/** What scripts in files do: they leave a mark, and ask for something where they may do nothing else. */
+const MARK = `localStorage.setItem("ran","1");document.title="ran";new Image().src="${BEACON}";${RUN}`;
+const IN_MARKUP = MARK.replaceAll("&", "&amp;");
+const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" onload='${IN_MARKUP}'><script>${IN_MARKUP}</script><rect width="40" height="40"/>` +
+  `<foreignObject><iframe xmlns="http://www.w3.org/1999/xhtml" srcdoc='&lt;script&gt;${IN_MARKUP}&lt;/script&gt;'></iframe></foreignObject></svg>`;
+const HTML = `<!doctype html><title>a page</title><img src=x onerror='${MARK}'><script>${MARK}</script><meta http-equiv="refresh" content="0;url=javascript:${RUN}"><iframe srcdoc='<script>${MARK.replaceAll("'", "&#39;")}</script>'></iframe>`;
+const XML = `<?xml version="1.0"?><?xml-stylesheet type="text/xsl" href="data:text/xml,%3Cx/%3E"?><html xmlns="http://www.w3.org/1999/xhtml"><script>${IN_MARKUP}</script></html>`;
+/** A picture for those who look at its first bytes, a script for the others. */
+const POLYGLOT = Buffer.concat([Buffer.from("GIF89a/*"), Buffer.alloc(20), Buffer.from(`*/=1;${MARK}`)]);
 const FILES = [
-  ["page.html", `<script>${RUN}</script>`, "text/html"], ["picture.svg", SVG, "image/svg+xml"], ["page.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml"><script>${RUN}</script></html>`, ""],
-  ["false.png", `<script>${RUN}</script>`, "image/png"], ["script.js", RUN, "text/javascript"], ["data.json", `{"__proto__": {"x": 1}, "</script><script>": "${RUN}"}`, "application/json"],
-  ["paper.pdf", `%PDF-1.4 1 0 obj << /OpenAction << /S /JavaScript /JS (app.alert(1)) >> >>`, "application/pdf"], ["film.mp4", "no film", "video/mp4"], ["nothing", "", ""],
+  ["page.html", HTML, "text/html"], ["page.htm", HTML, ""], ["picture.svg", SVG, "image/svg+xml"], ["page.xhtml", XML, "application/xhtml+xml"], ["page.xml", XML, "text/xml"],
+  ["page.mhtml", `MIME-Version: 1.0\nContent-Type: text/html\n\n${HTML}`, "multipart/related"], ["false.png", HTML, "image/png"], ["page", HTML, "text/html"], ["both.gif", POLYGLOT, "image/gif"],
+  ["script.js", MARK, "text/javascript"], ["style.css", `@import "${BEACON}"; body { background: url("${BEACON}") }`, "text/css"], ["data.json", `{"__proto__": {"x": 1}, "</script><script>": "${RUN}"}`, "application/json"],
+  ["paper.pdf", `%PDF-1.4\n1 0 obj << /Type /Catalog /OpenAction << /S /JavaScript /JS (app.alert(1)) >> >> endobj\ntrailer << /Root 1 0 R >>\n%%EOF`, "application/pdf"],
+  ["film.mp4", "no film", "video/mp4"], ["sound.mp3", HTML, "audio/mpeg"], ["nothing", "", ""],
 ];
+
+/** So many pages look at once: most of what they do is waiting. */
+const PAGES = 4;
+
+/** Looks at each by a page of several, and checks at the end that nothing happened on them. */
+async function lookAt(items, address, look) {
+  const waiting = [...items];
+  await Promise.all(Array.from({ length: PAGES }, async () => {
+    const page = await open("about:blank");
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
+      await page.goto(address(item));
+      await look(page, item);
+    }
+    await close(page);
+  }));
+}
+
+/** Drops files that no disk has, of these names. */
+const drop = (page, names) => page.evaluate((names) => {
+  const files = names.map((name) => new File([name], name));
+  const event = new DragEvent("drop", { bubbles: true, cancelable: true });
+  Object.defineProperty(event, "dataTransfer", { value: { items: [], files } });
+  document.querySelector(".browser").dispatchEvent(event);
+}, names);
+
+/** Opens a dialog by a key, looks at its title, and closes it. */
+async function dialog(page, key, title) {
+  await page.keyboard.press(key);
+  await page.getByRole("dialog").getByRole("heading", { name: title, exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+}
 
 export const tests = {
   async "hostile names are text in every view"() {
@@ -22,22 +67,73 @@ export const tests = {
     await waitForRows(page, NAMES.length);
     const shown = await page.locator(".row .name").allTextContents();
     assert.deepEqual([...shown].sort(), [...NAMES].sort());
-    for (const name of NAMES) {
-      await page.goto(`/-/files/hostile/names/${encodeURIComponent(name)}`);
-      await page.locator("dialog.preview h2").waitFor();
-      assert.equal(await page.locator("dialog.preview h2").textContent(), name);
+    await lookAt(NAMES, (name) => `/-/files/hostile/names/${encodeURIComponent(name)}`, async (page, name) => {
+      await page.locator("dialog.preview h2").getByText(name, { exact: true }).waitFor();
       await page.waitForFunction(() => !document.querySelector(".stage .waiting"));
-    }
+      assert.equal(await page.locator("dialog.preview h2").textContent(), name);
+    });
     await page.goto(`/-/search/hostile?q=${encodeURIComponent("script")}`);
     await page.locator(".row mark").first().waitFor();
     await page.goto("/-/files/hostile/names/?view=tiles");
-    await page.locator(".tile").first().waitFor();
+    await page.locator(".tile:focus").first().waitFor();
     await page.keyboard.press("Control+a");
+    await page.getByRole("toolbar").getByText(`${NAMES.length} chosen`).waitFor();
     await page.keyboard.press("f");
     await page.locator(".forms li").first().waitFor();
     await page.keyboard.press("Escape");
+    await page.locator(".forms").waitFor({ state: "detached" });
     await page.goto(`/-/search/hostile?q=${encodeURIComponent(NAMES[0])}&parent=${encodeURIComponent("<b>/")}`);
     await page.getByText("Nothing is called like").waitFor();
+    await close(page);
+  },
+
+  async "hostile names are text in whatever is done with them"() {
+    const [first, second] = [NAMES[0], NAMES[1]];
+    for (const name of [first, second]) await store("hostile", `${FOLDER}/done/${name}`, name);
+    const page = await open(`/-/files/hostile/${encodeURIComponent(FOLDER)}/done/`);
+    await waitForRows(page, 2);
+    assert.deepEqual(await page.locator(".crumbs a").allTextContents(), ["hostile", FOLDER, "done"]);
+    // In the questions that are asked about it.
+    await page.locator(".row .tick").nth(1).click();
+    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    const name = await page.locator(".row[aria-selected=true] .name").textContent();
+    await dialog(page, "F2", `Rename ${name}`);
+    await dialog(page, "m", `Move “${name}”`);
+    // In what is said of it afterwards.
+    await page.keyboard.press("Delete");
+    await page.locator(".note", { hasText: `“${name}” deleted.` }).getByRole("button", { name: "Undo" }).click();
+    await page.locator(".note", { hasText: `“${name}” back again.` }).waitFor();
+    await waitForRows(page, 2);
+    // As a folder, by a job.
+    await page.goto("/-/files/hostile/?filter=onerror");
+    await page.locator(".row .name").getByText(FOLDER, { exact: true }).waitFor();
+    await page.locator(".row", { has: page.locator(".name").getByText(FOLDER, { exact: true }) }).locator(".tick").click();
+    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.keyboard.press("Delete");
+    await page.locator(".note", { hasText: `“${FOLDER}” deleted.` }).getByRole("button", { name: "Undo" }).click();
+    await page.locator(".note", { hasText: `“${FOLDER}” back again.` }).waitFor();
+    assert.equal((await keys("hostile", `${FOLDER}/`)).length, 2);
+    await close(page);
+  },
+
+  async "hostile names are text while they are uploaded, and when that fails"() {
+    const page = await open("/-/files/hostile/sent/");
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.route("**/hostile/sent/*", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 415, json: { success: false, code: "type_not_allowed", error: `No <b>${NAMES[1]}</b> here` } }) : route.continue()));
+    await drop(page, NAMES.slice(0, 4));
+    await page.locator(".uploads h2", { hasText: "4 files failed" }).waitFor();
+    await page.locator(".reason", { hasText: `No <b>${NAMES[1]}</b> here` }).waitFor();
+    assert.deepEqual((await page.locator(".item .name").allTextContents()).sort(), NAMES.slice(0, 4).map((name) => `sent/${name}`).sort());
+    await page.unroute("**/hostile/sent/*");
+    await page.getByRole("button", { name: "Try again what failed" }).click();
+    await page.locator(".uploads h2", { hasText: "4 files uploaded" }).waitFor();
+    await waitForRows(page, 4);
+    await close(page);
+  },
+
+  async "somebody with a hostile name is called so, and nothing more"() {
+    const page = await open("/-/", { session: await newcomer(FOLDER) });
+    await page.locator(".who").getByText(FOLDER, { exact: true }).waitFor();
     await close(page);
   },
 
@@ -45,16 +141,47 @@ export const tests = {
     for (const [name, body, type] of FILES) await store("hostile", `files/${name}`, body, type);
     const page = await open("/-/files/hostile/files/?view=tiles");
     await page.locator(".tile").nth(FILES.length - 1).waitFor();
-    for (const [name] of FILES) {
-      await page.goto(`/-/files/hostile/files/${name}`);
-      await page.waitForFunction(() => document.querySelector(".stage") && !document.querySelector(".stage .waiting"));
-      await page.waitForTimeout(150);
-      assert.deepEqual(await page.evaluate(() => [document.title.includes("trug"), document.querySelectorAll("script").length]), [true, 2]);
+    await close(page);
+    const looks = [...FILES.map(([name]) => `/-/files/hostile/files/${name}`), ...["false.png", "picture.svg", "both.gif"].map((name) => `/-/playground/hostile/files/${name}?width=20`)];
+    await lookAt(looks, (address) => address, async (page, address) => {
+      await page.locator(address.includes("playground") ? "#main > *" : "dialog.preview .stage").first().waitFor();
+      await page.waitForFunction(() => !document.querySelector(".stage .waiting"));
+      // Whatever would run has begun once what the page brought along has come.
+      await page.waitForLoadState("networkidle");
+      assert.deepEqual(await page.evaluate(() => [document.title.includes("trug"), document.querySelectorAll("script").length]), [true, 2], address);
+    });
+  },
+
+  async "hostile files that are opened by themselves do not reach the dashboard"() {
+    const made = { bucketName: "pages", serveHtml: true };
+    await api("POST", "/api/buckets", JSON.stringify(made), { "Content-Type": "application/json" });
+    for (const [name, body, type] of FILES) {
+      await store("hostile", `opened/${name}`, body, type);
+      await store("pages", `opened/${name}`, body, type);
     }
+    await store("pages", "opened/framing.html", FILES.map(([name]) => `<iframe src="${name}"></iframe><embed src="${name}"><object data="${name}"></object><script src="${name}"></script>`).join(""), "text/html");
+    const page = await open("/-/");
+    await page.locator(".card").first().waitFor();
+    const kept = () => page.evaluate(() => JSON.stringify(Object.entries(localStorage)));
+    const before = await kept();
+    for (const bucket of ["hostile", "pages"]) {
+      for (const name of [...FILES.map(([name]) => name), ...(bucket === "pages" ? ["framing.html"] : [])]) {
+        // Some are downloads to a browser.
+        await page.goto(`/${bucket}/opened/${name}`, { waitUntil: "load" }).catch((error) => { if (!/Download is starting|ERR_ABORTED/.test(error.message)) throw error; });
+        assert.notEqual(await page.title(), "ran", `${bucket}/${name}`);
+      }
+    }
+    // Its policy stepping in is what is wanted here, and what scripts would have done is not.
+    assert.deepEqual(page.ran, []);
+    page.faults = [];
+    await page.goto("/-/");
+    await page.locator(".card").first().waitFor();
+    assert.equal(await kept(), before);
     await close(page);
   },
 
   async "a script of a user is refused to the dashboard, also by its policy"() {
+    await store("hostile", "scripts/script.js", MARK, "text/javascript");
     const page = await open("/-/");
     await page.locator(".card").first().waitFor();
     const outcome = await page.evaluate(() => new Promise((done) => {
@@ -63,7 +190,7 @@ export const tests = {
       script.onerror = () => done("refused");
       // What an injected tag could do: no nonce, an address of this origin.
       try {
-        script.setAttribute("src", "/hostile/files/script.js");
+        script.setAttribute("src", "/hostile/scripts/script.js");
         document.head.append(script);
       } catch (error) {
         done(error.name);
@@ -72,7 +199,7 @@ export const tests = {
     assert.notEqual(outcome, "ran");
     const answer = await page.evaluate(async () => {
       try {
-        const worker = await navigator.serviceWorker.register("/hostile/files/script.js");
+        const worker = await navigator.serviceWorker.register("/hostile/scripts/script.js");
         return `registered ${worker.scope}`;
       } catch {
         return "refused";

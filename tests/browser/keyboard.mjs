@@ -1,7 +1,7 @@
 // All of it with keys alone.
 
 import assert from "node:assert/strict";
-import { close, open, shot, store, waitForRows } from "./driver.mjs";
+import { close, focused, open, shot, store, waitForRows } from "./driver.mjs";
 
 export const tests = {
   async "one walks through buckets, folders and files, chooses and comes back without a mouse"() {
@@ -15,16 +15,18 @@ export const tests = {
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "New bucket");
     await page.goto("/-/files/photos/keys/");
     await waitForRows(page, 4);
-    await page.locator(".row:focus", { hasText: "a" }).waitFor();
+    await focused(page, "a");
     await page.keyboard.press("Enter");
-    await page.locator(".row:focus", { hasText: "one.txt" }).waitFor();
+    await focused(page, "one.txt");
     await page.keyboard.press("Backspace");
-    await page.locator(".row:focus", { hasText: "a" }).waitFor();
+    await focused(page, "a");
     await page.keyboard.press("ArrowDown");
+    await focused(page, "b.txt");
     await page.keyboard.press("Shift+ArrowDown");
     await page.getByRole("toolbar").getByText("2 chosen").waitFor();
     assert.equal(await page.locator(".row[aria-selected=true]").count(), 2);
     await page.keyboard.press("ArrowDown");
+    await focused(page, "d.txt");
     await page.keyboard.press(" ");
     await page.getByRole("toolbar").getByText("3 chosen").waitFor();
     await page.keyboard.press("Control+a");
@@ -34,22 +36,32 @@ export const tests = {
     await page.locator(".row:focus").waitFor();
     await page.keyboard.press("g");
     await page.locator(".tile:focus").waitFor();
-    await page.keyboard.press("ArrowRight");
+    await focused(page, "d.txt", ".tile");
+    await page.keyboard.press("ArrowLeft");
+    await focused(page, "c.txt", ".tile");
     await page.keyboard.press("Enter");
-    await page.locator("dialog.preview").waitFor();
-    await page.keyboard.press("Escape");
-    await page.locator(".tile:focus").waitFor();
+    await page.getByRole("heading", { name: "c.txt" }).waitFor();
     // Right behind the other key: what closes a preview is not done yet.
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "c.txt" }).waitFor();
+    await page.locator("dialog.preview pre", { hasText: "keys/c.txt" }).waitFor();
+    assert.ok(page.url().includes("c.txt"), page.url());
+    await page.keyboard.press("Escape");
     await page.keyboard.press("g");
-    await page.locator(".row:focus").waitFor();
+    await focused(page, "c.txt");
+    await page.locator("dialog.preview").waitFor({ state: "detached" });
     await page.keyboard.press("?");
     await page.getByRole("heading", { name: "Keys" }).waitFor();
     await shot(page, "help");
     await page.keyboard.press("Escape");
+    await page.getByRole("heading", { name: "Keys" }).waitFor({ state: "detached" });
+    await focused(page, "c.txt");
     await page.keyboard.press("n");
     await page.getByRole("dialog").getByLabel("Name").fill("new one");
     await page.keyboard.press("Enter");
     await page.waitForURL(/keys\/new%20one\/$/);
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
     await page.goBack();
     await waitForRows(page, 4);
     await close(page);
@@ -57,17 +69,23 @@ export const tests = {
 
   async "the focus stays with its entry while the list is scrolled away and drawn again"() {
     const page = await open("/-/files/many/");
-    await page.locator(".row:focus").waitFor();
+    await focused(page, "file-000000.txt");
     await page.keyboard.press("PageDown");
-    const name = await page.evaluate(() => document.activeElement.querySelector(".name").textContent);
+    await page.locator(".row:focus .name").waitFor();
+    const name = await page.locator(".row:focus .name").textContent();
+    assert.notEqual(name, "file-000000.txt");
+    // Scrolled far away: rows of there are shown, and the one with the focus is there still.
     await page.evaluate(() => { document.querySelector(".scroller").scrollTop = 1_000_000; });
-    await page.waitForTimeout(200);
-    assert.equal(await page.evaluate(() => document.activeElement.querySelector(".name")?.textContent), name);
+    await page.waitForFunction(() => [...document.querySelectorAll(".row")].some((row) => Number(row.dataset.index) > 10_000));
+    await focused(page, name);
+    // Loaded again behind what is shown, to its end.
+    const end = page.waitForResponse(async (answer) => answer.url().includes("list-objects") && (await answer.json()).IsTruncated === false);
     await page.keyboard.press("r");
-    await page.waitForTimeout(300);
-    assert.equal(await page.evaluate(() => document.activeElement.querySelector(".name")?.textContent), name);
+    await end;
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    await focused(page, name);
     await page.keyboard.press("ArrowDown");
-    const next = await page.evaluate(() => document.activeElement.querySelector(".name").textContent);
+    const next = await page.locator(".row:focus .name").textContent();
     assert.ok(next > name, `${next} behind ${name}`);
     await close(page);
   },

@@ -4,7 +4,11 @@ import assert from "node:assert/strict";
 import { close, findings, open, shot, waitForRows } from "./driver.mjs";
 import { fillFolder } from "./preview.mjs";
 
-const NOBODY = { signedIn: false, setUpNeeded: false };
+/** Does something, and waits for the dialog that it opens. */
+const inFront = (act) => async (page) => {
+  await act(page);
+  await page.locator("dialog[open]").waitFor();
+};
 
 /** Name, address, what is waited for, and what is done before it is looked at. */
 const VIEWS = [
@@ -21,13 +25,13 @@ const VIEWS = [
   ["bytes", "/-/files/photos/look/bytes.bin", ".stage pre"],
   ["playground", "/-/playground/photos/look/hills%201.png", ".saving:not(:empty)"],
   ["nowhere", "/-/files/photos-that-are-not-there/", "[role=alert]"],
-  ["help", "/-/files/photos/look/", ".row", (page) => page.keyboard.press("?")],
-  ["rename", "/-/files/photos/look/", ".row", (page) => page.keyboard.press("F2")],
-  ["forms", "/-/files/photos/look/?selected=note.txt", ".chosen:not([hidden])", (page) => page.keyboard.press("f")],
-  ["new-bucket", "/-/", ".card", (page) => page.getByRole("button", { name: "New bucket" }).click()],
-  ["sign-in", "/-/", ".entrance form", null, NOBODY],
-  ["set-up", "/-/set-up#token", ".entrance form", null, NOBODY],
-  ["invitation", "/-/invitation#token", ".entrance form", null, NOBODY],
+  ["help", "/-/files/photos/look/", ".row:focus", inFront((page) => page.keyboard.press("?"))],
+  ["rename", "/-/files/photos/look/", ".row:focus", inFront((page) => page.keyboard.press("F2"))],
+  ["forms", "/-/files/photos/look/?selected=note.txt", ".chosen:not([hidden])", inFront((page) => page.keyboard.press("f"))],
+  ["new-bucket", "/-/", ".card", inFront((page) => page.getByRole("button", { name: "New bucket" }).click())],
+  ["sign-in", "/-/", ".entrance form", null, null],
+  ["set-up", "/-/set-up#token", ".entrance form", null, null],
+  ["invitation", "/-/invitation#token", ".entrance form", null, null],
 ];
 
 /** Looks at views, one after the other. @param {(context: any) => Promise<any>} [begin] opens the page of whoever looks */
@@ -35,7 +39,7 @@ export async function look(kind, context, isAudited, views = VIEWS, begin = (how
   const complaints = [];
   const pages = new Map();
   for (const [name, address, awaited, act, session] of views) {
-    if (!pages.has(session)) pages.set(session, await begin({ ...context, ...(session ? { session } : {}) }));
+    if (!pages.has(session)) pages.set(session, await begin({ ...context, ...(session === undefined ? {} : { session }) }));
     const page = pages.get(session);
     await page.goto(address);
     // An address with another fragment is the same page.
@@ -82,7 +86,7 @@ export const tests = {
     await page.getByRole("toolbar").getByText("2 chosen").waitFor();
     await page.getByRole("button", { name: "Buckets and settings" }).tap();
     await shot(page, "menu-narrow");
-    await page.getByRole("link", { name: /many/ }).tap();
+    await page.getByRole("link", { name: /many/ }).first().tap();
     await waitForRows(page, 100_000);
     await close(page);
   },
@@ -92,6 +96,7 @@ export const tests = {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const before = await ground();
     await page.getByRole("button", { name: "Dark" }).click();
+    await page.getByRole("button", { name: "Light" }).waitFor();
     assert.notEqual(await ground(), before);
     const after = await ground();
     await page.reload();

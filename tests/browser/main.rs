@@ -1,13 +1,16 @@
 //! The dashboard in a real browser.
 //!
 //! Does every view do what it promises, with a mouse, with keys alone, for a screen reader, on a narrow screen, with a
-//! hundred thousand files, and with names and files that want to run? A server is started over a folder with buckets
-//! for all of that; `suite.mjs` drives Chromium through it with playwright-core, and prints one line for each test.
+//! hundred thousand files, and with names and files that want to run? Do sessions hold what they promise, also against
+//! pages of others and other tenants, and do uploads outlive the server? A server is started over a folder with buckets
+//! for all of that; `suite.mjs` drives Chromium through it with playwright-core, signed in as people are, and prints one
+//! line for each test. Tests that need a server of their own ask `servers.rs` for one.
 //!
 //! Needs `node`, `chromium` and `npm ci --prefix tests/browser`. Where one is missing the suite says so in a line and
 //! passes, unless `TRUG_BROWSER=required` is set, as the build server does. `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures
 //! of all views, `TRUG_BROWSER_ONLY=WORD` runs the tests whose names have that word, `TRUG_BROWSER_ASSETS=FOLDER` takes
-//! the dashboard's files from there.
+//! the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes pages so many times slower. Of a test that fails the
+//! text of its pages is printed, and a picture kept in the build folder.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,6 +18,8 @@
     reason = "the rules of the package are for the binary, not for those who look at it from outside"
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod servers;
 
 use std::env;
 use std::fs::{File, write};
@@ -24,6 +29,8 @@ use std::process::Command;
 
 use serde_json::json;
 use tests::DataFolder;
+
+use crate::servers::Servers;
 
 /// Files of the long folder.
 const MANY: usize = 100_000;
@@ -55,19 +62,22 @@ fn the_dashboard_in_chromium() {
     data.done(&[&["account", "password", "--account", "olga"], &password[..]].concat());
     let archive = data.beside().join("many.tar");
     write_archive(&archive);
-    let archive = archive.to_str().unwrap();
-    data.done(&["import", "--bucket", "many", "--from", archive]);
+    data.done(&["import", "--bucket", "many", "--from", archive.to_str().unwrap()]);
     let server = data.serve();
+    let servers = Servers::listen().unwrap();
     let options = json!({
         "base": format!("http://{}", server.address()),
         "key": key,
         "operator": {"name": "olga", "password": PASSWORD},
+        "servers": servers.address().to_string(),
         "many": MANY,
         "chromium": chromium,
         "folder": data.beside(),
+        "evidence": Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser"),
         "shots": env::var("TRUG_BROWSER_SHOTS").ok(),
         "only": env::var("TRUG_BROWSER_ONLY").ok(),
         "assets": env::var("TRUG_BROWSER_ASSETS").ok(),
+        "slow": env::var("TRUG_BROWSER_SLOW").ok(),
     });
     let mut suite = Command::new(node);
     suite.arg("suite.mjs").env("TRUG_BROWSER_OPTIONS", options.to_string()).current_dir(folder);

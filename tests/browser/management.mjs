@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { base, close } from "./driver.mjs";
-import { ask, fillBucket, openAs, until } from "./operator.mjs";
+import { fillBucket, openAs, until } from "./operator.mjs";
+import { asOperator as ask } from "./sessions.mjs";
 
 const form = (name) => {
   const body = new FormData();

@@ -1,7 +1,8 @@
 // The views of the management, light and dark, wide and narrow: nothing that axe calls serious, nothing to scroll sideways.
 
 import { look, NARROW } from "./looks.mjs";
-import { ask, fillBucket, openAs } from "./operator.mjs";
+import { fillBucket, openAs } from "./operator.mjs";
+import { asOperator as ask } from "./sessions.mjs";
 import { tell } from "./told.mjs";
 
 let isFilled = false;

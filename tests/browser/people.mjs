@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { base, close, open } from "./driver.mjs";
-import { ask, fillBucket, openAs } from "./operator.mjs";
+import { fillBucket, openAs } from "./operator.mjs";
+import { asOperator as ask } from "./sessions.mjs";
 
 const PASSWORD = "a password of carl";
 const OTHER = "another password of carl";
@@ -40,7 +41,7 @@ export const tests = {
     await dialog(page).getByRole("row", { name: /eve.*notified.*stores more than its quota/ }).waitFor();
     await close(page);
 
-    const carl = await open(link, { session: { signedIn: false, answer: false } });
+    const carl = await open(link, { session: null });
     await carl.getByLabel("Password").fill(PASSWORD);
     await carl.getByRole("button", { name: "Go on" }).click();
     await carl.getByRole("heading", { name: "No bucket yet" }).waitFor();
@@ -108,7 +109,7 @@ export const tests = {
     await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
     assert.equal((await ask("GET", "/api/buckets/night")).bucket.organisation, id);
 
-    const other = await open(url, { session: { signedIn: false, answer: false } });
+    const other = await open(url, { session: null });
     await other.getByLabel("Password").fill(password);
     await other.getByRole("button", { name: "Go on" }).click();
     await other.locator(".card", { hasText: "night" }).waitFor();

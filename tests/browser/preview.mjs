@@ -1,15 +1,16 @@
 // Files looked at, and pictures made at other sizes and in other formats.
 
 import assert from "node:assert/strict";
-import { close, open, shot, store } from "./driver.mjs";
+import { close, focused, open, shot, store, withClipboard } from "./driver.mjs";
 import { disc, landscape, pdf, wav } from "./pictures.mjs";
 
-let isStored = false;
+/** @type {Promise<void> | null} */
+let filling = null;
 
-/** The folder that these tests look at. */
-export async function fillFolder() {
-  if (isStored) return;
-  isStored = true;
+/** The folder that these tests look at; whoever comes first fills it. */
+export const fillFolder = () => (filling ??= fill());
+
+async function fill() {
   for (let number = 1; number <= 8; number += 1) await store("photos", `look/hills ${number}.png`, landscape(960, 640, number));
   await store("photos", "look/disc.png", disc(400));
   await store("photos", "look/tone.wav", wav());
@@ -33,6 +34,8 @@ export const tests = {
     assert.equal(Math.round(await width()), 960);
     await page.keyboard.press("+");
     assert.equal(Math.round(await width()), 1440);
+    // An arrow leads on as soon as the folder has come.
+    await page.locator("dialog.preview .next").waitFor();
     await page.keyboard.press("ArrowRight");
     await page.getByRole("heading", { name: "hills 3.png" }).waitFor();
     await page.waitForURL(/hills%203.png/);
@@ -41,7 +44,7 @@ export const tests = {
     await page.getByRole("heading", { name: "hills 1.png" }).waitFor();
     await page.keyboard.press("Escape");
     await page.waitForURL(/\/look\/$/);
-    await page.locator(".row:focus", { hasText: "hills 1.png" }).waitFor();
+    await focused(page, "hills 1.png");
     await page.goBack();
     await close(page);
   },
@@ -72,17 +75,19 @@ export const tests = {
     const widths = await page.evaluate(() => [...document.querySelectorAll(".tile img")].map((it) => it.naturalWidth));
     assert.ok(widths.every((width) => width <= 400), widths.join());
     await shot(page, "files-tiles");
+    await focused(page, "bytes.bin", ".tile");
     await page.keyboard.press("ArrowRight");
-    await page.keyboard.press("ArrowDown");
+    await focused(page, "data.json", ".tile");
     await page.keyboard.press("Enter");
-    await page.locator("dialog.preview").waitFor();
+    await page.getByRole("heading", { name: "data.json" }).waitFor();
     await close(page);
   },
 
-  async "the playground makes what is chosen, and gives the address and a snippet"() {
+  "the playground makes what is chosen, and gives the address and a snippet": () => withClipboard(async () => {
     await fillFolder();
     const page = await open("/-/files/photos/look/hills%204.png");
     await page.locator("dialog.preview .about p", { hasText: "960 × 640" }).waitFor();
+    await page.getByRole("button", { name: "Other sizes and formats (p)" }).waitFor();
     await page.keyboard.press("p");
     const made = page.locator("figure", { hasText: "Made of it" });
     await made.getByText("800 × 533").waitFor();
@@ -92,6 +97,7 @@ export const tests = {
     await page.waitForURL(/width=300/);
     await page.locator(".saving", { hasText: "smaller" }).waitFor();
     await page.getByRole("button", { name: "Copy" }).first().click();
+    await page.locator(".note", { hasText: "copied" }).waitFor();
     const url = await page.evaluate(() => navigator.clipboard.readText());
     assert.ok(url.endsWith("/photos/look/hills%204.png?width=300&format=jpg"), url);
     const answer = await fetch(url.replace(/^https?:\/\/[^/]+/, new URL(page.url()).origin));
@@ -102,5 +108,5 @@ export const tests = {
     await made.getByText("300 × 300 · JPEG").waitFor();
     await shot(page, "playground");
     await close(page);
-  },
+  }),
 };

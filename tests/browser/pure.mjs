@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/dashboard/address.mjs";
 import { kindOfName, kindOfType } from "../../server/assets/dashboard/kinds.mjs";
 import { arranged } from "../../server/assets/dashboard/listing.mjs";
+import { numbered } from "../../server/assets/dashboard/lost.mjs";
 import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
 import { lastOf, pieces, roundUp, sumOf } from "../../server/assets/dashboard/series.mjs";
 import { sizeOf, sizeText } from "../../server/assets/dashboard/sizes.mjs";
@@ -54,6 +55,21 @@ export const tests = {
     }
     assert.equal(tries, 8);
     assert.equal(queue.counts.failed, 1);
+  },
+
+  "what may have been stored is known by how its request ended"() {
+    for (const [status, isLost] of [[0, true], [502, true], [504, true], [429, false], [503, false], [500, false], [415, false]]) {
+      const queue = new Queue();
+      queue.add([found("a", 1), found("b", 1)], "pics", "");
+      queue.refused(queue.take(0), { status, message: "no" }, 5_000);
+      assert.deepEqual(queue.items.map((item) => item.brokeAt), isLost ? [5_000, 5_000] : [0, 0], `${status}`);
+    }
+  },
+
+  "a taken name is followed by the same as on the server"() {
+    const after = (name) => numbered(name, 1);
+    assert.deepEqual(["a.png", "a.tar.gz", "README", ".env", "a.", "a.b c"].map(after), ["a (1).png", "a.tar (1).gz", "README (1)", ".env (1)", "a. (1)", "a.b c (1)"]);
+    assert.deepEqual([numbered("a.png", 0), numbered("a.png", 12), numbered("a\nb.png", 2)], ["a.png", "a (12).png", "a\nb (2).png"]);
   },
 
   "the sum of what was sent is right whatever becomes of it"() {

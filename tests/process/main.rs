@@ -17,6 +17,7 @@
 
 mod client;
 mod ext4;
+mod history;
 mod jobs;
 mod kill;
 mod ledger;

@@ -138,7 +138,8 @@ impl Client {
         if let Some(peer) = self.peer {
             request = request.extension(peer);
         }
-        self.app.call(request.body(body).expect("the request is well-formed")).await
+        let request = request.body(body).expect("the request is well-formed");
+        self.app.call(request).await.map(Body::new)
     }
 }
 

@@ -29,7 +29,7 @@ const ENGINE: &Layers = &[
 
 const SERVER: &Layers = &[
     &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots", "crew"],
-    &["destination"],
+    &["destination", "traffic"],
     &[
         "object_name",
         "range",
@@ -40,6 +40,7 @@ const SERVER: &Layers = &[
         "outbound",
         "searches",
         "variants",
+        "meter",
     ],
     &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie"],
     &["rate_limit", "kept_heads", "job_board", "password_work", "set_up_link"],

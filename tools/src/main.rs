@@ -6,6 +6,7 @@
 //! Never here: what a command does.
 
 mod account;
+mod allocator;
 mod apikey;
 mod archive_place;
 mod backup;
@@ -84,6 +85,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_at_once();
     // A wrong command line ends here, with exit code 2.
     match run(Cli::parse().command) {
         Ok(()) => Exit::Done.into(),

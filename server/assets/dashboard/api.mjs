@@ -73,11 +73,11 @@ export const signedOut = () => onSignedOut();
 
 /**
  * @param {string} method @param {string} address
- * @param {{body?: any, signal?: AbortSignal, headers?: Record<string, string>}} [options]
+ * @param {{body?: any, signal?: AbortSignal, headers?: Record<string, string>, cache?: RequestCache}} [options]
  */
-async function send(method, address, { body, signal, headers = {} } = {}) {
+async function send(method, address, { body, signal, headers = {}, cache } = {}) {
   /** @type {any} */
-  const init = { method, signal, headers: { ...headers }, body: undefined };
+  const init = { method, signal, headers: { ...headers }, cache, body: undefined };
   if (body !== undefined) {
     init.headers["Content-Type"] = "application/json";
     init.body = JSON.stringify(body);
@@ -170,7 +170,7 @@ export const uploadLink = (bucketName, path) => call("GET", `/api/presigned-url$
 
 /** Whether a file has the name. @param {string} bucketName @param {string} key @param {AbortSignal} [signal] */
 export async function exists(bucketName, key, signal) {
-  const answer = await send("HEAD", fileAddress(bucketName, key), { signal });
+  const answer = await send("HEAD", fileAddress(bucketName, key), { signal, cache: "no-store" });
   if (answer.ok) return true;
   if (answer.status === 404) return false;
   throw new Refusal(answer.status, { error: `The server answered ${answer.status}` });

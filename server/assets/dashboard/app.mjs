@@ -92,6 +92,8 @@ function alone(page) {
   view?.close();
   frame?.close();
   view = frame = null;
+  // What was asked in front of the view would keep everybody out.
+  for (const dialog of document.querySelectorAll("dialog[open]")) /** @type {HTMLDialogElement} */ (dialog).close();
   fill(app, page);
 }
 

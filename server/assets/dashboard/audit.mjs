@@ -26,8 +26,8 @@ export async function view(place, frame) {
       make("time", { datetime: it.time }, moment(it.time)),
       badge(it.action, it.action.endsWith(".delete") || it.action.endsWith(".refused") ? "bad" : ""),
       it.actor?.id ? make("a", { href: addressOf({ ...asked, actor: it.actor.id }), title: `${it.actor.kind} ${it.actor.id}: only what it did` }, it.actor.name || it.actor.id, make("small", null, it.actor.kind)) : it.actor?.kind,
-      [it.bucketName && make("code", null, it.bucketName), it.target && ` ${it.target}`, it.detail && make("small", null, it.detail)],
-      [it.address, it.requestId && make("small", null, make("code", { title: "The id of the request, which stands in the server's log" }, it.requestId))],
+      [it.bucketName && make("code", null, it.bucketName), " ", it.target, " ", it.detail && make("small", null, it.detail)],
+      [it.address, " ", it.requestId && make("small", null, make("code", { title: "The id of the request, which stands in the server's log" }, it.requestId))],
     ]) };
   }, () => nothing("log", "Nothing to tell", asked.action || asked.actor || asked.bucketName ? "Nothing of this kind was changed." : "What is changed from now on stands here."));
   const filter = form([make("div", { class: "search-row" },

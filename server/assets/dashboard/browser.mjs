@@ -556,8 +556,9 @@ export class Browser {
       this.preview?.close();
       return;
     }
-    if (this.preview) return this.preview.show(key);
-    this.preview = new Preview(this.bucket, key, {
+    // One that was closed just now has not said so yet.
+    if (this.preview?.isOpen) return this.preview.show(key);
+    const preview = new Preview(this.bucket, key, {
       beside: (from, step) => {
         const at = this.rows.findIndex((entry) => entry.key === from);
         for (let next = at + step; at >= 0 && next >= 0 && next < this.rows.length; next += step) {
@@ -568,6 +569,7 @@ export class Browser {
       go: (next) => amend(this.addressOf(next)),
       removed: (target) => this.remove([{ key: target, name: nameOf(target), isFolder: false }]),
       closed: (last) => {
+        if (this.preview !== preview) return;
         this.preview = null;
         if (this.isClosed) return;
         this.writeAddress();
@@ -576,6 +578,7 @@ export class Browser {
       },
       play: (target) => go(playgroundAddress(this.bucket, target)),
     });
+    this.preview = preview;
   }
 
   // Keys.

@@ -287,8 +287,12 @@ export class Preview {
     keys[event.key]();
   }
 
+  get isOpen() {
+    return this.dialog.open;
+  }
+
   close() {
-    if (this.dialog.open) this.dialog.close();
+    if (this.isOpen) this.dialog.close();
   }
 
   ended() {

@@ -11,6 +11,7 @@
  * @property {number} tries
  * @property {boolean} isAlone whether it is sent without others
  * @property {boolean} isChecked whether it is known that the name is free
+ * @property {number} brokeAt when a request with it ended without an answer, so that it may be stored already; else 0
  * @property {string} problem
  * @property {AbortController | null} stop
  * @property {string} key as it was stored
@@ -23,6 +24,8 @@ const TOGETHER_COUNT = 32;
 const TOGETHER_BYTES = 4_000_000;
 /** After so many failures a file has failed. */
 const TRIES_MAX = 8;
+/** Statuses of requests whose answer was lost on its way. */
+const LOST = [0, 502, 504];
 /** The speed is that of the last seconds. */
 const WINDOW_MS = 5_000;
 
@@ -49,7 +52,7 @@ export class Queue {
       /** @type {Item} */
       const item = {
         file, bucket, folder: folder + below, state: "waiting", sent: 0, tries: 0, isAlone: file.size >= LARGE_BYTES,
-        isChecked: false, problem: "", stop: null, key: "",
+        isChecked: false, brokeAt: 0, problem: "", stop: null, key: "",
       };
       this.items.push(item);
       this.line.push(item);
@@ -111,6 +114,7 @@ export class Queue {
     const wait = 1000 * (refusal.retryAfter || backoff);
     // Patience for one is patience for all.
     if (mayPass) this.notBefore = Math.max(this.notBefore, now + wait);
+    if (LOST.includes(refusal.status)) this.broke(batch, now);
     for (const item of batch) {
       item.tries += refusal.status === 429 ? 0 : 1;
       if (mayPass && item.tries < TRIES_MAX) this.again(item);
@@ -121,6 +125,14 @@ export class Queue {
         item.problem = refusal.advice ?? refusal.message;
         this.turn(item, "failed");
       }
+    }
+  }
+
+  /** Nobody knows whether they were stored. @param {Item[]} batch @param {number} now */
+  broke(batch, now) {
+    for (const item of batch) {
+      item.brokeAt = now;
+      item.isChecked = false;
     }
   }
 

@@ -5,6 +5,7 @@ import { pasted } from "./collect.mjs";
 import { fill, kept, make } from "./dom.mjs";
 import { icon, pageIcon } from "./icons.mjs";
 import { note, say } from "./live.mjs";
+import { storedAs } from "./lost.mjs";
 import { LARGE_BYTES, Queue } from "./queue.mjs";
 import { bytes, count, duration, number } from "./text.mjs";
 import { forgetUnfinished, giveUp, sendForm, sendPieces, unfinished } from "./transfer.mjs";
@@ -148,20 +149,21 @@ async function one(batch) {
   for (const item of batch) item.stop = stop;
   let left = batch;
   try {
-    if (policy.value === "skip") left = await free(batch, stop.signal);
+    if (policy.value !== "overwrite") left = await missing(batch, stop.signal);
+    if (policy.value === "skip") left = await free(left, stop.signal);
     if (left.length === 0) return;
     const overwrite = policy.value === "overwrite";
     if (left[0].file.size >= LARGE_BYTES) await sendPieces(left[0], overwrite, stop.signal, (sent) => queue.progress(left[0], sent));
     else await sendForm(left, overwrite, stop.signal, (part) => left.forEach((item) => queue.progress(item, item.file.size * part)));
-    for (const item of left) {
-      queue.turn(item, "done");
-      stored.add(`${item.bucket}/${item.folder}`);
-    }
+    left.forEach(isStored);
   } catch (/** @type {any} */ error) {
     const sending = left.filter((item) => item.state === "sending");
     if (sending.length === 0) return;
     // Paused: it goes on later. Cancelled items are out of the queue already, but take the rest of their form along.
-    if (isGone(error)) sending.forEach((item) => queue.again(item));
+    if (isGone(error)) {
+      queue.broke(sending, Date.now());
+      sending.forEach((item) => queue.again(item));
+    }
     else if (error.status === 401) {
       sending.forEach((item) => queue.again(item));
       if (!queue.isPaused) note("Uploads wait until you are signed in again. Then go on with them here.", null, { seconds: 20 });
@@ -173,12 +175,39 @@ async function one(batch) {
   }
 }
 
+/** @param {Item} item */
+function isStored(item) {
+  queue.turn(item, "done");
+  stored.add(`${item.bucket}/${item.folder}`);
+}
+
+/** Those that the server does not have; of requests without an answer it may have some. @param {Item[]} batch @param {AbortSignal} signal */
+function missing(batch, signal) {
+  return sifted(batch, (item) => item.brokeAt > 0 && item.file.size < LARGE_BYTES, async (item) => {
+    const key = await storedAs(item, signal);
+    item.brokeAt = 0;
+    if (key === null || item.state !== "sending") return;
+    item.key = key;
+    isStored(item);
+  });
+}
+
 /** Those whose names are free; the others are passed over. @param {Item[]} batch @param {AbortSignal} signal */
-async function free(batch, signal) {
-  await Promise.all(batch.filter((item) => !item.isChecked).map(async (item) => {
-    if (await exists(item.bucket, item.folder + item.file.name, signal)) queue.turn(item, "skipped");
+function free(batch, signal) {
+  return sifted(batch, (item) => !item.isChecked, async (item) => {
+    const isTaken = await exists(item.bucket, item.folder + item.file.name, signal);
     item.isChecked = true;
-  }));
+    if (isTaken && item.state === "sending") queue.turn(item, "skipped");
+  });
+}
+
+/**
+ * Looks at some, and has those that are still to be sent. All looks are over when it fails.
+ * @param {Item[]} batch @param {(item: Item) => boolean} which @param {(item: Item) => Promise<void>} look
+ */
+async function sifted(batch, which, look) {
+  const ends = await Promise.allSettled(batch.filter(which).map(look));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
   return batch.filter((item) => item.state === "sending");
 }
 

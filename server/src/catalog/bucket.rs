@@ -2,6 +2,8 @@
 //!
 //! Never here: objects, and who is asking.
 
+use std::sync::Arc;
+
 use engine::{BucketName, FactName, NameError, ObjectKey, ObjectName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,6 +14,7 @@ use super::id::{AccountId, OrganisationId};
 use super::quota::Quota;
 use super::record::Stored;
 use crate::reserved;
+use crate::traffic::Traffic;
 
 /// The fact names of buckets start with this.
 pub(super) const PREFIX: &str = "bucket/";
@@ -50,6 +53,8 @@ pub struct Bucket {
     pub after_lsn: Option<u64>,
     pub created_ms: u64,
     pub updated_ms: u64,
+    /// What happens in it: no setting, but found by whoever has found the bucket.
+    pub traffic: Arc<Traffic>,
 }
 
 /// What a bucket is for.
@@ -142,6 +147,7 @@ impl Bucket {
             after_lsn: Some(after_lsn),
             created_ms: now_ms,
             updated_ms: now_ms,
+            traffic: Arc::default(),
         }
     }
 
@@ -198,6 +204,7 @@ impl Bucket {
             after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,
+            traffic: Arc::default(),
             name,
         })
     }

@@ -36,6 +36,8 @@ mod session;
 mod signing;
 mod standing;
 mod telling;
+mod traffic_facts;
+mod traffic_history;
 mod turn;
 mod webhook;
 mod webhook_secret;
@@ -52,6 +54,7 @@ use self::outbox::Outbox;
 use self::quota::Ledger;
 use self::removal::Unfinished;
 use self::signing::SigningKey;
+use self::traffic_history::TrafficBook;
 use crate::limits;
 
 pub use self::account::{Account, AccountName, Plan, Role, Standing};
@@ -82,6 +85,7 @@ pub use self::removal::{BucketContents, Removal};
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{Session, SessionState, StartedSession, Visitor};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
+pub use self::traffic_history::{TrafficOf, TrafficPoint, TrafficStep};
 pub use self::turn::{Failure, Letter, NextTry, Turn};
 pub use self::webhook::{Webhook, event_patterns};
 pub use self::webhook_secret::WebhookSecret;
@@ -106,6 +110,8 @@ struct Inner {
     unwritten_sessions: Unwritten<SessionId>,
     /// What is to be told to webhooks.
     outbox: Outbox,
+    /// What happens, over time.
+    traffic: TrafficBook,
 }
 
 #[derive(Default)]
@@ -270,6 +276,7 @@ impl Catalog {
         })?;
         let outbox = telling::found_outbox(&store, &tables)?;
         Ok(Self(Arc::new(Inner {
+            traffic: TrafficBook::new(clock.unix_ms()),
             conduct: Arc::new(Conduct::new(clock.clone())),
             store,
             clock,

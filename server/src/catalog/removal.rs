@@ -76,6 +76,7 @@ impl Catalog {
         let stored = StoredRemoval { must_be_empty: must_be_empty.as_ref().map(|it| it.stored()) };
         let stored = encode(&fact, &stored)?;
         self.0.store.commit(Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored))?;
+        self.keep_traffic_of(&bucket);
         self.show(|tables| {
             tables.remove_bucket(name);
             let unfinished = Unfinished { must_be_empty: must_be_empty.clone(), is_claimed: true };
@@ -128,6 +129,7 @@ impl Removal {
         }
         let removed = remove_objects(store, &self.name)?;
         self.catalog.delete_webhooks_of(&self.name)?;
+        self.catalog.forget_traffic_of(&self.name)?;
         store.commit(Batch::new().delete_fact(fact))?;
         self.catalog.show(|tables| tables.removals.remove(&self.name));
         self.is_done = true;

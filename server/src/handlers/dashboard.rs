@@ -47,6 +47,7 @@ const FIRST: &[(&str, &str)] = files![
     "later.mjs",
     "listing.mjs",
     "live.mjs",
+    "lost.mjs",
     "preview.mjs",
     "queue.mjs",
     "router.mjs",

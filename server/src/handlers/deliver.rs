@@ -37,7 +37,7 @@ use crate::variants::VariantError;
 /// How long a placeholder stands in for a file that may come.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 
-/// Sends a file.
+/// Sends a file of the bucket that the target names, if there is one.
 #[utoipa::path(
     method(get, head),
     path = "/{bucket}/{path}",
@@ -65,17 +65,18 @@ pub async fn deliver(
     app: &AppState,
     request: &Parts,
     target: Target,
+    bucket: Option<&Arc<Bucket>>,
 ) -> Result<Response, ApiError> {
     gate::check(&request.headers)?;
     let query = Query::of(&request.uri);
-    let bucket = app.catalog.bucket(&target.bucket).ok_or_else(ApiError::bucket_not_found)?;
-    check_delivery(app, &bucket, &target, request, &query)?;
+    let bucket = bucket.ok_or_else(ApiError::bucket_not_found)?;
+    check_delivery(app, bucket, &target, request, &query)?;
     app.catalog.conduct().note_request(&bucket.owner);
     let name = target.object().ok_or_else(ApiError::file_not_found)?;
     for _ in 0..LOOKUPS_MAX {
         let delivered = match app.store.get(&name)? {
-            Some(object) => deliver_object(app, request, &query, &bucket, &object).await,
-            None => deliver_placeholder(app, request, &query, &bucket).await,
+            Some(object) => deliver_object(app, request, &query, bucket, &object).await,
+            None => deliver_placeholder(app, request, &query, bucket).await,
         };
         match delivered {
             Err(Undelivered::Changed) => {}
@@ -126,7 +127,7 @@ async fn deliver_object(
     object: &Object,
 ) -> Result<Response, Undelivered> {
     let download = query.text_or_empty(&["download"])?;
-    let shown = Shown::of(app, request, query, object).await?;
+    let shown = Shown::of(app, request, query, bucket, object).await?;
     // Without a query the file itself is shown.
     let kept = query.is_empty().then(|| app.kept_heads.get(object.lsn(), bucket)).flatten();
     let validators = match &kept {
@@ -206,7 +207,7 @@ async fn deliver_placeholder(
         other.filter(|other| other.owner == bucket.owner).ok_or_else(missing)?;
     }
     let object = app.store.get(name)?.ok_or_else(missing)?;
-    let shown = Shown::of(app, request, query, &object).await?;
+    let shown = Shown::of(app, request, query, bucket, &object).await?;
     let validators = Validators::new(shown.etag(), object.modified_ms());
     let mut headers = object_headers(&delivery(bucket, &shown, &validators));
     shown.describe(&mut headers);

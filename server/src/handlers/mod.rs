@@ -25,6 +25,7 @@ pub mod storage;
 pub mod tus;
 pub mod upload;
 pub mod usage;
+pub mod usage_history;
 pub mod webhooks;
 
 use engine::{BucketName, ObjectKey};

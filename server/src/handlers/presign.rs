@@ -18,6 +18,7 @@ use crate::error::ApiError;
 use crate::handlers::upload::{store_form, wanted_thumbnail, wishes};
 use crate::intake::Destination;
 use crate::limits;
+use crate::meter::Meter;
 use crate::multipart::FormFiles;
 use crate::object_name::{NameRule, Naming};
 use crate::parameters::{Flag, PlaceParameters, WishParameters};
@@ -138,6 +139,9 @@ pub async fn upload_with_token(
     let (issuer, destination) = issuer_and_destination(&app, &grant)?;
     // From here on it is known whose account answers for this upload.
     let taken = take(&app, LimitedAction::Upload, &issuer)?;
+    if let Some(meter) = request.extensions().get::<Meter>() {
+        meter.count_for(&destination.bucket.traffic, app.clock.unix_ms());
+    }
     let along = Catalog::using_up(&grant).map_err(internal)?;
     let stored = store_form(&app, &issuer, &destination, grant.wishes, along, request).await;
     Ok(telling(&taken, stored))

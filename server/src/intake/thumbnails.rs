@@ -10,6 +10,7 @@ use engine::{Batch, BucketName, ObjectName, Staged, Store};
 use tokio::time::{Instant, timeout_at};
 
 use super::Received;
+use crate::catalog::Bucket;
 use crate::limits::THUMBNAILS_WAIT;
 use crate::object_name::Proposal;
 use crate::state::AppState;
@@ -37,15 +38,15 @@ impl ThumbnailKept {
 }
 
 /// Makes the thumbnails of files that are about to be stored in a bucket, which pays for them.
-pub(super) async fn make_all(app: &AppState, bucket: &BucketName, files: &mut [Received]) {
+pub(super) async fn make_all(app: &AppState, bucket: &Bucket, files: &mut [Received]) {
     let deadline = Instant::now() + THUMBNAILS_WAIT;
-    let pays = |ms| app.allowances.take_picture_time(None, bucket, ms).is_ok();
+    let pays = |ms| app.allowances.take_picture_time(None, &bucket.name, ms).is_ok();
     for file in files {
         if let Some(picture) = file.thumbnail_kept.made() {
             file.thumbnail = Some(Ok(picture));
             continue;
         }
-        let made = make(&app.variants, &app.store, &file.staged, pays);
+        let made = make(&app.variants, &app.store, &file.staged, &bucket.traffic, pays);
         let made = timeout_at(deadline, made).await;
         let made = made.unwrap_or(Err(NoThumbnail::Busy));
         if let Ok(picture) = &made {

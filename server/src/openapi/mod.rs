@@ -25,7 +25,7 @@ use crate::error::ApiError;
 use crate::handlers::{
     account, accounts, api_keys, buckets, dashboard, delete, deliver, docs, gone_files, health,
     integrations, jobs, list, moves, organisations, presign, presigned_put, search, sessions,
-    set_up, storage, tus, upload, usage, webhooks,
+    set_up, storage, tus, upload, usage, usage_history, webhooks,
 };
 use crate::parameters::Flag;
 
@@ -113,6 +113,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         account::show,
         account::edit,
         usage::usage,
+        usage_history::history,
         accounts::list,
         accounts::create,
         accounts::sweep,

@@ -12,11 +12,12 @@ use images::{Error, Fit, Format, Plan, Planned, Source, Stop, Wanted, Wish};
 use super::NoThumbnail;
 use crate::bridge::read_staged;
 use crate::limits::{THUMBNAIL_QUALITY, THUMBNAIL_SIDE_MAX};
+use crate::traffic::Traffic;
 use crate::variants::{Cost, Purpose, Undone, Variants, read_header};
 
 /// Makes the thumbnail of a file: its first picture, turned as it is seen, no side longer than
 /// [`THUMBNAIL_SIDE_MAX`] and never enlarged, as WebP. `pays` takes the milliseconds of a processor that it costs, or
-/// says that they are not to be had.
+/// says that they are not to be had; the work counts for `traffic`.
 ///
 /// # Errors
 ///
@@ -25,6 +26,7 @@ pub async fn make(
     variants: &Variants,
     store: &Store,
     file: &Staged,
+    traffic: &Arc<Traffic>,
     pays: impl FnOnce(u64) -> bool,
 ) -> Result<Staged, NoThumbnail> {
     Format::of(file.head()).ok_or(NoThumbnail::NotAPicture)?;
@@ -47,7 +49,10 @@ pub async fn make(
     let rendered = {
         let (file, asking) = (file.clone(), Arc::downgrade(&asking));
         let is_forgotten = move || asking.strong_count() == 0;
-        variants.run(cost, move || render(&file, &source, &plan, &is_forgotten))
+        let (counting, traffic) = (variants.clone(), traffic.clone());
+        variants.run(cost, move || {
+            counting.count(&traffic, || render(&file, &source, &plan, &is_forgotten))
+        })
     };
     let picture = rendered.await??;
     // It is far smaller than what goes to a file of its own, unless all memory for uploads is in use.

@@ -36,6 +36,7 @@ use crate::limits::{
     IMAGE_HEAD_BYTES, IMAGE_HEADERS_REMEMBERED, IMAGE_JOBS_RETRIED_MAX, IMAGE_REFUSAL_KEPT,
     IMAGE_WAIT, VARIANTS_SWEEP_WAIT,
 };
+use crate::traffic::Traffic;
 
 /// The variants of all pictures. Cheap to clone.
 #[derive(Clone)]
@@ -189,9 +190,14 @@ impl Variants {
     }
 
     /// Makes what is missing, or waits for whoever does. Dropped, it waits no more; what nobody waits for is not made.
-    pub async fn make(&self, missing: Missing) -> Result<Shown, VariantError> {
+    /// The work counts for `traffic`.
+    pub async fn make(
+        &self,
+        missing: Missing,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Shown, VariantError> {
         for _ in 0..IMAGE_JOBS_RETRIED_MAX {
-            let job = |interest| self.clone().work(missing.clone(), interest);
+            let job = |interest| self.clone().work(missing.clone(), traffic.clone(), interest);
             match self.0.makings.join(missing.key(), job).await {
                 // Whoever waited before went away just when this request came.
                 Some(Err(VariantError::GivenUp)) => {}
@@ -209,6 +215,15 @@ impl Variants {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Undone> {
         self.0.workshop.run(cost, work).await
+    }
+
+    /// Works on a picture, on one of those threads, and counts that.
+    pub fn count<T>(&self, traffic: &Traffic, work: impl FnOnce() -> T) -> T {
+        let clock = &self.0.clock;
+        let began_us = clock.monotonic_us();
+        let done = work();
+        traffic.note_image(clock.monotonic_us().saturating_sub(began_us));
+        done
     }
 
     /// Removes a variant that turned out to be damaged, so that it is made anew. Waits for the disk.
@@ -272,9 +287,10 @@ impl Variants {
     async fn work(
         self,
         missing: Missing,
+        traffic: Arc<Traffic>,
         interest: Interest<Result<Shown, VariantError>>,
     ) -> Result<Shown, VariantError> {
-        let inner = self.0;
+        let (inner, counting) = (self.0.clone(), self);
         let key = missing.key();
         let Missing { parent, source, plan, name } = missing;
         let bytes = parent.bytes() + plan.memory_bytes(&source);
@@ -282,7 +298,8 @@ impl Variants {
         let (store, stored, waiting) = (inner.store.clone(), parent.clone(), interest.clone());
         let rendering = inner.workshop.run(cost, move || {
             let bytes = read_whole(&store.body(&stored)?)?;
-            Ok(images::render(&bytes, &source, &plan, &|| waiting.is_gone()))
+            let render = || images::render(&bytes, &source, &plan, &|| waiting.is_gone());
+            Ok(counting.count(&traffic, render))
         });
         let rendered = tokio::select! {
             rendered = rendering => verdict(rendered)?,

@@ -11,6 +11,7 @@ use http::request::Parts;
 use images::{Bound, Format, Wanted};
 
 use super::Undelivered;
+use crate::catalog::Bucket;
 use crate::client_address::client_address;
 use crate::content_type::{Activity, activity, essence};
 use crate::error::ApiError;
@@ -50,6 +51,7 @@ impl<'a> Shown<'a> {
         app: &AppState,
         request: &Parts,
         query: &Query,
+        bucket: &Bucket,
         object: &'a Object,
     ) -> Result<Self, Undelivered> {
         let as_stored = || Self {
@@ -75,7 +77,7 @@ impl<'a> Shown<'a> {
             Found::Shown(shown) => shown,
             Found::Missing(missing) => {
                 pay(app, request, object, &missing)?;
-                app.variants.make(missing).await?
+                app.variants.make(missing, &bucket.traffic).await?
             }
         };
         Ok(match shown {

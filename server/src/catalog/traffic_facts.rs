@@ -1,0 +1,160 @@
+//! What happened, as it lies in the store: a fact for each day with its hours, later one for each 32 days.
+//!
+//! Never here: which of them are written, and when.
+
+use std::collections::BTreeMap;
+
+use engine::{FactName, NameError};
+use serde::{Deserialize, Serialize};
+
+use super::quota::Amount;
+use super::record::Stored;
+use crate::traffic::Counts;
+
+/// The fact names of days with their hours start with this; whose they are, and the number of the day, follow.
+pub(super) const HOURS_PREFIX: &str = "traffic-hours/";
+/// And those of so many days together with this; then the number of the day, divided by that.
+pub(super) const DAYS_PREFIX: &str = "traffic-days/";
+/// Days in one fact.
+pub(super) const BLOCK_DAYS: u64 = 32;
+/// Whose what is that happened anywhere: no bucket has this name.
+pub(super) const EVERYTHING: &str = "-";
+
+/// The hours of a day, or the days of a block; of those without any nothing is there.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stretch {
+    pub(super) parts: BTreeMap<u8, Sum>,
+}
+
+/// What happened in one of them, and what was stored when it was looked at last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Sum {
+    #[serde(skip_serializing_if = "is_zero")]
+    requests: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    errors: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    refusals: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    bytes_out: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    bytes_in: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    images: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    image_us: u64,
+    /// Objects, and their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored: Option<(u64, u64)>,
+}
+
+impl Stored for Stretch {
+    const VERSION: u32 = 1;
+}
+
+impl Sum {
+    pub(super) fn counts(&self) -> Counts {
+        let Self { requests, errors, refusals, bytes_out, bytes_in, images, image_us, .. } = *self;
+        Counts { requests, errors, refusals, bytes_out, bytes_in, images, image_us }
+    }
+
+    pub(super) fn amount(&self) -> Option<Amount> {
+        self.stored.map(|(objects, bytes)| Amount { objects, bytes })
+    }
+
+    pub(super) fn add(&mut self, more: &Counts) {
+        let mut counts = self.counts();
+        counts.add(more);
+        let Counts { requests, errors, refusals, bytes_out, bytes_in, images, image_us } = counts;
+        let stored = self.stored;
+        *self = Self { requests, errors, refusals, bytes_out, bytes_in, images, image_us, stored };
+    }
+
+    pub(super) fn set_amount(&mut self, amount: Amount) {
+        self.stored = Some((amount.objects, amount.bytes));
+    }
+}
+
+impl Stretch {
+    /// All parts as one; what was stored is what the last one says that knows it.
+    pub(super) fn sum(&self) -> Sum {
+        self.parts.values().fold(Sum::default(), |mut sum, part| {
+            sum.add(&part.counts());
+            sum.stored = part.stored.or(sum.stored);
+            sum
+        })
+    }
+
+    pub(super) fn part(&mut self, number: u64) -> &mut Sum {
+        self.parts.entry(u8::try_from(number).unwrap_or(u8::MAX)).or_default()
+    }
+}
+
+/// The fact of a day with its hours.
+pub(super) fn hours_fact(whose: &str, day: u64) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{HOURS_PREFIX}{whose}/{day:06}"))
+}
+
+/// The fact of a block with its days.
+pub(super) fn days_fact(whose: &str, block: u64) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{DAYS_PREFIX}{whose}/{block:06}"))
+}
+
+/// Whose a fact is, and of which day or block.
+pub(super) fn parse<'a>(prefix: &str, fact: &'a FactName) -> Option<(&'a str, u64)> {
+    let (whose, number) = fact.as_str().strip_prefix(prefix)?.split_once('/')?;
+    Some((whose, number.parse().ok()?))
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{decode, encode};
+    use super::*;
+
+    #[test]
+    fn hours_come_back_and_become_a_day() {
+        let mut day = Stretch::default();
+        day.part(3).add(&Counts { requests: 2, bytes_out: 10, ..Counts::default() });
+        day.part(3).set_amount(Amount { objects: 1, bytes: 10 });
+        day.part(23).add(&Counts { requests: 1, refusals: 1, ..Counts::default() });
+        let fact = hours_fact("photos", 20_484).unwrap();
+        assert_eq!(parse(HOURS_PREFIX, &fact), Some(("photos", 20_484)));
+        let bytes = encode(&fact, &day).unwrap();
+        let text = r#"{"version":1,"record":{"parts":{"3":{"requests":2,"bytes_out":10,"stored":[1,10]},"23":{"requests":1,"refusals":1}}}}"#;
+        assert_eq!(std::str::from_utf8(&bytes).unwrap(), text);
+        assert_eq!(decode::<Stretch>(&fact, &bytes).unwrap(), day);
+        let sum = day.sum();
+        assert_eq!(
+            sum.counts(),
+            Counts { requests: 3, refusals: 1, bytes_out: 10, ..Counts::default() }
+        );
+        assert_eq!(sum.amount(), Some(Amount { objects: 1, bytes: 10 }));
+    }
+
+    #[test]
+    fn a_fact_is_far_smaller_than_it_may_be() {
+        let mut block = Stretch::default();
+        for day in 0..BLOCK_DAYS {
+            let most = u64::MAX;
+            let counts = Counts {
+                requests: most,
+                errors: most,
+                refusals: most,
+                bytes_out: most,
+                bytes_in: most,
+                images: most,
+                image_us: most,
+            };
+            block.part(day).add(&counts);
+            block.part(day).set_amount(Amount { objects: most, bytes: most });
+        }
+        let bytes = encode(&days_fact("photos", 640).unwrap(), &block).unwrap();
+        assert!(bytes.len() * 4 < engine::limits::FACT_BYTES_MAX, "{}", bytes.len());
+    }
+}

@@ -1,0 +1,236 @@
+//! `GET /api/usage/history`: what happened over time, by minutes, hours or days.
+//!
+//! Never here: what is counted, and how long it is kept.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::extract::State;
+use engine::BucketName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::catalog::{Bucket, Catalog, Role, Scope, TrafficOf, TrafficPoint, TrafficStep};
+use crate::error::ApiError;
+use crate::handlers::with_catalog;
+use crate::limits::{TRAFFIC_DAYS_KEPT, TRAFFIC_HOURS_KEPT_DAYS, TRAFFIC_MINUTES};
+use crate::query::Query;
+use crate::replies::{Json, iso_time};
+use crate::state::AppState;
+
+/// What happened over time.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryReply {
+    success: bool,
+    step: Step,
+    /// When the first point begins.
+    from: String,
+    /// Where the last one ends, or now.
+    to: String,
+    /// Since when minutes are known: when the server started. With minutes alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    points: Vec<PointView>,
+}
+
+/// How far apart points are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    Minute,
+    Hour,
+    Day,
+}
+
+/// What happened in one step.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PointView {
+    /// When it begins.
+    time: String,
+    /// Requests that were answered.
+    requests: u64,
+    /// Those that failed here: 5xx.
+    errors: u64,
+    /// Those that were refused: 4xx.
+    refusals: u64,
+    /// Bytes of bodies that went out.
+    bytes_out: u64,
+    /// Bytes of bodies that came in.
+    bytes_in: u64,
+    /// Pictures that were worked on.
+    images: u64,
+    /// Milliseconds of that.
+    image_ms: u64,
+    /// Files at the end of it; `null` where nobody counted.
+    #[schema(required)]
+    object_count: Option<u64>,
+    /// And their bytes.
+    #[schema(required)]
+    stored_bytes: Option<u64>,
+}
+
+/// Tells what happened over time: in one bucket, in all that the account reaches, or, to an operator, anywhere.
+#[utoipa::path(
+    get,
+    path = "/api/usage/history",
+    operation_id = "showUsageHistory",
+    tag = "Accounts",
+    params(
+        ("step" = Option<Step>, Query, description = "How far apart points are; `hour` without it."),
+        ("bucketName" = Option<String>, Query, description = "One bucket; without it all that the account reaches together."),
+        ("from" = Option<String>, Query, description = "A time of RFC 3339: the first step is the one in which it lies. Without it an hour, a day or 30 days are told."),
+        ("to" = Option<String>, Query, description = "A time of RFC 3339: the last step begins before it. Now without it."),
+    ),
+    responses((status = OK, body = HistoryReply), (status = NOT_FOUND, description = "`bucket_not_found`."))
+)]
+pub async fn history(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<HistoryReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    let of = match query.text(&["bucketName"])? {
+        Some(name) => {
+            let name = BucketName::parse(&name).map_err(|_| ApiError::bucket_not_found())?;
+            TrafficOf::Buckets(vec![caller.visible_bucket(&app.catalog, &name)?])
+        }
+        None => all_of(&app.catalog, &caller),
+    };
+    let step = Step::of(&query)?;
+    let now_ms = app.clock.unix_ms();
+    let steps = steps(&query, step, now_ms)?;
+    let (traffic_step, wanted) = (step.of_traffic(), steps.clone());
+    let find = move |catalog: &Catalog| catalog.traffic_points(&of, traffic_step, wanted);
+    let points = with_catalog(&app, find).await?;
+    let ms = traffic_step.ms();
+    let is_minutes = step == Step::Minute;
+    Ok(Json(HistoryReply {
+        success: true,
+        step,
+        from: iso_time(steps.start * ms),
+        to: iso_time((steps.end * ms).min(now_ms)),
+        since: is_minutes.then(|| iso_time(app.catalog.traffic_since_ms())),
+        points: steps.zip(&points).map(|(at, point)| PointView::of(at * ms, point)).collect(),
+    }))
+}
+
+/// All that somebody may see: an operator everything.
+fn all_of(catalog: &Catalog, caller: &Caller) -> TrafficOf {
+    let is_whole = caller.check_whole_reach().is_ok();
+    if is_whole && caller.account().role == Role::Operator {
+        return TrafficOf::Everything;
+    }
+    let is_seen = |bucket: &Arc<Bucket>| {
+        caller.limits().reach_bucket(&bucket.name)
+            && catalog.role_in(&caller.account().id, bucket).is_some()
+    };
+    TrafficOf::Buckets(catalog.buckets().into_iter().filter(is_seen).collect())
+}
+
+/// The steps that are asked for, counted since 1970.
+fn steps(query: &Query, step: Step, now_ms: u64) -> Result<Range<u64>, ApiError> {
+    let ms = step.of_traffic().ms();
+    let now = now_ms / ms;
+    let from_ms = time(query, "from")?;
+    let end = match time(query, "to")? {
+        Some(to_ms) if to_ms < now_ms => to_ms.div_ceil(ms),
+        _ => now + 1,
+    };
+    let start = match from_ms {
+        Some(from_ms) => from_ms / ms,
+        None => end.saturating_sub(step.usual_count()),
+    };
+    let refuse = |must: &str| Err(ApiError::bad_parameter("from", must));
+    if start >= end {
+        return refuse("must lie before \"to\", and not in the future");
+    }
+    if end - start > step.count_max() || start < step.first_known(now) {
+        return refuse(step.bound());
+    }
+    Ok(start..end)
+}
+
+fn time(query: &Query, name: &'static str) -> Result<Option<u64>, ApiError> {
+    let Some(text) = query.text(&[name])? else { return Ok(None) };
+    let refuse = || ApiError::bad_parameter(name, "must be a time like 2026-01-31T12:00:00Z");
+    // A plus that stands for itself has become a space.
+    let time: jiff::Timestamp = text.replace(' ', "+").parse().map_err(|_| refuse())?;
+    u64::try_from(time.as_millisecond()).map(Some).map_err(|_| refuse())
+}
+
+impl Step {
+    fn of(query: &Query) -> Result<Self, ApiError> {
+        match query.text(&["step"])?.as_deref() {
+            Some("minute") => Ok(Self::Minute),
+            None | Some("hour") => Ok(Self::Hour),
+            Some("day") => Ok(Self::Day),
+            Some(_) => {
+                Err(ApiError::bad_parameter("step", "must be \"minute\", \"hour\" or \"day\""))
+            }
+        }
+    }
+
+    fn of_traffic(self) -> TrafficStep {
+        match self {
+            Self::Minute => TrafficStep::Minute,
+            Self::Hour => TrafficStep::Hour,
+            Self::Day => TrafficStep::Day,
+        }
+    }
+
+    /// How many are told where nobody says.
+    fn usual_count(self) -> u64 {
+        match self {
+            Self::Minute => 60,
+            Self::Hour => 24,
+            Self::Day => 30,
+        }
+    }
+
+    /// The most that are told, with the one that is not over.
+    fn count_max(self) -> u64 {
+        match self {
+            Self::Minute => TRAFFIC_MINUTES,
+            Self::Hour => 24 * TRAFFIC_HOURS_KEPT_DAYS + 1,
+            Self::Day => TRAFFIC_DAYS_KEPT + 1,
+        }
+    }
+
+    /// The first of which anything is kept.
+    fn first_known(self, now: u64) -> u64 {
+        match self {
+            Self::Minute => (now + 1).saturating_sub(TRAFFIC_MINUTES),
+            Self::Hour => (now / 24).saturating_sub(TRAFFIC_HOURS_KEPT_DAYS) * 24,
+            Self::Day => now.saturating_sub(TRAFFIC_DAYS_KEPT),
+        }
+    }
+
+    fn bound(self) -> &'static str {
+        match self {
+            Self::Minute => "must lie within the last 60 minutes: others are told by hours",
+            Self::Hour => "must lie within the last 31 days: others are told by days",
+            Self::Day => "must lie within the last 400 days",
+        }
+    }
+}
+
+impl PointView {
+    fn of(time_ms: u64, point: &TrafficPoint) -> Self {
+        let counts = &point.counts;
+        Self {
+            time: iso_time(time_ms),
+            requests: counts.requests,
+            errors: counts.errors,
+            refusals: counts.refusals,
+            bytes_out: counts.bytes_out,
+            bytes_in: counts.bytes_in,
+            images: counts.images,
+            image_ms: counts.image_us / 1_000,
+            object_count: point.amount.map(|amount| amount.objects),
+            stored_bytes: point.amount.map(|amount| amount.bytes),
+        }
+    }
+}

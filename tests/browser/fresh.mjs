@@ -1,0 +1,89 @@
+// A server that was never used, from the link that it prints to the first file; keys, and what is done with them.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { close, dropFromDisk, open, options, shot, waitForRows } from "./driver.mjs";
+import { startServer } from "./servers.mjs";
+
+/** Runs curl; what it prints, and the status of the answer. */
+async function curl(...words) {
+  const { stdout } = await promisify(execFile)("curl", ["--silent", "--show-error", "--max-time", "30", "--write-out", "\n%{http_code}", ...words]);
+  const end = stdout.lastIndexOf("\n");
+  return { body: stdout.slice(0, end), status: Number(stdout.slice(end + 1)) };
+}
+
+/** Asks the API as a page of the server does, with its session. */
+const ask = (page, method, path, body) => page.evaluate(async ([method, path, body]) => {
+  const answer = await fetch(path, { method, headers: { "Content-Type": "application/json" }, body: body === null ? undefined : JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+  return answer.json();
+}, [method, path, body ?? null]);
+
+export const tests = {
+  async "a new server is set up by the link that it printed, and takes the first files"() {
+    const server = await startServer();
+    const stranger = await open("/-/", { session: null, at: server.base });
+    await stranger.getByRole("heading", { name: "Nobody is here yet" }).waitFor();
+    await close(stranger);
+
+    const page = await open(server.link, { session: null, at: server.base });
+    await page.getByLabel("Your name").fill("ann");
+    await page.getByLabel("Password").fill("four words are enough");
+    await page.getByLabel("First bucket").fill("pics");
+    await page.getByLabel("Who may read its files").selectOption("private");
+    await page.getByRole("button", { name: "Set up" }).click();
+    const shown = page.locator("pre[aria-label='API key']");
+    await shown.waitFor();
+    const key = await shown.textContent();
+    assert.match(key, /^trug_[a-z0-9]+_[a-z0-9]+_[a-z0-9]+$/i);
+    assert.ok(!page.url().includes("#"), "the token stays in the address");
+    await shot(page, "set-up-done");
+    await page.getByRole("button", { name: "To the files" }).click();
+    await page.locator(".card", { hasText: "pics" }).click();
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+
+    const folder = join(options.folder, "first");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "hello.txt"), "hello, trug\n");
+    await dropFromDisk(page, [join(folder, "hello.txt")]);
+    await waitForRows(page, 1);
+    await page.locator(".uploads h2", { hasText: "1 file uploaded" }).waitFor();
+    await page.locator(".row .name", { hasText: "hello.txt" }).click();
+    await page.locator("dialog.preview pre", { hasText: "hello, trug" }).waitFor();
+
+    // The key that was shown opens the same from a shell; without it the bucket is shut.
+    const url = `${server.base}/pics/hello.txt`;
+    assert.deepEqual(await curl("-H", `Authorization: Bearer ${key}`, url), { body: "hello, trug\n", status: 200 });
+    assert.equal((await curl(url)).status, 401);
+    await close(page);
+
+    const late = await open(server.link, { session: null, at: server.base });
+    await late.getByLabel("Your name").fill("mallory");
+    await late.getByLabel("Password").fill("four words are enough");
+    await late.getByRole("button", { name: "Set up" }).click();
+    await late.locator(".problem", { hasText: "The first set-up is done" }).waitFor();
+    await close(late);
+    await server.stop();
+  },
+
+  async "a key that somebody signed in has made is used with curl, and opens nothing once it is revoked"() {
+    const page = await open("/-/files/photos/keyed/");
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    const { key, apiKey } = await ask(page, "POST", "/api/keys", { name: "phone", scopes: ["upload"], bucketName: "photos", prefix: "keyed" });
+    const file = join(options.folder, "call.txt");
+    writeFileSync(file, "a call\n");
+    const send = (where) => curl("-H", `Authorization: Bearer ${key}`, "-F", `file=@${file}`, where);
+    const base = new URL(page.url()).origin;
+    assert.equal((await send(`${base}/photos/keyed/`)).status, 200);
+    assert.equal((await send(`${base}/photos/elsewhere/`)).status, 403);
+    await page.keyboard.press("r");
+    await waitForRows(page, 1);
+    await page.locator(".row .name", { hasText: "call.txt" }).waitFor();
+    await ask(page, "DELETE", `/api/keys/${apiKey.id}`);
+    assert.equal((await send(`${base}/photos/keyed/`)).status, 401);
+    await close(page);
+  },
+};

@@ -1,0 +1,152 @@
+// What is deleted, moved and renamed, and all of it taken back: by the server, jobs too.
+
+import assert from "node:assert/strict";
+import { api, close, keys, open, shot, shows, store, waitForRows } from "./driver.mjs";
+
+const text = async (name) => (await api("GET", `/photos/${name}`, undefined, { "Cache-Control": "no-cache" })).text();
+
+/** Stores each of these names, with its own name in it. */
+async function filled(names) {
+  await Promise.all(names.map((name) => store("photos", name, `${name}\n`)));
+}
+
+async function areWhole(names) {
+  for (const name of names) assert.equal(await text(name), `${name}\n`);
+}
+
+/** Chooses an entry, beside what is chosen. */
+async function tick(page, name) {
+  const row = page.locator(".row").filter({ has: page.locator(".name").getByText(name, { exact: true }) });
+  await row.locator(".tick").click();
+  await page.locator(".row[aria-selected=true] .name").getByText(name, { exact: true }).waitFor();
+}
+
+const note = (page, words) => page.locator(".note", { hasText: words });
+const undo = (page, words) => note(page, words).getByRole("button", { name: "Undo" }).click();
+
+export const tests = {
+  async "what is deleted is back after undo, as it was"() {
+    const names = ["gone/a.txt", "gone/b.txt", "gone/c.txt"];
+    await filled(names);
+    const page = await open("/-/files/photos/gone/");
+    await waitForRows(page, 3);
+    await tick(page, "a.txt");
+    await tick(page, "b.txt");
+    await page.waitForURL(/selected=a.txt&selected=b.txt/);
+    await page.getByRole("toolbar").getByText("2 chosen").waitFor();
+    await shot(page, "files-chosen");
+    await page.keyboard.press("Delete");
+    await waitForRows(page, 1);
+    await note(page, "2 entries deleted").waitFor();
+    assert.deepEqual(await keys("photos", "gone/"), ["gone/c.txt"]);
+    await undo(page, "2 entries deleted");
+    await note(page, "2 entries back again").waitFor();
+    await waitForRows(page, 3);
+    await areWhole(names);
+    await close(page);
+  },
+
+  async "what is deleted in a preview gives way to the next, and is back after undo"() {
+    const names = ["shown/a.txt", "shown/b.txt"];
+    await filled(names);
+    const page = await open("/-/files/photos/shown/a.txt");
+    await page.locator("dialog.preview pre", { hasText: "shown/a.txt" }).waitFor();
+    await page.locator("dialog.preview .next").waitFor();
+    await page.keyboard.press("Delete");
+    await page.locator("dialog.preview pre", { hasText: "shown/b.txt" }).waitFor();
+    await note(page, "“a.txt” deleted").waitFor({ state: "attached" });
+    await page.keyboard.press("Escape");
+    await page.locator("dialog.preview").waitFor({ state: "detached" });
+    await shows(page, ["b.txt"]);
+    await undo(page, "“a.txt” deleted");
+    await shows(page, ["a.txt", "b.txt"]);
+    await areWhole(names);
+    await close(page);
+  },
+
+  async "a folder is deleted with all that is in it, and is back after undo"() {
+    const names = Array.from({ length: 120 }, (_, number) => `whole/sub/${number % 3}/${number}.txt`);
+    await filled([...names, "whole/stays.txt"]);
+    const page = await open("/-/files/photos/whole/");
+    await waitForRows(page, 2);
+    const asked = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/api/jobs"));
+    await tick(page, "sub");
+    await page.keyboard.press("Delete");
+    assert.deepEqual((await asked).postDataJSON(), { kind: "deleteFolder", bucketName: "photos", prefix: "whole/sub/" });
+    await note(page, "“sub” deleted").waitFor();
+    await shows(page, ["stays.txt"]);
+    assert.deepEqual(await keys("photos", "whole/"), ["whole/stays.txt"]);
+    await undo(page, "“sub” deleted");
+    await note(page, "“sub” back again").waitFor();
+    await shows(page, ["sub", "stays.txt"]);
+    assert.deepEqual(await keys("photos", "whole/sub/"), [...names].sort());
+    await areWhole(names.slice(0, 10));
+    await close(page);
+  },
+
+  async "a long job tells how far it is, and is cancelled where that is said"() {
+    await filled(["long/sub/a.txt"]);
+    const page = await open("/-/files/photos/long/");
+    // Such as these are over too soon: here it says to be at work until it is cancelled.
+    let isCancelled = false;
+    const job = (state) => ({ id: "j1", state, done: 1_234, total: 5_000 });
+    await page.route("**/api/jobs", (route) => route.fulfill({ status: 202, json: { success: true, job: job("waiting") } }));
+    await page.route("**/api/jobs/j1", (route) => {
+      isCancelled ||= route.request().method() === "DELETE";
+      return route.fulfill({ json: { success: true, job: job(isCancelled ? "cancelled" : "running") } });
+    });
+    await waitForRows(page, 1);
+    await tick(page, "sub");
+    await page.keyboard.press("Delete");
+    await note(page, "Deleting sub: 1,234 of 5,000").getByRole("button", { name: "Cancel" }).click();
+    await page.locator(".note.bad", { hasText: "Deleting sub was cancelled" }).waitFor();
+    await shows(page, ["sub"]);
+    await close(page);
+  },
+
+  async "a name that is taken is refused where it is typed, and a name that is free is taken back"() {
+    await filled(["named/a.txt", "named/b.txt"]);
+    const page = await open("/-/files/photos/named/");
+    await waitForRows(page, 2);
+    await page.locator(".row", { hasText: "a.txt" }).click({ position: { x: 400, y: 10 } });
+    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.keyboard.press("F2");
+    const input = page.getByRole("dialog").getByLabel("Name");
+    await input.waitFor();
+    assert.deepEqual(await input.evaluate((it) => [it.selectionStart, it.selectionEnd]), [0, 1]);
+    await input.fill("b.txt");
+    await page.keyboard.press("Enter");
+    await page.locator(".problem", { hasText: "Choose another name." }).waitFor();
+    assert.equal(await text("named/b.txt"), "named/b.txt\n");
+    await input.fill("z.txt");
+    await page.keyboard.press("Enter");
+    await note(page, "Renamed to “z.txt”.").waitFor();
+    await page.locator(".row .name", { hasText: "z.txt" }).waitFor();
+    assert.deepEqual(await keys("photos", "named/"), ["named/b.txt", "named/z.txt"]);
+    assert.equal(await text("named/z.txt"), "named/a.txt\n");
+    await undo(page, "Renamed to “z.txt”.");
+    await page.locator(".row .name", { hasText: "a.txt" }).waitFor();
+    assert.deepEqual(await keys("photos", "named/"), ["named/a.txt", "named/b.txt"]);
+    await close(page);
+  },
+
+  async "files and folders are moved together, and back"() {
+    const names = ["moved/sub/deep/x.txt", "moved/sub/y.txt", "moved/z.txt"];
+    await filled(names);
+    const page = await open("/-/files/photos/moved/");
+    await waitForRows(page, 2);
+    await page.keyboard.press("Control+a");
+    await page.getByRole("toolbar").getByText("2 chosen").waitFor();
+    await page.keyboard.press("m");
+    await page.getByRole("dialog").getByLabel("To the folder").fill("elsewhere/new");
+    await page.keyboard.press("Enter");
+    await note(page, "2 entries moved to elsewhere/new/").waitFor();
+    assert.deepEqual(await keys("photos", "elsewhere/new/"), names.map((name) => name.replace("moved/", "elsewhere/new/")));
+    assert.deepEqual(await keys("photos", "moved/"), []);
+    await undo(page, "2 entries moved");
+    await waitForRows(page, 2);
+    assert.deepEqual(await keys("photos", "moved/"), names);
+    await areWhole(names);
+    await close(page);
+  },
+};

@@ -1,0 +1,99 @@
+// A long queue while its server is killed and started again. What was dropped is there in the end: all of it, each
+// file once, with its own bytes.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { api, close, dropFromDisk, keys, open, options } from "./driver.mjs";
+import { setUp } from "./sessions.mjs";
+import { startServer } from "./servers.mjs";
+
+const COUNT = 2_000;
+const FOLDERS = 8;
+/** One file that goes in pieces. */
+const LARGE = { name: "film.bin", bytes: 20_000_000 };
+/** How often the server is killed, each time under a request after so many, and how long it is gone. */
+const KILLS = 2;
+const KILLED_AFTER = 14;
+const GONE_MS = 700;
+
+const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+/** Bytes that no other file has, of another length than its neighbours'. */
+const contents = (number) => Buffer.from(`${number} `.repeat(50 + ((number * 37) % 900)));
+
+/** Writes the files to drop, and tells their hashes by key. */
+function written(root) {
+  const wanted = new Map();
+  for (let number = 0; number < COUNT; number += 1) {
+    const below = `${number % FOLDERS}`;
+    mkdirSync(join(root, below), { recursive: true });
+    const name = `n${String(number).padStart(4, "0")}.dat`;
+    writeFileSync(join(root, below, name), contents(number));
+    wanted.set(`dropped/${below}/${name}`, hash(contents(number)));
+  }
+  const large = Buffer.alloc(LARGE.bytes, "large ");
+  writeFileSync(join(root, LARGE.name), large);
+  return wanted.set(`dropped/${LARGE.name}`, hash(large));
+}
+
+/** Runs works, some at a time. */
+async function each(items, work) {
+  const waiting = [...items];
+  const one = async () => { for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item); };
+  await Promise.all(Array.from({ length: 8 }, one));
+}
+
+export const tests = {
+  async "two thousand files are all there, each once, although the server was killed twice in the middle"() {
+    const server = await startServer();
+    const { cookie, key } = await setUp(server.link, "pics");
+    const to = { base: server.base, key };
+    const root = join(options.folder, "outage", "dropped");
+    const wanted = written(root);
+    const page = await open("/-/files/pics/", { session: cookie, at: server.base });
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+
+    let sent = 0;
+    let isDown = false;
+    const kills = [];
+    const kill = async () => {
+      await server.kill();
+      // What was done between the request and its answer is there; the page has to find that out.
+      await new Promise((done) => setTimeout(done, GONE_MS));
+      await server.startAgain();
+      isDown = false;
+    };
+    page.on("request", (request) => {
+      if (request.method() !== "POST" || isDown || kills.length === KILLS) return;
+      sent += 1;
+      if (sent % KILLED_AFTER !== 0) return;
+      isDown = true;
+      const done = kill();
+      // It is waited for at the end.
+      done.catch(() => {});
+      kills.push(done);
+    });
+    const failed = [];
+    page.on("requestfailed", (request) => { if (request.method() === "POST" || request.method() === "PATCH") failed.push(request.url()); });
+    await dropFromDisk(page, [root]);
+    // Nobody touches anything: it goes on by itself.
+    await page.locator(".uploads h2", { hasText: `${(COUNT + 1).toLocaleString("en")} files uploaded` }).waitFor({ timeout: 150_000 });
+    await Promise.all(kills);
+    assert.equal(kills.length, KILLS, "it was over before the server was killed");
+    assert.ok(failed.length > 0, "no request met the server's end");
+
+    assert.deepEqual((await keys("pics", "", to)).sort(), [...wanted.keys()].sort());
+    const wrong = [];
+    await each(wanted, async ([name, sum]) => {
+      const bytes = Buffer.from(await (await api("GET", `/pics/${name}`, undefined, {}, to)).arrayBuffer());
+      if (hash(bytes) !== sum) wrong.push(name);
+    });
+    assert.deepEqual(wrong, []);
+    await page.locator(".row .name").getByText("dropped", { exact: true }).waitFor();
+    await close(page);
+    await server.stop();
+    return `${failed.length} requests broke off`;
+  },
+};

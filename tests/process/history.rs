@@ -1,0 +1,44 @@
+//! What happened, across the ends of a server: an orderly stop writes it, and a kill loses only what came since it was
+//! written.
+
+use serde_json::Value;
+use tests::{DataFolder, Form, ServerProcess};
+
+fn counted(server: &ServerProcess, key: &str, name: &str) -> u64 {
+    let mut connection = server.connect().with_key(key);
+    // Midnight may come meanwhile.
+    let answer =
+        connection.get("/api/usage/history?step=day&bucketName=photos").expect("it answers");
+    let reply: Value = answer.json();
+    let points = reply["points"].as_array().expect("points are told");
+    points.iter().map(|point| point[name].as_u64().expect("it is a count")).sum()
+}
+
+#[test]
+fn a_stop_writes_what_happened_and_a_kill_loses_only_what_came_since() {
+    const GETS: u64 = 25;
+    let (folder, key) = DataFolder::with_bucket();
+    let server = folder.serve();
+    let mut connection = server.connect().with_key(&key);
+    let form = Form::new().file("f", "a.bin", None, &[7; 10_000]);
+    assert_eq!(connection.upload("/photos/", form).expect("it answers").status, 200);
+    for _ in 0..GETS {
+        assert_eq!(connection.get("/photos/a.bin").expect("it answers").body.len(), 10_000);
+    }
+    let bytes_out = counted(&server, &key, "bytesOut");
+    assert!(bytes_out > GETS * 10_000 && bytes_out < (GETS + 1) * 10_000, "{bytes_out}");
+    server.stop();
+
+    let mut server = folder.serve();
+    assert_eq!(counted(&server, &key, "requests"), GETS + 1);
+    assert_eq!(counted(&server, &key, "bytesOut"), bytes_out);
+    server.connect().get("/photos/a.bin").expect("it answers");
+    assert_eq!(counted(&server, &key, "requests"), GETS + 2);
+    server.kill();
+
+    let server = folder.serve();
+    let after = counted(&server, &key, "requests");
+    // It may have been the minute in which it is written.
+    assert!((GETS + 1..=GETS + 2).contains(&after), "{after}");
+    server.stop();
+}
