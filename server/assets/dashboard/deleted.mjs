@@ -85,7 +85,7 @@ export function view(place) {
       const wanted = versions.length + ROWS;
       for (let tries = 0; tries < TRIES_MAX && versions.length < wanted; tries += 1) {
         const answer = await deleted(bucket, prefix, cursor, it.stopped);
-        versions.push(...answer.versions.filter((/** @type {any} */ version) => there.get(version.path) !== version.etag));
+        versions.push(...answer.versions.filter((/** @type {any} */ version) => there.get(version.path) !== version.etag.replaceAll('"', "")));
         cursor = answer.nextCursor;
         if (cursor === null) break;
       }
@@ -117,7 +117,7 @@ export function view(place) {
       for (let version = waiting.shift(); version; version = waiting.shift()) {
         try {
           const back = await undelete(bucket, { path: version.path, lsn: version.lsn, onConflict });
-          there.set(version.path, version.etag);
+          there.set(version.path, version.etag.replaceAll('"', ""));
           done.push(back);
         } catch (/** @type {any} */ error) {
           if (error.code === "already_exists") taken.push(version);
@@ -146,7 +146,7 @@ export function view(place) {
 
   const lookAgain = async () => {
     const { Contents: files } = await call("GET", `/api/list-objects${query({ bucketName: bucket, prefix, maxKeys: 1000 })}`).catch(() => ({ Contents: [] }));
-    for (const file of files) there.set(file.Key, file.ETag);
+    for (const file of files) there.set(file.Key, file.ETag.replaceAll('"', ""));
     await again();
   };
 
