@@ -64,7 +64,7 @@ export const tests = {
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
     await page.getByRole("row", { name: /bucket\.change/ }).waitFor({ state: "detached" });
     assert.equal(await page.getByRole("row").count(), 3);
-    await page.getByRole("link", { name: /^olga/ }).first().click();
+    await page.getByRole("main").getByRole("link", { name: /^olga/ }).first().click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.&actor=acc_olga");
     await page.reload();
     assert.equal(await page.getByLabel("By the id").inputValue(), "acc_olga");

@@ -1,9 +1,11 @@
-// Somebody who signed in for real, with a cookie: the operator of the server that is tested.
+// Pages and buckets of the operator, to whom all views are open.
 
 import { open } from "./driver.mjs";
 import { asOperator as ask, operator } from "./sessions.mjs";
 
-/** A page of the operator, who has this bucket. */
+export { ask };
+
+/** A page of the operator. */
 export const openAs = async (address, how = {}) => open(address, { session: await operator(), ...how });
 
 /** Makes a bucket of the operator, unless it is there, and files in it. */

@@ -20,7 +20,7 @@ export function history(url) {
 }
 
 const entry = (number, action, more = {}) => ({
-  id: `e${number}`, time: new Date(Date.UTC(2026, 10, 23, 12) - number * 700_000).toISOString(), action, actor: { kind: "session", id: "acc_olga", name: "olga" },
+  id: `e${number}`, time: new Date(Date.UTC(2026, 10, 23, 12) - number * 700_000).toISOString(), action, actor: { kind: "session", id: "ses_1", name: "olga", account: "acc_olga" },
   bucketName: null, target: null, detail: null, address: "127.0.0.1", requestId: `r${number}`, ...more,
 });
 
@@ -34,7 +34,7 @@ export function audit(url) {
   ];
   const prefix = url.searchParams.get("action") ?? "";
   const actor = url.searchParams.get("actor");
-  const found = all.filter((it) => it.action.startsWith(prefix) && (!actor || it.actor.id === actor));
+  const found = all.filter((it) => it.action.startsWith(prefix) && (!actor || [it.actor.id, it.actor.account].includes(actor)));
   const isSecond = url.searchParams.get("before") === "more";
   return { success: true, entries: isSecond ? [entry(8, "bucket.create", { bucketName: "desk" })] : found, nextCursor: isSecond || prefix || actor ? null : "more" };
 }

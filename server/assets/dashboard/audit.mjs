@@ -14,6 +14,13 @@ const ACTIONS = [
   ["session.", "signing in and out"], ["password.", "passwords"], ["job.", "jobs"], ["webhook.", "webhooks"], ["compaction.", "compaction"],
 ];
 
+/** Who did it, and the way to all that it did: of a session, to what its account did. @param {any} it @param {(id: string) => string} addressOf */
+function actor(it, addressOf) {
+  const id = it.kind === "session" ? it.account ?? it.id : it.id;
+  if (!id) return it.kind;
+  return make("a", { href: addressOf(id), title: `${it.kind} ${it.id ?? ""}: only what it did` }, it.name || id, make("small", null, it.kind));
+}
+
 /** @param {any} place @param {any} frame */
 export async function view(place, frame) {
   const get = (/** @type {string} */ name) => place.values.get(name) ?? "";
@@ -25,7 +32,7 @@ export async function view(place, frame) {
     return { cursor: answer.nextCursor, rows: answer.entries.map((/** @type {any} */ it) => [
       make("time", { datetime: it.time }, moment(it.time)),
       badge(it.action, it.action.endsWith(".delete") || it.action.endsWith(".refused") ? "bad" : ""),
-      it.actor?.id ? make("a", { href: addressOf({ ...asked, actor: it.actor.id }), title: `${it.actor.kind} ${it.actor.id}: only what it did` }, it.actor.name || it.actor.id, make("small", null, it.actor.kind)) : it.actor?.kind,
+      actor(it.actor, (id) => addressOf({ ...asked, actor: id })),
       [it.bucketName && make("code", null, it.bucketName), " ", it.target, " ", it.detail && make("small", null, it.detail)],
       [it.address, " ", it.requestId && make("small", null, make("code", { title: "The id of the request, which stands in the server's log" }, it.requestId))],
     ]) };

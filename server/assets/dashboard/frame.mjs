@@ -15,9 +15,9 @@ import { changes, panel } from "./uploads.mjs";
 const PAUSE_MS = 80;
 
 /** Views of the management: address, icon, name. @type {[string, string, string][]} */
-const PLACES = [["/-/usage", "chart", "Usage"], ["/-/keys", "key", "API keys"], ["/-/connect", "plug", "Connect"], ["/-/organisations", "people", "Organisations"]];
+const PLACES = [["/-/usage", "chart", "Usage"], ["/-/keys", "key", "API keys"], ["/-/connect", "plug", "Connect"], ["/-/organisations", "people", "Organisations"], ["/-/audit", "log", "Audit log"]];
 /** Those of operators. @type {[string, string, string][]} */
-const OPERATED = [["/-/accounts", "person", "Accounts"], ["/-/storage", "disk", "Storage"], ["/-/audit", "log", "Audit log"]];
+const OPERATED = [["/-/accounts", "person", "Accounts"], ["/-/storage", "disk", "Storage"]];
 /** Views of the bucket that is shown. @type {[string, string][]} */
 const WITHIN = [["deleted", "Deleted files"], ["links", "Links"], ["webhooks", "Webhooks"], ["usage", "Usage"], ["settings", "Settings"]];
 

@@ -29,10 +29,10 @@ export async function view(place, frame) {
   if (name === "") return page("Links", {}, nothing("bucket", "No bucket yet", "A link leads to a bucket: make one first."));
   const bucket = buckets.find((/** @type {any} */ it) => it.bucketName === name);
   const path = (/** @type {Record<string, any>} */ attributes) => ({ name: "path", maxlength: 1024, spellcheck: "false", autocapitalize: "none", value: place.key, ...attributes });
-  return page("Links", { about: "For somebody without a key or an account. Links of your visit here end when you sign out; for longer ones a program asks with a key." },
+  return page("Links", { about: "For somebody without a key or an account." },
     choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/links/${encodeURIComponent(event.target.value)}/`) }, buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName]), name),
     make("div", { class: "columns" },
-      panel("To upload", { about: "Good for one upload, by a form or a program." }, maker([
+      panel("To upload", { about: "Good for one upload, by a form or a program, and no longer than you are signed in here." }, maker([
         field("Where to", path({ placeholder: "inbox/" }), "A folder ends with a slash; else it is exactly this file. Empty: anywhere in the bucket's root."),
         choice("Good for", { name: "expiresIn" }, UPLOAD_LIVES, "3600"),
         tick("Replace a file of that name", { name: "overwrite" }),
