@@ -100,7 +100,7 @@ pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};
 pub use self::scrub::{ScrubOptions, ScrubReport};
 pub use self::search::{Found, Hit, Hits, SearchOptions, SearchQuery};
-pub use self::segment::{Body, Verification};
+pub use self::segment::{Body, RetainedStats, Verification};
 pub use self::stats::{ClassStats, DiskStats, SegmentStats, StoreStats};
 pub use self::store::{Background, CompactionOptions, OpenOptions, Store, Surroundings};
 pub use self::upload::{

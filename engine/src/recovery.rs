@@ -10,7 +10,8 @@
 //! 6. Seal every segment that has groups and no footer, at the end of its last group; a long one is left to be sealed
 //!    while the store is in use. Appending goes to a new segment.
 //! 7. Write a checkpoint where the index was made anew, or points to segments that a compaction replaced.
-//! 8. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
+//! 8. Take up retained segments: big ones whose objects went so lately that they may come back.
+//! 9. Remove orphans: spares, empty segments, and, unless records are lost, big segments that no record names,
 //!    compacted ones that no compaction committed, and segments that a compaction replaced.
 //!
 //! Compacted segments keep the numbers of their records. An index that is made anew gets these records among those of
@@ -82,6 +83,7 @@ pub(crate) fn recover(
     create: Create,
     index_cache_bytes: usize,
     verification: Verification,
+    undelete_window_ms: u64,
 ) -> Result<Recovered> {
     let mut report = RecoveryReport::default();
     let store = read_or_make_store(disk.as_ref(), clock.as_ref(), entropy.as_ref(), create)?;
@@ -92,6 +94,7 @@ pub(crate) fn recover(
         Arc::clone(entropy),
         store.store,
         verification,
+        undelete_window_ms,
     ));
     let mut log = log_segments(&segments, &mut report)?;
     let mut compacted = Compacted::find(&segments)?;
@@ -122,6 +125,7 @@ pub(crate) fn recover(
     }
     compacted.make_known(&segments);
     let position = replay_log(&segments, &index, &log, &compacted, &mut report)?;
+    segments.take_up_retained(index.view().retained()?);
     remove_orphans(&segments, &index, checkpointed.map_or(0, |p| p.orphan_floor), &mut report)?;
     if report.index_rebuilt || compacted.were_replaced(&index.view())? {
         index.freeze();
@@ -306,7 +310,12 @@ fn open_index(
 ) -> Result<Index> {
     let disk = place().disk;
     let had_index = disk.open(crate::index::INDEX_FILE).is_ok();
-    let open = || Index::open(place(), INDEX_VERIFY_BYTES_MAX);
+    let open = || {
+        let index = Index::open(place(), INDEX_VERIFY_BYTES_MAX)?;
+        // Of all that is in it, this is read whole in any case.
+        index.view().retained()?;
+        Ok::<_, Error>(index)
+    };
     match open() {
         // One without a position was left half made.
         Ok(index) if index.checkpointed().is_some() || index.view().segments()?.is_empty() => {
@@ -395,7 +404,9 @@ fn remove_orphans(
         for id in names.iter().filter_map(|name| SegmentId::from_file_name(name)) {
             segments.skip_ids_through(id.get());
             // Where records are lost, what no record names may be what a lost record named.
-            let is_orphan = report.damage.is_empty() && view.segment_usage(id)?.is_none();
+            let is_orphan = report.damage.is_empty()
+                && view.segment_usage(id)?.is_none()
+                && !segments.is_retained(id);
             if id.get() >= floor && is_orphan {
                 segments.retire(id, SegmentClass::Big);
                 report.orphans_removed += 1;

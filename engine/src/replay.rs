@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::{
     Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage, What,
 };
-use crate::index::{Fact, INDEX_FILE, Index, View};
+use crate::index::{Fact, INDEX_FILE, Index, Unnamed, View};
 use crate::limits;
 use crate::segment::{CursorFault, LogPosition, SegmentSet};
 
@@ -28,7 +28,7 @@ pub(crate) struct Replay<'a> {
     /// Records applied.
     pub(crate) records: u64,
     /// Big segments that a replayed record replaced; their names may still be there.
-    retired: Vec<SegmentId>,
+    unnamed: Vec<Unnamed>,
     /// Copies of compactions that could not be read.
     faults: Vec<(SegmentId, CursorFault)>,
     /// Bodies that are not what was written.
@@ -48,7 +48,7 @@ impl<'a> Replay<'a> {
             view,
             position,
             records: 0,
-            retired: Vec::new(),
+            unnamed: Vec::new(),
             faults: Vec::new(),
             suspects: Suspects::default(),
             merged: None,
@@ -134,7 +134,7 @@ impl<'a> Replay<'a> {
                 let content = EntryContent::of(&content);
                 self.view.put(&name, Entry { lsn, record: place, meta, content })?.0
             }
-            What::Delete { name, .. } => self.view.delete(&name, place)?,
+            What::Delete { name, deleted_ms } => self.view.delete(&name, deleted_ms, place)?,
             What::Fact { name, .. } => {
                 let value = Bytes::copy_from_slice(value);
                 self.view.put_fact(&name, Fact { lsn, record: place, value })?;
@@ -157,7 +157,7 @@ impl<'a> Replay<'a> {
                 Default::default()
             }
         };
-        self.retired.extend(replaced.big);
+        self.unnamed.extend(replaced.big);
         self.records += 1;
         Ok(())
     }
@@ -246,8 +246,11 @@ impl<'a> Replay<'a> {
     /// Publishes what was applied and gives the space of replaced big segments back.
     pub(crate) fn finish(mut self) -> u64 {
         self.publish();
-        for segment in self.retired {
-            self.segments.retire(segment, crate::format::SegmentClass::Big);
+        for Unnamed { segment, retained } in self.unnamed {
+            // What is retained is looked through when all of it is known.
+            if retained.is_none() {
+                self.segments.retire(segment, crate::format::SegmentClass::Big);
+            }
         }
         self.records
     }

@@ -4,11 +4,13 @@
 //! is what gives space back. So whatever brings new bodies is refused while less than the reserve is free, and goes on
 //! by itself once there is more.
 //! Promises: the disk is asked at most once a second, or once in [`limits::SPACE_LOOK_BYTES`] written, and at once
-//! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will tell.
+//! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will tell. Before
+//! anything is refused, what can be given back is.
 //! Never here: what is refused, and how.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -23,7 +25,11 @@ pub(crate) struct Space {
     /// Written since the disk was asked last.
     unseen_bytes: AtomicU64,
     look: Mutex<Option<Look>>,
+    giver: OnceLock<Giver>,
 }
+
+/// Gives so many bytes back, if it can, and tells how many.
+type Giver = Box<dyn Fn(u64) -> u64 + Send + Sync>;
 
 /// What the disk said, and when.
 #[derive(Clone, Copy)]
@@ -63,7 +69,13 @@ impl Space {
             reserve_bytes,
             unseen_bytes: AtomicU64::new(0),
             look: Mutex::new(None),
+            giver: OnceLock::new(),
         })
+    }
+
+    /// Asks this for room before anything is refused. Only the first one is asked.
+    pub(crate) fn give_back_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
+        let _ = self.giver.set(Box::new(giver));
     }
 
     /// Refuses, as [`Error::NoSpace`], what the reserve is not for.
@@ -73,7 +85,11 @@ impl Space {
 
     /// Refuses what may need this much, the reserve included.
     pub(crate) fn require_bytes(&self, bytes: u64) -> Result<()> {
-        let free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
+        let free = || self.disk.free_bytes().unwrap_or(u64::MAX);
+        let mut free_bytes = free();
+        if free_bytes < bytes && self.give_back(bytes - free_bytes) {
+            free_bytes = free();
+        }
         if free_bytes < bytes { Err(Error::NoSpace) } else { Ok(()) }
     }
 
@@ -88,8 +104,12 @@ impl Space {
         if self.reserve_bytes == 0 {
             return None;
         }
-        let free_bytes = self.free_bytes();
         let reserve_bytes = self.reserve_bytes;
+        let mut free_bytes = self.free_bytes();
+        if free_bytes < reserve_bytes && self.give_back(reserve_bytes - free_bytes) {
+            self.look_again();
+            free_bytes = self.free_bytes();
+        }
         (free_bytes < reserve_bytes).then_some(Shortage { free_bytes, reserve_bytes })
     }
 
@@ -98,8 +118,27 @@ impl Space {
         self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The disk had no room: what it said before holds no more.
-    pub(crate) fn ran_out(&self) {
+    /// The disk had no room: what it said before holds no more. Whether there is some now that can be given back was:
+    /// then it is worth another try.
+    pub(crate) fn ran_out(&self) -> bool {
+        let was_given = self.give_back(u64::MAX);
+        self.look_again();
+        was_given
+    }
+
+    /// Whether another try is worth it after this error.
+    pub(crate) fn has_room_after(&self, error: &io::Error) -> bool {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.ran_out(),
+            _ => false,
+        }
+    }
+
+    fn give_back(&self, bytes: u64) -> bool {
+        self.giver.get().is_some_and(|give| give(bytes) > 0)
+    }
+
+    fn look_again(&self) {
         *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -149,7 +188,9 @@ mod tests {
         let asks_again: [&dyn Fn(); 3] = [
             &|| clock.advance(limits::SPACE_LOOK_MS),
             &|| space.count_written(limits::SPACE_LOOK_BYTES),
-            &|| space.ran_out(),
+            &|| {
+                space.ran_out();
+            },
         ];
         for ask_again in asks_again {
             disk.set_free_bytes(MIB);
@@ -164,6 +205,29 @@ mod tests {
             assert_eq!(space.shortage(), Some(shortage));
             assert!(matches!(space.require_room(), Err(Error::NoSpace)));
         }
+    }
+
+    #[test]
+    fn what_can_be_given_back_is_before_anything_is_refused() {
+        let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::at(0)));
+        disk.set_free_bytes(MIB);
+        let space = space(&disk, &clock, Some(3 * MIB));
+        let (left, of) = (Arc::new(Mutex::new(5 * MIB)), disk.clone());
+        let giver = Arc::clone(&left);
+        space.give_back_by(move |wanted| {
+            let mut left = giver.lock().unwrap();
+            let given = wanted.min(*left);
+            *left -= given;
+            of.set_free_bytes(of.free_bytes().unwrap() + given);
+            given
+        });
+        assert_eq!(space.shortage(), None);
+        assert_eq!((disk.free_bytes().unwrap(), *left.lock().unwrap()), (3 * MIB, 3 * MIB));
+        space.require_bytes(4 * MIB).unwrap();
+        assert_eq!(*left.lock().unwrap(), 2 * MIB);
+        assert!(space.ran_out(), "the rest");
+        assert!(!space.ran_out());
+        assert!(space.require_bytes(7 * MIB).is_err());
     }
 
     #[test]

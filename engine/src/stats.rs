@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::format::{SegmentClass, SegmentId, SegmentUsage, Usage};
 use crate::index::{DamageList, Index, View};
 use crate::name::BucketName;
+use crate::segment::RetainedStats;
 
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct StoreStats {
     pub compacted: ClassStats,
     /// Big segments, one object each.
     pub big: ClassStats,
+    /// Big segments of objects that are gone, which stay for a while; in no other count.
+    pub retained: RetainedStats,
     /// LSN of the last record.
     pub last_lsn: u64,
     /// Changes in memory that the index on disk does not hold yet.

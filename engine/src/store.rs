@@ -286,6 +286,7 @@ impl Store {
             upload_memory_bytes: self.0.upload_memory.used(),
             mapped_segments: self.0.segments.mapped_count(),
             index_is_condemned: self.0.index.is_condemned(),
+            retained: self.0.segments.retained_stats(),
             searched_names: searched.names,
             searched_names_bytes: searched.bytes,
             ..self.look(|view| StoreStats::of(view, &self.0.index))?

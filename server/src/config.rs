@@ -48,6 +48,8 @@ pub struct Config {
     pub drain: Duration,
     /// Bytes of the disk that uploads may not take. Without it: what the store needs to go on deleting.
     pub reserve_bytes: Option<u64>,
+    /// How long large files that are deleted or replaced can come back for sure, while there is room.
+    pub undelete_window: Duration,
     /// How everything stored is read and checked, again and again. None: it is not.
     pub scrub: Option<ScrubOptions>,
     /// How the store gives back the space of what is dead. None: only when it is asked to.
@@ -100,6 +102,7 @@ pub struct Layer {
     pub connections_per_address_max: Option<usize>,
     pub drain_seconds: Option<u64>,
     pub reserve_bytes: Option<u64>,
+    pub undelete_window_seconds: Option<u64>,
     pub scrub_days: Option<u64>,
     pub scrub_bytes_per_second_max: Option<u64>,
     pub compaction_bytes_per_second_max: Option<u64>,
@@ -175,6 +178,7 @@ impl Layer {
                 .or(lower.connections_per_address_max),
             drain_seconds: self.drain_seconds.or(lower.drain_seconds),
             reserve_bytes: self.reserve_bytes.or(lower.reserve_bytes),
+            undelete_window_seconds: self.undelete_window_seconds.or(lower.undelete_window_seconds),
             scrub_days: self.scrub_days.or(lower.scrub_days),
             scrub_bytes_per_second_max: self
                 .scrub_bytes_per_second_max
@@ -270,6 +274,7 @@ impl Config {
             )?,
             drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
             reserve_bytes: layer.reserve_bytes,
+            undelete_window: undelete_window(layer.undelete_window_seconds)?,
             scrub: scrub(layer.scrub_days, layer.scrub_bytes_per_second_max)?,
             compaction: layer
                 .compaction_bytes_per_second_max
@@ -331,6 +336,7 @@ impl Default for Config {
             connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             drain: limits::DRAIN_WAIT,
             reserve_bytes: None,
+            undelete_window: limits::UNDELETE_WINDOW,
             scrub: Some(ScrubOptions::default()),
             compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
             plan_rates: true,
@@ -362,6 +368,16 @@ fn address(name: &str, text: &str) -> Result<SocketAddr, ConfigError> {
 fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
     let look_ms = engine::limits::COMPACTION_LOOK_MS;
     (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
+}
+
+/// 0 is none.
+fn undelete_window(seconds: Option<u64>) -> Result<Duration, ConfigError> {
+    let most = limits::UNDELETE_WINDOW_MAX.as_secs();
+    let default = limits::UNDELETE_WINDOW.as_secs();
+    match seconds {
+        Some(0) => Ok(Duration::ZERO),
+        given => Ok(Duration::from_secs(within("undelete_window_seconds", given, default, most)?)),
+    }
 }
 
 /// Zero days: nothing is scrubbed.

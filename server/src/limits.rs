@@ -199,6 +199,11 @@ pub const CONNECTIONS_MAX: usize = 8_192;
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// Requests in flight get this long when the server stops. Product 3.2.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
+/// How long large files that are deleted or replaced can come back for sure, unless room becomes short: long enough to
+/// notice a mistake, and short enough that whoever deletes for want of room sees it on the same day.
+pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);
+/// The longest that may be set.
+pub const UNDELETE_WINDOW_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Uploads in a minute on the plan Free, and at once after a pause. Spec 8.
 pub const UPLOADS_PER_MINUTE_FREE: u32 = 100;

@@ -24,6 +24,7 @@ mod punched_rot;
 mod punching;
 mod repair_cuts;
 mod resumable_cuts;
+mod retained_cuts;
 mod scenario;
 mod scrub;
 mod survivor;

@@ -7,7 +7,7 @@ use engine::disk::faults::Ignore;
 use engine::disk::sim::LossPolicy;
 
 use crate::scenario::{Act, record};
-use crate::survivor::{check, check_after_a_kill, fingerprint};
+use crate::survivor::{check_after_a_kill_with_window, check_with_window, fingerprint};
 
 /// How much ran.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,18 @@ pub(crate) fn survey(
     seeds: u64,
     total: &mut Survey,
 ) -> Result<(), String> {
-    let recording = record(acts, ignored)?;
+    survey_with_window(acts, ignored, seeds, 0, total)
+}
+
+/// The same where large objects that are gone can come back for so long.
+pub(crate) fn survey_with_window(
+    acts: &[Act],
+    ignored: &[Ignore],
+    seeds: u64,
+    undelete_window_ms: u64,
+    total: &mut Survey,
+) -> Result<(), String> {
+    let recording = record(acts, ignored, undelete_window_ms)?;
     let mut seen = BTreeSet::new();
     total.scenarios += 1;
     for (at, cut) in recording.cuts.iter().enumerate() {
@@ -45,14 +56,14 @@ pub(crate) fn survey(
                 disk.power_on(policy, seed + 1_000 * at as u64);
                 if seen.insert((fingerprint(&disk), recording.acknowledged(cut))) {
                     total.survivors += 1;
-                    check(&disk, &acceptable).map_err(|what| {
+                    check_with_window(&disk, &acceptable, undelete_window_ms).map_err(|what| {
                         format!("{acts:?}, cut at operation {at}, {policy:?} seed {seed}: {what}")
                     })?;
                 }
             }
         }
         total.crashes += 1;
-        check_after_a_kill(&cut.fork(), &acceptable)
+        check_after_a_kill_with_window(&cut.fork(), &acceptable, undelete_window_ms)
             .map_err(|what| format!("{acts:?}, killed at operation {at}: {what}"))?;
     }
     Ok(())

@@ -6,7 +6,8 @@ use engine::Store;
 use engine::disk::faults::Ignore;
 use engine::disk::sim::SimDisk;
 use tests::store::{
-    Change, Model, World, batch, body, bucket_named, commit, fact, idle, name, name_in, roll_over,
+    Change, Model, World, batch, body, bucket_named, commit, compact, fact, idle, name, name_in,
+    roll_over,
 };
 
 /// One thing that happens to a store.
@@ -38,10 +39,14 @@ pub(crate) enum Act {
     Reopen,
     /// The store is closed, and opened again.
     Close,
+    /// Half an hour passes, and what need not stay any longer goes.
+    Wait,
+    /// What is dead is taken.
+    Compact,
 }
 
 impl Act {
-    /// Each of them.
+    /// Each of them that has nothing to do with what is gone.
     pub(crate) const ALL: [Self; 13] = [
         Self::Put,
         Self::Overwrite,
@@ -78,9 +83,13 @@ impl Act {
             Self::Fill => (0..6)
                 .map(|at| Change::Put(name(&format!("fill/{turn}/{at}")), bytes(10 + at, 4_000)))
                 .collect(),
-            Self::Idle | Self::Checkpoint | Self::RollOver | Self::Reopen | Self::Close => {
-                return None;
-            }
+            Self::Idle
+            | Self::Checkpoint
+            | Self::RollOver
+            | Self::Reopen
+            | Self::Close
+            | Self::Wait
+            | Self::Compact => return None,
         })
     }
 }
@@ -111,8 +120,13 @@ type Played = Result<(), String>;
 
 /// Plays the acts on a machine whose disk ignores some syncs, and records the last of them. No acts: the making of the
 /// store is recorded.
-pub(crate) fn record(acts: &[Act], ignored: &[Ignore]) -> Result<Recording, String> {
-    let world = World::new(7);
+pub(crate) fn record(
+    acts: &[Act],
+    ignored: &[Ignore],
+    undelete_window_ms: u64,
+) -> Result<Recording, String> {
+    let mut world = World::new(7);
+    world.options.undelete_window_ms = undelete_window_ms;
     for ignore in ignored {
         world.disk.ignore(ignore.clone());
     }
@@ -143,6 +157,12 @@ pub(crate) fn record(acts: &[Act], ignored: &[Ignore]) -> Result<Recording, Stri
             }
             Act::Checkpoint => open.checkpoint().map(|_| ()),
             Act::RollOver => roll_over(open),
+            Act::Wait => {
+                world.clock.advance(30 * 60 * 1_000);
+                idle(open);
+                Ok(())
+            }
+            Act::Compact => compact(open).map(|_| ()),
             Act::Close => open.close(),
             _ => Ok(()),
         };

@@ -1,21 +1,36 @@
 //! A machine after a crash: what its store must be.
 //!
 //! What was acknowledged is there byte for byte, what was under way is whole or absent; counters and listings agree; no
-//! file is left that no record names; recovering again changes nothing; the index made anew from the segments is the
+//! file is left that no record names and nobody could bring back; recovering again changes nothing; the index made anew from the segments is the
 //! same; and the store goes on. Before anything is opened, fsck finds nothing wrong.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
 
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::fsck::{Finding, Remedy, Severity};
-use engine::{Error, ObjectName, RecoveryReport, Store};
-use tests::store::{Contents, Model, Seen, World, body, name, put};
+use engine::{
+    Error, FolderKey, ObjectName, RecoveryReport, Store, Version, VersionEvent, VersionFilter,
+    VersionScope, VersionState,
+};
+use tests::store::{
+    Contents, Model, SMALL_INLINE_BYTES, Seen, World, body, bucket, bucket_named, name, put,
+};
 
 /// Opens what survived, and checks everything that must hold. The disk is on, and is used up.
 pub(crate) fn check(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
     check_after(disk, acceptable, Syncs::Held)
+}
+
+/// The same where large objects that are gone can come back for so long.
+pub(crate) fn check_with_window(
+    disk: &SimDisk,
+    acceptable: &[&Model],
+    undelete_window_ms: u64,
+) -> Result<(), String> {
+    check_all(disk, acceptable, Syncs::Held, undelete_window_ms)
 }
 
 /// What became of syncs that answered.
@@ -35,15 +50,25 @@ pub(crate) fn check_after(
     acceptable: &[&Model],
     syncs: Syncs,
 ) -> Result<(), String> {
+    check_all(disk, acceptable, syncs, 0)
+}
+
+fn check_all(
+    disk: &SimDisk,
+    acceptable: &[&Model],
+    syncs: Syncs,
+    undelete_window_ms: u64,
+) -> Result<(), String> {
     must_be_in_order(disk)?;
-    let world = World::on(disk.clone(), 8);
+    let world = world_on(disk.clone(), 8, undelete_window_ms);
     let (store, report) = open(&world, "the first recovery")?;
     let contents = Contents::of(&store)?;
     must_be_one_of(&contents, acceptable)?;
     must_have_no_orphans(&world, &store, &contents)?;
 
     // Power goes again at once: what recovery did must hold, or be done again to the same end.
-    let again = World::on(disk.fork(), 9);
+    let again = world_on(disk.fork(), 9, undelete_window_ms);
+    let retained = store.stats().map_err(|error| error.to_string())?.retained;
     goes_on(&world, store, &contents)?;
     let files = segment_files(&again.disk);
     again.disk.power_on(LossPolicy::KeepSynced, 0);
@@ -72,14 +97,34 @@ pub(crate) fn check_after(
     if rebuilt != contents {
         return Err(format!("the index made anew differs: {}", difference(&rebuilt, &contents)));
     }
-    Ok(())
+    must_have_no_orphans(&again, &store, &rebuilt)?;
+    let retained_again = store.stats().map_err(|error| error.to_string())?.retained;
+    match retained_again == retained {
+        true => Ok(()),
+        false => Err(format!("{retained:?} was retained, and made anew {retained_again:?}")),
+    }
+}
+
+fn world_on(disk: SimDisk, seed: u64, undelete_window_ms: u64) -> World {
+    let mut world = World::on(disk, seed);
+    world.options.undelete_window_ms = undelete_window_ms;
+    world
 }
 
 /// The process was killed, and the machine went on: what the next one shows, and acknowledges, survives a power cut.
 pub(crate) fn check_after_a_kill(disk: &SimDisk, acceptable: &[&Model]) -> Result<(), String> {
+    check_after_a_kill_with_window(disk, acceptable, 0)
+}
+
+/// The same where large objects that are gone can come back for so long.
+pub(crate) fn check_after_a_kill_with_window(
+    disk: &SimDisk,
+    acceptable: &[&Model],
+    undelete_window_ms: u64,
+) -> Result<(), String> {
     disk.restart_process();
     must_be_in_order(disk)?;
-    let world = World::on(disk.clone(), 8);
+    let world = world_on(disk.clone(), 8, undelete_window_ms);
     let (store, _) = open(&world, "the recovery after a kill")?;
     let contents = Contents::of(&store)?;
     must_be_one_of(&contents, acceptable)?;
@@ -171,20 +216,49 @@ fn must_do_nothing(report: &RecoveryReport, syncs: Syncs) -> Result<(), String> 
 /// Every big segment is an object's, and no spare is left.
 fn must_have_no_orphans(world: &World, store: &Store, contents: &Contents) -> Result<(), String> {
     let big = world.files_in("big/");
-    if big.len() as u64 != contents.big.segments {
-        return Err(format!("big segments {big:?}, but {} are named", contents.big.segments));
+    let stats = store.stats().map_err(|error| error.to_string())?;
+    let (named, retained) = (contents.big.segments, stats.retained.segments);
+    if big.len() as u64 != named + retained {
+        return Err(format!("big segments {big:?}, {named} named and {retained} retained"));
+    }
+    // Elsewhere segments are larger, and so is what lies in the log.
+    if world.options.undelete_window_ms > 0 {
+        let recoverable = recoverable_large(store)?;
+        if recoverable != retained {
+            return Err(format!("{retained} are retained, and {recoverable} can come back"));
+        }
     }
     let compacted = world.files_in("compacted/");
     if compacted.len() as u64 != contents.compacted.segments {
         let known = contents.compacted.segments;
         return Err(format!("compacted segments {compacted:?}, but {known} are known"));
     }
-    let stats = store.stats().map_err(|error| error.to_string())?;
     let log = world.files_in("log/");
     if (log.len() as u64) < stats.log.segments {
         return Err(format!("log segments {log:?}, but {} are named", stats.log.segments));
     }
     Ok(())
+}
+
+/// How many versions of large objects that are gone can come back.
+fn recoverable_large(store: &Store) -> Result<u64, String> {
+    let mut count = 0;
+    for bucket in [bucket(), bucket_named("other")] {
+        let scope = VersionScope::Folder(FolderKey::root());
+        let filter = VersionFilter { bucket, scope, since_ms: 0 };
+        let history = store.history(&filter, 100_000, &mut |_| ControlFlow::Continue(()));
+        let is_one = |version: &&Version| match &version.event {
+            VersionEvent::Put(put) => {
+                put.bytes > SMALL_INLINE_BYTES as u64
+                    && put.state != VersionState::Current
+                    && put.recoverable.is_ok()
+            }
+            VersionEvent::Deleted => false,
+        };
+        let history = history.map_err(|error| error.to_string())?;
+        count += history.versions.iter().filter(is_one).count() as u64;
+    }
+    Ok(count)
 }
 
 /// What differs, without the bytes.

@@ -19,6 +19,7 @@ mod objects;
 mod ranking;
 mod reads;
 mod resumable;
+mod retained;
 mod scrub;
 mod search;
 mod unreadable;

@@ -64,6 +64,7 @@ impl World {
             Surroundings { disk: disk.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let mut options = OpenOptions::new(Create::IfMissing);
         options.reserve_bytes = config.reserve_bytes;
+        options.undelete_window_ms = config.undelete_window.as_millis() as u64;
         let (store, _) = Store::open(surroundings, options).expect("the disk opens");
         let url = PublicUrl::parse(PUBLIC_URL).expect("the address is valid");
         let ours: Arc<dyn Clock> = clock.clone();

@@ -66,6 +66,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     };
     let options = OpenOptions {
         reserve_bytes: config.reserve_bytes,
+        undelete_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
         compaction: config.compaction,
         scrub: config.scrub.clone(),
         search: SearchOptions {

@@ -11,7 +11,7 @@ use crate::format::{
     Checksum, Content, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta,
     Placed, SegmentId, What,
 };
-use crate::index::{Fact, Object, Replaced, View};
+use crate::index::{Fact, Object, Replaced, Unnamed, View};
 use crate::name::ObjectName;
 use crate::upload::{Staged, StagedContent};
 
@@ -21,7 +21,7 @@ pub(super) struct Decided {
     pub(super) committed: Committed,
     pub(super) staged: Vec<Staged>,
     /// Big segments that no record names any more.
-    pub(super) retired: Vec<SegmentId>,
+    pub(super) unnamed: Vec<Unnamed>,
     /// Versions that count no more.
     pub(super) ended: Vec<EndedVersion>,
     pub(super) has_records: bool,
@@ -200,8 +200,8 @@ pub(super) fn add(
                 decided.ended.extend(ended);
                 decided.committed.objects.push(Object { name, entry });
             }
-            What::Delete { name, .. } => {
-                replaced = view.delete(&name, record)?;
+            What::Delete { name, deleted_ms } => {
+                replaced = view.delete(&name, deleted_ms, record)?;
                 let counts = replaced.entry.is_some() && !uncounted.contains(&at);
                 decided.committed.deleted_count += usize::from(counts);
                 let ended = replaced.entry.take().and_then(|old| {
@@ -224,7 +224,7 @@ pub(super) fn add(
             }
             What::Punched { segment, bytes } => view.punched(segment, bytes, record)?,
         }
-        decided.retired.extend(replaced.big);
+        decided.unnamed.extend(replaced.big);
     }
     Ok(Ok(decided))
 }

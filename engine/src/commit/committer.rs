@@ -88,6 +88,7 @@ impl Committer {
 
     /// Commits what waits. With nothing to commit, vouches for what was.
     pub(crate) fn step(&mut self) -> Progress {
+        self.desk.segments.release_due();
         let bytes_max = limits::GROUP_BYTES_MAX.min(self.batch_bytes_max());
         match self.desk.queue.take(bytes_max) {
             Taken::Closed => Progress::Closed,
@@ -235,8 +236,8 @@ impl Committer {
         for staged in &batch.staged {
             staged.committed();
         }
-        for segment in batch.retired {
-            self.desk.segments.retire(segment, SegmentClass::Big);
+        for unnamed in batch.unnamed {
+            self.desk.segments.let_go(unnamed.segment, unnamed.retained);
         }
         self.desk.lately.add(batch.ended);
         batch.committed
@@ -250,12 +251,16 @@ impl Committer {
         };
         if !batches.iter().any(Batch::has_bodies) || self.desk.health.space().require_room().is_ok()
         {
-            match self.begin_group(bytes_of(Bodies::With), Bodies::With) {
-                // Where a segment could not be begun for that, nothing is written any more.
-                Err(Error::NoSpace) if self.desk.health.require_writable().is_ok() => {
-                    self.desk.health.space().ran_out();
-                }
-                begun => return Ok((begun?, Bodies::With)),
+            // Where a segment could not be begun for want of room, nothing is written any more.
+            let is_short = |begun: &Result<GroupBuilder>, health: &HealthState| {
+                matches!(begun, Err(Error::NoSpace)) && health.require_writable().is_ok()
+            };
+            let mut begun = self.begin_group(bytes_of(Bodies::With), Bodies::With);
+            if is_short(&begun, &self.desk.health) && self.desk.health.space().ran_out() {
+                begun = self.begin_group(bytes_of(Bodies::With), Bodies::With);
+            }
+            if !is_short(&begun, &self.desk.health) {
+                return Ok((begun?, Bodies::With));
             }
         }
         if batches.iter().all(Batch::has_bodies) {
@@ -323,6 +328,7 @@ impl Committer {
     fn publish(&mut self, mut view: View) {
         self.log.unfrozen_since_ms.get_or_insert(self.desk.clock.monotonic_ms());
         view.active.position = Some(self.log.position.applied());
+        view.forget_retained(self.desk.segments.take_released());
         self.desk.index.publish(view.active);
     }
 

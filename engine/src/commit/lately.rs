@@ -51,7 +51,7 @@ struct Kept {
 
 impl EndedVersion {
     /// A version that a record of this number ends. None for what could not be brought back, or is made again from
-    /// something else: the file of a large body goes at once.
+    /// something else.
     pub(crate) fn new(
         name: &ObjectName,
         entry: Arc<Entry>,
@@ -59,8 +59,8 @@ impl EndedVersion {
         ended_lsn: u64,
         ended_ms: u64,
     ) -> Option<Self> {
-        let is_kept =
-            matches!(entry.content, EntryContent::Inline { .. }) && !entry.meta.flags.derived;
+        let is_lost = matches!(entry.content, EntryContent::Lost { .. });
+        let is_kept = !is_lost && !entry.meta.flags.derived;
         is_kept.then(|| {
             let object = Object { name: name.clone(), entry };
             Self { version: GoneVersion { object, end, ended_ms: Some(ended_ms) }, ended_lsn }

@@ -28,6 +28,8 @@ pub(crate) struct Compactor {
     refused: Mutex<BTreeSet<SegmentId>>,
     /// How many ask for a compaction: one that nobody asked for makes way.
     asking: AtomicUsize,
+    /// Bytes of records in compacted segments that nothing points to and that stay with what is retained.
+    kept: Mutex<BTreeMap<SegmentId, u64>>,
 }
 
 /// What a compactor works with.
@@ -59,6 +61,8 @@ pub struct CompactionReport {
     pub freed_bytes: u64,
     /// Bytes of dead bodies whose space was given back where there was no room to copy what lies between them.
     pub punched_bytes: u64,
+    /// Bytes of large objects that were gone and might have come back.
+    pub released_bytes: u64,
     /// Tombstones and ends of facts that nothing needs any more.
     pub removals_dropped: u64,
     /// Whether it stopped early, because segments that were replaced before are still there: a backup keeps them, or
@@ -84,7 +88,8 @@ impl Tally {
 
 impl Compactor {
     pub(crate) fn new(desk: CompactorDesk) -> Self {
-        Self { desk, refused: Mutex::default(), asking: AtomicUsize::new(0) }
+        let (refused, kept) = (Mutex::default(), Mutex::default());
+        Self { desk, refused, asking: AtomicUsize::new(0), kept }
     }
 
     /// What a compaction by these rules would do.
@@ -99,10 +104,15 @@ impl Compactor {
         refused: &BTreeSet<SegmentId>,
     ) -> Result<Selection> {
         let view = self.desk.index.view();
+        let kept = self.kept_now();
         let usages: Vec<_> = view
             .segments()?
             .into_iter()
             .filter(|(_, usage)| usage.class != SegmentClass::Big)
+            .map(|(id, usage)| {
+                let live_bytes = usage.live_bytes + kept.get(&id).copied().unwrap_or(0);
+                (id, SegmentUsage { live_bytes: live_bytes.min(usage.record_bytes), ..usage })
+            })
             .collect();
         let totals = selection::totals(usages.iter().map(|(_, usage)| usage));
         let applied = view.checkpointed_position().and_then(|position| position.segment);
@@ -120,7 +130,17 @@ impl Compactor {
             Some((_, usage)) => selection::reclaimable_bytes(&usage),
             None => 0,
         };
-        Ok(Selection { newest_dead_bytes, ..selection })
+        let retained_bytes = self.desk.segments.retained_stats().bytes;
+        Ok(Selection { newest_dead_bytes, retained_bytes, ..selection })
+    }
+
+    /// What is kept beside what counts, by segment, while anything is retained.
+    fn kept_now(&self) -> BTreeMap<SegmentId, u64> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.desk.segments.retained_stats().segments == 0 {
+            kept.clear();
+        }
+        kept.clone()
     }
 
     /// The segment that the last group of the log lies in.
@@ -216,10 +236,11 @@ impl Compactor {
             Ok(()) | Err(Error::NoSpace) => {}
             Err(other) => return Err(other),
         }
+        let released_bytes = self.desk.segments.release_bytes(u64::MAX);
         self.asking.fetch_add(1, Ordering::SeqCst);
         let report = self.run_alone(rules, throttle, watch);
         self.asking.fetch_sub(1, Ordering::SeqCst);
-        report
+        report.map(|report| CompactionReport { released_bytes, ..report })
     }
 
     /// The same when nobody asked: makes way for those who do.
@@ -360,6 +381,11 @@ impl Compactor {
         };
         let rewritten = rewrite.run(tally, watch)?;
         self.replace(&inputs, &rewritten)?;
+        {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.retain(|id, _| !inputs.contains(id));
+            kept.extend(&rewritten.kept);
+        }
         report.steps += 1;
         report.segments_removed += inputs.len() as u64;
         report.segments_written += rewritten.outputs.len() as u64;
@@ -394,7 +420,7 @@ impl Compactor {
             })?;
             report.punched_bytes += punched.map_or(0, |()| bytes);
         }
-        self.desk.health.space().ran_out();
+        let _ = self.desk.health.space().ran_out();
         Ok(())
     }
 

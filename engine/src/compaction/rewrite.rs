@@ -1,8 +1,9 @@
 //! Copying what is still wanted of some segments into new ones.
 //!
 //! Kept are: records that the index points to, damaged or not; tombstones and ends of facts that may still be needed to
-//! keep an older record dead; what is known of segments that stay. A removal may go when its name has come back since,
-//! or when no segment that stays can hold an older record that was replaced.
+//! keep an older record dead; what is known of segments that stay; records of objects that are gone and whose big
+//! segments are retained, without which nobody could bring them back. A removal may go when its name has come back
+//! since, or when no record that stays can be an older one that was replaced.
 //!
 //! Promises: an input of which a record is wanted that cannot be found is refused: nothing that counts is left behind.
 //! A record is copied with the checksums that it has, so damage stays damage. Never here: committing, removing.
@@ -15,7 +16,7 @@ use super::selection::CompactionStep;
 use super::throttle::Throttle;
 use crate::error::{Error, Result};
 use crate::format::{
-    Location, Malformed, Origin, Record, SegmentClass, SegmentId, SegmentUsage, What,
+    Content, Location, Malformed, Origin, Record, SegmentClass, SegmentId, SegmentUsage, What,
 };
 use crate::index::View;
 use crate::progress::Watch;
@@ -31,6 +32,8 @@ pub(super) struct Rewritten {
     pub(super) copied_count: u64,
     /// Removals that are needed no more.
     pub(super) removals_dropped: u64,
+    /// Bytes of records that stay with what is retained, by new segment.
+    pub(super) kept: BTreeMap<SegmentId, u64>,
 }
 
 /// Copies records of one step's inputs.
@@ -49,7 +52,7 @@ pub(super) struct Rewrite<'a> {
 impl Rewrite<'_> {
     /// Writes the outputs and makes them durable. After an error nothing of them is left.
     pub(super) fn run(
-        self,
+        mut self,
         progress: &mut super::Tally,
         watch: &mut Watch<'_>,
     ) -> Result<Rewritten> {
@@ -66,16 +69,28 @@ impl Rewrite<'_> {
         let mut rewritten = Rewritten::default();
         let mut finished: Vec<CompactedWriter> = Vec::new();
         let mut writer: Option<CompactedWriter> = None;
+        let mut is_retaining = false;
         while let Some((record, at)) = records.next_head()? {
-            match self.fate(&record, at)? {
+            let is_live = match self.fate(&record, at)? {
                 Fate::Dead => continue,
+                Fate::Retained => {
+                    is_retaining = true;
+                    // What keeps it dead comes later, and must stay as well.
+                    let before = record.lsn.saturating_sub(1);
+                    let from = self.removals_needed_from.map_or(before, |from| from.min(before));
+                    self.removals_needed_from = Some(from);
+                    false
+                }
                 Fate::Removal => {
                     rewritten.removals_dropped += 1;
                     continue;
                 }
-                Fate::Live => *found.entry(at.segment).or_default() += 1,
-                Fate::Kept => {}
-            }
+                Fate::Live => {
+                    *found.entry(at.segment).or_default() += 1;
+                    true
+                }
+                Fate::Kept => false,
+            };
             let reader = readers.get(&at.segment).ok_or(Error::Closed)?;
             let body = reader.read_body_as_it_is(&record, at)?;
             let is_full =
@@ -91,6 +106,10 @@ impl Rewrite<'_> {
                 }
             };
             let bytes = record.head_bytes() as u64 + record.body_bytes();
+            // With it the removals that it makes necessary.
+            if is_retaining && !is_live {
+                *rewritten.kept.entry(target.header().segment).or_default() += bytes;
+            }
             target.push(record, reader.place(at), body)?;
             rewritten.copied_bytes += bytes;
             rewritten.copied_count += 1;
@@ -151,7 +170,15 @@ impl Rewrite<'_> {
                 return Ok(if stays { Fate::Kept } else { Fate::Dead });
             }
         };
-        Ok(if is_live { Fate::Live } else { Fate::Dead })
+        Ok(match &record.what {
+            _ if is_live => Fate::Live,
+            What::Put { content: Content::Big { segment, .. }, .. }
+                if self.segments.is_retained(*segment) =>
+            {
+                Fate::Retained
+            }
+            _ => Fate::Dead,
+        })
     }
 
     fn fate_of_removal(&self, lsn: u64, has_come_back: bool) -> Result<Fate> {
@@ -179,6 +206,8 @@ enum Fate {
     Live,
     /// It is copied, though nothing points to it.
     Kept,
+    /// It is copied, because what it put may come back.
+    Retained,
     /// Nobody can ask for it.
     Dead,
     /// It says that something is gone, which nothing that stays contradicts.

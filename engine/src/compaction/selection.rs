@@ -54,6 +54,8 @@ pub struct Selection {
     pub dead_bytes: u64,
     /// How many of these lie in the newest segment of the log, which no step takes while it is the newest.
     pub newest_dead_bytes: u64,
+    /// Bytes of large objects that are gone and may come back: a compaction that is asked for gives them back first.
+    pub retained_bytes: u64,
 }
 
 /// One step: some segments become one.

@@ -10,7 +10,7 @@
 //! compacted/*.seg   segment_header with origin | group... | footer
 //! big/*/*.seg       segment_header | body | big_footer
 //! index.redb        entry_key -> entry, fact_entry, segment_usage, usage, applied_position,
-//!                   scrub_result, damage
+//!                   scrub_result, damage, retained
 //! ```
 //!
 //! Promises: no decoder panics or allocates by an unchecked length; what a decoder accepts encodes to the same bytes,
@@ -54,6 +54,7 @@ pub mod object_meta;
 pub mod origin;
 pub mod record;
 pub mod record_kind;
+pub mod retained;
 pub mod scan;
 pub mod scrub_result;
 pub mod segment_header;
@@ -89,6 +90,7 @@ pub use self::object_meta::{ObjectFlags, ObjectMeta};
 pub use self::origin::{Covers, Origin};
 pub use self::record::{Content, HEAD_BYTES_MAX, HEAD_COMMON_BYTES, Record, What};
 pub use self::record_kind::RecordKind;
+pub use self::retained::{RETAINED_BYTES, Retained};
 pub use self::scan::{GroupView, Scanned, find_group_header, salvage};
 pub use self::scrub_result::ScrubResult;
 pub use self::segment_header::{

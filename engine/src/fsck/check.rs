@@ -66,6 +66,7 @@ pub fn check(
         suspects: BTreeMap::new(),
         suspects_unlisted: 0,
         big_named: BTreeSet::new(),
+        retained: BTreeSet::new(),
         punched: BTreeMap::new(),
     };
     check.run(&view)?;
@@ -116,6 +117,8 @@ pub(super) struct Check<'a, 'w> {
     pub(super) suspects_unlisted: u64,
     /// Big segments that the index does not count and the newest records name.
     pub(super) big_named: BTreeSet<SegmentId>,
+    /// Big segments that stay for a while although their objects are gone.
+    pub(super) retained: BTreeSet<SegmentId>,
     /// For each segment, which records say how much of it was given back.
     pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! It is opened through a disk that keeps what redb writes in memory. Never here: whether an entry is true.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::check::Check;
@@ -88,6 +88,7 @@ impl Check<'_, '_> {
             cache_bytes: limits::INDEX_CACHE_BYTES,
         };
         let mut faults = IndexFaults::default();
+        let mut retained = BTreeSet::new();
         let opened = Index::open(place, u64::MAX).and_then(|index| {
             index.audit(|| false, |miscount| faults.add(|| miscount.to_string()))?;
             let position = index.checkpointed();
@@ -97,6 +98,7 @@ impl Check<'_, '_> {
                 Ok(())
             })?;
             index.each_fact(|_, _| Ok(()))?;
+            retained = index.view().retained()?.into_iter().map(|(id, _)| id).collect();
             Ok((index, position, segments))
         });
         match opened {
@@ -107,6 +109,7 @@ impl Check<'_, '_> {
             }
             Ok((index, position, _)) => {
                 self.index_faults = faults;
+                self.retained = retained;
                 self.applied_lsn = position.map_or(0, |position| position.lsn);
                 self.index = Some(Arc::new(index));
                 self.report.has_index = true;

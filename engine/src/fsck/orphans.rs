@@ -46,7 +46,9 @@ impl Check<'_, '_> {
     }
 
     fn check_named(&mut self, id: SegmentId, path: &str) {
-        let is_named = self.counted(id).is_some() || self.big_named.contains(&id);
+        let is_named = self.counted(id).is_some()
+            || self.big_named.contains(&id)
+            || self.retained.contains(&id);
         // With more names than are remembered nobody can tell.
         if !is_named && self.big_named.len() < limits::FSCK_BIG_NAMED_MAX {
             self.orphan(path, "no object names this big segment");

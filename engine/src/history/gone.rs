@@ -177,6 +177,9 @@ fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
 
 /// Whether the bytes of a version that is gone should still be there: whether its segment is.
 pub(crate) fn may_come_back(log: &LogReader<'_>, object: &Object) -> Result<bool> {
+    if let EntryContent::Big { segment, .. } = object.entry.content {
+        return Ok(log.segments.is_retained(segment));
+    }
     let usage = (log.usage_of)(object.entry.record.segment)?;
     Ok(usage.is_some_and(|usage| usage.punched_bytes == 0))
 }

@@ -14,7 +14,9 @@ use super::audit::Condemned;
 use super::feed::Feed;
 use super::filling::write_entries;
 use super::overlay::Overlay;
-use super::tables::{ENTRIES, FACTS, INDEX_FILE, POSITION, SEGMENTS, Tables, USAGE, unusable};
+use super::tables::{
+    ENTRIES, FACTS, INDEX_FILE, POSITION, RETAINED, SEGMENTS, Tables, USAGE, unusable,
+};
 use super::view::View;
 use super::{Index, IndexPlace};
 use crate::disk::Disk;
@@ -166,6 +168,17 @@ impl Index {
                     None => {
                         segments.remove(id.get()).map_err(unusable)?;
                     }
+                }
+            }
+            if !overlay.retained.is_empty() {
+                let mut table = transaction.open_table(RETAINED).map_err(unusable)?;
+                for (id, retained) in &overlay.retained {
+                    match retained {
+                        Some(retained) => table
+                            .insert(id.get(), retained.encode(*id).as_slice())
+                            .map_err(unusable)?,
+                        None => table.remove(id.get()).map_err(unusable)?,
+                    };
                 }
             }
             if let Some(position) = overlay.position.and_then(finish) {

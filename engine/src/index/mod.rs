@@ -38,7 +38,7 @@ pub(crate) use self::overlay::Overlay;
 use self::reopen::Reopening;
 use self::tables::Tables;
 pub(crate) use self::tables::{INDEX_FILE, damaged};
-pub(crate) use self::view::{Fact, Moved, Replaced, View};
+pub(crate) use self::view::{Fact, Moved, Replaced, Unnamed, View};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::format::AppliedPosition;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::view::Fact;
-use crate::format::{AppliedPosition, Entry, SegmentId, SegmentUsage, Usage};
+use crate::format::{AppliedPosition, Entry, Retained, SegmentId, SegmentUsage, Usage};
 use crate::name::FactName;
 
 /// Changes over the index. None stands for what was removed.
@@ -22,6 +22,8 @@ pub(crate) struct Overlay {
     pub(crate) usage: OrdMap<Arc<[u8]>, Usage>,
     /// Live and dead bytes of segments.
     pub(crate) segments: OrdMap<SegmentId, Option<SegmentUsage>>,
+    /// Big segments whose objects are gone and whose files stay for a while.
+    pub(crate) retained: OrdMap<SegmentId, Option<Retained>>,
     /// What the log holds up to here is in this overlay or below it.
     pub(crate) position: Option<AppliedPosition>,
 }

@@ -10,6 +10,7 @@
 //! | `store`    | nothing              | id of the store, and the version of these tables |
 //! | `scrubs`   | segment id           | `ScrubResult`   |
 //! | `damage`   | segment id, offset   | `Damage`        |
+//! | `retained` | segment id           | `Retained`      |
 //!
 //! redb does not verify pages when it reads them, so every value carries a checksum of its own and a mismatch is
 //! [`Error::Corrupt`]. Never here: overlays.
@@ -26,7 +27,9 @@ use super::notes::Notes;
 use super::view::Fact;
 use crate::disk::{Disk, GivenUp, RedbFile};
 use crate::error::{Error, Result};
-use crate::format::{AppliedPosition, Entry, FactEntry, Malformed, SegmentId, SegmentUsage, Usage};
+use crate::format::{
+    AppliedPosition, Entry, FactEntry, Malformed, Retained, SegmentId, SegmentUsage, Usage,
+};
 use crate::name::FactName;
 
 /// The index's file in the data folder.
@@ -36,6 +39,8 @@ pub(super) const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("
 pub(super) const FACTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("facts");
 pub(super) const USAGE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("usage");
 pub(super) const SEGMENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("segments");
+/// Made with the first value.
+pub(super) const RETAINED: TableDefinition<u64, &[u8]> = TableDefinition::new("retained");
 pub(super) const POSITION: TableDefinition<(), &[u8]> = TableDefinition::new("position");
 pub(super) const STORE: TableDefinition<(), &[u8]> = TableDefinition::new("store");
 
@@ -59,6 +64,7 @@ pub(crate) struct Checkpointed {
     facts: ByBytes,
     pub(super) usage: ByBytes,
     segments: ReadOnlyTable<u64, &'static [u8]>,
+    retained: Option<ReadOnlyTable<u64, &'static [u8]>>,
     position: Option<AppliedPosition>,
     given_up: Arc<GivenUp>,
 }
@@ -178,11 +184,17 @@ impl Opened {
         let position = transaction.open_table(POSITION).map_err(unusable)?;
         let position = position.get(()).map_err(unusable)?;
         let position = position.map(|value| AppliedPosition::decode(value.value())).transpose();
+        let retained = match transaction.open_table(RETAINED) {
+            Ok(table) => Some(table),
+            Err(TableError::TableDoesNotExist(_)) => None,
+            Err(other) => return Err(unusable(other)),
+        };
         Ok(Checkpointed {
             entries: transaction.open_table(ENTRIES).map_err(unusable)?,
             facts: transaction.open_table(FACTS).map_err(unusable)?,
             usage: transaction.open_table(USAGE).map_err(unusable)?,
             segments: transaction.open_table(SEGMENTS).map_err(unusable)?,
+            retained,
             position: position.map_err(damaged)?,
             given_up: Arc::clone(&self.given_up),
         })
@@ -255,6 +267,18 @@ impl Checkpointed {
             let fact = decode_fact(&name, value.value())?;
             Ok((name, fact))
         }))
+    }
+
+    /// Big segments whose objects are gone and whose files stay for a while.
+    pub(super) fn retained(&self) -> Result<Vec<(SegmentId, Retained)>> {
+        let Some(table) = &self.retained else { return Ok(Vec::new()) };
+        let range = table.range::<u64>(..).map_err(unusable)?;
+        let decoded = range.map(|item| {
+            let (id, value) = item.map_err(unusable)?;
+            let id = SegmentId::new(id.value()).ok_or_else(|| damaged(Malformed::Place))?;
+            Ok((id, Retained::decode(id, value.value()).map_err(damaged)?))
+        });
+        decoded.collect()
     }
 
     /// All segments and their usage.

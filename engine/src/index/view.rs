@@ -13,8 +13,8 @@ use super::overlay::Overlay;
 use super::tables::Checkpointed;
 use crate::error::Result;
 use crate::format::{
-    AppliedPosition, Entry, EntryContent, Location, Record, SegmentClass, SegmentId, SegmentUsage,
-    Usage, What, entry_key,
+    AppliedPosition, BigTrailer, Entry, EntryContent, Location, Record, Retained, SegmentClass,
+    SegmentId, SegmentUsage, Usage, What, entry_key,
 };
 use crate::name::{FactName, ObjectName};
 
@@ -46,7 +46,15 @@ pub(crate) struct Replaced {
     /// What the key was.
     pub(crate) entry: Option<Arc<Entry>>,
     /// A big segment that no record names any more.
-    pub(crate) big: Option<SegmentId>,
+    pub(crate) big: Option<Unnamed>,
+}
+
+/// A big segment that no record names any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unnamed {
+    pub(crate) segment: SegmentId,
+    /// What the index notes of it where its object may come back; else its file goes at once.
+    pub(crate) retained: Option<Retained>,
 }
 
 /// A record that a compaction copied.
@@ -170,6 +178,22 @@ impl View {
         Ok(all.into_iter().filter_map(|(id, usage)| Some((id, usage?))).collect())
     }
 
+    /// Big segments whose objects are gone and whose files stay for a while, or did.
+    pub(crate) fn retained(&self) -> Result<Vec<(SegmentId, Retained)>> {
+        let found = self.checkpointed.retained()?;
+        let mut all: BTreeMap<_, _> =
+            found.into_iter().map(|(id, retained)| (id, Some(retained))).collect();
+        for overlay in self.frozen.as_deref().into_iter().chain([&self.active]) {
+            all.extend(overlay.retained.iter().map(|(id, retained)| (*id, *retained)));
+        }
+        Ok(all.into_iter().filter_map(|(id, retained)| Some((id, retained?))).collect())
+    }
+
+    /// The files of these are gone.
+    pub(crate) fn forget_retained(&mut self, ids: Vec<SegmentId>) {
+        self.active.retained.extend(ids.into_iter().map(|id| (id, None)));
+    }
+
     /// The overlays, newest first.
     pub(crate) fn overlays(&self) -> impl Iterator<Item = &Overlay> {
         std::iter::once(&self.active).chain(self.frozen.as_deref())
@@ -186,6 +210,10 @@ impl View {
         let is_copy = self.entry_at(&key)?.is_some_and(|old| old.lsn == entry.lsn);
         let mut replaced = self.replace(&key, Some(&entry))?;
         replaced.big = replaced.big.filter(|_| !is_copy);
+        // What is given up is damaged: of that nothing comes back.
+        if !matches!(entry.content, EntryContent::Lost { .. }) {
+            self.retain(&mut replaced, entry.meta.modified_ms);
+        }
         self.count_record(entry.record, record_bytes(&entry), true)?;
         if let EntryContent::Big { bytes, segment } = entry.content {
             let usage = SegmentUsage {
@@ -202,10 +230,16 @@ impl View {
         Ok((replaced, entry))
     }
 
-    /// An object was deleted by the record at `tombstone`.
-    pub(crate) fn delete(&mut self, name: &ObjectName, tombstone: Location) -> Result<Replaced> {
+    /// An object was deleted at this time, by the record at `tombstone`.
+    pub(crate) fn delete(
+        &mut self,
+        name: &ObjectName,
+        deleted_ms: u64,
+        tombstone: Location,
+    ) -> Result<Replaced> {
         let key: Arc<[u8]> = entry_key::encode(name).into();
-        let replaced = self.replace(&key, None)?;
+        let mut replaced = self.replace(&key, None)?;
+        self.retain(&mut replaced, deleted_ms);
         self.count_removal(tombstone)?;
         self.active.entries.insert(key, None);
         Ok(replaced)
@@ -328,11 +362,23 @@ impl View {
         let big = match old.content {
             EntryContent::Big { segment, .. } => {
                 self.active.segments.insert(segment, None);
-                Some(segment)
+                Some(Unnamed { segment, retained: None })
             }
             EntryContent::Inline { .. } | EntryContent::Lost { .. } => None,
         };
         Ok(Replaced { entry: Some(old), big })
+    }
+
+    /// Notes that the file of what was replaced stays for a while. What was made of another object is made again
+    /// instead.
+    fn retain(&mut self, replaced: &mut Replaced, ended_ms: u64) {
+        let (Some(old), Some(big)) = (&replaced.entry, &mut replaced.big) else { return };
+        if !old.meta.flags.derived {
+            let bytes = BigTrailer::file_bytes(old.body_bytes());
+            let retained = Retained { ended_ms, bytes };
+            big.retained = Some(retained);
+            self.active.retained.insert(big.segment, Some(retained));
+        }
     }
 
     fn forget_fact(&mut self, name: &FactName) -> Result<()> {
@@ -495,7 +541,7 @@ mod tests {
             assert!(!view.repoint(moved).unwrap());
         }
         assert_eq!(places(&view), (Some(at(2, 0)), Some(at(2, 500))));
-        view.delete(&name(), at(2, 900)).unwrap();
+        view.delete(&name(), 0, at(2, 900)).unwrap();
         view.delete_fact(&fact_name(), at(2, 950)).unwrap();
         for moved in &moved {
             assert!(!view.repoint(moved).unwrap());

@@ -100,9 +100,9 @@ impl BigWriter {
 
     fn flush(&mut self) -> Result<()> {
         self.space.require_room()?;
-        self.file
-            .write_at(self.offset, &[&self.buffer])
-            .inspect_err(|_| self.space.ran_out())
+        let write = || self.file.write_at(self.offset, &[&self.buffer]);
+        write()
+            .or_else(|error| if self.space.has_room_after(&error) { write() } else { Err(error) })
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
         let end = self.offset + self.buffer.len() as u64;
         self.file.begin_sync(self.offset..end);

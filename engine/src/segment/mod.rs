@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! log        spare --roll--> active --roll--> closed --seal--> sealed --retire--> gone
-//! big        writing --finish--> sealed --retire--> gone
+//! big        writing --finish--> sealed --let go--> retained --retire--> gone
 //! compacted  writing --seal--> sealed --retire--> gone
 //! ```
 //!
@@ -19,6 +19,7 @@ mod cursor;
 mod heads;
 mod kept;
 mod open;
+mod retained;
 mod seal;
 mod set;
 mod sightings;
@@ -31,6 +32,7 @@ pub(crate) use self::compacted::CompactedWriter;
 pub(crate) use self::cursor::{CursorFault, CursorRecord, RecordCursor};
 pub use self::open::Verification;
 pub(crate) use self::open::{Patience, read_header, read_origin};
+pub use self::retained::RetainedStats;
 pub(crate) use self::seal::{read_footer, seal};
 pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, NamesHeld, SegmentSet};
 pub(crate) use self::walk::{GroupRead, LogWalk, Walked};

@@ -14,6 +14,7 @@ use quick_cache::sync::Cache;
 use super::cursor::RecordCursor;
 use super::kept::KeptBodies;
 use super::open::{OpenSegment, Patience, Verification, read_header};
+use super::retained::RetainedSegments;
 use super::sightings::Sightings;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile};
@@ -48,6 +49,7 @@ pub(crate) struct SegmentSet {
     kept_bodies: KeptBodies,
     verification: Verification,
     held: Mutex<Held>,
+    pub(super) retained: RetainedSegments,
 }
 
 /// Whether names are held, and what was retired since.
@@ -83,13 +85,14 @@ impl Drop for NamesHeld {
 }
 
 impl SegmentSet {
-    /// The segments of the store with this id; the next new one is `next_id`.
+    /// The segments of the store with this id. Large objects that are gone can come back for so many milliseconds.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         store: uuid::Uuid,
         verification: Verification,
+        undelete_window_ms: u64,
     ) -> Self {
         Self {
             disk,
@@ -110,6 +113,7 @@ impl SegmentSet {
             sightings: Arc::default(),
             kept_bodies: KeptBodies::default(),
             verification,
+            retained: RetainedSegments::new(undelete_window_ms),
         }
     }
 

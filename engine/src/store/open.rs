@@ -38,6 +38,9 @@ pub struct OpenOptions {
     /// Bytes of the disk that bodies may not take, so that deletions, the log and the index can go on. None: two log
     /// segments and 64 MiB, or a hundredth of the disk, whichever is more. 0: no reserve.
     pub reserve_bytes: Option<u64>,
+    /// For so many milliseconds large objects that were deleted or replaced can come back: until then, or until room is
+    /// short, their files stay. 0: they go at once.
+    pub undelete_window_ms: u64,
     /// Who runs the committer and the checkpoints.
     pub background: Background,
     /// How a thread of the store's own verifies what it holds, again and again. None: there is no such thread.
@@ -91,6 +94,7 @@ impl OpenOptions {
                 look_ms: limits::COMPACTION_LOOK_MS,
             }),
             reserve_bytes: None,
+            undelete_window_ms: 0,
             background: Background::Threads,
             scrub: None,
             search: SearchOptions::default(),
@@ -153,6 +157,7 @@ impl Store {
             options.create,
             options.index_cache_bytes,
             options.verification,
+            options.undelete_window_ms,
         )?;
         let segments = recovered.segments;
         let index = Arc::new(recovered.index);
@@ -164,6 +169,10 @@ impl Store {
             options.segment_bytes,
         )?;
         let space = Arc::new(space);
+        {
+            let segments = Arc::clone(&segments);
+            space.give_back_by(move |bytes| segments.release_bytes(bytes));
+        }
         let health = Arc::new(HealthState::new(Arc::clone(&space)));
         let rollover = Arc::new(Rollover::new(Arc::clone(&segments), options.segment_bytes));
         for (header, end) in segments.take_unsealed() {

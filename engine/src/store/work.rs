@@ -9,7 +9,7 @@ use crate::backup::{self, AskIndex, BackupReport, Published};
 use crate::commit::{Batch, GoneVersion};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::format::SegmentClass;
+use crate::format::{EntryContent, SegmentClass};
 use crate::history::{
     self, GoneAsked, GonePage, History, LogReader, LogSpan, PutBack, UndeleteRequest, Undeleted,
     Unrecoverable, VersionFilter,
@@ -79,6 +79,15 @@ impl Store {
             }
             Ok((versions, next))
         })
+    }
+
+    /// Until when a version that is gone can come back for sure, if room does not become short. None: that is not
+    /// known, it may go any moment, or is gone. Milliseconds since 1970.
+    pub fn recoverable_until_ms(&self, object: &Object) -> Option<u64> {
+        match object.entry.content {
+            EntryContent::Big { segment, .. } => self.0.segments.retained_until_ms(segment),
+            EntryContent::Inline { .. } | EntryContent::Lost { .. } => None,
+        }
     }
 
     /// What can still come back, as the log tells it: the first `limit` versions behind one of them, by name. Reads the

@@ -285,9 +285,10 @@ impl ResumableUpload {
         }
         self.folder.space.require_room()?;
         let at = BODY_OFFSET + self.bytes - self.buffer.len() as u64;
-        self.file
-            .write_at(at, &[&self.buffer])
-            .inspect_err(|_| self.folder.space.ran_out())
+        let write = || self.file.write_at(at, &[&self.buffer]);
+        let space = &self.folder.space;
+        write()
+            .or_else(|error| if space.has_room_after(&error) { write() } else { Err(error) })
             .map_err(|source| Error::io(format!("writing {}", self.path), source))?;
         self.folder.space.count_written(self.buffer.len() as u64);
         self.buffer.clear();

@@ -54,6 +54,9 @@ struct GoneVersionView {
     etag: String,
     created_at: String,
     modified_at: String,
+    /// Until when it can come back, unless room becomes short; null where nothing is promised.
+    #[schema(required)]
+    recoverable_until: Option<String>,
 }
 
 /// What became of it.
@@ -168,7 +171,7 @@ pub async fn list(
             look_through_log(&app, look).await?
         }
     };
-    let versions = versions.iter().map(version_view).collect();
+    let versions = versions.iter().map(|version| version_view(&app, version)).collect();
     let next_cursor = next.map(|next| next.text());
     Ok(Json(GoneReply { success: true, versions, next_cursor }))
 }
@@ -230,7 +233,7 @@ fn in_the_log(
     Ok((versions, next))
 }
 
-fn version_view(version: &GoneVersion) -> GoneVersionView {
+fn version_view(app: &AppState, version: &GoneVersion) -> GoneVersionView {
     let object = &version.object;
     GoneVersionView {
         path: object.name().key.to_string(),
@@ -245,5 +248,6 @@ fn version_view(version: &GoneVersion) -> GoneVersionView {
         etag: object.etag().to_string(),
         created_at: iso_time(object.created_ms()),
         modified_at: iso_time(object.modified_ms()),
+        recoverable_until: app.store.recoverable_until_ms(object).map(iso_time),
     }
 }

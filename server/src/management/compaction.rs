@@ -33,6 +33,9 @@ pub struct SelectionView {
     pub dead_bytes: u64,
     /// How many of these lie in the newest segment, which a run ends first and no step below takes.
     pub newest_dead_bytes: u64,
+    /// Bytes of large files that are gone and can come back: a run gives them back first.
+    #[serde(default)]
+    pub retained_bytes: u64,
     /// In this order; each is done whole or not at all.
     pub steps: Vec<StepView>,
     pub copy_bytes: u64,
@@ -71,7 +74,7 @@ pub struct CompactedView {
     pub segments_removed: u64,
     pub segments_written: u64,
     pub copied_bytes: u64,
-    /// By how much the files became smaller.
+    /// By how much the files became smaller, with those of large files that might have come back.
     pub freed_bytes: u64,
     /// What was given back of segments for whose copies there was no room.
     pub punched_bytes: u64,
@@ -107,14 +110,16 @@ pub(super) fn selection(
     let known = store.stats()?.segments.into_iter();
     let classes: BTreeMap<_, _> = known.map(|it| (it.id, class_view(it.class))).collect();
     let (copy_bytes, free_bytes) = (selection.live_bytes(), selection.freed_bytes());
-    let Selection { record_bytes, dead_bytes, newest_dead_bytes, steps } = selection;
+    let Selection { record_bytes, dead_bytes, newest_dead_bytes, retained_bytes, steps } =
+        selection;
     Ok(SelectionView {
         record_bytes,
         dead_bytes,
         newest_dead_bytes,
+        retained_bytes,
         steps: steps.iter().map(|step| step_view(&step.inputs, &classes)).collect(),
         copy_bytes,
-        free_bytes,
+        free_bytes: free_bytes.saturating_add(retained_bytes),
         bytes_per_second,
         expected_seconds: copy_bytes.div_ceil(bytes_per_second),
     })
@@ -150,6 +155,7 @@ pub(super) fn compact(
         segments_written,
         copied_bytes,
         freed_bytes,
+        released_bytes,
         punched_bytes,
         removals_dropped,
         is_postponed,
@@ -161,7 +167,7 @@ pub(super) fn compact(
         segments_removed,
         segments_written,
         copied_bytes,
-        freed_bytes,
+        freed_bytes: freed_bytes.saturating_add(released_bytes),
         punched_bytes,
         removals_dropped,
         postponed: is_postponed,

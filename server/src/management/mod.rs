@@ -50,8 +50,8 @@ pub use self::standing::{
     StandingChangeView, StandingStepView, SweptView, standing_changes, swept_view,
 };
 pub use self::stats::{
-    ClassView, DamageView, FullView, HealthView, PlaceView, ScrubbedView, SegmentView,
-    SegmentsView, StatsView,
+    ClassView, DamageView, FullView, HealthView, PlaceView, RetainedView, ScrubbedView,
+    SegmentView, SegmentsView, StatsView,
 };
 pub use self::storage::{StorageView, storage};
 use self::versions::HistoryAsked;

@@ -3,7 +3,8 @@
 //! Never here: counting.
 
 use engine::{
-    ClassStats, Damage, DamageList, Health, SegmentClass, SegmentStats, Store, StoreStats, Watch,
+    ClassStats, Damage, DamageList, Health, RetainedStats, SegmentClass, SegmentStats, Store,
+    StoreStats, Watch,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -29,6 +30,9 @@ pub struct StatsView {
     pub compacted: SegmentsView,
     /// Segments of one large object each.
     pub big: SegmentsView,
+    /// Large files that are gone and can come back.
+    #[serde(default)]
+    pub retained: RetainedView,
     /// Everything was verified then or later; absent while something never was.
     pub verified_since: Option<String>,
     pub damage: DamageView,
@@ -75,6 +79,25 @@ pub struct SegmentsView {
     pub segments: u64,
     pub live_bytes: u64,
     pub dead_bytes: u64,
+}
+
+/// Large files that are gone and whose bytes stay for a while, so that they can come back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetainedView {
+    pub files: u64,
+    /// What they take on the disk; less as soon as room is short.
+    pub bytes: u64,
+    /// When the first of them goes by itself; null where there is none.
+    #[schema(required)]
+    pub next_release_at: Option<String>,
+}
+
+impl RetainedView {
+    pub(super) fn of(stats: &RetainedStats) -> Self {
+        let RetainedStats { segments, bytes, next_release_ms } = *stats;
+        Self { files: segments, bytes, next_release_at: next_release_ms.map(iso_time) }
+    }
 }
 
 /// One segment.
@@ -155,6 +178,7 @@ pub(super) fn stats(
         log: segments_view(stats.log),
         compacted: segments_view(stats.compacted),
         big: segments_view(stats.big),
+        retained: RetainedView::of(&stats.retained),
         verified_since: stats.verified_since_ms.map(iso_time),
         damage: damage_view(&stats.damage),
         health,

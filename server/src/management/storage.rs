@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::stats::class_view;
-use super::{ClassView, HealthView};
+use super::{ClassView, HealthView, RetainedView};
 use crate::catalog::{Catalog, CatalogError};
 use crate::limits::STORAGE_SEGMENTS_MAX;
 use crate::replies::iso_time;
@@ -31,6 +31,8 @@ pub struct StorageView {
     segments: Vec<StorageSegmentView>,
     /// Whether there are more segments than are told.
     segments_truncated: bool,
+    /// Large files that are gone and can come back, in none of the kinds.
+    retained: RetainedView,
     /// Everything was verified then or later; null while something never was.
     #[schema(required)]
     verified_since: Option<String>,
@@ -115,6 +117,7 @@ struct DamagedView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EstimateView {
+    /// With what is retained.
     would_free: u64,
     would_copy: u64,
     /// How many segments would be replaced.
@@ -144,6 +147,7 @@ pub fn storage(store: &Store, catalog: &Catalog) -> Result<StorageView, CatalogE
         kinds: kinds(&stats),
         segments: shared.into_iter().map(segment_view).collect(),
         segments_truncated,
+        retained: RetainedView::of(&stats.retained),
         verified_since: stats.verified_since_ms.map(iso_time),
         last_backup: backup.map(|it| LastBackupView {
             at: iso_time(it.at_ms),
@@ -153,7 +157,7 @@ pub fn storage(store: &Store, catalog: &Catalog) -> Result<StorageView, CatalogE
         damage_count: stats.damage.count(),
         damage: stats.damage.places.iter().map(damaged_view).collect(),
         compaction: EstimateView {
-            would_free: selection.freed_bytes(),
+            would_free: selection.freed_bytes().saturating_add(selection.retained_bytes),
             would_copy: selection.live_bytes(),
             segments: selection.steps.iter().map(|step| step.inputs.len() as u64).sum(),
         },

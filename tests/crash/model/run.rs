@@ -420,6 +420,8 @@ impl Run {
         self.world.options.search.objects_min = if self.below(4) == 0 { u64::MAX } else { 0 };
         self.world.options.search.names_bytes_max =
             if self.below(3) == 0 { 2_000 } else { 1 << 20 };
+        // What is gone and large can come back for no time, for some steps, or for good.
+        self.world.options.undelete_window_ms = [0, 20_000, 1 << 40][self.below(3) as usize];
         self.world.options.index_cache_bytes = if self.below(3) == 0 { 0 } else { 1 << 20 };
     }
 

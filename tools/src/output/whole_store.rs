@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use server::management::{
     BackedUpView, ClassView, CompactedView, DamageView, PlaceView, RefusedSegmentView,
-    ScrubbedView, SegmentView, SegmentsView, SelectionView, StatsView,
+    RetainedView, ScrubbedView, SegmentView, SegmentsView, SelectionView, StatsView,
 };
 
 use super::{bytes_text, plain, table};
@@ -36,6 +36,7 @@ pub(super) fn stats_text(stats: &StatsView) -> String {
         ("log segments", segments(&stats.log)),
         ("compacted segments", segments(&stats.compacted)),
         ("big segments", segments(&stats.big)),
+        ("can come back", retained_text(&stats.retained)),
         ("verified", verified),
         ("damaged", format!("{} places", stats.damage.count)),
         ("writes", writes_text(stats)),
@@ -46,6 +47,13 @@ pub(super) fn stats_text(stats: &StatsView) -> String {
         let _ = write!(text, "\n{}", table(SEGMENT, &rows));
     }
     text
+}
+
+/// Large files that are gone and whose bytes are still there.
+fn retained_text(retained: &RetainedView) -> String {
+    let until = retained.next_release_at.as_ref();
+    let until = until.map(|at| format!(", the first until {at}")).unwrap_or_default();
+    format!("{} large files, {}{until}", retained.files, bytes_text(retained.bytes))
 }
 
 const SEGMENT: &[&str] = &["SEGMENT", "CLASS", "LIVE", "DEAD", "DEAD %", "VERIFIED", "DAMAGED"];
@@ -138,6 +146,7 @@ pub(super) fn selection_text(selection: &SelectionView) -> String {
     text.push_str(&lines_of(&[
         ("dead in all", format!("{} of {}", bytes_text(dead), bytes_text(records))),
         ("in the newest", bytes_text(selection.newest_dead_bytes)),
+        ("can come back", format!("{} of large files", bytes_text(selection.retained_bytes))),
         ("would copy", bytes_text(selection.copy_bytes)),
         ("would free", format!("about {}", bytes_text(selection.free_bytes))),
         (
@@ -233,6 +242,7 @@ mod tests {
             record_bytes: 10_240,
             dead_bytes: 6_144,
             newest_dead_bytes: 0,
+            retained_bytes: 2_048,
             steps: vec![step],
             copy_bytes: 2_048,
             free_bytes: 6_144,
@@ -250,6 +260,7 @@ mod tests {
              \n\
              dead in all         6.0 KiB of 10.0 KiB\n\
              in the newest       0 bytes\n\
+             can come back       2.0 KiB of large files\n\
              would copy          2.0 KiB\n\
              would free          about 6.0 KiB\n\
              would take          about 2 s, at 1.0 KiB a second\n"

@@ -1,0 +1,52 @@
+//! Large objects that are gone stay for a while: the power is cut in the middle of every operation of what makes their
+//! files stay, and go. Each file is an object's or can come back, and none is left when its time is over.
+
+use engine::disk::faults::Ignore;
+
+use crate::power_loss::{Survey, survey_with_window};
+use crate::scenario::Act;
+
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+
+/// What may come between the end of an object and the end of its file.
+const BETWEEN: [Act; 7] = [
+    Act::Checkpoint,
+    Act::Reopen,
+    Act::Close,
+    Act::Wait,
+    Act::OverwriteBig,
+    Act::ReplaceBig,
+    Act::Compact,
+];
+
+fn survey_all(scenarios: &[Vec<Act>], ignored: &[Ignore]) -> Result<Survey, String> {
+    let mut total = Survey::default();
+    for acts in scenarios {
+        survey_with_window(acts, ignored, 1, HOUR_MS, &mut total)?;
+    }
+    Ok(total)
+}
+
+#[test]
+fn power_loss_at_every_operation_leaves_no_file_that_is_neither_named_nor_retained() {
+    let mut scenarios = Vec::new();
+    for end in [Act::ReplaceBig, Act::OverwriteBig] {
+        scenarios.push(vec![end]);
+        for one in BETWEEN {
+            scenarios.push(vec![end, one]);
+            scenarios.extend(BETWEEN.map(|two| vec![end, one, two]));
+        }
+    }
+    let total = survey_all(&scenarios, &[]).unwrap_or_else(|what| panic!("{what}"));
+    assert!(total.survivors > 500, "{total:?}");
+}
+
+#[test]
+fn power_loss_while_files_go_after_their_time_leaves_none_of_them() {
+    let before = [Act::OverwriteBig, Act::Checkpoint, Act::Wait, Act::Wait];
+    let ends = [Act::Put, Act::Checkpoint, Act::Reopen, Act::Close, Act::OverwriteBig];
+    let scenarios: Vec<Vec<Act>> = (2..=before.len())
+        .flat_map(|count| ends.map(|end| [&before[..count], &[Act::Put, end][..]].concat()))
+        .collect();
+    survey_all(&scenarios, &[]).unwrap_or_else(|what| panic!("{what}"));
+}
