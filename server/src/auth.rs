@@ -39,6 +39,9 @@ pub enum Credential {
     Key(Arc<ApiKey>),
     /// It opens everything that its account does.
     Session(Arc<Session>),
+    /// What somebody began who was signed in, and that goes on without a session: it opens everything that the account
+    /// does. No request has this.
+    Account,
 }
 
 /// What of a request says who is asking.
@@ -124,6 +127,7 @@ impl Caller {
                 let session = catalog.session(id)?.session;
                 (session.account.clone(), Credential::Session(session))
             }
+            Issuer::Account(id) => (id.clone(), Credential::Account),
         };
         let account = catalog.account(&account)?;
         (account.standing != Standing::Suspended).then_some(Self { account, credential })
@@ -143,7 +147,7 @@ impl Caller {
     pub fn limits(&self) -> &KeyLimits {
         match &self.credential {
             Credential::Key(api_key) => &api_key.limits,
-            Credential::Session(_) => &WHOLE_REACH,
+            Credential::Session(_) | Credential::Account => &WHOLE_REACH,
         }
     }
 
@@ -151,7 +155,7 @@ impl Caller {
     pub fn has_scope(&self, scope: Scope) -> bool {
         match &self.credential {
             Credential::Key(api_key) => api_key.allows(scope),
-            Credential::Session(_) => true,
+            Credential::Session(_) | Credential::Account => true,
         }
     }
 
@@ -159,7 +163,7 @@ impl Caller {
     pub fn session(&self) -> Result<&Arc<Session>, ApiError> {
         match &self.credential {
             Credential::Session(session) => Ok(session),
-            Credential::Key(_) => {
+            Credential::Key(_) | Credential::Account => {
                 Err(ApiError::forbidden("This takes a session, and no API key: sign in"))
             }
         }
@@ -170,6 +174,17 @@ impl Caller {
         match &self.credential {
             Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
             Credential::Session(session) => Issuer::Session(session.id.clone()),
+            Credential::Account => Issuer::Account(self.account.id.clone()),
+        }
+    }
+
+    /// What names whoever begins work that outlives a session: the key, or the person.
+    pub fn lasting_issuer(&self) -> Issuer {
+        match &self.credential {
+            Credential::Key(api_key) => Issuer::Key(api_key.id.clone()),
+            Credential::Session(_) | Credential::Account => {
+                Issuer::Account(self.account.id.clone())
+            }
         }
     }
 
@@ -347,7 +362,7 @@ pub fn check_delivery(
     if catalog.role_in(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden(match caller.credential {
             Credential::Key(_) => "The API key does not open this bucket",
-            Credential::Session(_) => "The account does not open this bucket",
+            Credential::Session(_) | Credential::Account => "The account does not open this bucket",
         }));
     }
     caller.authorise(catalog, bucket, Scope::Read)?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use server::catalog::{Role, Scope, Standing};
 use server::jobs::keep_working;
 use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
-use tests::{Client, Form, World};
+use tests::{Browser, Client, Form, PASSWORD, World};
 use tokio::task::JoinHandle;
 
 use crate::images::jpeg;
@@ -256,6 +256,35 @@ async fn a_key_that_is_revoked_and_an_account_that_is_suspended_end_a_job() {
     world.edit_account("op", AccountSettings { role: Some(Role::Operator), ..Default::default() });
     let operator = world.client_of("op", ApiKeySettings::default());
     assert_eq!(ended(&operator, &suspended).await["state"], "failed");
+    drop(worker);
+    world.edit_account("ann", standing(Standing::Good));
+    assert_eq!(keys(&client, "a/").await.len(), 10);
+}
+
+#[tokio::test]
+async fn a_job_goes_on_when_whoever_began_it_signs_out_and_ends_with_their_right() {
+    let (world, client) = World::with_bucket(1);
+    fill(&client, "a/", 10).await;
+    let mut ann = Browser::signed_in(&world, "ann").await;
+    let begun = ann.post("/api/jobs", in_folder("deleteFolder", "a/")).await.json();
+    assert_eq!(ann.delete("/-/session").await.status, 204);
+    assert!(!ann.is_signed_in().await);
+    let worker = Worker::start(&world);
+    let done = ended(&client, begun["job"]["id"].as_str().unwrap()).await;
+    assert_eq!((&done["state"], &done["done"]), (&json!("done"), &json!(10)), "{done}");
+    drop(worker);
+
+    fill(&client, "a/", 10).await;
+    assert_eq!(ann.sign_in("ann", PASSWORD).await.status, 200);
+    let begun = ann.post("/api/jobs", in_folder("deleteFolder", "a/")).await.json();
+    let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
+    world.edit_account("ann", standing(Standing::Suspended));
+    let worker = Worker::start(&world);
+    world.account("op");
+    world.edit_account("op", AccountSettings { role: Some(Role::Operator), ..Default::default() });
+    let operator = world.client_of("op", ApiKeySettings::default());
+    let ended = ended(&operator, begun["job"]["id"].as_str().unwrap()).await;
+    assert_eq!((&ended["state"], &ended["errorCode"]), (&json!("failed"), &json!("forbidden")));
     drop(worker);
     world.edit_account("ann", standing(Standing::Good));
     assert_eq!(keys(&client, "a/").await.len(), 10);

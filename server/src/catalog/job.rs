@@ -22,7 +22,7 @@ pub struct Job {
     pub id: JobId,
     /// Whose it is.
     pub account: AccountId,
-    /// The key or session with which it was begun: what that may do no more, the job may not.
+    /// The key with which it was begun, or the person: what they may do no more, the job may not.
     pub issuer: Issuer,
     pub work: JobWork,
     pub state: JobState,
@@ -232,10 +232,16 @@ impl Job {
 
     /// A job as it was left; one that ran waits again.
     pub(super) fn from_stored(id: &str, stored: StoredJob) -> Result<Self, &'static str> {
+        let account = AccountId::parse(&stored.account).ok_or("its account is none")?;
+        let issuer = Issuer::parse(&stored.issuer).ok_or("what began it is no credential")?;
         Ok(Self {
             id: JobId::parse(id).ok_or("its id is no job's")?,
-            account: AccountId::parse(&stored.account).ok_or("its account is none")?,
-            issuer: Issuer::parse(&stored.issuer).ok_or("what began it is no credential")?,
+            // Of earlier builds: who begins a job by a session means it to go on without.
+            issuer: match issuer {
+                Issuer::Session(_) => Issuer::Account(account.clone()),
+                other => other,
+            },
+            account,
             work: stored.work,
             state: match stored.state {
                 JobState::Running => JobState::Waiting,

@@ -20,7 +20,7 @@ use sha2::Sha256;
 
 use super::base32;
 use super::bucket::Bucket;
-use super::id::{ApiKeyId, SessionId};
+use super::id::{AccountId, ApiKeyId, SessionId};
 use crate::object_name::{NameRule, Naming};
 
 /// The fact names of tokens that are used up start with this.
@@ -52,6 +52,8 @@ pub struct Grant {
 pub enum Issuer {
     Key(ApiKeyId),
     Session(SessionId),
+    /// Somebody who was signed in, for what outlives the session.
+    Account(AccountId),
 }
 
 /// Names a token: 128 random bits.
@@ -189,16 +191,22 @@ impl Grant {
 
 /// Stands before the id of a session; an id of a key stands alone, as it did before there were sessions.
 const SESSION_MARK: &str = "session/";
+/// Stands before the id of an account.
+const ACCOUNT_MARK: &str = "account/";
 
 impl Issuer {
     pub(super) fn to_text(&self) -> String {
         match self {
             Self::Key(id) => id.to_string(),
             Self::Session(id) => format!("{SESSION_MARK}{id}"),
+            Self::Account(id) => format!("{ACCOUNT_MARK}{id}"),
         }
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
+        if let Some(id) = text.strip_prefix(ACCOUNT_MARK) {
+            return AccountId::parse(id).map(Self::Account);
+        }
         match text.strip_prefix(SESSION_MARK) {
             Some(id) => SessionId::parse(id).map(Self::Session),
             None => ApiKeyId::parse(text).map(Self::Key),
@@ -351,7 +359,8 @@ mod tests {
                 for purpose in [Purpose::Form, Purpose::Raw] {
                     let wishes = Wishes::of_byte(&[byte]).unwrap();
                     let session = Issuer::Session(SessionId::parse("aaaaaaaaaaaaaaaa").unwrap());
-                    for issuer in [grant(lock).issuer, session] {
+                    let account = Issuer::Account(AccountId::parse("aaaaaaaaaaaaaaaa").unwrap());
+                    for issuer in [grant(lock).issuer, session, account] {
                         let grant = Grant { wishes, purpose, issuer, ..grant(lock) };
                         let text = grant.signed(3, &SECRET);
                         assert!(text.len() <= TEXT_CHARS_MAX, "{}", text.len());

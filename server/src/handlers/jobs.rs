@@ -173,7 +173,8 @@ pub async fn begin(
 ) -> Result<(StatusCode, Json<JobReply>), ApiError> {
     let work = work_of(body.settings()?)?;
     check_allowed(&app, &caller, &work)?;
-    let new = NewJob { account: caller.account().id.clone(), issuer: caller.issuer(), work };
+    let new =
+        NewJob { account: caller.account().id.clone(), issuer: caller.lasting_issuer(), work };
     let job = with_catalog(&app, move |catalog| catalog.add_job(new)).await?;
     let job = job.ok_or_else(|| ApiError::too_many_jobs(limits::JOBS_PER_ACCOUNT_MAX))?;
     app.jobs.tell();
