@@ -360,6 +360,8 @@ pub const MOVED_TOGETHER_MAX: usize = 40;
 pub const MOVED_TOGETHER_BYTES_MAX: u64 = 4 * MIB;
 /// How long one request reads the log.
 pub const LOG_LOOK_WAIT: Duration = Duration::from_secs(10);
+/// A page that tells what is gone along a log that takes longer reads at most so many records of it: a second or two.
+pub const GONE_RECORDS_MAX: usize = 1_000_000;
 /// Requests that wait for their turn to do so.
 pub const LOG_LOOKS_WAITING_MAX: usize = 16;
 
