@@ -1,8 +1,8 @@
 //! What is gone and can still come back, in the order in which the log is read: for logs that cannot be read in one go.
 //!
-//! Promises: each call reads a bounded number of records, and says where to go on; whoever goes on until nothing is left
-//! has heard of every version that was gone at the beginning and can come back at the end. A version may be told twice
-//! where its record is copied meanwhile.
+//! Promises: each call reads a bounded number of records, and says where to go on; whoever goes on until nothing is
+//! left has heard of every version that was gone at the beginning and can come back at the end. A version may be told
+//! twice where its record is copied meanwhile.
 //! Never here: an order by name.
 
 use std::collections::{BTreeMap, BTreeSet};

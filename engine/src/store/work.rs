@@ -104,8 +104,8 @@ impl Store {
     }
 
     /// What can still come back, in the order of the log, behind a place: at most `limit` versions, in at most
-    /// `records_max` records; where `watch` says to stop, those until then. For logs that [`Store::gone`] takes too long
-    /// for.
+    /// `records_max` records; where `watch` says to stop, those until then. For logs that [`Store::gone`] takes too
+    /// long for.
     pub fn gone_along(
         &self,
         asked: &GoneAsked,

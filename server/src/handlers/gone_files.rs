@@ -1,7 +1,8 @@
 //! `/api/buckets/{bucketName}/deleted` and `/undelete`: what is gone and can still come back, and bringing it back.
 //!
 //! Promises: what went lately is told at once, without a look into the log, however large that is; the log is read for
-//! a bounded time, and of one that takes longer each page tells a stretch, so that all of it can be reached. A version of a bucket that had the same name before never shows. Never here: the log.
+//! a bounded time, and of one that takes longer each page tells a stretch, so that all of it can be reached. A version
+//! of a bucket that had the same name before never shows. Never here: the log.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -135,8 +136,8 @@ impl Cursor {
 }
 
 /// Lists files that were deleted or replaced and can still come back: at first what went since the server started, the
-/// last first; then, by path, what the log tells of the time before. Where the log is too large to be read in one request,
-/// that comes in the order of the log.
+/// last first; then, by path, what the log tells of the time before. Where the log is too large to be read in one
+/// request, that comes in the order of the log.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/deleted",
