@@ -6,6 +6,7 @@
 //! memory is bounded by [`limits::VERSIONS_MAX`] versions. What is written meanwhile is never overwritten.
 //! Never here: what is live (the index), keeping space from being given back.
 
+mod along;
 mod gone;
 mod scan;
 mod undelete;
@@ -13,6 +14,8 @@ mod undelete;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub(crate) use self::along::gone_along;
+pub use self::along::{GoneStretch, LogPlace};
 pub use self::gone::{GoneAsked, GonePage, LogSpan};
 pub(crate) use self::gone::{deleted_in, gone, gone_version, may_come_back};
 pub(crate) use self::scan::LogReader;

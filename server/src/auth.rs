@@ -17,7 +17,7 @@ use http::{Extensions, Method, Uri};
 
 use crate::catalog::{
     Access, Account, ApiKey, Bucket, Catalog, Issuer, KeyLimits, MemberRole, Organisation,
-    OrganisationId, Plan, PresentedKey, Role, Scope, SecretHash, Session, Standing,
+    OrganisationId, Plan, PresentedKey, Purpose, Role, Scope, SecretHash, Session, Standing,
 };
 use crate::client_address::client_address;
 use crate::error::{ApiError, INVALID_API_KEY};
@@ -361,7 +361,8 @@ impl FromRequestParts<AppState> for Caller {
     }
 }
 
-/// Whether a file may be delivered: to anybody from a public bucket, else to a key or a session that may read there.
+/// Whether a file may be delivered: to anybody from a public bucket, else to a key or a session that may read there, or
+/// by a link that such a one made for it.
 pub fn check_delivery(
     app: &AppState,
     bucket: &Bucket,
@@ -371,6 +372,12 @@ pub fn check_delivery(
 ) -> Result<(), ApiError> {
     if bucket.access == Access::Public {
         return Ok(());
+    }
+    // A key decides where there is one; a session, which a browser sends unasked, does not.
+    if !has_key(&request.headers, query)
+        && let Some(token) = query.text(&["token"])?
+    {
+        return check_link(app, target, &token);
     }
     let caller = Caller::recognise(app, Asking::of(request), query)?;
     let catalog = &app.catalog;
@@ -383,6 +390,26 @@ pub fn check_delivery(
     }
     caller.authorise(catalog, bucket, Scope::Read)?;
     caller.check_place(&target.place)
+}
+
+/// Whether a download link opens a file. It is worth what whoever made it may do now.
+fn check_link(app: &AppState, target: &Target, token: &str) -> Result<(), ApiError> {
+    let grant = app.catalog.grant(token).filter(|grant| grant.purpose == Purpose::Read);
+    let grant = grant.ok_or_else(ApiError::token_not_found)?;
+    let is_meant = grant.bucket == target.bucket && Place::from(grant.lock.clone()) == target.place;
+    if !is_meant {
+        return Err(ApiError::token_not_found());
+    }
+    if grant.is_expired(app.clock.unix_ms()) {
+        return Err(ApiError::token_expired());
+    }
+    let maker = Caller::of_issuer(&app.catalog, &grant.issuer);
+    let maker = maker.ok_or_else(ApiError::token_revoked)?;
+    let may = maker
+        .bucket(&app.catalog, &grant.bucket, Scope::Read)
+        .and_then(|_| maker.bucket(&app.catalog, &grant.bucket, Scope::Presign))
+        .and_then(|_| maker.check_place(&target.place));
+    may.map_err(|why| ApiError::token_revoked().with_log(why.to_string()))
 }
 
 /// Whether a request carries a key, right or wrong.

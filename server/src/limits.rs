@@ -117,7 +117,9 @@ pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
 /// How long a key signs before another takes its place.
 pub const SIGNING_KEY_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// A key that signs no more still proves what it signed for this long; then it is forgotten.
-pub const SIGNING_KEY_REST: Duration = Duration::from_secs(24 * 60 * 60);
+pub const SIGNING_KEY_REST: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+/// Longest life of a download link.
+pub const DOWNLOAD_LINK_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
 /// It is remembered for this long after a token has expired that it was used: should the clock be set back, it is not
 /// good again.
 pub const USED_TOKEN_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -371,6 +373,8 @@ pub const MOVED_TOGETHER_MAX: usize = 40;
 pub const MOVED_TOGETHER_BYTES_MAX: u64 = 4 * MIB;
 /// How long one request reads the log.
 pub const LOG_LOOK_WAIT: Duration = Duration::from_secs(10);
+/// A page that tells what is gone along a log that takes longer reads at most so many records of it: a second or two.
+pub const GONE_RECORDS_MAX: usize = 1_000_000;
 /// Requests that wait for their turn to do so.
 pub const LOG_LOOKS_WAITING_MAX: usize = 16;
 
@@ -456,6 +460,7 @@ const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
 const _: () = assert!(SIGNING_KEY_REST.as_secs() > PRESIGN_SECONDS_MAX);
+const _: () = assert!(SIGNING_KEY_REST.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);

@@ -20,8 +20,8 @@ use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::handlers::{
-    account, accounts, api_keys, buckets, gone_files, jobs, moves, organisations, sessions, set_up,
-    storage, usage, usage_history, webhooks,
+    account, accounts, api_keys, buckets, download_links, gone_files, jobs, moves, organisations,
+    sessions, set_up, storage, usage, usage_history, webhooks,
 };
 use crate::state::AppState;
 
@@ -110,6 +110,10 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
         .route("/api/buckets/{bucketName}/folders", route(get(buckets::folders), READ_METHODS))
         .route("/api/buckets/{bucketName}/move", route(post(moves::move_one), POST_METHODS))
+        .route(
+            "/api/buckets/{bucketName}/download-links",
+            route(post(download_links::create), POST_METHODS),
+        )
         .route("/api/buckets/{bucketName}/deleted", route(get(gone_files::list), READ_METHODS))
         .route(
             "/api/buckets/{bucketName}/undelete",

@@ -16,6 +16,7 @@ mod damage;
 mod dashboard;
 mod delete;
 mod deliver;
+mod download_links;
 mod errors;
 mod forms;
 mod full_disk;

@@ -472,7 +472,8 @@ async fn tokens_outlive_a_restart_and_the_key_that_signed_them() {
     let after = token_path(&client, "path=photos/").await;
     assert_eq!(use_token(&client, &before).await.status, 200);
     assert_eq!(use_token(&client, &after).await.status, 200);
-    world.clock.advance(2 * DAY_MS);
+    // Links to download live for a week.
+    world.clock.advance(9 * DAY_MS);
     world.state.catalog.renew_signing_keys().unwrap();
     use_token(&client, &before).await.check_error(404, "token_not_found");
     use_token(&client, &after).await.check_error(410, "token_expired");

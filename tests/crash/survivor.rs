@@ -1,8 +1,8 @@
 //! A machine after a crash: what its store must be.
 //!
 //! What was acknowledged is there byte for byte, what was under way is whole or absent; counters and listings agree; no
-//! file is left that no record names and nobody could bring back; recovering again changes nothing; the index made anew from the segments is the
-//! same; and the store goes on. Before anything is opened, fsck finds nothing wrong.
+//! file is left that no record names and nobody could bring back; recovering again changes nothing; the index made anew
+//! from the segments is the same; and the store goes on. Before anything is opened, fsck finds nothing wrong.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

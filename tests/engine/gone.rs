@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use engine::{
-    Batch, Error, FolderKey, GoneAsked, GoneVersion, LogSpan, Object, ObjectKey, PutOptions, Store,
-    Unrecoverable, VersionEnd, WorkProgress,
+    Batch, Error, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan, Object, ObjectKey,
+    PutOptions, Store, Unrecoverable, VersionEnd, WorkProgress,
 };
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, compact, delete, name, name_in, put,
@@ -67,6 +67,123 @@ fn filled(world: &World, store: &Store) {
     delete(store, &name("b/c")).unwrap();
     put(store, &name_in(&bucket_named("other"), "a"), b"1").unwrap();
     delete(store, &name_in(&bucket_named("other"), "a")).unwrap();
+}
+
+/// All that is told along the log, so many versions and records at a time, and in how many calls.
+fn along(store: &Store, asked: &GoneAsked, limit: usize, records: usize) -> (Told, usize) {
+    let (mut all, mut from, mut calls) = (Vec::new(), LogPlace::default(), 0);
+    loop {
+        let stretch = store.gone_along(asked, from, limit, records, &mut go_on).unwrap();
+        assert!(stretch.versions.len() <= limit);
+        all.extend(told(&stretch.versions));
+        calls += 1;
+        match stretch.next {
+            Some(next) => from = next,
+            None => return (all, calls),
+        }
+    }
+}
+
+fn keys_of(told: &Told) -> Vec<(String, u64)> {
+    let mut keys: Vec<_> = told.iter().map(|it| (it.0.clone(), it.1)).collect();
+    keys.sort();
+    keys
+}
+
+#[test]
+fn a_log_of_any_length_is_told_in_bounded_pieces_and_nothing_is_left_out() {
+    let world = World::new(1);
+    let store = world.open();
+    filled(&world, &store);
+    for at in 0..60 {
+        put(&store, &name(&format!("many/{at}")), &body(at, 3_000)).unwrap();
+    }
+    for at in 0..60 {
+        delete(&store, &name(&format!("many/{at}"))).unwrap();
+    }
+    roll_over(&store).unwrap();
+    let all = in_the_log(&store, &asked(""), 1_000);
+    assert_eq!(all.len(), 63);
+    for (limit, records) in [(1_000, usize::MAX), (7, usize::MAX), (1_000, 1), (3, 10)] {
+        let (told, calls) = along(&store, &asked(""), limit, records);
+        assert_eq!(keys_of(&told), keys_of(&all), "{limit} {records}");
+        assert!(calls * records.min(1_000) >= 63 && calls * limit >= 63, "{calls}");
+    }
+    // In one piece it knows all ends.
+    let (mut told, _) = along(&store, &asked(""), 1_000, usize::MAX);
+    told.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
+    assert_eq!(told, all);
+    assert_eq!(keys_of(&along(&store, &asked("b/"), 5, 5).0).len(), 1);
+    // Whoever watches ends a piece, and no more.
+    let mut is_first = true;
+    let stopped = store.gone_along(&asked(""), LogPlace::default(), 1_000, usize::MAX, &mut |_| {
+        match std::mem::replace(&mut is_first, false) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    let stopped = stopped.unwrap();
+    assert!(stopped.next.is_some() && stopped.versions.len() < 63);
+}
+
+#[test]
+fn what_is_compacted_between_two_pieces_is_told_all_the_same() {
+    let world = World::new(1);
+    let store = world.open();
+    for at in 0..40 {
+        put(&store, &name(&format!("{at:02}")), &body(at, 3_000)).unwrap();
+    }
+    put(&store, &name("00"), &body(100, 3_000)).unwrap();
+    delete(&store, &name("39")).unwrap();
+    roll_over(&store).unwrap();
+    let first = store.gone_along(&asked(""), LogPlace::default(), 1, 3, &mut go_on).unwrap();
+    let mut told: Vec<String> =
+        first.versions.iter().map(|it| it.object.name().key.to_string()).collect();
+    compact(&store).unwrap();
+    let mut from = first.next;
+    while let Some(place) = from {
+        let stretch = store.gone_along(&asked(""), place, 1, 3, &mut go_on).unwrap();
+        told.extend(stretch.versions.iter().map(|it| it.object.name().key.to_string()));
+        from = stretch.next;
+    }
+    let left: Vec<String> = in_the_log(&store, &asked(""), 10).into_iter().map(|it| it.0).collect();
+    assert!(left.iter().all(|key| told.contains(key)), "{left:?} of {told:?}");
+}
+
+#[test]
+fn a_version_that_is_named_is_found_in_the_segments_that_may_hold_it() {
+    let world = World::new(1);
+    let store = world.open();
+    let mut lsns = Vec::new();
+    for at in 0..80 {
+        let key = format!("{at:02}");
+        let put = put(&store, &name(&key), &body(at, 3_000)).unwrap();
+        lsns.push((key, put.objects[0].lsn()));
+    }
+    for (key, _) in &lsns[10..] {
+        delete(&store, &name(key)).unwrap();
+    }
+    roll_over(&store).unwrap();
+    let count = |lsn: Option<u64>, key: &str| {
+        let mut segments = 0;
+        let found = store.gone_version(&name(key), lsn, LogSpan::ALL, &mut |progress| {
+            segments = progress.done_items.max(segments);
+            ControlFlow::Continue(())
+        });
+        (found.unwrap().map(|it| it.lsn()), segments)
+    };
+    let (_, all) = count(None, "79");
+    assert!(all >= 3, "{all} segments");
+    for (key, lsn) in &lsns[10..] {
+        assert_eq!(count(Some(*lsn), key), (Ok(*lsn), 0), "{key}");
+    }
+    assert_eq!(count(Some(lsns[20].1), "30").0, Err(Unrecoverable::Unknown));
+    compact(&store).unwrap();
+    for (key, lsn) in &lsns[10..] {
+        let (found, _) = count(Some(*lsn), key);
+        let is_there = in_the_log(&store, &asked(key), 10).len() == 1;
+        assert_eq!(found.is_ok(), is_there, "{key}");
+    }
 }
 
 #[test]

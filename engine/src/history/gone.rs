@@ -67,7 +67,7 @@ impl GoneAsked {
             && object.modified_ms() >= self.put_since_ms
     }
 
-    fn takes_name(&self, name: &ObjectName) -> bool {
+    pub(super) fn takes_name(&self, name: &ObjectName) -> bool {
         name.bucket == self.bucket && name.key.as_str().starts_with(&self.prefix)
     }
 }
@@ -148,7 +148,7 @@ pub(crate) fn gone(
 }
 
 /// What was put, if it is asked for and should still be there.
-fn candidate(
+pub(super) fn candidate(
     log: &LogReader<'_>,
     asked: &GoneAsked,
     found: &Found<'_>,
@@ -198,7 +198,10 @@ pub(crate) fn gone_version(
     if lsn.is_some() && lsn == current {
         return Ok(Err(Unrecoverable::Present));
     }
-    LogScan::new(log).run(watch, &mut |found| {
+    // Of one that is named only those segments are read that may hold it.
+    let scan = LogScan::new(log);
+    let scan = if let Some(lsn) = lsn { scan.for_record(lsn) } else { scan };
+    scan.run(watch, &mut |found| {
         // Of what is there the versions before it are meant.
         match Some(found.record().lsn) == current {
             true => Ok(()),

@@ -21,7 +21,7 @@ use crate::name::ObjectName;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{
     COMPACTED_FOLDER, CursorRecord, LOG_FOLDER, LogPosition, Patience, RecordCursor, SegmentSet,
-    read_header,
+    read_header, read_origin,
 };
 
 /// Where the records are, and what the index says now.
@@ -41,6 +41,8 @@ pub(super) struct LogScan<'a> {
     seen: BTreeSet<SegmentId>,
     progress: WorkProgress,
     damage_count: usize,
+    /// Only the record of this number is looked for.
+    only_lsn: Option<u64>,
 }
 
 /// A record, and the cursor that can read its body.
@@ -63,19 +65,38 @@ impl Found<'_> {
 impl<'a> LogScan<'a> {
     pub(super) fn new(log: &'a LogReader<'a>) -> Self {
         let progress = WorkProgress::default();
-        Self { log, seen: BTreeSet::new(), progress, damage_count: 0 }
+        Self { log, seen: BTreeSet::new(), progress, damage_count: 0, only_lsn: None }
+    }
+
+    /// The same, of those segments that may hold the record of this number.
+    pub(super) fn for_record(self, lsn: u64) -> Self {
+        Self { only_lsn: Some(lsn), ..self }
     }
 
     /// Shows every record, and answers in how many places records may be missing.
     pub(super) fn run(
+        self,
+        watch: &mut Watch<'_>,
+        visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
+    ) -> Result<usize> {
+        self.run_from(0, watch, visit)
+    }
+
+    /// The same from a segment on.
+    pub(super) fn run_from(
         mut self,
+        first: u64,
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(&Found<'_>) -> Result<()>,
     ) -> Result<usize> {
         loop {
             let (headers, mut is_all) = self.headers()?;
             self.progress.total_items = (self.seen.len() + headers.len()) as u64;
-            for header in &headers {
+            for (at, header) in headers.iter().enumerate() {
+                let later = headers.get(at + 1..).unwrap_or_default();
+                if header.segment.get() < first || !self.may_hold_it(header, later)? {
+                    continue;
+                }
                 // A compacted segment may stand between one of the log and its successor.
                 let named_end = header.end_named_by(&headers);
                 is_all &= self.segment(header, named_end, watch, visit)?;
@@ -138,6 +159,24 @@ impl<'a> LogScan<'a> {
         }
         headers.sort_by_key(|header| header.segment);
         Ok((headers, is_all))
+    }
+
+    /// Whether the record that is looked for may lie in a segment. `later` are those with greater ids.
+    fn may_hold_it(&self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<bool> {
+        let Some(lsn) = self.only_lsn else { return Ok(true) };
+        if header.base_lsn > lsn {
+            return Ok(false);
+        }
+        if header.class == SegmentClass::Compacted {
+            let segments = self.log.segments;
+            return match read_origin(segments.disk(), header.segment, segments.store()) {
+                Ok((_, origin)) => Ok(origin.covers.contain(lsn, lsn)),
+                // Whoever reads it tells what is wrong.
+                Err(_) => Ok(true),
+            };
+        }
+        let next = later.iter().find(|it| it.class == SegmentClass::Log);
+        Ok(next.is_none_or(|next| next.base_lsn > lsn))
     }
 
     /// Shows the records of one segment. False: it went before it could be read.

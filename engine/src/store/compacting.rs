@@ -14,7 +14,8 @@ impl Store {
     }
 
     /// Compacts by these rules, beside whatever else goes on: copies what is wanted of segments that are mostly dead,
-    /// and gives their space back, and that of large objects that might have come back. At most so many bytes a second, if a limit is given, and fewer while commits suffer.
+    /// and gives their space back, and that of large objects that might have come back. At most so many bytes a second,
+    /// if a limit is given, and fewer while commits suffer.
     ///
     /// Stopped by `watch`, it answers [`Error::Cancelled`](crate::Error::Cancelled); the steps until then are done.
     pub fn compact(

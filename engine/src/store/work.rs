@@ -11,8 +11,8 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{EntryContent, SegmentClass};
 use crate::history::{
-    self, GoneAsked, GonePage, History, LogReader, LogSpan, PutBack, UndeleteRequest, Undeleted,
-    Unrecoverable, VersionFilter,
+    self, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogReader, LogSpan, PutBack,
+    UndeleteRequest, Undeleted, Unrecoverable, VersionFilter,
 };
 use crate::index::Object;
 use crate::limits;
@@ -103,6 +103,21 @@ impl Store {
         self.read_log(|log| history::gone(log, asked, after, limit, watch))
     }
 
+    /// What can still come back, in the order of the log, behind a place: at most `limit` versions, in at most
+    /// `records_max` records; where `watch` says to stop, those until then. For logs that [`Store::gone`] takes too
+    /// long for.
+    pub fn gone_along(
+        &self,
+        asked: &GoneAsked,
+        from: LogPlace,
+        limit: usize,
+        records_max: usize,
+        watch: &mut Watch<'_>,
+    ) -> Result<GoneStretch> {
+        let bounds = (limit.clamp(1, limits::LIST_PAGE_MAX), records_max.max(1));
+        self.read_log(|log| history::gone_along(log, asked, from, bounds, watch))
+    }
+
     /// One version of an object that went lately, or the one of them that went last, if it can still come back. Reads
     /// no log.
     pub fn gone_lately_of(
@@ -122,7 +137,7 @@ impl Store {
     }
 
     /// One version of an object that is not what its name means now, or the newest that is whole. Reads the heads of
-    /// the whole log.
+    /// the whole log; of one that is named, those of the segments that may hold it.
     pub fn gone_version(
         &self,
         name: &ObjectName,

@@ -1,4 +1,5 @@
-//! A grant to upload, and the signed text that carries it: the token of a presigned upload.
+//! A grant to upload, or to read one file, and the signed text that carries it: the token of a presigned upload or a
+//! download link.
 //!
 //! The text holds all there is to know, so issuing one writes nothing. It is, in base32, with numbers little-endian:
 //!
@@ -67,6 +68,8 @@ pub enum Purpose {
     Form,
     /// With raw bodies for one file: the earlier presigned address.
     Raw,
+    /// To read one file: a download link.
+    Read,
 }
 
 /// What uploads are held to.
@@ -264,6 +267,7 @@ impl Purpose {
         match self {
             Self::Form => 1,
             Self::Raw => 2,
+            Self::Read => 3,
         }
     }
 
@@ -271,6 +275,7 @@ impl Purpose {
         match byte {
             [1] => Some(Self::Form),
             [2] => Some(Self::Raw),
+            [3] => Some(Self::Read),
             _ => None,
         }
     }
@@ -282,6 +287,10 @@ const THUMBNAIL: u8 = 4;
 const NO_THUMBNAIL: u8 = 8;
 
 impl Wishes {
+    /// Those of what uploads nothing.
+    pub const NONE: Self =
+        Self { naming: Naming::Kept, rule: NameRule::Suffix, thumbnail: Thumbnail::Unsaid };
+
     fn byte(self) -> u8 {
         let naming = if self.naming == Naming::Randomised { RANDOMISED } else { 0 };
         let rule = if self.rule == NameRule::Overwrite { OVERWRITE } else { 0 };
@@ -356,7 +365,7 @@ mod tests {
     fn what_was_signed_comes_back() {
         for lock in ["", "img/", "img/cat é.png", &"k".repeat(1_024)] {
             for byte in 0..12 {
-                for purpose in [Purpose::Form, Purpose::Raw] {
+                for purpose in [Purpose::Form, Purpose::Raw, Purpose::Read] {
                     let wishes = Wishes::of_byte(&[byte]).unwrap();
                     let session = Issuer::Session(SessionId::parse("aaaaaaaaaaaaaaaa").unwrap());
                     let account = Issuer::Account(AccountId::parse("aaaaaaaaaaaaaaaa").unwrap());

@@ -24,7 +24,7 @@ use crate::object_name::turns_text;
 use crate::variants::VariantError;
 
 use self::refusals::QUOTA_EXCEEDED;
-pub use self::refusals::{INVALID_API_KEY, SESSION_ENDED};
+pub use self::refusals::{INVALID_API_KEY, LOG_TOO_LARGE, SESSION_ENDED};
 
 /// A refusal or a failure on its way to the client.
 #[derive(Clone)]

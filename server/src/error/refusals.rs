@@ -14,6 +14,8 @@ use crate::rate_limit::Refused;
 
 /// The code of a credential that does not hold.
 pub const INVALID_API_KEY: &str = "invalid_api_key";
+/// The code of an answer that would take the whole of a log that is too large.
+pub const LOG_TOO_LARGE: &str = "log_too_large";
 
 /// The code of a session that is over.
 pub const SESSION_ENDED: &str = "session_ended";
@@ -153,9 +155,10 @@ impl ApiError {
 
     /// 503: the log is longer than one request may read.
     pub fn log_too_large() -> Self {
-        let message = "The log is too large to be looked through in one request: begin a job \
-                       \"undeleteFolder\", or ask the operator";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_too_large", message)
+        let message = "The log is too large to be looked through in one request: name the version by \
+                       its \"lsn\", as the list of what is deleted tells it, or begin a job \
+                       \"undeleteFolder\"";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, LOG_TOO_LARGE, message)
     }
 
     /// 404: no such job, or none that the caller sees.

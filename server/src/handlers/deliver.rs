@@ -48,6 +48,7 @@ const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
         PlaceParameters,
         ImageParameters,
         ("download" = Option<String>, Query, description = "As an attachment, under the file's own name or this one."),
+        ("token" = Option<String>, Query, description = "Of a download link, as it stands in its address."),
         ("Range" = Option<String>, Header, description = "Up to 8 ranges of bytes."),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags that the client has."),
     ),

@@ -1,13 +1,16 @@
 //! `/api/buckets/{bucketName}/deleted` and `/undelete`: what is gone and can still come back, and bringing it back.
 //!
 //! Promises: what went lately is told at once, without a look into the log, however large that is; the log is read for
-//! a bounded time. A version of a bucket that had the same name before never shows. Never here: the log.
+//! a bounded time, and of one that takes longer each page tells a stretch, so that all of it can be reached. A version
+//! of a bucket that had the same name before never shows. Never here: the log.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
-use engine::{GoneAsked, GonePage, GoneVersion, ObjectKey, Store, VersionEnd, Watch};
+use engine::{
+    GoneAsked, GonePage, GoneStretch, GoneVersion, LogPlace, ObjectKey, Store, VersionEnd, Watch,
+};
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,9 +19,10 @@ use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, OnTaken, Scope};
-use crate::error::ApiError;
+use crate::error::{ApiError, LOG_TOO_LARGE};
 use crate::filing::{Wanted, look_through_log, put_back, span_of};
 use crate::json_body::JsonBody;
+use crate::limits::GONE_RECORDS_MAX;
 use crate::paging::Page;
 use crate::parameters::{BucketNameParameter, PageParameters};
 use crate::query::Query;
@@ -97,12 +101,19 @@ enum Cursor {
     Lately(Option<u64>),
     /// In the log, behind this version.
     Log(Option<(ObjectKey, u64)>),
+    /// Along a log that is too large for that, behind this place.
+    Along(LogPlace),
 }
 
 impl Cursor {
     fn parse(text: &str) -> Result<Self, ()> {
         if let Some(lsn) = text.strip_prefix("lately:") {
             return lsn.parse().map(|lsn| Self::Lately(Some(lsn))).map_err(drop);
+        }
+        if let Some(place) = text.strip_prefix("along:") {
+            let (segment, lsn) = place.split_once(':').ok_or(())?;
+            let (segment, lsn) = (segment.parse().map_err(drop)?, lsn.parse().map_err(drop)?);
+            return Ok(Self::Along(LogPlace { segment, lsn }));
         }
         match text.strip_prefix("log:").ok_or(())? {
             "" => Ok(Self::Log(None)),
@@ -117,6 +128,7 @@ impl Cursor {
     fn text(&self) -> String {
         match self {
             Self::Lately(lsn) => format!("lately:{}", lsn.unwrap_or(u64::MAX)),
+            Self::Along(LogPlace { segment, lsn }) => format!("along:{segment}:{lsn}"),
             Self::Log(None) => "log:".to_owned(),
             Self::Log(Some((key, lsn))) => format!("log:{lsn}:{key}"),
         }
@@ -124,7 +136,8 @@ impl Cursor {
 }
 
 /// Lists files that were deleted or replaced and can still come back: at first what went since the server started, the
-/// last first; then, by path, what the log tells of the time before.
+/// last first; then, by path, what the log tells of the time before. Where the log is too large to be read in one
+/// request, that comes in the order of the log.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/deleted",
@@ -137,7 +150,7 @@ impl Cursor {
     ),
     responses(
         (status = OK, body = GoneReply),
-        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: the log cannot be looked through in one request; `overloaded`."),
+        (status = SERVICE_UNAVAILABLE, description = "`overloaded`."),
     )
 )]
 pub async fn list(
@@ -168,6 +181,18 @@ pub async fn list(
             let look = move |store: &Store, watch: &mut Watch<'_>| {
                 in_the_log(store, &asked, after, limit, watch)
             };
+            match look_through_log(&app, look).await {
+                // It is told in stretches from here on, from the beginning.
+                Err(error) if error.code() == LOG_TOO_LARGE => {
+                    (Vec::new(), Some(Cursor::Along(LogPlace::default())))
+                }
+                page => page?,
+            }
+        }
+        Cursor::Along(from) => {
+            let look = move |store: &Store, watch: &mut Watch<'_>| {
+                along_the_log(store, &asked, from, limit, watch)
+            };
             look_through_log(&app, look).await?
         }
     };
@@ -188,7 +213,7 @@ pub async fn list(
         (status = OK, body = UndeletedReply),
         (status = NOT_FOUND, description = "`bucket_not_found`; `version_not_found`: there is none, or its space was given back."),
         (status = CONFLICT, description = "`already_exists`: something has the name, or the version is there."),
-        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: the log cannot be looked through in one request; `overloaded`."),
+        (status = SERVICE_UNAVAILABLE, description = "`log_too_large`: without `lsn`, where the log cannot be looked through in one request; `overloaded`."),
     )
 )]
 pub async fn undelete(
@@ -224,13 +249,34 @@ fn in_the_log(
     limit: usize,
     watch: &mut Watch<'_>,
 ) -> engine::Result<(Vec<GoneVersion>, Option<Cursor>)> {
-    let GonePage { mut versions, next } = store.gone(asked, after.as_ref(), limit, watch)?;
-    let place = |it: &GoneVersion| (it.object.name().key.clone(), it.object.lsn());
+    let GonePage { versions, next } = store.gone(asked, after.as_ref(), limit, watch)?;
     let next = next.map(|next| Cursor::Log(Some(next)));
+    Ok((not_lately(store, asked, versions)?, next))
+}
+
+/// The same of a stretch of the log.
+fn along_the_log(
+    store: &Store,
+    asked: &GoneAsked,
+    from: LogPlace,
+    limit: usize,
+    watch: &mut Watch<'_>,
+) -> engine::Result<(Vec<GoneVersion>, Option<Cursor>)> {
+    let GoneStretch { versions, next } =
+        store.gone_along(asked, from, limit, GONE_RECORDS_MAX, watch)?;
+    Ok((not_lately(store, asked, versions)?, next.map(Cursor::Along)))
+}
+
+/// Those that are not known to have gone lately.
+fn not_lately(
+    store: &Store,
+    asked: &GoneAsked,
+    mut versions: Vec<GoneVersion>,
+) -> engine::Result<Vec<GoneVersion>> {
     let (lately, _) = store.gone_lately(asked, None, usize::MAX - 1)?;
-    let lately: HashSet<_> = lately.iter().map(place).collect();
-    versions.retain(|version| !lately.contains(&place(version)));
-    Ok((versions, next))
+    let lately: HashSet<_> = lately.iter().map(|it| it.object.lsn()).collect();
+    versions.retain(|version| !lately.contains(&version.object.lsn()));
+    Ok(versions)
 }
 
 fn version_view(app: &AppState, version: &GoneVersion) -> GoneVersionView {

@@ -61,6 +61,8 @@ enum JobKind {
     UndeleteFolder,
     EmptyBucket,
     Compact,
+    /// Also `verify`.
+    #[serde(alias = "verify")]
     Scrub,
 }
 

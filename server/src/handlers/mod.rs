@@ -9,6 +9,7 @@ pub mod dashboard;
 pub mod delete;
 pub mod deliver;
 pub mod docs;
+pub mod download_links;
 pub mod gone_files;
 pub mod health;
 pub mod integrations;

@@ -1,0 +1,122 @@
+//! What is gone and can still come back, in the order in which the log is read: for logs that cannot be read in one go.
+//!
+//! Promises: each call reads a bounded number of records, and says where to go on; whoever goes on until nothing is
+//! left has heard of every version that was gone at the beginning and can come back at the end. A version may be told
+//! twice where its record is copied meanwhile.
+//! Never here: an order by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use super::gone::{GoneAsked, candidate};
+use super::scan::{LogReader, LogScan};
+use super::subject;
+use crate::commit::{GoneVersion, VersionEnd};
+use crate::error::{Error, Result};
+use crate::format::What;
+use crate::name::ObjectKey;
+use crate::progress::{Watch, WorkProgress};
+
+/// Behind this record of this segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogPlace {
+    /// The segment's id; 0 before the first.
+    pub segment: u64,
+    /// The number of the record.
+    pub lsn: u64,
+}
+
+/// Versions that are gone, of a stretch of the log.
+#[derive(Clone, Debug, Default)]
+pub struct GoneStretch {
+    /// As they lie in the log. What became of one is told as far as it stands in the same stretch.
+    pub versions: Vec<GoneVersion>,
+    /// Where to go on, where there is more.
+    pub next: Option<LogPlace>,
+}
+
+/// A version that may have its end further on.
+struct Open {
+    at: usize,
+    lsn: u64,
+    /// The record that ended it, as far as that was read.
+    ended_lsn: u64,
+}
+
+/// The first versions behind `from` that are gone and should still be there: at most `limit`, in at most `records_max`
+/// records.
+pub(crate) fn gone_along(
+    log: &LogReader<'_>,
+    asked: &GoneAsked,
+    from: LogPlace,
+    (limit, records_max): (usize, usize),
+    watch: &mut Watch<'_>,
+) -> Result<GoneStretch> {
+    let mut stretch = GoneStretch::default();
+    let mut open: BTreeMap<ObjectKey, Open> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    let mut records = 0_usize;
+    let mut reached = from;
+    let mut is_watched = true;
+    let read = LogScan::new(log).run_from(
+        from.segment,
+        &mut |progress: WorkProgress| {
+            is_watched = watch(progress).is_continue();
+            match is_watched {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        },
+        &mut |found| {
+            let record = found.record();
+            let segment = found.place().segment.get();
+            if segment == from.segment && record.lsn <= from.lsn {
+                return Ok(());
+            }
+            if records == records_max || stretch.versions.len() == limit {
+                stretch.next = Some(reached);
+                return Err(Error::Cancelled);
+            }
+            records += 1;
+            reached = LogPlace { segment, lsn: record.lsn };
+            let Some((name, happened_ms)) = subject(record) else { return Ok(()) };
+            if !asked.takes_name(name) {
+                return Ok(());
+            }
+            let end = match &record.what {
+                What::Put { .. } => VersionEnd::Replaced,
+                _ => VersionEnd::Deleted,
+            };
+            if let Some(open) = open.get_mut(&name.key)
+                && (open.lsn + 1..open.ended_lsn).contains(&record.lsn)
+                && let Some(version) = stretch.versions.get_mut(open.at)
+            {
+                open.ended_lsn = record.lsn;
+                (version.end, version.ended_ms) = (end, Some(happened_ms));
+            }
+            let counts = (log.entry)(name)?.is_some_and(|entry| entry.lsn == record.lsn);
+            if counts || end == VersionEnd::Deleted || told.contains(&record.lsn) {
+                return Ok(());
+            }
+            let Some(object) = candidate(log, asked, found, name)? else { return Ok(()) };
+            told.insert(record.lsn);
+            let at = stretch.versions.len();
+            let open_now = Open { at, lsn: record.lsn, ended_lsn: u64::MAX };
+            open.insert(name.key.clone(), open_now);
+            let end = match (log.entry)(name)? {
+                Some(_) => VersionEnd::Replaced,
+                None => VersionEnd::Deleted,
+            };
+            stretch.versions.push(GoneVersion { object, end, ended_ms: None });
+            Ok(())
+        },
+    );
+    match read {
+        Err(Error::Cancelled) if stretch.next.is_some() => Ok(stretch),
+        Err(Error::Cancelled) if !is_watched => {
+            stretch.next = Some(reached);
+            Ok(stretch)
+        }
+        read => read.map(|_| stretch),
+    }
+}

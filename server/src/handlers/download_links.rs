@@ -1,0 +1,92 @@
+//! `POST /api/buckets/{bucketName}/download-links`: an address by which anybody may read one file for a time.
+//!
+//! Promises: nothing is stored for it; it opens that one file and no other, for GET and HEAD, and is worth what whoever
+//! asked for it may still do. Never here: how it is written and signed.
+
+use axum::extract::State;
+use http::Uri;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{bucket_in, file_in};
+use crate::auth::Caller;
+use crate::bridge::blocking;
+use crate::catalog::{Access, Grant, Lock, Purpose, Scope, TokenId, Wishes};
+use crate::error::ApiError;
+use crate::json_body::JsonBody;
+use crate::limits;
+use crate::parameters::BucketNameParameter;
+use crate::replies::{Json, iso_time};
+use crate::state::AppState;
+use crate::target::public_url;
+
+/// Which file, and for how long.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DownloadLinkWish {
+    path: String,
+    /// Seconds, 1 to 604800; without it 3600.
+    #[serde(default)]
+    expires_in: Option<u64>,
+}
+
+/// An address of a file.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DownloadLinkReply {
+    success: bool,
+    url: String,
+    expires_at: String,
+}
+
+/// Makes an address by which anybody may read one file of a private bucket for a time.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/download-links",
+    operation_id = "makeDownloadLink",
+    tag = "Files",
+    params(BucketNameParameter),
+    request_body = DownloadLinkWish,
+    responses(
+        (status = OK, body = DownloadLinkReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
+        (status = CONFLICT, description = "`conflict`: the bucket is public, and its addresses need no link."),
+    )
+)]
+pub async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<DownloadLinkReply>, ApiError> {
+    let name = bucket_in(&uri)?;
+    caller.bucket(&app.catalog, &name, Scope::Presign)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Read)?;
+    let wish: DownloadLinkWish = body.settings()?;
+    let key = file_in(&wish.path)?;
+    caller.check_file(&key)?;
+    let expires_in = wish.expires_in.unwrap_or(limits::PRESIGN_SECONDS_DEFAULT);
+    if !(1..=limits::DOWNLOAD_LINK_SECONDS_MAX).contains(&expires_in) {
+        return Err(ApiError::bad_parameter("expiresIn", "must be a number from 1 to 604800"));
+    }
+    if bucket.access == Access::Public {
+        return Err(ApiError::conflict("The bucket is public: its files need no link"));
+    }
+    let name = engine::ObjectName::new(bucket.name.clone(), key);
+    let (store, looked_up) = (app.store.clone(), name.clone());
+    blocking(move || store.get(&looked_up)).await?.ok_or_else(ApiError::file_not_found)?;
+    let expires_ms = app.clock.unix_ms().saturating_add(1_000 * expires_in);
+    let grant = Grant {
+        id: TokenId::issue(&*app.entropy),
+        purpose: Purpose::Read,
+        bucket: name.bucket.clone(),
+        lock: Lock::File(name.key.clone()),
+        wishes: Wishes::NONE,
+        issuer: caller.lasting_issuer(),
+        expires_ms,
+    };
+    // Only a store that took no write since it was made has no key to sign with.
+    let text = app.catalog.sign(&grant).ok_or_else(|| ApiError::overloaded(60))?;
+    let url = format!("{}?token={text}", public_url(app.public_url.as_str(), &name));
+    Ok(Json(DownloadLinkReply { success: true, url, expires_at: iso_time(expires_ms) }))
+}

@@ -1,0 +1,125 @@
+//! Download links: `API.md`, Download links.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use server::catalog::{Access, Scope, Standing};
+use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
+use tests::world::PUBLIC_URL;
+use tests::{Browser, Client, World};
+
+const PATH: &str = "/api/buckets/secret/download-links";
+
+/// Ann's private bucket `secret` with two files.
+async fn world() -> (World, Client) {
+    let (world, client) = World::with_bucket(1);
+    let access = Some(Access::Private);
+    let private = BucketSettings { access, ..Default::default() };
+    world.bucket("ann", "secret", private);
+    client.put("/secret/a/", "b c.txt", b"0123456789").await;
+    client.put("/secret/a/", "other.txt", b"other").await;
+    (world, client)
+}
+
+async fn link(client: &Client, wish: Value) -> String {
+    let reply = client.post_json(PATH, wish).await.check_done();
+    let url = reply["url"].as_str().unwrap();
+    url.strip_prefix(PUBLIC_URL).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_link_opens_its_file_for_anybody_and_nothing_else() {
+    let (world, client) = world().await;
+    let stranger = world.stranger();
+    assert_eq!(stranger.get("/secret/a/b%20c.txt").await.status, StatusCode::UNAUTHORIZED);
+    let reply = client.post_json(PATH, json!({"path": "a/b c.txt"})).await.check_done();
+    assert_eq!(reply["expiresAt"], "2026-01-31T13:00:00.000Z");
+    let link = link(&client, json!({"path": "a/b c.txt", "expiresIn": 60})).await;
+    assert!(link.starts_with("/secret/a/b%20c.txt?token="), "{link}");
+    assert_eq!(stranger.get(&link).await.text(), "0123456789");
+    let reply = stranger.get(&format!("{link}&download")).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert!(reply.header("content-disposition").starts_with("attachment"));
+    let cached = reply.header("cache-control");
+    assert!(cached.contains("private") || cached.contains("no-store"), "{cached}");
+    let token = link.split_once("?token=").unwrap().1.to_owned();
+    for path in ["/secret/a/other.txt", "/secret/a/none.txt", "/secret/a/", "/secret/"] {
+        let reply = stranger.get(&format!("{path}?token={token}")).await;
+        reply.check_error(404, "token_not_found");
+    }
+    for wrong in [&token[1..], "x", ""] {
+        let reply = stranger.get(&format!("/secret/a/b%20c.txt?token={wrong}")).await;
+        assert!([401, 404].contains(&reply.status.as_u16()), "{wrong}: {}", reply.status);
+    }
+    // It is for reading alone.
+    let put = stranger.send(http::Method::PUT, &link, &[], axum::body::Body::from("x")).await;
+    put.check_error(404, "token_not_found");
+    let delete = stranger.delete(&link).await;
+    assert_eq!(delete.status, StatusCode::UNAUTHORIZED);
+    world.clock.advance(59_999);
+    assert_eq!(stranger.get(&link).await.status, StatusCode::OK);
+    world.clock.advance(1);
+    stranger.get(&link).await.check_error(410, "token_expired");
+}
+
+#[tokio::test]
+async fn a_link_is_worth_what_its_maker_may_do() {
+    let (world, client) = world().await;
+    let stranger = world.stranger();
+    let wish = || json!({"path": "a/b c.txt", "expiresIn": 604_800});
+    let issued = world.api_key("ann", ApiKeySettings::default());
+    let of_key = link(&Client::new(world.app(), Some(issued.key)), wish()).await;
+    let mut ann = Browser::signed_in(&world, "ann").await;
+    let reply = ann.post(PATH, wish()).await.json();
+    let of_session = reply["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap();
+    assert_eq!(ann.delete("/-/session").await.status, 204);
+    assert_eq!(stranger.get(of_session).await.text(), "0123456789", "it outlives the session");
+    world.manage(Request::RevokeApiKey { id: issued.api_key.id });
+    stranger.get(&of_key).await.check_error(410, "token_revoked");
+    let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
+    world.edit_account("ann", standing(Standing::Suspended));
+    stranger.get(of_session).await.check_error(410, "token_revoked");
+    world.edit_account("ann", standing(Standing::Good));
+    assert_eq!(stranger.get(of_session).await.text(), "0123456789");
+    // Whatever has the name then.
+    client.put("/secret/a/b%20c.txt?overwrite=true", "b c.txt", b"new").await;
+    assert_eq!(stranger.get(of_session).await.text(), "new");
+    client.delete("/secret/a/b%20c.txt").await.check_done();
+    stranger.get(of_session).await.check_error(404, "file_not_found");
+}
+
+#[tokio::test]
+async fn a_link_outlives_the_key_that_signed_it_for_as_long_as_it_was_made_for() {
+    let (world, client) = world().await;
+    let week = link(&client, json!({"path": "a/b c.txt", "expiresIn": 604_800})).await;
+    world.clock.advance(7 * 24 * 60 * 60 * 1_000 - 1);
+    world.state.catalog.renew_signing_keys().unwrap();
+    assert_eq!(world.stranger().get(&week).await.text(), "0123456789");
+}
+
+#[tokio::test]
+async fn what_makes_no_link_is_told_why() {
+    let (world, client) = world().await;
+    for (wish, status, code) in [
+        (json!({"path": "a/none.txt"}), 404, "file_not_found"),
+        (json!({"path": "a/"}), 400, "bad_path"),
+        (json!({"path": "a/b c.txt", "expiresIn": 0}), 400, "bad_parameter"),
+        (json!({"path": "a/b c.txt", "expiresIn": 604_801}), 400, "bad_parameter"),
+        (json!({"path": "a/b c.txt", "until": 5}), 400, "bad_parameter"),
+    ] {
+        let reply = client.post_json(PATH, wish.clone()).await;
+        assert_eq!(reply.status.as_u16(), status, "{wish}: {}", reply.text());
+        assert_eq!(reply.json()["code"], code, "{wish}");
+    }
+    client.put("/photos/", "a.txt", b"1").await;
+    let public = "/api/buckets/photos/download-links";
+    client.post_json(public, json!({"path": "a.txt"})).await.check_error(409, "conflict");
+    let wish = json!({"path": "a/b c.txt"});
+    for scopes in [vec![Scope::Read], vec![Scope::Presign]] {
+        let settings = ApiKeySettings { scopes, ..Default::default() };
+        let lacking = world.client_of("ann", settings);
+        lacking.post_json(PATH, wish.clone()).await.check_error(403, "forbidden");
+    }
+    world.account("bob");
+    let bob = world.client_of("bob", ApiKeySettings::default());
+    bob.post_json(PATH, wish).await.check_error(404, "bucket_not_found");
+}
