@@ -7,6 +7,7 @@
 //! Never here: how keys and sessions are made and kept.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::FromRequestParts;
@@ -16,8 +17,9 @@ use http::request::Parts;
 use http::{Extensions, Method, Uri};
 
 use crate::catalog::{
-    Access, Account, ApiKey, Bucket, Catalog, Issuer, KeyLimits, MemberRole, Organisation,
-    OrganisationId, Plan, PresentedKey, Purpose, Role, Scope, SecretHash, Session, Standing,
+    Access, Account, Actor, ActorKind, ApiKey, Bucket, Catalog, Issuer, KeyLimits, MemberRole,
+    Organisation, OrganisationId, Plan, PresentedKey, Purpose, Role, Scope, SecretHash, Session,
+    Standing,
 };
 use crate::client_address::client_address;
 use crate::error::{ApiError, INVALID_API_KEY};
@@ -34,6 +36,18 @@ pub struct Caller {
     credential: Credential,
     /// The request, where it is one that counts for the bucket that it turns out to be about.
     meter: Option<Meter>,
+    /// Where it came from.
+    address: Option<IpAddr>,
+}
+
+/// Somebody of whom it is not known yet who that is, at an address.
+pub fn unknown_actor(head: &Parts) -> Actor {
+    Actor {
+        kind: ActorKind::Session,
+        address: client_address(&head.extensions),
+        request_id: head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned()),
+        ..Actor::default()
+    }
 }
 
 /// What a caller was recognised by.
@@ -74,7 +88,7 @@ impl Caller {
     /// is looked up; a request without any is not counted, and no wrong cookie is, as nobody guesses one.
     pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
         let caller = Self::recognise_unmetered(app, asking, query)?;
-        Ok(Self { meter: asking.extensions.get().cloned(), ..caller })
+        Ok(caller.asking(asking))
     }
 
     fn recognise_unmetered(
@@ -108,7 +122,7 @@ impl Caller {
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Self { account, credential: Credential::Key(api_key), meter: None })
+        Ok(Self::unmetered(account, Credential::Key(api_key)))
     }
 
     /// Whoever the cookie of a request is of; `None` without one. Keys are not looked at.
@@ -125,7 +139,7 @@ impl Caller {
         if account.standing == Standing::Suspended {
             return Err(ApiError::account_suspended());
         }
-        Ok(Some(Self { account, credential: Credential::Session(session), meter: None }))
+        Ok(Some(Self::unmetered(account, Credential::Session(session)).asking(asking)))
     }
 
     /// Whoever issued a presigned upload, as far as what they issued it with still opens anything.
@@ -143,7 +157,16 @@ impl Caller {
         };
         let account = catalog.account(&account)?;
         let is_suspended = account.standing == Standing::Suspended;
-        (!is_suspended).then_some(Self { account, credential, meter: None })
+        (!is_suspended).then(|| Self::unmetered(account, credential))
+    }
+
+    fn asking(self, asking: Asking<'_>) -> Self {
+        let address = client_address(asking.extensions);
+        Self { meter: asking.extensions.get().cloned(), address, ..self }
+    }
+
+    fn unmetered(account: Arc<Account>, credential: Credential) -> Self {
+        Self { account, credential, meter: None, address: None }
     }
 
     /// The account that the key, or the session, belongs to.
@@ -179,6 +202,26 @@ impl Caller {
             Credential::Key(_) | Credential::Account => {
                 Err(ApiError::forbidden("This takes a session, and no API key: sign in"))
             }
+        }
+    }
+
+    /// Who changes what the caller changes.
+    pub fn actor(&self) -> Actor {
+        let (kind, id, name) = match &self.credential {
+            Credential::Key(api_key) => {
+                (ActorKind::Key, api_key.id.to_string(), api_key.name.clone())
+            }
+            Credential::Session(session) => {
+                (ActorKind::Session, session.id.to_string(), self.account.name.as_str().to_owned())
+            }
+        };
+        Actor {
+            kind,
+            id: Some(id),
+            name: Some(name),
+            account: Some(self.account.id.to_string()),
+            address: self.address,
+            request_id: self.meter.as_ref().map(|meter| meter.request_id().to_owned()),
         }
     }
 

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 
 use self::long_work::WorkBody;
 use crate::bridge::blocking;
+use crate::catalog::Actor;
 use crate::connection::{ConnectionOptions, Stop, accept};
 use crate::error::{ApiError, Asked};
 use crate::limits;
@@ -234,7 +235,9 @@ async fn perform(
         request => {
             let request = with_public_url(&app, request);
             let work = move || {
-                execute(&app.store, &app.catalog, request, &mut |_| ControlFlow::Continue(()))
+                execute(&app.store, &app.catalog.by(Actor::operator()), request, &mut |_| {
+                    ControlFlow::Continue(())
+                })
             };
             blocking(work).await?
         }

@@ -360,6 +360,21 @@ pub const TRAFFIC_WRITE_MINUTES: u64 = 10;
 /// Facts of it that are written in one batch, and some more of one bucket.
 pub const TRAFFIC_BATCH_FACTS: usize = 400;
 
+/// Entries of who changed what that are kept,
+pub const AUDIT_ENTRIES_MAX: usize = 10_000;
+/// and for how long.
+pub const AUDIT_KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+/// Of these, refused sign-ins.
+pub const AUDIT_REFUSED_MAX: usize = 1_000;
+/// Entries that are forgotten in one batch.
+pub const AUDIT_BATCH: usize = 500;
+/// Most of what is told of one change, in characters.
+pub const AUDIT_TEXT_CHARS_MAX: usize = 1_000;
+/// Entries on one page, where nobody says,
+pub const AUDIT_PAGE_DEFAULT: usize = 100;
+/// and at most.
+pub const AUDIT_PAGE_MAX: usize = 500;
+
 /// Segments that the page of the storage tells one by one.
 pub const STORAGE_SEGMENTS_MAX: usize = 500;
 
@@ -442,6 +457,7 @@ pub const IMAGE_MEMORY_PART: u64 = 4;
 const KIB: u64 = 1_024;
 pub const MIB: u64 = 1_024 * KIB;
 
+const _: () = assert!(AUDIT_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(
     TRAFFIC_BATCH_FACTS + 4 * (TRAFFIC_HOURS_KEPT_DAYS as usize + 2)
         <= engine::limits::BATCH_RECORDS_MAX
@@ -450,7 +466,7 @@ const _: () = assert!(
 const _: () = assert!(2 * TRAFFIC_BATCH_FACTS <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(SESSION_IDLE.as_secs() <= SESSION_LIFE.as_secs());
 // What ends with a suspension, or begins with a set-up, is one batch with it.
-const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 8 <= engine::limits::BATCH_RECORDS_MAX);
+const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 16 <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(SESSIONS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);

@@ -20,8 +20,8 @@ use crate::handlers::search::search;
 use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::handlers::{
-    account, accounts, api_keys, buckets, download_links, gone_files, jobs, moves, organisations,
-    sessions, set_up, storage, usage, usage_history, webhooks,
+    account, accounts, api_keys, audit, buckets, download_links, gone_files, jobs, moves,
+    organisations, sessions, set_up, storage, usage, usage_history, webhooks,
 };
 use crate::state::AppState;
 
@@ -132,6 +132,7 @@ fn management(app: &AppState) -> Router<AppState> {
         )
         .route("/api/jobs", route(get(jobs::list).post(jobs::begin), LIST_METHODS))
         .route("/api/jobs/{id}", route(get(jobs::show).delete(jobs::cancel), JOB_METHODS))
+        .route("/api/audit", route(get(audit::show), READ_METHODS))
         .route("/api/storage", route(get(storage::show), READ_METHODS))
         .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
         .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))

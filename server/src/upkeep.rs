@@ -136,6 +136,7 @@ async fn keep_catalog(catalog: Catalog) {
             work.write_last_uses()?;
             work.write_session_uses()?;
             work.sweep_sessions()?;
+            work.sweep_audit()?;
             work.remove_webhook_leftovers()?;
             work.finish_removals()
         });

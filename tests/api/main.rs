@@ -7,6 +7,7 @@
 
 mod abuse;
 mod accounts;
+mod audit;
 mod auth;
 mod buckets;
 mod clients;

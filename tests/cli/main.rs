@@ -12,6 +12,7 @@ mod api_examples;
 mod apikey;
 mod archive_attacks;
 mod archives;
+mod audit;
 mod backup;
 mod bucket;
 mod compact;

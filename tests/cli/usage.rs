@@ -28,6 +28,7 @@ const LEAVES: &[&[&str]] = &[
     &["export"],
     &["import"],
     &["history"],
+    &["audit"],
     &["undelete"],
     &["backup"],
     &["compact"],
@@ -53,6 +54,7 @@ const ON_A_STORE: &[&[&str]] = &[
     &["backup", "--to", "/nowhere/backup"],
     &["compact"],
     &["scrub"],
+    &["audit"],
 ];
 
 fn plainly(words: &[&str]) -> Ran {
@@ -95,6 +97,7 @@ fn wrong_usage_ends_with_2() {
         &["import", "--bucket", "photos", "--from", "a.tar", "--on-conflict", "perhaps"],
         &["history", "--bucket", "photos", "--limit", "0"],
         &["undelete", "--bucket", "photos"],
+        &["audit", "--limit", "0"],
         &["compact", "--dead-percent-min", "101"],
         &["compact", "--rate", "0"],
         &["backup", "--data", "data"],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::disk::faults::Where;
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
-use server::catalog::{BucketKind, Password, PasswordHash, Plan};
+use server::catalog::{Actor, BucketKind, Password, PasswordHash, Plan};
 use server::config::{Config, PublicUrl};
 use server::dispatch::App;
 use server::management::{
@@ -168,8 +168,8 @@ impl World {
 
     /// Does something as the operator.
     pub fn manage(&self, request: Request) -> Reply {
-        let (store, catalog) = (&self.state.store, &self.state.catalog);
-        execute(store, catalog, request, &mut |_| ControlFlow::Continue(()))
+        let (store, catalog) = (&self.state.store, self.state.catalog.by(Actor::operator()));
+        execute(store, &catalog, request, &mut |_| ControlFlow::Continue(()))
             .expect("the operator's request is done")
     }
 

@@ -9,6 +9,7 @@ mod account;
 mod allocator;
 mod apikey;
 mod archive_place;
+mod audit;
 mod backup;
 mod bucket;
 mod choice;
@@ -75,6 +76,7 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     History(history::Args),
+    Audit(audit::Args),
     Undelete(undelete::Args),
     Stats(stats::Args),
     Backup(backup::Args),
@@ -107,6 +109,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
         Command::History(args) => history::run(args),
+        Command::Audit(args) => audit::run(args),
         Command::Undelete(args) => undelete::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Backup(args) => backup::run(args),
@@ -146,7 +149,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 39);
+        assert_eq!(leaves, 40);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use engine::{Create, Error, OpenOptions, RecoveryReport, Store, SystemClock, SystemEntropy};
-use server::catalog::Catalog;
+use server::catalog::{Actor, Catalog};
 use server::control::{self, ControlError};
 use server::management::{Reply, Request, execute};
 
@@ -130,7 +130,7 @@ fn do_here(store: Store, request: Request) -> Result<Reply, Failure> {
     };
     let done = catalog.and_then(|catalog| {
         catalog.finish_removals()?;
-        execute(&store, &catalog, request, &mut watch)
+        execute(&store, &catalog.by(Actor::operator()), request, &mut watch)
     });
     bar.remove();
     // What was done is durable, whether or not this last checkpoint can be written.

@@ -4,6 +4,7 @@
 //! it; a reader that goes away early is no failure.
 //! Never here: the log.
 
+mod audit;
 mod versions;
 mod webhooks;
 mod whole_store;
@@ -19,6 +20,7 @@ use server::management::{
     OrganisationView, Reply, StandingStepView, SweptView,
 };
 
+use self::audit::{audit_note, audit_text};
 use self::versions::{history_note, history_text, undeleted_text};
 use self::webhooks::{dead_letters_text, tested_text, webhooks_text};
 use self::whole_store::{
@@ -55,6 +57,11 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     }
     if let Reply::History(history) = reply
         && let Some(text) = history_note(history)
+    {
+        note(&text);
+    }
+    if let Reply::Audit(audit) = reply
+        && let Some(text) = audit_note(audit)
     {
         note(&text);
     }
@@ -142,6 +149,7 @@ fn text_of(reply: &Reply) -> String {
         Reply::Exported(report) => exported_text(report),
         Reply::Imported(report) => imported_text(report),
         Reply::History(history) => history_text(history),
+        Reply::Audit(audit) => audit_text(audit),
         Reply::Undeleted(undeleted) => undeleted_text(undeleted),
         Reply::BackedUp(backed_up) => backed_up_text(backed_up),
         Reply::Selection(selection) => selection_text(selection),
@@ -372,6 +380,7 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::Exported(it) => document(it),
         Reply::Imported(it) => document(it),
         Reply::History(it) => document(it),
+        Reply::Audit(it) => document(it),
         Reply::Undeleted(it) => document(it),
         Reply::BackedUp(it) => document(it),
         Reply::Selection(it) => document(it),

@@ -17,6 +17,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use engine::{Batch, BucketName, FactName, Precondition};
 
+use super::audit::Told;
 use super::record::{Stored, encode};
 use super::{Account, AccountId, Bucket, Catalog, CatalogError, Quota, Tables};
 use crate::limits::CATALOG_RECORDS_MAX;
@@ -53,16 +54,27 @@ impl Catalog {
     }
 
     /// Stores a record that must not be there yet.
-    fn add_record(&self, fact: FactName, record: &impl Stored) -> Result<(), CatalogError> {
+    fn add_record(
+        &self,
+        fact: FactName,
+        record: &impl Stored,
+        told: Told,
+    ) -> Result<(), CatalogError> {
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
-        self.0.store.commit(batch.put_fact(fact.clone(), encode(&fact, record)?))?;
+        let batch = batch.put_fact(fact.clone(), encode(&fact, record)?);
+        self.0.store.commit(self.audited(batch, told)?)?;
         Ok(())
     }
 
     /// Stores a record in place of the one that is there.
-    fn put_record(&self, fact: FactName, record: &impl Stored) -> Result<(), CatalogError> {
+    fn put_record(
+        &self,
+        fact: FactName,
+        record: &impl Stored,
+        told: Told,
+    ) -> Result<(), CatalogError> {
         let stored = encode(&fact, record)?;
-        self.0.store.commit(Batch::new().put_fact(fact, stored))?;
+        self.0.store.commit(self.audited(Batch::new().put_fact(fact, stored), told)?)?;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use engine::{Batch, BucketName, FolderKey, Precondition};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::audit::{AuditAction, Told};
 use super::id::{AccountId, JobId};
 use super::presign::Issuer;
 use super::record::{Stored, encode};
@@ -301,7 +302,11 @@ impl Catalog {
         };
         let fact = job.id.fact()?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
-        self.0.store.commit(batch.put_fact(fact.clone(), encode(&fact, &job.stored())?))?;
+        let batch = batch.put_fact(fact.clone(), encode(&fact, &job.stored())?);
+        let folders: Vec<_> = job.work.folders().iter().map(ToString::to_string).collect();
+        let detail = format!("{} {}", job.work.kind(), folders.join(" to "));
+        let told = self.told_of_job(AuditAction::JobBegin, &job).detail(detail.trim_end());
+        self.0.store.commit(self.audited(batch, told)?)?;
         Ok(Some(self.show_job(job)))
     }
 
@@ -311,12 +316,16 @@ impl Catalog {
         self.change_job(id, |job| {
             job.state = JobState::Running;
             job.started_ms.get_or_insert(now_ms);
+            None
         })
     }
 
     /// Notes how far a job has come. None where it has ended.
     pub fn save_job(&self, id: &JobId, sums: JobSums) -> Result<Option<Arc<Job>>, CatalogError> {
-        self.change_job(id, |job| job.sums = sums)
+        self.change_job(id, |job| {
+            job.sums = sums;
+            None
+        })
     }
 
     /// Ends a job. None where it has ended already; then that stands.
@@ -328,6 +337,11 @@ impl Catalog {
     ) -> Result<Option<Arc<Job>>, CatalogError> {
         let now_ms = self.now_ms();
         let ended = self.change_job(id, |job| {
+            let (action, outcome) = match &end {
+                JobEnd::Done => (AuditAction::JobEnd, "done".to_owned()),
+                JobEnd::Cancelled => (AuditAction::JobCancel, "cancelled".to_owned()),
+                JobEnd::Failed(error) => (AuditAction::JobEnd, format!("failed: {}", error.code)),
+            };
             (job.state, job.error) = match end {
                 JobEnd::Done => (JobState::Done, None),
                 JobEnd::Cancelled => (JobState::Cancelled, None),
@@ -335,6 +349,8 @@ impl Catalog {
             };
             job.ended_ms = Some(now_ms);
             job.sums = sums.unwrap_or(job.sums);
+            let detail = format!("{} {outcome}", job.work.kind());
+            Some(self.told_of_job(action, job).detail(detail))
         })?;
         if let Some(job) = &ended {
             self.forget_jobs_of(&job.account)?;
@@ -372,15 +388,28 @@ impl Catalog {
     fn change_job(
         &self,
         id: &JobId,
-        change: impl FnOnce(&mut Job),
+        change: impl FnOnce(&mut Job) -> Option<Told>,
     ) -> Result<Option<Arc<Job>>, CatalogError> {
         let _changing = self.change();
         let Some(job) = self.job(id).filter(|job| job.state.is_active()) else { return Ok(None) };
         let mut job = Job::clone(&job);
-        change(&mut job);
+        let told = change(&mut job);
         let fact = job.id.fact()?;
-        self.0.store.commit(Batch::new().put_fact(fact.clone(), encode(&fact, &job.stored())?))?;
+        let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &job.stored())?);
+        if let Some(told) = told {
+            batch = self.audited(batch, told)?;
+        }
+        self.0.store.commit(batch)?;
         Ok(Some(self.show_job(job)))
+    }
+
+    fn told_of_job(&self, action: AuditAction, job: &Job) -> Told {
+        let told = Told::of(action).account(&job.account).target(&job.id);
+        let Some(name) = job.work.bucket() else { return told };
+        match self.bucket(name) {
+            Some(bucket) => told.bucket(&bucket),
+            None => told.bucket_named(name),
+        }
     }
 
     fn show_job(&self, job: Job) -> Arc<Job> {

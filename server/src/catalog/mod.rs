@@ -10,6 +10,8 @@
 
 mod account;
 mod api_key;
+mod audit;
+mod audit_book;
 mod base32;
 mod bucket;
 mod bucket_rules;
@@ -48,6 +50,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use engine::{BucketName, Clock, Entropy, FactName, Store};
 
+use self::audit_book::AuditBook;
 use self::id::Kind as _;
 use self::last_use::{LastUse, Unwritten};
 use self::outbox::Outbox;
@@ -59,6 +62,8 @@ use crate::limits;
 
 pub use self::account::{Account, AccountName, Plan, Role, Standing};
 pub use self::api_key::{ApiKey, IssuedKey, KeyLimits, PresentedKey, Scope, prefix_folder};
+pub use self::audit::{Actor, ActorKind, AuditAction, AuditEntry};
+pub use self::audit_book::AuditPage;
 pub use self::bucket::{Access, Bucket, BucketKind, ServeHtml, new_bucket_name, placeholder_of};
 pub use self::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 pub use self::changes::{
@@ -90,9 +95,9 @@ pub use self::turn::{Failure, Letter, NextTry, Turn};
 pub use self::webhook::{Webhook, event_patterns};
 pub use self::webhook_secret::WebhookSecret;
 
-/// The server's facts.
+/// The server's facts, in the hands of somebody: of the server itself where nobody is named.
 #[derive(Clone)]
-pub struct Catalog(Arc<Inner>);
+pub struct Catalog(Arc<Inner>, Option<Arc<Actor>>);
 
 struct Inner {
     store: Store,
@@ -112,6 +117,8 @@ struct Inner {
     outbox: Outbox,
     /// What happens, over time.
     traffic: TrafficBook,
+    /// Who changed what.
+    audit: AuditBook,
 }
 
 #[derive(Default)]
@@ -275,7 +282,9 @@ impl Catalog {
             Ok(())
         })?;
         let outbox = telling::found_outbox(&store, &tables)?;
-        Ok(Self(Arc::new(Inner {
+        let audit = AuditBook::open(&store)?;
+        let inner = Inner {
+            audit,
             traffic: TrafficBook::new(clock.unix_ms()),
             conduct: Arc::new(Conduct::new(clock.clone())),
             store,
@@ -287,7 +296,8 @@ impl Catalog {
             unwritten: Unwritten::default(),
             unwritten_sessions: Unwritten::default(),
             outbox,
-        })))
+        };
+        Ok(Self(Arc::new(inner), None))
     }
 
     /// The bucket of that name.

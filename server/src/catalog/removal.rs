@@ -12,6 +12,7 @@ use std::sync::Arc;
 use engine::{Batch, BucketName, Store, limits};
 use serde::{Deserialize, Serialize};
 
+use super::audit::{AuditAction, Told};
 use super::bucket::{self, StoredBucket};
 use super::record::{Stored, encode};
 use super::{Bucket, Catalog, CatalogError};
@@ -75,7 +76,9 @@ impl Catalog {
         let fact = bucket::removal_fact(name)?;
         let stored = StoredRemoval { must_be_empty: must_be_empty.as_ref().map(|it| it.stored()) };
         let stored = encode(&fact, &stored)?;
-        self.0.store.commit(Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored))?;
+        let batch = Batch::new().delete_fact(bucket.fact()?).put_fact(fact, stored);
+        let told = Told::of(AuditAction::BucketDelete).bucket(&bucket);
+        self.0.store.commit(self.audited(batch, told)?)?;
         self.keep_traffic_of(&bucket);
         self.show(|tables| {
             tables.remove_bucket(name);
@@ -119,7 +122,10 @@ impl Removal {
         {
             let bucket_fact = bucket.fact()?;
             let stored = encode(&bucket_fact, &bucket.stored())?;
-            store.commit(Batch::new().put_fact(bucket_fact, stored).delete_fact(fact))?;
+            let batch = Batch::new().put_fact(bucket_fact, stored).delete_fact(fact);
+            let told = Told::of(AuditAction::BucketCreate).bucket(bucket);
+            let told = told.detail("an upload came before it was gone: it is back");
+            store.commit(self.catalog.audited(batch, told)?)?;
             self.catalog.show(|tables| {
                 tables.removals.remove(&self.name);
                 tables.insert_bucket(bucket.clone());

@@ -11,6 +11,7 @@ use engine::{Batch, FactName, NameError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::audit::{AuditAction, Told, difference};
 use super::changes::SessionChanges;
 use super::record::{Stored, encode};
 use super::{Account, AccountId, Catalog, CatalogError, Plan, Standing, invitation};
@@ -92,19 +93,25 @@ impl Catalog {
         if account.standing != from || account.plan != Plan::Free {
             return Ok(None);
         }
+        let before = account.clone();
         account.standing = to;
-        self.put_account(account, from, ChangedBy::Sweep, reason).map(Some)
+        self.put_account(account, &before, ChangedBy::Sweep, reason).map(Some)
     }
 
     /// Stores a changed account, and why its standing is another one now, if it is.
     pub(super) fn put_account(
         &self,
         account: Account,
-        before: Standing,
+        was: &Account,
         by: ChangedBy,
         reason: &str,
     ) -> Result<Arc<Account>, CatalogError> {
-        let (id, to) = (account.id.clone(), account.standing);
+        let (id, to, before) = (account.id.clone(), account.standing, was.standing);
+        let mut detail = difference(&was.stored(), &account.stored(), &[]);
+        if to != before {
+            detail = format!("{detail} ({reason})");
+        }
+        let told = Told::of(AuditAction::AccountChange).account(&id).target(&id).detail(detail);
         let fact = id.fact()?;
         let mut batch = Batch::new().put_fact(fact.clone(), encode(&fact, &account.stored())?);
         let mut history = None;
@@ -122,7 +129,7 @@ impl Catalog {
             (batch, sessions.ended) = self.end_sessions_in(batch, &id, None)?;
             batch = batch.delete_fact(invitation::fact(&id)?);
         }
-        self.0.store.commit(batch)?;
+        self.0.store.commit(self.audited(batch, told)?)?;
         let account = Arc::new(account);
         self.show(|tables| {
             sessions.show(tables);

@@ -19,7 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{Line, log, told};
-use crate::catalog::CatalogError;
+use crate::catalog::{Actor, CatalogError};
 use crate::error::ApiError;
 use crate::limits;
 use crate::management::{Reply, Request, execute};
@@ -39,7 +39,7 @@ impl WorkBody {
         let (told, progress) = watch::channel(WorkProgress::default());
         let work = spawn_blocking(move || {
             let _turn = turn;
-            execute(&app.store, &app.catalog, request, &mut |progress| {
+            execute(&app.store, &app.catalog.by(Actor::operator()), request, &mut |progress| {
                 told.send_replace(progress);
                 match told.is_closed() || app.is_draining() {
                     true => ControlFlow::Break(()),

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::catalog::AccountChange;
 use crate::error::ApiError;
-use crate::handlers::with_catalog;
+use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{AccountSettings, AccountView, account_change, account_view};
 use crate::replies::Json;
@@ -75,6 +75,6 @@ pub async fn edit(
         account_change(AccountSettings { name, ..AccountSettings::default() })?;
     let (id, change) =
         (caller.account().id.clone(), AccountChange { name, ..AccountChange::default() });
-    let account = with_catalog(&app, move |catalog| catalog.edit_account(&id, change)).await?;
+    let account = changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?;
     Ok(Json(AccountReply { success: true, account: account_view(&app.catalog, &account) }))
 }

@@ -10,7 +10,7 @@ use crate::auth::Caller;
 use crate::catalog::{Account, AccountId, NewAccount};
 use crate::error::ApiError;
 use crate::fair_use;
-use crate::handlers::with_catalog;
+use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{
     AccountSettings, AccountView, NewAccountSettings, SweptView, account_change, account_view,
@@ -84,7 +84,7 @@ pub async fn create(
     let name = settings.name.take();
     let name = name.ok_or_else(|| ApiError::bad_parameter("name", "is required"))?;
     let new = NewAccount { name, settings };
-    reply(&app, &*with_catalog(&app, move |catalog| catalog.create_account(new)).await?)
+    reply(&app, &*changing(&app, &caller, move |catalog| catalog.create_account(new)).await?)
 }
 
 /// Tells about an account, for the operator.
@@ -129,7 +129,7 @@ pub async fn edit(
     let id = id_in(&uri)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.settings::<AccountSettings>()?)?;
-    reply(&app, &*with_catalog(&app, move |catalog| catalog.edit_account(&id, change)).await?)
+    reply(&app, &*changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?)
 }
 
 /// Moves accounts that break fair use one step on, for the operator.
@@ -146,7 +146,7 @@ pub async fn sweep(
 ) -> Result<Json<SweptReply>, ApiError> {
     caller.check_operator()?;
     let store = app.store.clone();
-    let swept = with_catalog(&app, move |catalog| fair_use::sweep(&store, catalog)).await?;
+    let swept = changing(&app, &caller, move |catalog| fair_use::sweep(&store, catalog)).await?;
     Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))
 }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use crate::error::ApiError;
-use crate::handlers::with_catalog;
+use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{ApiKeySettings, ApiKeyView, api_key_view, new_api_key};
 use crate::paging::Page;
@@ -94,7 +94,7 @@ pub async fn create(
         return Err(ApiError::bad_parameter("scopes", "must name at least one scope"));
     }
     check_no_wider(&caller, &new)?;
-    let issued = with_catalog(&app, move |catalog| catalog.issue_api_key(new)).await?;
+    let issued = changing(&app, &caller, move |catalog| catalog.issue_api_key(new)).await?;
     let api_key = api_key_view(&app.catalog, &issued.record);
     Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key }))
 }
@@ -118,7 +118,7 @@ pub async fn revoke(
     let found = id.and_then(|id| app.catalog.api_key(&id));
     let found = found.filter(|api_key| sees(&caller, api_key));
     let id = found.ok_or_else(ApiError::api_key_not_found)?.id.clone();
-    let revoked = with_catalog(&app, move |catalog| catalog.revoke_api_key(&id)).await?;
+    let revoked = changing(&app, &caller, move |catalog| catalog.revoke_api_key(&id)).await?;
     Ok(Json(ApiKeyReply { success: true, api_key: api_key_view(&app.catalog, &revoked) }))
 }
 

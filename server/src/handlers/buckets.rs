@@ -18,7 +18,7 @@ use crate::catalog::{
     NewBucketOwner, Removal, Scope, Standing, new_bucket_name,
 };
 use crate::error::ApiError;
-use crate::handlers::with_catalog;
+use crate::handlers::{changing, with_catalog};
 use crate::json_body::JsonBody;
 use crate::management::{
     BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
@@ -132,7 +132,7 @@ pub async fn create(
     let settings = bucket_change(&name, body.settings::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &settings)?;
     let new = NewBucket { name, owner, kind, settings };
-    reply(&app, move |catalog| catalog.create_bucket(new)).await
+    reply(&app, &caller, move |catalog| catalog.create_bucket(new)).await
 }
 
 /// Tells about a bucket, and what it holds.
@@ -150,7 +150,7 @@ pub async fn show(
     uri: Uri,
 ) -> Result<Json<BucketReply>, ApiError> {
     let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
-    reply(&app, move |_| Ok(bucket)).await
+    reply(&app, &caller, move |_| Ok(bucket)).await
 }
 
 /// Lists the top-level folders of a bucket, by name, with how many files and bytes lie in each, however deep.
@@ -199,7 +199,7 @@ pub async fn edit(
     caller.check_folder(&FolderKey::root())?;
     let change = bucket_change(&name, body.settings::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &change)?;
-    reply(&app, move |catalog| catalog.edit_bucket(&name, change)).await
+    reply(&app, &caller, move |catalog| catalog.edit_bucket(&name, change)).await
 }
 
 /// Deletes a bucket; with `force`, whatever is in it.
@@ -232,14 +232,14 @@ pub async fn delete(
             let objects = catalog.bucket_amount(&bucket.name)?.objects;
             Ok((objects, catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo)?))
         };
-        let (objects, removal) = with_catalog(&app, delete).await?;
+        let (objects, removal) = changing(&app, &caller, delete).await?;
         tokio::spawn(finish(removal));
         objects
     } else {
         let delete = move |catalog: &Catalog| {
             catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone)?.finish()
         };
-        with_catalog(&app, delete).await?
+        changing(&app, &caller, delete).await?
     };
     let message = format!("Deleted {name}");
     let deleted = BucketDeletedView { bucket_name: name.to_string(), deleted_count };
@@ -255,10 +255,12 @@ async fn finish(removal: Removal) {
 
 async fn reply(
     app: &AppState,
+    caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Bucket>, CatalogError> + Send + 'static,
 ) -> Result<Json<BucketReply>, ApiError> {
     let store = app.store.clone();
-    let bucket = with_catalog(app, move |catalog| bucket_view(&store, &*work(catalog)?)).await?;
+    let view = move |catalog: &Catalog| bucket_view(&store, &*work(catalog)?);
+    let bucket = changing(app, caller, view).await?;
     Ok(Json(BucketReply { success: true, bucket }))
 }
 

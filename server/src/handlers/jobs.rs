@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::with_catalog;
+use super::changing;
 use crate::auth::Caller;
 use crate::catalog::{
     Job, JobId, JobState, JobSums, JobWork, NewJob, OnTaken, Scope, StoredFolder, StoredName,
@@ -177,7 +177,7 @@ pub async fn begin(
     check_allowed(&app, &caller, &work)?;
     let new =
         NewJob { account: caller.account().id.clone(), issuer: caller.lasting_issuer(), work };
-    let job = with_catalog(&app, move |catalog| catalog.add_job(new)).await?;
+    let job = changing(&app, &caller, move |catalog| catalog.add_job(new)).await?;
     let job = job.ok_or_else(|| ApiError::too_many_jobs(limits::JOBS_PER_ACCOUNT_MAX))?;
     app.jobs.tell();
     Ok((StatusCode::ACCEPTED, Json(JobReply { success: true, job: view(&app, &job) })))
@@ -225,7 +225,7 @@ pub async fn cancel(
     let job = find(&app, &caller, &uri)?;
     // Whoever could begin it can cancel it.
     check_allowed(&app, &caller, &job.work)?;
-    if !jobs::cancel(&app, &job.id).await? {
+    if !jobs::cancel(&app, &job.id, caller.actor()).await? {
         return Err(ApiError::job_ended());
     }
     let job = app.catalog.job(&job.id).unwrap_or(job);

@@ -4,6 +4,7 @@ pub mod account;
 pub mod accounts;
 pub mod api_keys;
 mod asset;
+pub mod audit;
 pub mod buckets;
 pub mod dashboard;
 pub mod delete;
@@ -32,18 +33,38 @@ pub mod webhooks;
 use engine::{BucketName, ObjectKey};
 use http::Uri;
 
+use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::{Catalog, CatalogError};
+use crate::catalog::{Actor, Catalog, CatalogError};
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::target::{Place, last_component};
 
-/// Changes the catalog, or asks it what waits for the disk.
+/// Asks the catalog what waits for the disk.
 async fn with_catalog<T: Send + 'static>(
     app: &AppState,
     work: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let catalog = app.catalog.clone();
+    Ok(blocking(move || work(&catalog)).await?)
+}
+
+/// Changes the catalog for a caller.
+async fn changing<T: Send + 'static>(
+    app: &AppState,
+    caller: &Caller,
+    work: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,
+) -> Result<T, ApiError> {
+    changing_as(app, caller.actor(), work).await
+}
+
+/// The same for somebody of whom less is known.
+async fn changing_as<T: Send + 'static>(
+    app: &AppState,
+    actor: Actor,
+    work: impl FnOnce(&Catalog) -> Result<T, CatalogError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let catalog = app.catalog.by(actor);
     Ok(blocking(move || work(&catalog)).await?)
 }
 

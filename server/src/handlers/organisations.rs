@@ -15,7 +15,7 @@ use crate::catalog::{
     AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationName,
 };
 use crate::error::ApiError;
-use crate::handlers::with_catalog;
+use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{MemberView, OrganisationDeletedView, OrganisationView, organisation_view};
 use crate::paging::Page;
@@ -118,7 +118,7 @@ pub async fn create(
 ) -> Result<Json<OrganisationReply>, ApiError> {
     caller.check_whole_reach()?;
     let (name, owner) = (name_in(body)?, caller.account().id.clone());
-    reply(&app, move |catalog| catalog.create_organisation(name, &owner)).await
+    reply(&app, &caller, move |catalog| catalog.create_organisation(name, &owner)).await
 }
 
 /// Tells about an organisation.
@@ -160,7 +160,7 @@ pub async fn edit(
     let id = last_component(uri.path())?;
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let name = name_in(body)?;
-    reply(&app, move |catalog| catalog.rename_organisation(&id, name)).await
+    reply(&app, &caller, move |catalog| catalog.rename_organisation(&id, name)).await
 }
 
 /// Deletes an organisation without buckets.
@@ -183,7 +183,7 @@ pub async fn delete(
     let id = last_component(uri.path())?;
     let id = caller.organisation(&app.catalog, &id, MemberRole::Owner)?.id.clone();
     let deleted = OrganisationDeletedView { id: id.to_string() };
-    with_catalog(&app, move |catalog| catalog.delete_organisation(&id)).await?;
+    changing(&app, &caller, move |catalog| catalog.delete_organisation(&id)).await?;
     let message = format!("Deleted {}", deleted.id);
     Ok(Json(OrganisationDeletedReply { success: true, message, deleted }))
 }
@@ -232,7 +232,7 @@ pub async fn set_member(
     let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
     let account = account.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
-    members_reply(&app, move |catalog| catalog.set_member(&id, &account, role)).await
+    members_reply(&app, &caller, move |catalog| catalog.set_member(&id, &account, role)).await
 }
 
 /// Takes a member out, or leaves.
@@ -261,23 +261,25 @@ pub async fn remove_member(
     let member = AccountId::parse(&account).filter(|id| organisation.members.contains_key(id));
     let member = member.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
-    members_reply(&app, move |catalog| catalog.remove_member(&id, &member)).await
+    members_reply(&app, &caller, move |catalog| catalog.remove_member(&id, &member)).await
 }
 
 async fn reply(
     app: &AppState,
+    caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Organisation>, CatalogError> + Send + 'static,
 ) -> Result<Json<OrganisationReply>, ApiError> {
-    let organisation = with_catalog(app, work).await?;
+    let organisation = changing(app, caller, work).await?;
     let organisation = organisation_view(&app.catalog, &organisation);
     Ok(Json(OrganisationReply { success: true, organisation }))
 }
 
 async fn members_reply(
     app: &AppState,
+    caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Organisation>, CatalogError> + Send + 'static,
 ) -> Result<Json<MembersReply>, ApiError> {
-    let organisation = with_catalog(app, work).await?;
+    let organisation = changing(app, caller, work).await?;
     let members = organisation_view(&app.catalog, &organisation).members;
     Ok(Json(MembersReply { success: true, members }))
 }

@@ -14,13 +14,14 @@ use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{Asking, Caller};
+use crate::auth::{Asking, Caller, unknown_actor};
 use crate::catalog::{
-    CatalogError, Password, PasswordHash, Session, SessionId, SessionState, StartedSession, Visitor,
+    Actor, Catalog, CatalogError, Password, PasswordHash, Session, SessionId, SessionState,
+    StartedSession, Visitor,
 };
 use crate::client_address::client_address;
 use crate::error::{ApiError, SESSION_ENDED};
-use crate::handlers::with_catalog;
+use crate::handlers::{changing, changing_as};
 use crate::json_body::JsonBody;
 use crate::management::{AccountView, account_view};
 use crate::parameters::IdParameter;
@@ -162,7 +163,12 @@ pub async fn sign_in(
     };
     let before = session_before(&app, &head);
     let visitor = visitor(&head);
-    let started = with_catalog(&app, move |catalog| {
+    let actor = Actor {
+        name: Some(account.name.as_str().to_owned()),
+        account: Some(account.id.to_string()),
+        ..unknown_actor(&head)
+    };
+    let started = changing_as(&app, actor, move |catalog| {
         catalog.sign_in(&account.id, &hash, visitor, before.as_ref())
     });
     welcome(&app, &started.await?, |reply| Json(reply).into_response())
@@ -185,7 +191,7 @@ pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Respon
     match Caller::of_session(&app, Asking::of(&head)) {
         Ok(Some(caller)) => {
             let id = caller.session()?.id.clone();
-            with_catalog(&app, move |catalog| catalog.end_session(&id)).await?;
+            changing(&app, &caller, move |catalog| catalog.end_session(&id)).await?;
         }
         Ok(None) => {}
         Err(error) if error.code() == SESSION_ENDED => {}
@@ -241,7 +247,7 @@ pub async fn end(
     let found = found.filter(|state| state.session.account == caller.account().id);
     let id = found.ok_or_else(ApiError::session_not_found)?.session.id.clone();
     let is_current = id == current.id;
-    with_catalog(&app, move |catalog| catalog.end_session(&id)).await?;
+    changing(&app, &caller, move |catalog| catalog.end_session(&id)).await?;
     if is_current {
         return Ok(with_cookie(nothing(), app.session_cookie.clear()));
     }
@@ -262,7 +268,7 @@ pub async fn end(
 )]
 pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     let account = caller.session()?.account.clone();
-    with_catalog(&app, move |catalog| catalog.end_sessions_of(&account)).await?;
+    changing(&app, &caller, move |catalog| catalog.end_sessions_of(&account)).await?;
     Ok(with_cookie(nothing(), app.session_cookie.clear()))
 }
 
@@ -295,7 +301,7 @@ pub async fn change_password(
     let name = caller.account().name.as_str();
     check_password(&app, &head, name, checked.clone(), current).await?;
     let hash = hashed(&app, new).await?;
-    with_catalog(&app, move |catalog| {
+    changing(&app, &caller, move |catalog| {
         catalog.set_password(&account, checked.as_ref(), hash, Some(&session))
     })
     .await?;
@@ -344,7 +350,10 @@ async fn check_password(
     let tried = allowances.take_sign_in(client_address(&head.extensions), name);
     let tried = tried.map_err(|refused| ApiError::rate_limited(&refused))?;
     match app.passwords.check(hash, presented).await {
-        Ok(false) => Err(ApiError::wrong_password()),
+        Ok(false) => {
+            note_refused(app, head, name).await;
+            Err(ApiError::wrong_password())
+        }
         Ok(true) => {
             allowances.give_back_sign_in(tried);
             Ok(())
@@ -353,6 +362,19 @@ async fn check_password(
             allowances.give_back_sign_in(tried);
             Err(ApiError::overloaded(1))
         }
+    }
+}
+
+/// Notes a refusal, by the name where it is somebody's: what is typed there may be a password.
+async fn note_refused(app: &AppState, head: &Parts, name: &str) {
+    let account = app.catalog.account_to_sign_in(name).map(|(account, _)| account);
+    let name = account.as_ref().map(|account| account.name.as_str().to_owned());
+    let actor = Actor { name, ..unknown_actor(head) };
+    let note = move |catalog: &Catalog| {
+        catalog.note_refused_session(account.as_ref().map(|account| &account.id))
+    };
+    if let Err(error) = changing_as(app, actor, note).await {
+        tracing::warn!(%error, "a refused sign-in is not noted");
     }
 }
 

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::sessions::{SessionReply, chosen, hashed, visitor, welcome};
-use crate::auth::Caller;
+use crate::auth::{Caller, unknown_actor};
 use crate::catalog::{
-    Access, AccountId, AccountName, CatalogError, FirstBucket, SetUp, SetUpDone, Standing,
-    new_bucket_name,
+    Access, AccountId, AccountName, Actor, Catalog, CatalogError, FirstBucket, SetUp, SetUpDone,
+    Standing, new_bucket_name,
 };
 use crate::error::ApiError;
-use crate::handlers::with_catalog;
+use crate::handlers::{changing, changing_as};
 use crate::json_body::JsonBody;
 use crate::management::{
     AccountView, ApiKeyView, BucketView, account_view, api_key_view, bucket_view, invitation_url,
@@ -116,9 +116,10 @@ pub async fn set_up(
     let bucket = new_bucket_name(&bucket).map_err(refused("bucketName"))?;
     let password = hashed(&app, chosen("password", &password)?).await?;
     let bucket = FirstBucket { name: bucket, access };
-    let new = SetUp { name, password, bucket, visitor: visitor(&head) };
+    let new = SetUp { name: name.clone(), password, bucket, visitor: visitor(&head) };
     let store = app.store.clone();
-    let done = with_catalog(&app, move |catalog| {
+    let actor = Actor { name: Some(name.as_str().to_owned()), ..unknown_actor(&head) };
+    let done = changing_as(&app, actor, move |catalog| {
         let done = catalog.set_up(new)?;
         let bucket = bucket_view(&store, &done.bucket)?;
         Ok((done, bucket))
@@ -149,7 +150,7 @@ pub async fn invite(
     let above = uri.path().rsplit_once('/').map_or("", |(above, _)| above);
     let id = AccountId::parse(&last_component(above)?).ok_or_else(ApiError::account_not_found)?;
     let account = app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
-    let invited = with_catalog(&app, move |catalog| catalog.invite(&id)).await?;
+    let invited = changing(&app, &caller, move |catalog| catalog.invite(&id)).await?;
     Ok(Json(InvitationReply {
         success: true,
         account: account_view(&app.catalog, &account),
@@ -187,13 +188,17 @@ pub async fn accept_invitation(
         return Err(ApiError::link_expired("ask the operator for another one"));
     }
     let account = app.catalog.account(&invitation.account);
-    if account.is_none_or(|account| account.standing == Standing::Suspended) {
-        return Err(ApiError::account_suspended());
-    }
+    let account = account.filter(|account| account.standing != Standing::Suspended);
+    let account = account.ok_or_else(ApiError::account_suspended)?;
+    let actor = Actor {
+        name: Some(account.name.as_str().to_owned()),
+        account: Some(account.id.to_string()),
+        ..unknown_actor(&head)
+    };
     let hash = hashed(&app, chosen("password", &password)?).await?;
     let visitor = visitor(&head);
-    let started =
-        with_catalog(&app, move |catalog| catalog.accept_invitation(&invitation, hash, visitor));
+    let accept = move |catalog: &Catalog| catalog.accept_invitation(&invitation, hash, visitor);
+    let started = changing_as(&app, actor, accept);
     welcome(&app, &started.await?, |reply| Json(reply).into_response())
 }
 

@@ -15,7 +15,7 @@ use crate::auth::Caller;
 use crate::catalog::{Bucket, Catalog, Scope, Webhook, WebhookId};
 use crate::destination::Destination;
 use crate::error::ApiError;
-use crate::handlers::with_catalog;
+use crate::handlers::{changing, with_catalog};
 use crate::json_body::JsonBody;
 use crate::management::{
     DeadLetterView, DeadLettersForgottenView, DeadLettersRetriedView, WebhookCreatedView,
@@ -137,7 +137,7 @@ pub async fn create(
     let new = new_webhook(bucket.name.clone(), body.settings::<WebhookSettings>()?)?;
     caller.check_prefix(&new.prefix)?;
     check_destination(&app, &new.destination)?;
-    let webhook = with_catalog(&app, move |catalog| catalog.create_webhook(new)).await?;
+    let webhook = changing(&app, &caller, move |catalog| catalog.create_webhook(new)).await?;
     let created = webhook_created_view(&app.catalog, &webhook);
     Ok(Json(WebhookCreatedReply { success: true, created }))
 }
@@ -191,7 +191,7 @@ pub async fn edit(
         check_destination(&app, destination)?;
     }
     let edit = move |catalog: &Catalog| catalog.edit_webhook(&webhook.id, change);
-    let webhook = with_catalog(&app, edit).await?;
+    let webhook = changing(&app, &caller, edit).await?;
     Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
@@ -214,7 +214,7 @@ pub async fn delete(
 ) -> Result<Json<WebhookDeletedReply>, ApiError> {
     let id = webhook(&app, &caller, &uri)?.id.clone();
     let deleted = WebhookDeletedView { id: id.to_string() };
-    with_catalog(&app, move |catalog| catalog.delete_webhook(&id)).await?;
+    changing(&app, &caller, move |catalog| catalog.delete_webhook(&id)).await?;
     let message = format!("Deleted the webhook {}", deleted.id);
     Ok(Json(WebhookDeletedReply { success: true, message, deleted }))
 }

@@ -22,7 +22,7 @@ use tokio::task::{Id, JoinSet};
 use self::standing::Standing;
 pub use self::standing::check_allowed;
 use crate::bridge::blocking;
-use crate::catalog::{AccountId, Job, JobEnd, JobError, JobId, JobState, JobSums, JobWork};
+use crate::catalog::{AccountId, Actor, Job, JobEnd, JobError, JobId, JobState, JobSums, JobWork};
 use crate::error::ApiError;
 use crate::filing::IsStopped;
 use crate::job_board::RunningJob;
@@ -59,10 +59,10 @@ pub async fn keep_working(app: AppState) {
 }
 
 /// Cancels a job. False: it has ended already.
-pub async fn cancel(app: &AppState, id: &JobId) -> Result<bool, ApiError> {
+pub async fn cancel(app: &AppState, id: &JobId, actor: Actor) -> Result<bool, ApiError> {
     let running = app.jobs.get(id);
     let sums = running.as_ref().map(|job| job.sums());
-    let (catalog, ended) = (app.catalog.clone(), id.clone());
+    let (catalog, ended) = (app.catalog.by(actor), id.clone());
     let job = blocking(move || catalog.end_job(&ended, JobEnd::Cancelled, sums)).await?;
     if let Some(running) = running {
         running.stop();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::auth::Caller;
-use crate::catalog::{Bucket, Job, JobWork, Scope};
+use crate::catalog::{Bucket, Catalog, Job, JobWork, Scope};
 use crate::error::ApiError;
 use crate::job_board::RunningJob;
 use crate::state::AppState;
@@ -49,6 +49,15 @@ impl Standing {
             ApiError::forbidden("What began the job, or its account, opens nothing any more")
         })?;
         check_allowed(&self.app, &caller, &self.job.work).map(drop)
+    }
+
+    /// The catalog, in the hands of those for whom it works.
+    pub(super) fn catalog(&self) -> Catalog {
+        let catalog = &self.app.catalog;
+        match Caller::of_issuer(catalog, &self.job.issuer) {
+            Some(caller) => catalog.by(caller.actor()),
+            None => catalog.clone(),
+        }
     }
 
     /// The bucket, as it is now.

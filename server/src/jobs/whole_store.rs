@@ -39,6 +39,7 @@ pub(super) async fn work(
     standing.check()?;
     start(app, id).await?;
     let (shared, told) = (app.clone(), board.clone());
+    let catalog = standing.catalog();
     let done = blocking(move || {
         let _turn = turn;
         let mut watch = |progress: WorkProgress| {
@@ -51,7 +52,7 @@ pub(super) async fn work(
                 false => ControlFlow::Continue(()),
             }
         };
-        execute(&shared.store, &shared.catalog, request, &mut watch)
+        execute(&shared.store, &catalog, request, &mut watch)
     });
     match done.await {
         Ok(Reply::Compacted(view)) => board.note(|sums| {

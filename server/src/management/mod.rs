@@ -5,6 +5,7 @@
 //! Promises: a short request that fails changes nothing; a long one that is stopped leaves everything consistent.
 //! Never here: who is asking; whoever gets here is the operator.
 
+mod audit;
 mod backup;
 mod compaction;
 mod reply;
@@ -32,6 +33,7 @@ use crate::error::ApiError;
 use crate::fair_use;
 use crate::replies::iso_time;
 
+pub use self::audit::{ActorView, AuditAsked, AuditEntryView, AuditView, Seen, audit};
 pub use self::backup::BackedUpView;
 pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
@@ -198,6 +200,8 @@ pub enum Request {
     Compact(CompactionAsked),
     /// Long. Reads and checks everything that is stored.
     Scrub,
+    /// Who changed what, the newest first.
+    Audit(AuditAsked),
 }
 
 /// Who is to own a bucket.
@@ -382,8 +386,16 @@ pub fn execute(
         Request::SelectCompaction(asked) => {
             Ok(Reply::Selection(compaction::selection(store, asked)?))
         }
-        Request::Compact(asked) => Ok(Reply::Compacted(compaction::compact(store, asked, watch)?)),
+        Request::Compact(asked) => {
+            // Where nothing can be noted any more, space is what is wanted.
+            match catalog.note_compaction(asked.dead_percent_min) {
+                Ok(()) | Err(CatalogError::Store(_)) => {}
+                Err(error) => return Err(error),
+            }
+            Ok(Reply::Compacted(compaction::compact(store, asked, watch)?))
+        }
         Request::Scrub => Ok(Reply::Scrubbed(stats::scrub(store, watch)?)),
+        Request::Audit(asked) => Ok(Reply::Audit(audit(catalog, &asked, |_| Seen::All)?)),
     }
 }
 

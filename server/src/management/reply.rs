@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView, DeadLettersView,
-    HistoryView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweptView,
-    UndeletedView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView, WebhookView,
-    standing_changes,
+    AuditView, BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView,
+    DeadLettersView, HistoryView, ScrubbedView, SelectionView, StandingChangeView, StatsView,
+    SweptView, UndeletedView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView,
+    WebhookView, standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
@@ -78,6 +78,7 @@ pub enum Reply {
     Exported(ExportReport),
     Imported(ImportReport),
     History(HistoryView),
+    Audit(AuditView),
     Undeleted(UndeletedView),
     BackedUp(BackedUpView),
     Selection(SelectionView),

@@ -23,7 +23,7 @@ use utoipa::{Modify, OpenApi as _};
 
 use crate::error::ApiError;
 use crate::handlers::{
-    account, accounts, api_keys, buckets, dashboard, delete, deliver, docs, download_links,
+    account, accounts, api_keys, audit, buckets, dashboard, delete, deliver, docs, download_links,
     gone_files, health, integrations, jobs, list, moves, organisations, presign, presigned_put,
     search, sessions, set_up, storage, tus, upload, usage, usage_history, webhooks,
 };
@@ -115,6 +115,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         account::edit,
         usage::usage,
         usage_history::history,
+        audit::show,
         accounts::list,
         accounts::create,
         accounts::sweep,

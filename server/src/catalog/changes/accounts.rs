@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::super::audit::Told;
 use super::super::{
-    Account, AccountId, AccountName, Catalog, CatalogError, ChangedBy, Plan, Role, Standing,
+    Account, AccountId, AccountName, AuditAction, Catalog, CatalogError, ChangedBy, Plan, Role,
+    Standing,
 };
 use super::{QuotaChange, check_total};
 
@@ -32,7 +34,9 @@ impl Catalog {
         let (id, now_ms) = (AccountId::issue(&*self.0.entropy), self.0.clock.unix_ms());
         let mut account = Account::with_defaults(id, new.name, now_ms);
         new.settings.apply(&mut account);
-        self.add_record(account.id.fact()?, &account.stored())?;
+        let told = Told::of(AuditAction::AccountCreate).account(&account.id).target(&account.id);
+        let told = told.detail(format!("name: {}", account.name.as_str()));
+        self.add_record(account.id.fact()?, &account.stored(), told)?;
         let account = Arc::new(account);
         self.show(|tables| tables.accounts.insert(account.id.clone(), account.clone()));
         Ok(account)
@@ -49,9 +53,9 @@ impl Catalog {
         if let Some(name) = &change.name {
             self.require_free_name(name, Some(id))?;
         }
-        let standing = account.standing;
+        let before = account.clone();
         change.apply(&mut account);
-        self.put_account(account, standing, ChangedBy::Operator, "set by the operator")
+        self.put_account(account, &before, ChangedBy::Operator, "set by the operator")
     }
 
     fn require_free_name(

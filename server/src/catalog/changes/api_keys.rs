@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use engine::{Batch, Precondition};
 
+use super::super::audit::Told;
 use super::super::last_use;
 use super::super::record::encode;
 use super::super::{
-    AccountId, ApiKey, ApiKeyId, Catalog, CatalogError, IssuedKey, KeyLimits, Scope,
+    AccountId, ApiKey, ApiKeyId, AuditAction, Catalog, CatalogError, IssuedKey, KeyLimits, Scope,
 };
 use super::{check_count, check_total};
 use crate::limits::API_KEYS_PER_ACCOUNT_MAX;
@@ -44,7 +45,10 @@ impl Catalog {
         if let Some(id) = &gone {
             batch = batch.delete_fact(id.fact()?).delete_fact(last_use::fact(id)?);
         }
-        self.0.store.commit(batch)?;
+        let scopes: Vec<_> = issued.record.scopes.iter().map(|scope| scope.as_str()).collect();
+        let detail = format!("name: {}, scopes: {}", issued.record.name, scopes.join(" "));
+        let told = Told::of(AuditAction::KeyCreate).key(&issued.record).detail(detail);
+        self.0.store.commit(self.audited(batch, told)?)?;
         let api_key = Arc::new(issued.record.clone());
         self.show(|tables| {
             gone.map(|id| tables.api_keys.remove(&id));
@@ -85,7 +89,8 @@ impl Catalog {
         }
         let mut revoked = ApiKey::clone(&found);
         revoked.revoked_ms = Some(self.0.clock.unix_ms());
-        self.put_record(id.fact()?, &revoked.stored())?;
+        let told = Told::of(AuditAction::KeyDelete).key(&revoked);
+        self.put_record(id.fact()?, &revoked.stored(), told)?;
         let revoked = Arc::new(revoked);
         self.show(|tables| tables.insert_api_key(revoked.clone()));
         Ok(revoked)

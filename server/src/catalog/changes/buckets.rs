@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use engine::{BucketName, ObjectName};
 
+use super::super::audit::{Told, difference};
 use super::super::{
-    Access, AccountId, AllowedTypes, Bucket, BucketKind, CacheControl, Catalog, CatalogError,
-    CorsOrigins, OrganisationId, ServeHtml,
+    Access, AccountId, AllowedTypes, AuditAction, Bucket, BucketKind, CacheControl, Catalog,
+    CatalogError, CorsOrigins, OrganisationId, ServeHtml,
 };
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
@@ -71,7 +72,8 @@ impl Catalog {
             Bucket::with_defaults(new.name, owner, organisation, new.kind, after_lsn, now_ms);
         self.check_placeholder(&bucket, &new.settings)?;
         new.settings.apply(&mut bucket);
-        self.add_record(bucket.fact()?, &bucket.stored())?;
+        let told = Told::of(AuditAction::BucketCreate).bucket(&bucket);
+        self.add_record(bucket.fact()?, &bucket.stored(), told)?;
         Ok(self.show_bucket(bucket))
     }
 
@@ -82,11 +84,14 @@ impl Catalog {
         change: BucketChange,
     ) -> Result<Arc<Bucket>, CatalogError> {
         let _changing = self.change();
-        let mut bucket = Bucket::clone(&*self.require_bucket(name)?);
+        let before = self.require_bucket(name)?;
+        let mut bucket = Bucket::clone(&before);
         self.check_placeholder(&bucket, &change)?;
         change.apply(&mut bucket);
         bucket.updated_ms = self.0.clock.unix_ms();
-        self.put_record(bucket.fact()?, &bucket.stored())?;
+        let detail = difference(&before.stored(), &bucket.stored(), &[]);
+        let told = Told::of(AuditAction::BucketChange).bucket(&bucket).detail(detail);
+        self.put_record(bucket.fact()?, &bucket.stored(), told)?;
         Ok(self.show_bucket(bucket))
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use engine::Batch;
 
+use super::super::audit::Told;
 use super::super::{
-    AccountId, Bucket, Catalog, CatalogError, MemberRole, Organisation, OrganisationId,
-    OrganisationName,
+    AccountId, AuditAction, Bucket, Catalog, CatalogError, MemberRole, Organisation,
+    OrganisationId, OrganisationName,
 };
 use super::{check_count, check_total};
 use crate::limits::{MEMBERS_PER_ORGANISATION_MAX, ORGANISATIONS_PER_ACCOUNT_MAX};
@@ -31,7 +32,9 @@ impl Catalog {
             members: BTreeMap::from([(owner.clone(), MemberRole::Owner)]),
             created_ms: self.0.clock.unix_ms(),
         };
-        self.add_record(organisation.id.fact()?, &organisation.stored())?;
+        let told = told(AuditAction::OrganisationCreate, &organisation);
+        let told = told.detail(format!("name: {}", organisation.name.as_str()));
+        self.add_record(organisation.id.fact()?, &organisation.stored(), told)?;
         Ok(self.show_organisation(organisation))
     }
 
@@ -43,7 +46,8 @@ impl Catalog {
     ) -> Result<Arc<Organisation>, CatalogError> {
         self.edit_organisation(id, |organisation| {
             organisation.name = name;
-            Ok(())
+            let told = told(AuditAction::OrganisationChange, organisation);
+            Ok(told.detail(format!("name: {}", organisation.name.as_str())))
         })
     }
 
@@ -64,7 +68,8 @@ impl Catalog {
                 check_count(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
             }
             organisation.members.insert(account.clone(), role);
-            Ok(())
+            let told = told(AuditAction::MemberAdd, organisation).account(account);
+            Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
         })
     }
 
@@ -79,7 +84,10 @@ impl Catalog {
                 return Err(CatalogError::OwnsOrganisation);
             }
             match organisation.members.remove(account) {
-                Some(_) => Ok(()),
+                Some(_) => {
+                    let told = told(AuditAction::MemberRemove, organisation).account(account);
+                    Ok(told.detail(format!("account: {account}")))
+                }
                 None => Err(CatalogError::Missing(format!("the member {account}"))),
             }
         })
@@ -88,13 +96,15 @@ impl Catalog {
     /// Deletes an organisation that has no buckets.
     pub fn delete_organisation(&self, id: &OrganisationId) -> Result<(), CatalogError> {
         let _changing = self.change();
-        self.require_organisation(id)?;
+        let organisation = self.require_organisation(id)?;
         let of_it = |bucket: &&Arc<Bucket>| bucket.organisation.as_ref() == Some(id);
         let buckets = self.tables().buckets.values().filter(of_it).count();
         if buckets > 0 {
             return Err(CatalogError::HasBuckets(id.clone(), buckets));
         }
-        self.0.store.commit(Batch::new().delete_fact(id.fact()?))?;
+        let told = told(AuditAction::OrganisationDelete, &organisation);
+        let told = told.detail(format!("name: {}", organisation.name.as_str()));
+        self.0.store.commit(self.audited(Batch::new().delete_fact(id.fact()?), told)?)?;
         self.show(|tables| tables.organisations.remove(id));
         Ok(())
     }
@@ -102,12 +112,12 @@ impl Catalog {
     fn edit_organisation(
         &self,
         id: &OrganisationId,
-        edit: impl FnOnce(&mut Organisation) -> Result<(), CatalogError>,
+        edit: impl FnOnce(&mut Organisation) -> Result<Told, CatalogError>,
     ) -> Result<Arc<Organisation>, CatalogError> {
         let _changing = self.change();
         let mut organisation = Organisation::clone(&*self.require_organisation(id)?);
-        edit(&mut organisation)?;
-        self.put_record(id.fact()?, &organisation.stored())?;
+        let told = edit(&mut organisation)?;
+        self.put_record(id.fact()?, &organisation.stored(), told)?;
         Ok(self.show_organisation(organisation))
     }
 
@@ -125,4 +135,10 @@ impl Catalog {
         let missing = || CatalogError::Missing(format!("the organisation {id}"));
         self.organisation(id).ok_or_else(missing)
     }
+}
+
+/// What is done to an organisation concerns its administrators, and its owner also when it is gone.
+fn told(action: AuditAction, organisation: &Organisation) -> Told {
+    let id = &organisation.id;
+    Told::of(action).organisation(id).account(&organisation.owner).target(id)
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use engine::Batch;
 use unicode_normalization::UnicodeNormalization;
 
+use super::super::audit::Told;
 use super::super::last_use::{HOUR_MS, LastUse};
 use super::super::record::encode;
 use super::super::secret::{IssuedSecret, SecretHash};
 use super::super::session::{Session, SessionState, StartedSession, Visitor};
 use super::super::{
-    Account, AccountId, Catalog, CatalogError, Invitation, IssuedInvitation, PasswordHash,
-    SessionId, Standing, Tables, invitation, password,
+    Account, AccountId, AuditAction, Catalog, CatalogError, Invitation, IssuedInvitation,
+    PasswordHash, SessionId, Standing, Tables, invitation, password,
 };
 use super::check_total;
 use crate::limits::{INVITATION_LIFE, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
@@ -131,6 +132,8 @@ impl Catalog {
             changes.ended.push(id.clone());
         }
         let (batch, started) = self.begin_session(batch, &account, visitor, &mut changes)?;
+        let told = Told::of(AuditAction::SessionBegin).account(&account.id);
+        let batch = self.audited(batch, told.target(&started.session.id))?;
         self.0.store.commit(batch)?;
         self.show(|tables| changes.show(tables));
         Ok(started)
@@ -155,8 +158,10 @@ impl Catalog {
         let (batch, ended) = self.end_sessions_in(Batch::new(), account, but)?;
         let batch = self.put_password_in(batch, account, &hash)?;
         let batch = batch.delete_fact(invitation::fact(account)?);
-        self.0.store.commit(batch)?;
         let count = ended.len();
+        let told = Told::of(AuditAction::PasswordChange).account(account).target(account);
+        let told = told.detail(format!("sessions that end: {count}"));
+        self.0.store.commit(self.audited(batch, told)?)?;
         let changes = SessionChanges { ended, begun: None };
         self.show(|tables| {
             changes.show(tables);
@@ -169,10 +174,10 @@ impl Catalog {
     /// Ends a session, for ever. One that is not there has ended.
     pub fn end_session(&self, id: &SessionId) -> Result<(), CatalogError> {
         let _changing = self.change();
-        if !self.tables().sessions.contains_key(id) {
-            return Ok(());
-        }
-        self.0.store.commit(Batch::new().delete_fact(id.fact()?))?;
+        let known = self.tables().sessions.get(id).map(|known| known.session.account.clone());
+        let Some(account) = known else { return Ok(()) };
+        let told = Told::of(AuditAction::SessionEnd).account(&account).target(id);
+        self.0.store.commit(self.audited(Batch::new().delete_fact(id.fact()?), told)?)?;
         self.show(|tables| tables.remove_session(id));
         Ok(())
     }
@@ -184,8 +189,10 @@ impl Catalog {
         if ended.is_empty() {
             return Ok(0);
         }
-        self.0.store.commit(batch)?;
         let count = ended.len();
+        let told = Told::of(AuditAction::SessionEnd).account(account);
+        let told = told.detail(format!("all sessions of the account: {count}"));
+        self.0.store.commit(self.audited(batch, told)?)?;
         self.show(|tables| SessionChanges { ended, begun: None }.show(tables));
         Ok(count)
     }
@@ -203,7 +210,8 @@ impl Catalog {
         let expires_ms = self.0.clock.unix_ms().saturating_add(life_ms);
         let id = account.id.clone();
         let invitation = Invitation { account: id.clone(), hash, expires_ms };
-        self.put_record(invitation::fact(&id)?, &invitation.stored())?;
+        let told = Told::of(AuditAction::AccountInvite).account(&id).target(&id);
+        self.put_record(invitation::fact(&id)?, &invitation.stored(), told)?;
         self.show(|tables| tables.invitations.insert(id.clone(), Arc::new(invitation)));
         Ok(IssuedInvitation { text: format!("{id}_{text}"), expires_ms })
     }
@@ -228,7 +236,11 @@ impl Catalog {
         let batch = batch.delete_fact(invitation::fact(id)?);
         let mut changes = SessionChanges { ended, begun: None };
         let (batch, started) = self.begin_session(batch, &account, visitor, &mut changes)?;
-        self.0.store.commit(batch)?;
+        let told = |action| Told::of(action).account(id);
+        let password = told(AuditAction::PasswordChange).target(id).detail("by invitation");
+        let batch = self.audited(batch, password)?;
+        let begun = told(AuditAction::SessionBegin).target(&started.session.id);
+        self.0.store.commit(self.audited(batch, begun)?)?;
         self.show(|tables| {
             changes.show(tables);
             tables.passwords.insert(id.clone(), Arc::new(hash));

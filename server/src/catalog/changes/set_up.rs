@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use engine::{Batch, BucketName, Precondition};
 
+use super::super::audit::Told;
 use super::super::record::encode;
 use super::super::{
-    Access, Account, AccountId, AccountName, ApiKey, Bucket, BucketKind, Catalog, CatalogError,
-    IssuedKey, KeyLimits, PasswordHash, Plan, Role, Scope, StartedSession, Visitor,
+    Access, Account, AccountId, AccountName, ApiKey, AuditAction, Bucket, BucketKind, Catalog,
+    CatalogError, IssuedKey, KeyLimits, PasswordHash, Plan, Role, Scope, StartedSession, Visitor,
 };
 use super::sessions::SessionChanges;
 
@@ -83,6 +84,19 @@ impl Catalog {
         let batch = self.put_password_in(batch, &account.id, &password)?;
         let mut sessions = SessionChanges::default();
         let (batch, started) = self.begin_session(batch, &account, visitor, &mut sessions)?;
+        let told = |action| Told::of(action).account(&account.id);
+        let detail = format!("name: {}, the first set-up", account.name.as_str());
+        let made = told(AuditAction::AccountCreate).target(&account.id).detail(detail);
+        let begun = told(AuditAction::SessionBegin).target(&started.session.id);
+        let mut batch = batch;
+        for told in [
+            made,
+            told(AuditAction::BucketCreate).bucket(&bucket),
+            told(AuditAction::KeyCreate).key(&key.record),
+            begun,
+        ] {
+            batch = self.audited(batch, told)?;
+        }
         self.0.store.commit(batch)?;
         let (account, bucket) = (Arc::new(account), Arc::new(bucket));
         self.show(|tables| {

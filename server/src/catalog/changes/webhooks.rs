@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use engine::{Batch, BucketName, Conflict, Error, FactName, Precondition};
 
+use super::super::audit::{Told, difference};
 use super::super::event::{self, EventPattern};
-use super::super::{Catalog, CatalogError, Webhook, WebhookId, WebhookSecret};
+use super::super::{AuditAction, Catalog, CatalogError, Webhook, WebhookId, WebhookSecret};
 use super::check_count;
 use crate::destination::Destination;
 use crate::limits;
@@ -57,7 +58,8 @@ impl Catalog {
             created_ms: now_ms,
             updated_ms: now_ms,
         });
-        self.add_record(webhook.id.fact()?, &webhook.stored())?;
+        let told = Told::of(AuditAction::WebhookCreate).bucket(&bucket).target(&webhook.id);
+        self.add_record(webhook.id.fact()?, &webhook.stored(), told)?;
         self.0.outbox.begin(webhook.id.clone(), bucket.owner.clone());
         self.show(|tables| tables.insert_webhook(webhook.clone()));
         Ok(webhook)
@@ -96,10 +98,14 @@ impl Catalog {
         change: impl FnOnce(&mut Webhook),
     ) -> Result<Arc<Webhook>, CatalogError> {
         let _changing = self.change();
-        let mut webhook = Webhook::clone(&*self.require_webhook(id)?);
+        let before = self.require_webhook(id)?;
+        let mut webhook = Webhook::clone(&before);
         change(&mut webhook);
         webhook.updated_ms = self.0.clock.unix_ms();
-        self.put_record(id.fact()?, &webhook.stored())?;
+        // Addresses of webhooks are secrets of those who take them.
+        let detail = difference(&before.stored(), &webhook.stored(), &["url", "secret"]);
+        let told = self.told_of(AuditAction::WebhookChange, &webhook).detail(detail);
+        self.put_record(id.fact()?, &webhook.stored(), told)?;
         let webhook = Arc::new(webhook);
         self.show(|tables| tables.insert_webhook(webhook.clone()));
         Ok(webhook)
@@ -111,7 +117,8 @@ impl Catalog {
             let _changing = self.change();
             let webhook = self.require_webhook(id)?;
             let batch = Batch::new().delete_fact(id.fact()?).delete_fact(event::state_fact(id)?);
-            self.0.store.commit(batch)?;
+            let told = self.told_of(AuditAction::WebhookDelete, &webhook);
+            self.0.store.commit(self.audited(batch, told)?)?;
             self.show(|tables| tables.remove_webhook(id));
             self.0.outbox.end(id);
             webhook
@@ -161,6 +168,14 @@ impl Catalog {
             store.commit(Batch::new().delete_fact(state))?;
         }
         Ok(())
+    }
+
+    fn told_of(&self, action: AuditAction, webhook: &Webhook) -> Told {
+        let told = Told::of(action).target(&webhook.id);
+        match self.bucket(&webhook.bucket) {
+            Some(bucket) => told.bucket(&bucket),
+            None => told.bucket_named(&webhook.bucket),
+        }
     }
 
     pub(in super::super) fn require_webhook(

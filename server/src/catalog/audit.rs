@@ -1,0 +1,267 @@
+//! Who changed what: one record of each change that is not a file.
+//!
+//! Promises: an entry is in the batch of the change that it tells of, so there is one exactly of what was done; nothing
+//! secret is in any. Never here: how many are kept, and who may see them.
+
+use std::net::IpAddr;
+
+use engine::BucketName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::id::{AccountId, OrganisationId};
+use super::record::Stored;
+use super::{ApiKey, Bucket};
+use crate::limits::AUDIT_TEXT_CHARS_MAX;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditAction {
+    BucketCreate,
+    BucketChange,
+    BucketDelete,
+    KeyCreate,
+    KeyDelete,
+    AccountCreate,
+    AccountChange,
+    AccountInvite,
+    OrganisationCreate,
+    OrganisationChange,
+    OrganisationDelete,
+    MemberAdd,
+    MemberRemove,
+    SessionBegin,
+    SessionRefused,
+    SessionEnd,
+    PasswordChange,
+    JobBegin,
+    JobCancel,
+    JobEnd,
+    WebhookCreate,
+    WebhookChange,
+    WebhookDelete,
+    CompactionBegin,
+}
+
+/// Who did it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Actor {
+    pub kind: ActorKind,
+    /// Of the key or the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Of the key, or of the account that is signed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whose the key or the session is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// What somebody did it with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ActorKind {
+    /// An API key.
+    Key,
+    /// A password, or a link that was sent.
+    Session,
+    /// The command line on the machine itself.
+    Operator,
+    /// The server did it by itself.
+    #[default]
+    Server,
+}
+
+/// What is told of a change, without when and by whom.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) action: AuditAction,
+    bucket: Option<BucketName>,
+    target: Option<String>,
+    detail: Option<String>,
+    accounts: Vec<AccountId>,
+    organisation: Option<OrganisationId>,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditEntry {
+    pub at_ms: u64,
+    pub action: String,
+    pub actor: Actor,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// The id of what was changed, where it is no bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The ids of the accounts that it concerns, besides whoever did it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<String>,
+    /// The id of the organisation whose administrators it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub organisation: Option<String>,
+}
+
+impl Stored for AuditEntry {
+    const VERSION: u32 = 1;
+}
+
+impl AuditAction {
+    /// The class of those who were refused.
+    pub(super) const REFUSED_CLASS: &str = "refused";
+
+    /// The words for it, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BucketCreate => "bucket.create",
+            Self::BucketChange => "bucket.change",
+            Self::BucketDelete => "bucket.delete",
+            Self::KeyCreate => "key.create",
+            Self::KeyDelete => "key.delete",
+            Self::AccountCreate => "account.create",
+            Self::AccountChange => "account.change",
+            Self::AccountInvite => "account.invite",
+            Self::OrganisationCreate => "organisation.create",
+            Self::OrganisationChange => "organisation.change",
+            Self::OrganisationDelete => "organisation.delete",
+            Self::MemberAdd => "member.add",
+            Self::MemberRemove => "member.remove",
+            Self::SessionBegin => "session.begin",
+            Self::SessionRefused => "session.refused",
+            Self::SessionEnd => "session.end",
+            Self::PasswordChange => "password.change",
+            Self::JobBegin => "job.begin",
+            Self::JobCancel => "job.cancel",
+            Self::JobEnd => "job.end",
+            Self::WebhookCreate => "webhook.create",
+            Self::WebhookChange => "webhook.change",
+            Self::WebhookDelete => "webhook.delete",
+            Self::CompactionBegin => "compaction.begin",
+        }
+    }
+}
+
+impl Actor {
+    /// Whoever types commands on the machine.
+    pub fn operator() -> Self {
+        Self { kind: ActorKind::Operator, ..Self::default() }
+    }
+}
+
+impl Told {
+    pub(super) fn of(action: AuditAction) -> Self {
+        Self {
+            action,
+            bucket: None,
+            target: None,
+            detail: None,
+            accounts: Vec::new(),
+            organisation: None,
+        }
+    }
+
+    /// It is about this bucket, and concerns whose it is.
+    pub(super) fn bucket(mut self, bucket: &Bucket) -> Self {
+        self.bucket = Some(bucket.name.clone());
+        self.organisation = bucket.organisation.clone().or(self.organisation);
+        self.account(&bucket.owner)
+    }
+
+    /// It is about a bucket that is gone.
+    pub(super) fn bucket_named(mut self, name: &BucketName) -> Self {
+        self.bucket = Some(name.clone());
+        self
+    }
+
+    /// It is about this key.
+    pub(super) fn key(mut self, key: &ApiKey) -> Self {
+        self.bucket = key.limits.bucket.clone();
+        self.account(&key.account).target(&key.id).detail(format!("name: {}", key.name))
+    }
+
+    /// It concerns this account.
+    pub(super) fn account(mut self, account: &AccountId) -> Self {
+        if !self.accounts.contains(account) {
+            self.accounts.push(account.clone());
+        }
+        self
+    }
+
+    /// It concerns this organisation.
+    pub(super) fn organisation(mut self, organisation: &OrganisationId) -> Self {
+        self.organisation = Some(organisation.clone());
+        self
+    }
+
+    pub(super) fn target(mut self, target: &dyn std::fmt::Display) -> Self {
+        self.target = Some(target.to_string());
+        self
+    }
+
+    pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
+        let detail: String = detail.into();
+        self.detail = Some(detail.chars().take(AUDIT_TEXT_CHARS_MAX).collect());
+        self
+    }
+
+    pub(super) fn entry(self, at_ms: u64, actor: Actor) -> AuditEntry {
+        AuditEntry {
+            at_ms,
+            action: self.action.as_str().to_owned(),
+            actor,
+            bucket: self.bucket.map(|bucket| bucket.to_string()),
+            target: self.target,
+            detail: self.detail.filter(|detail| !detail.is_empty()),
+            accounts: self.accounts.iter().map(ToString::to_string).collect(),
+            organisation: self.organisation.map(|organisation| organisation.to_string()),
+        }
+    }
+}
+
+impl AuditEntry {
+    /// Those of which there may be only so many together: what somebody did, or what was done for them.
+    ///
+    /// Whoever does much drives out what they did themselves, and not what an operator did. Those who are refused at
+    /// the door are nobody yet.
+    pub(super) fn class(&self) -> &str {
+        if self.action == AuditAction::SessionRefused.as_str() {
+            return AuditAction::REFUSED_CLASS;
+        }
+        match (&self.actor.account, self.actor.kind) {
+            (Some(account), _) => account,
+            (None, ActorKind::Operator) => "operator",
+            (None, _) => self.accounts.first().map_or("server", String::as_str),
+        }
+    }
+}
+
+/// The settings that are others now, each with what it is now, as they are stored; of those that are hidden the name
+/// alone.
+pub(super) fn difference<R: Stored>(before: &R, after: &R, hidden: &[&str]) -> String {
+    let fields = |record: &R| match serde_json::to_value(record) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => serde_json::Map::default(),
+    };
+    let before = fields(before);
+    let mut told = Vec::new();
+    for (name, value) in fields(after) {
+        if before.get(&name) == Some(&value) || name == "updated_ms" {
+            continue;
+        }
+        told.push(match value {
+            _ if hidden.contains(&&*name) => name,
+            serde_json::Value::String(text) => format!("{name}: {text}"),
+            value => format!("{name}: {value}"),
+        });
+    }
+    told.join(", ")
+}

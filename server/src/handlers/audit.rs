@@ -1,0 +1,101 @@
+//! `GET /api/audit`: who changed what, the newest first.
+//!
+//! Promises: an operator sees everything; others what they did, what was done to their accounts, keys and buckets, and
+//! to the organisations that they administer. Never here: what is told of a change.
+
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::catalog::{AccountId, AuditEntry, Catalog, MemberRole, OrganisationId, Role, Scope};
+use crate::error::ApiError;
+use crate::handlers::with_catalog;
+use crate::limits::{AUDIT_PAGE_DEFAULT, AUDIT_PAGE_MAX};
+use crate::management::{AuditAsked, AuditView, Seen, audit};
+use crate::query::Query;
+use crate::replies::Json;
+use crate::state::AppState;
+
+/// Entries, the newest first.
+#[derive(Serialize, ToSchema)]
+pub struct AuditReply {
+    success: bool,
+    #[serde(flatten)]
+    page: AuditView,
+}
+
+/// Tells who changed what, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/audit",
+    operation_id = "showAudit",
+    tag = "Accounts",
+    params(
+        ("bucketName" = Option<String>, Query, description = "Only what is about this bucket."),
+        ("action" = Option<String>, Query, description = "Only actions that begin so, as `bucket.`."),
+        ("actor" = Option<String>, Query, description = "Only what this key, session or account did, by its id."),
+        ("before" = Option<String>, Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<u64>, Query, description = "Entries of the page; 100 without it.", minimum = 1, maximum = 500),
+    ),
+    responses((status = OK, body = AuditReply))
+)]
+pub async fn show(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<AuditReply>, ApiError> {
+    caller.check_scope(Scope::Manage)?;
+    caller.check_prefix("")?;
+    let limit = match query.number(&["limit"])? {
+        None => AUDIT_PAGE_DEFAULT as u64,
+        Some(limit) if (1..=AUDIT_PAGE_MAX as u64).contains(&limit) => limit,
+        Some(_) => {
+            let must = format!("must be a number from 1 to {AUDIT_PAGE_MAX}");
+            return Err(ApiError::bad_parameter("limit", &must));
+        }
+    };
+    let asked = AuditAsked {
+        bucket: query.text(&["bucketName"])?,
+        action: query.text(&["action"])?,
+        actor: query.text(&["actor"])?,
+        before: query.text(&["before"])?,
+        limit,
+    };
+    let find =
+        move |catalog: &Catalog| audit(catalog, &asked, |entry| seen(catalog, &caller, entry));
+    let page = with_catalog(&app, find).await?;
+    Ok(Json(AuditReply { success: true, page }))
+}
+
+fn seen(catalog: &Catalog, caller: &Caller, entry: &AuditEntry) -> Seen {
+    let bucket = caller.limits().bucket.as_ref().map(|bucket| bucket.as_str());
+    if bucket.is_some() && entry.bucket.as_deref() != bucket {
+        return Seen::Nothing;
+    }
+    let id = &caller.account().id;
+    if caller.account().role == Role::Operator
+        || entry.actor.account.as_deref() == Some(id.as_str())
+    {
+        return Seen::All;
+    }
+    if !concerns(catalog, id, entry) {
+        return Seen::Nothing;
+    }
+    // Where operators are is nobody's business.
+    let actor = entry.actor.account.as_deref().and_then(AccountId::parse);
+    let actor = actor.and_then(|actor| catalog.account(&actor));
+    match actor.is_some_and(|actor| actor.role == Role::Operator) {
+        true => Seen::WithoutOrigin,
+        false => Seen::All,
+    }
+}
+
+/// Whether an entry is about somebody's account, key or bucket, or about an organisation that they administer now.
+fn concerns(catalog: &Catalog, account: &AccountId, entry: &AuditEntry) -> bool {
+    let organisation = entry.organisation.as_deref().and_then(OrganisationId::parse);
+    let organisation = organisation.and_then(|id| catalog.organisation(&id));
+    let role = organisation.and_then(|it| it.members.get(account).copied());
+    entry.accounts.iter().any(|concerned| concerned == account.as_str())
+        || role.is_some_and(|role| role >= MemberRole::Admin)
+}

@@ -1,0 +1,138 @@
+//! Who changed what, as it is told.
+//!
+//! Never here: who may see it; whoever asks says which entries they see.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::catalog::{ActorKind, AuditEntry, AuditPage, Catalog, CatalogError};
+use crate::limits::AUDIT_PAGE_MAX;
+use crate::replies::iso_time;
+
+/// Which entries are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditAsked {
+    /// The bucket that they are about.
+    pub bucket: Option<String>,
+    /// What their actions begin with.
+    pub action: Option<String>,
+    /// The key, the session or the account of whoever did it, by id.
+    pub actor: Option<String>,
+    /// Only what was before: the cursor of another page.
+    pub before: Option<String>,
+    pub limit: u64,
+}
+
+/// Entries, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditView {
+    pub entries: Vec<AuditEntryView>,
+    /// `before` of the next page.
+    #[schema(required)]
+    pub next_cursor: Option<String>,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditEntryView {
+    pub id: String,
+    pub time: String,
+    /// What was done, as `bucket.create`.
+    pub action: String,
+    pub actor: ActorView,
+    #[schema(required)]
+    pub bucket_name: Option<String>,
+    /// The id of what was changed, where it is no bucket.
+    #[schema(required)]
+    pub target: Option<String>,
+    /// What is others now.
+    #[schema(required)]
+    pub detail: Option<String>,
+    /// Where it came from.
+    #[schema(required)]
+    pub address: Option<String>,
+    /// `X-Request-Id` of the answer.
+    #[schema(required)]
+    pub request_id: Option<String>,
+}
+
+/// Who did it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActorView {
+    pub kind: ActorKind,
+    /// Of the key or the session.
+    #[schema(required)]
+    pub id: Option<String>,
+    /// Of the key, or of the account that is signed in.
+    #[schema(required)]
+    pub name: Option<String>,
+    /// The id of the account.
+    #[schema(required)]
+    pub account: Option<String>,
+}
+
+/// What somebody sees of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Nothing,
+    /// All but where it came from.
+    WithoutOrigin,
+    All,
+}
+
+/// The entries that are asked for, as far as they are seen.
+pub fn audit(
+    catalog: &Catalog,
+    asked: &AuditAsked,
+    seen: impl Fn(&AuditEntry) -> Seen,
+) -> Result<AuditView, CatalogError> {
+    let refuse = |rule: &str| CatalogError::BadSetting { setting: "before", rule: rule.to_owned() };
+    let before = asked.before.as_deref().map(str::parse).transpose();
+    let before = before.map_err(|_| refuse("must be the nextCursor of a page"))?;
+    let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX).clamp(1, AUDIT_PAGE_MAX);
+    let wants = |entry: &AuditEntry| asked.wants(entry) && seen(entry) != Seen::Nothing;
+    let AuditPage { entries, next } = catalog.audit_page(wants, before, limit)?;
+    let view = |(number, entry): (u64, AuditEntry)| {
+        let seen = seen(&entry);
+        view(number, entry, seen)
+    };
+    Ok(AuditView {
+        entries: entries.into_iter().map(view).collect(),
+        next_cursor: next.map(|number| number.to_string()),
+    })
+}
+
+impl AuditAsked {
+    fn wants(&self, entry: &AuditEntry) -> bool {
+        let is = |asked: &Option<String>, known: &Option<String>| asked.is_none() || asked == known;
+        let actor = &entry.actor;
+        is(&self.bucket, &entry.bucket)
+            && self.action.as_ref().is_none_or(|action| entry.action.starts_with(&**action))
+            && (is(&self.actor, &actor.id) || is(&self.actor, &actor.account))
+    }
+}
+
+fn view(number: u64, entry: AuditEntry, seen: Seen) -> AuditEntryView {
+    let AuditEntry { at_ms, action, actor, bucket, target, detail, .. } = entry;
+    let is_all = seen == Seen::All;
+    AuditEntryView {
+        id: number.to_string(),
+        time: iso_time(at_ms),
+        action,
+        bucket_name: bucket,
+        target,
+        detail,
+        address: actor.address.filter(|_| is_all).map(|address| address.to_string()),
+        request_id: actor.request_id.filter(|_| is_all),
+        actor: ActorView {
+            kind: actor.kind,
+            id: actor.id,
+            name: actor.name,
+            account: actor.account,
+        },
+    }
+}

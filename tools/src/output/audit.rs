@@ -1,0 +1,44 @@
+//! Who changed what, for people.
+
+use server::catalog::ActorKind;
+use server::management::{ActorView, AuditEntryView, AuditView};
+
+use super::table;
+
+const ENTRY: &[&str] = &["ENTRY", "WHEN", "ACTION", "BY", "FROM", "BUCKET", "TARGET", "DETAIL"];
+
+pub(super) fn audit_text(audit: &AuditView) -> String {
+    table(ENTRY, &audit.entries.iter().map(row).collect::<Vec<_>>())
+}
+
+/// What the table does not say.
+pub(super) fn audit_note(audit: &AuditView) -> Option<String> {
+    let last = audit.next_cursor.as_ref()?;
+    Some(format!("there are older entries: --before {last} shows them"))
+}
+
+fn row(entry: &AuditEntryView) -> Vec<String> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    vec![
+        entry.id.clone(),
+        entry.time.clone(),
+        entry.action.clone(),
+        who(&entry.actor),
+        text(&entry.address),
+        text(&entry.bucket_name),
+        text(&entry.target),
+        text(&entry.detail),
+    ]
+}
+
+fn who(actor: &ActorView) -> String {
+    let ActorView { kind, id, name, account } = actor;
+    let kind = match kind {
+        ActorKind::Key => "key",
+        ActorKind::Session => "session",
+        ActorKind::Operator => return "operator".to_owned(),
+        ActorKind::Server => return "server".to_owned(),
+    };
+    let words = [Some(kind), name.as_deref(), id.as_deref().or(account.as_deref())];
+    words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
