@@ -63,6 +63,7 @@ export const tests = {
     await page.getByRole("button", { name: "Look" }).click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
     await page.getByRole("row", { name: /bucket\.change/ }).waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /key\.create/ }).waitFor();
     assert.equal(await page.getByRole("row").count(), 3);
     await page.getByRole("main").getByRole("link", { name: /^olga/ }).first().click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.&actor=acc_olga");

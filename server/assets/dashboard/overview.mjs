@@ -31,8 +31,9 @@ export async function overview(account) {
   return [
     ...(told ? concerns(told) : []).map((what) => make("p", { class: "concern" }, icon("warning"), what, " ", make("a", { href: "/-/storage" }, "What to do"))),
     account?.standing && account.standing !== "good" && make("p", { class: "concern" }, icon("warning"), standingBadge(account.standing), ` ${STANDINGS[account.standing] ?? ""} `, make("a", { href: "/-/usage" }, "Usage")),
-    points.length > 0 && make("a", { class: "overview", href: "/-/usage", title: "Usage of the last day" }, make("dl", { class: "glances" },
+    points.length > 0 && make("section", { class: "overview", "aria-label": "The last day" }, make("dl", { class: "glances" },
       tile("Requests, last day", number(sumOf(points, "requests")), "requests"), tile("Out", bytes(sumOf(points, "bytesOut")), "bytesOut"),
-      tile("Stored", stored === null ? "–" : bytes(stored), "storedBytes"), tile("Errors", number(sumOf(points, "errors")), "errors", "bad"))),
+      tile("Stored", stored === null ? "–" : bytes(stored), "storedBytes"), tile("Errors", number(sumOf(points, "errors")), "errors", "bad")),
+      make("p", null, make("a", { href: "/-/usage" }, "Usage of the last day"))),
   ];
 }

@@ -23,7 +23,7 @@ export function spark(values, className = "") {
   const top = Math.max(0, .../** @type {number[]} */ (values.filter((value) => value !== null))) || 1;
   const last = Math.max(1, values.length - 1);
   const paths = pieces(values).map((piece) => draw("path", { class: `line ${className}`, d: `M${piece.map(([at, value]) => `${at} ${(HEIGHT * (1 - value / top)).toFixed(1)}`).join(" L")}` }));
-  return draw("svg", { class: "spark plot", viewBox: `0 0 ${last} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths);
+  return draw("svg", { class: "spark", viewBox: `0 0 ${last} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths);
 }
 
 /**
