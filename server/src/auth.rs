@@ -214,6 +214,10 @@ impl Caller {
             Credential::Session(session) => {
                 (ActorKind::Session, session.id.to_string(), self.account.name.as_str().to_owned())
             }
+            Credential::Account => {
+                let account = &self.account;
+                (ActorKind::Server, account.id.to_string(), account.name.as_str().to_owned())
+            }
         };
         Actor {
             kind,
