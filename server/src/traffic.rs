@@ -255,7 +255,9 @@ mod tests {
             traffic.note_answer(StatusCode::OK, NOON_MS + hour * HOUR_MS);
         }
         let now_ms = NOON_MS + 999 * HOUR_MS;
-        assert_eq!(traffic.minutes(now_ms).len(), 1);
+        // That of an hour ago is just there.
+        assert_eq!(traffic.minutes(now_ms).len(), 2);
+        assert_eq!(traffic.minutes(now_ms + MINUTE_MS).len(), 1);
         assert_eq!(traffic.minutes(now_ms + (TRAFFIC_MINUTES - 1) * MINUTE_MS).len(), 1);
         assert!(traffic.minutes(now_ms + TRAFFIC_MINUTES * MINUTE_MS).is_empty());
         let hours = traffic.unwritten(now_ms);
