@@ -58,7 +58,7 @@ export class Browser {
     this.loadPictures = debounced(PAUSE_MS, () => this.pictures());
     this.write = debounced(200, () => this.writeAddress());
     // Going back leads to what was seen.
-    beforeLeaving(() => this.write.now());
+    this.stayed = beforeLeaving(() => this.write.now());
     this.build();
     this.load();
     this.onKey = (/** @type {KeyboardEvent} */ event) => this.key(event);
@@ -695,7 +695,7 @@ export class Browser {
     this.source?.stop();
     this.coming?.stop();
     this.write.cancel();
-    beforeLeaving(() => {});
+    this.stayed();
     this.loadPictures.cancel();
     this.preview?.close();
     this.list.close();

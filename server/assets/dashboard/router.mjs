@@ -24,9 +24,10 @@ export function start(work) {
 
 /** What is done before another view is shown. */
 let leave = () => {};
-/** @param {() => void} work */
+/** Answers with what takes it back; the next view may have said what it wants meanwhile. @param {() => void} work */
 export function beforeLeaving(work) {
   leave = work;
+  return () => { if (leave === work) leave = () => {}; };
 }
 
 export const here = () => read(location);
