@@ -49,6 +49,7 @@ const SECTIONS: &[Section] = &[
     },
     // Values, not names.
     Section { absent: &["folder", "file"], ..section("Search", &[200, 200]) },
+    section("Download links", &[200]),
     Section { like: &["Upload"], ..section("Presigned tokens", &[200, 200]) },
     // A parameter.
     Section {
@@ -86,6 +87,8 @@ const SECTIONS: &[Section] = &[
         ..section("Storage", &[200])
     },
     section("Quotas", &[200]),
+    section("Usage over time", &[200]),
+    section("Audit", &[200]),
     section("API keys", &[200; 3]),
     section("Organisations", &[200; 8]),
     // Of accounts that were moved along; two values.
@@ -122,7 +125,7 @@ struct Noted {
     body: String,
 }
 
-/// A server with the account `me` and the bucket `pics`, in which there is a cat, as the examples want it.
+/// A server with the account `me` and the bucket `pics`, in which there is a cat, as the examples want it, and a private one.
 struct Town {
     folder: DataFolder,
     server: ServerProcess,
@@ -133,7 +136,9 @@ impl Town {
     fn new() -> Self {
         let folder = DataFolder::new();
         folder.done(&["account", "create", "--name", "me"]);
-        folder.done(&["bucket", "create", "--account", "me", "--name", "pics"]);
+        let make = ["bucket", "create", "--account", "me", "--name"];
+        folder.done(&[&make[..], &["pics"]].concat());
+        folder.done(&[&make[..], &["private-pics", "--access", "private"]].concat());
         let other = folder.json(&["account", "create", "--name", "other"]);
         folder.done(&["account", "create", "--name", "op", "--role", "operator"]);
         let key = |account| folder.done(&["apikey", "create", "--account", account]).stdout;
@@ -151,9 +156,11 @@ impl Town {
             ("OPERATOR_KEY", operator_key.trim_end().to_owned()),
             ("OTHER_ACCOUNT", other["id"].as_str().expect("an account has an id").to_owned()),
         ];
-        let form = Form::new().file("file", "cat.jpg", None, CAT);
         let mut connection = server.connect().with_key(key.trim_end());
-        assert_eq!(connection.upload("/pics/", form).expect("it answers").status, 200);
+        for (address, name) in [("/pics/", "cat.jpg"), ("/private-pics/2026/", "tom.jpg")] {
+            let form = Form::new().file("file", name, None, CAT);
+            assert_eq!(connection.upload(address, form).expect("it answers").status, 200);
+        }
         fs::write(folder.beside().join("cat.jpg"), CAT).expect("a file can be written");
         fs::create_dir_all(folder.beside().join("notes")).expect("a folder can be made");
         let wrapper = folder.beside().join("notes/curl");

@@ -3,10 +3,12 @@
 use serde_json::Value;
 use tests::{DataFolder, Form, ServerProcess};
 
-/// `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, `kept.txt` was replaced.
-fn store_with_a_past() -> DataFolder {
+/// `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, `kept.txt` was replaced. Large files stay
+/// for so many seconds.
+fn store_with_a_past(window: &str) -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
-    let server = folder.serve();
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = ServerProcess::start(command.env("TRUG_UNDELETE_WINDOW_SECONDS", window));
     let put = |path: &str, bytes: &[u8]| {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let slash = if parent.is_empty() { "" } else { "/" };
@@ -36,7 +38,7 @@ fn store_with_a_past() -> DataFolder {
 /// Runs a test with the store free, and with a server on it; the test asks a server for files.
 fn in_both_ways(test: impl Fn(&DataFolder, &dyn Fn(&str) -> (u16, Vec<u8>))) {
     for serves in [false, true] {
-        let folder = store_with_a_past();
+        let folder = store_with_a_past("0");
         let get = |server: &ServerProcess, path: &str| {
             let answer = server.connect().get(&format!("/photos/{path}")).expect("it answers");
             (answer.status, answer.body)
@@ -118,6 +120,20 @@ fn a_file_comes_back_by_its_path_or_as_an_earlier_version() {
 }
 
 #[test]
+fn a_large_file_comes_back_while_it_stays() {
+    let folder = store_with_a_past("3600");
+    // Whoever only looks gives nothing back.
+    folder.done(&["stats"]);
+    let versions = history(&folder, &["dir/big.bin"]);
+    assert_eq!(versions[0]["content"]["recoverable"], true, "{versions:?}");
+    assert_eq!(undelete(&folder, &["dir/big.bin"]).code, 0);
+    let server = folder.serve();
+    let answer = server.connect().get("/photos/dir/big.bin").expect("it answers");
+    assert_eq!((answer.status, answer.body), (200, vec![7; 2_000_000]));
+    server.stop();
+}
+
+#[test]
 fn a_folder_comes_back_as_far_as_it_can() {
     in_both_ways(|folder, get| {
         let ran = undelete(folder, &["dir/", "--since", "2100-01-01T00:00:00Z"]);
@@ -151,7 +167,7 @@ fn a_deleted_bucket_comes_back_once_it_is_made_again() {
 
 #[test]
 fn what_cannot_be_meant_is_refused_in_a_sentence() {
-    let folder = store_with_a_past();
+    let folder = store_with_a_past("0");
     let refused = |words: &[&str], code: i32, says: &str| {
         folder.run(words).check_failure(code, says);
     };

@@ -16,6 +16,7 @@ use serde::Serialize;
 use server::reserved;
 
 use crate::exit::{self, Exit, Failure};
+use crate::management::UNDELETE_WINDOW_MS;
 use crate::output;
 use crate::progress::Bar;
 
@@ -65,7 +66,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             Done { has_lost: !report.is_clean(), report, before: None, steps: Vec::new() }
         }),
         true => {
-            let options = RepairOptions { deep, remade, open: OpenOptions::new(Create::Never) };
+            let open = OpenOptions {
+                undelete_window_ms: UNDELETE_WINDOW_MS,
+                ..OpenOptions::new(Create::Never)
+            };
+            let options = RepairOptions { deep, remade, open };
             let mut steps = Vec::new();
             let say = &mut |step: &str| steps.push(step.to_owned());
             fsck::repair(&surroundings, &options, watch, say).map(|repaired| Done {

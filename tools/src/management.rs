@@ -16,6 +16,7 @@ use std::time::Duration;
 use engine::{Create, Error, OpenOptions, RecoveryReport, Store, SystemClock, SystemEntropy};
 use server::catalog::{Actor, Catalog};
 use server::control::{self, ControlError};
+use server::limits;
 use server::management::{Reply, Request, execute};
 
 use crate::exit::{self, Exit, Failure};
@@ -91,10 +92,18 @@ fn ask(data: &Path, create: Create, request: Request) -> Result<Reply, Failure> 
     ))
 }
 
+/// For so long large files stay that can come back, while a command has the store: the most that a server may be told.
+/// How long they do stay is for the server.
+pub(crate) const UNDELETE_WINDOW_MS: u64 = limits::UNDELETE_WINDOW_MAX.as_secs() * 1_000;
+
 /// Opens the store; tells when that makes one, and what is wrong with it.
 fn open(data: &Path, create: Create) -> Result<Store, Error> {
     // A command does what it is asked, and nothing beside it.
-    let options = |create| OpenOptions { compaction: None, ..OpenOptions::new(create) };
+    let options = |create| OpenOptions {
+        compaction: None,
+        undelete_window_ms: UNDELETE_WINDOW_MS,
+        ..OpenOptions::new(create)
+    };
     let opened = match Store::open_folder(data, options(Create::Never)) {
         Err(Error::NotAStore(_)) if create == Create::IfMissing => {
             let opened = Store::open_folder(data, options(Create::IfMissing));
