@@ -125,7 +125,8 @@ struct Noted {
     body: String,
 }
 
-/// A server with the account `me` and the bucket `pics`, in which there is a cat, as the examples want it, and a private one.
+/// A server with the account `me` and the bucket `pics`, in which there is a cat, as the examples want it,
+/// and a private one.
 struct Town {
     folder: DataFolder,
     server: ServerProcess,

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use tests::{DataFolder, Form, ServerProcess};
 
-/// `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, `kept.txt` was replaced. Large files stay
-/// for so many seconds.
+/// `a.txt` was replaced and deleted, `dir/b.txt` and `dir/big.bin` were deleted, `kept.txt` was replaced. Large
+/// files stay for so many seconds.
 fn store_with_a_past(window: &str) -> DataFolder {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
