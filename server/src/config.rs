@@ -82,6 +82,8 @@ pub struct Config {
     pub image_ms_per_second_per_bucket: u32,
     /// Origins of private networks that webhooks may be sent to.
     pub webhook_allow: Vec<Origin>,
+    /// Origins of private networks that files may be imported from.
+    pub import_allow: Vec<Origin>,
     /// Where authorities lie, in PEM, that webhooks are sent to beside Mozilla's. Whoever reads it puts them into
     /// `webhook_roots`.
     pub webhook_ca_file: Option<PathBuf>,
@@ -120,6 +122,7 @@ pub struct Layer {
     pub image_ms_per_second_per_address: Option<u32>,
     pub image_ms_per_second_per_bucket: Option<u32>,
     pub webhook_allow: Option<Texts>,
+    pub import_allow: Option<Texts>,
     pub webhook_ca_file: Option<PathBuf>,
 }
 
@@ -210,6 +213,7 @@ impl Layer {
                 .image_ms_per_second_per_bucket
                 .or(lower.image_ms_per_second_per_bucket),
             webhook_allow: self.webhook_allow.or(lower.webhook_allow),
+            import_allow: self.import_allow.or(lower.import_allow),
             webhook_ca_file: self.webhook_ca_file.or(lower.webhook_ca_file),
         }
     }
@@ -317,7 +321,8 @@ impl Config {
                 layer.image_ms_per_second_per_bucket,
                 default.image_ms_per_second_per_bucket,
             )?,
-            webhook_allow: layer.webhook_allow.map_or(Ok(Vec::new()), origins)?,
+            webhook_allow: origins("webhook_allow", layer.webhook_allow)?,
+            import_allow: origins("import_allow", layer.import_allow)?,
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: ExtraRoots::default(),
         })
@@ -353,6 +358,7 @@ impl Default for Config {
             image_ms_per_second_per_address: limits::IMAGE_MS_PER_SECOND_PER_ADDRESS,
             image_ms_per_second_per_bucket: limits::IMAGE_MS_PER_SECOND_PER_BUCKET,
             webhook_allow: Vec::new(),
+            import_allow: Vec::new(),
             webhook_ca_file: None,
             webhook_roots: ExtraRoots::default(),
         }
@@ -415,11 +421,12 @@ fn hosts(texts: Texts) -> Result<Vec<String>, ConfigError> {
     }
 }
 
-fn origins(texts: Texts) -> Result<Vec<Origin>, ConfigError> {
+fn origins(name: &str, texts: Option<Texts>) -> Result<Vec<Origin>, ConfigError> {
+    let Some(texts) = texts else { return Ok(Vec::new()) };
     texts.each(|text| {
         let refuse = |why| {
             let example = "http://127.0.0.1:9000";
-            ConfigError(format!("webhook_allow: {text:?} is no origin like {example}: it {why}"))
+            ConfigError(format!("{name}: {text:?} is no origin like {example}: it {why}"))
         };
         Origin::parse(text).map_err(refuse)
     })

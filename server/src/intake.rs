@@ -61,6 +61,11 @@ impl Received {
         Self { client_name, declared_type, staged, thumbnail: None, thumbnail_kept }
     }
 
+    /// The same file under a name.
+    pub fn named(self, client_name: Option<String>) -> Self {
+        Self { client_name, ..self }
+    }
+
     /// The same file with the thumbnail that is made of it kept, for the next attempt to store it.
     pub fn keeping(self, thumbnail_kept: ThumbnailKept) -> Self {
         Self { thumbnail_kept, ..self }

@@ -388,6 +388,24 @@ pub const MOVED_TOGETHER_MAX: usize = 40;
 pub const MOVED_TOGETHER_BYTES_MAX: u64 = 4 * MIB;
 /// How long one request reads the log.
 pub const LOG_LOOK_WAIT: Duration = Duration::from_secs(10);
+/// Addresses that one job takes files from,
+pub const IMPORT_URLS_MAX: usize = 500;
+/// and their bytes as a record has them: what is left of it is for what came of them.
+pub const IMPORT_URLS_BYTES_MAX: usize = 40 * 1_024;
+/// Redirects that are followed.
+pub const IMPORT_REDIRECTS_MAX: usize = 5;
+/// The head of an answer is waited for so long, for each address on the way.
+pub const IMPORT_ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// A file comes within this time.
+pub const IMPORT_FILE_WAIT: Duration = Duration::from_secs(60 * 60);
+/// So long it waits for the rate of its account.
+pub const IMPORT_REST: Duration = Duration::from_secs(1);
+/// So often it looks whether the server is about to stop.
+pub const IMPORT_DRAIN_LOOK: Duration = Duration::from_millis(200);
+/// Addresses that were not taken are told up to this number,
+pub const IMPORT_FAILURES_MAX: usize = 50;
+/// each with so many characters.
+pub const IMPORT_FAILURE_CHARS_MAX: usize = 80;
 /// A page that tells what is gone along a log that takes longer reads at most so many records of it: a second or two.
 pub const GONE_RECORDS_MAX: usize = 1_000_000;
 /// Requests that wait for their turn to do so.

@@ -58,6 +58,8 @@ pub struct Inner {
     pub searches: Searches,
     /// What sends to webhooks.
     pub outbound: Outbound,
+    /// What takes files from addresses.
+    pub imports: Outbound,
     /// Turns to test one.
     pub webhook_tests: Arc<Semaphore>,
     /// Pictures at other sizes and in other formats.
@@ -114,6 +116,7 @@ impl AppState {
         let tls = config.webhook_roots.client();
         let tls =
             tls.map_err(|why| CatalogError::Refused(format!("TLS cannot be set up: {why}")))?;
+        let imports = Outbound::new(&config.import_allow, tls.clone());
         let outbound = Outbound::new(&config.webhook_allow, tls);
         let memory_bytes = config.image_memory_bytes.unwrap_or_else(image_memory_bytes);
         let kept_bytes_max = config.variants_bytes_max;
@@ -139,6 +142,7 @@ impl AppState {
             tokens_in_use: Claims::default(),
             searches,
             outbound,
+            imports,
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             variants,
             kept_heads: KeptHeads::default(),

@@ -17,10 +17,10 @@ use crate::images::jpeg;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The worker of a server, while it lives.
-struct Worker(JoinHandle<()>);
+pub(crate) struct Worker(JoinHandle<()>);
 
 impl Worker {
-    fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         Self(tokio::spawn(keep_working(world.state.clone())))
     }
 }
@@ -31,7 +31,7 @@ impl Drop for Worker {
     }
 }
 
-async fn begin(client: &Client, wish: Value) -> String {
+pub(crate) async fn begin(client: &Client, wish: Value) -> String {
     let reply = client.post_json("/api/jobs", wish).await;
     assert_eq!(reply.status, StatusCode::ACCEPTED, "{}", reply.text());
     let job = reply.json()["job"].take();
@@ -59,7 +59,7 @@ async fn job_when(client: &Client, id: &str, is_there: impl Fn(&Value) -> bool) 
     }
 }
 
-async fn ended(client: &Client, id: &str) -> Value {
+pub(crate) async fn ended(client: &Client, id: &str) -> Value {
     job_when(client, id, |job| !job["endedAt"].is_null()).await
 }
 

@@ -24,6 +24,7 @@ mod full_disk;
 mod gone_files;
 mod hostile_paths;
 mod images;
+mod imports;
 mod integrations;
 mod jobs;
 mod keys;

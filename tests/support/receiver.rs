@@ -147,6 +147,15 @@ impl Receiver {
         }
     }
 
+    /// The same for those whose server runs on their own thread.
+    pub async fn wait_until_async(&self, is_there: impl Fn(&[Seen]) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_there(&self.state().seen) {
+            assert!(Instant::now() < deadline, "it does not come: {:?}", self.seen());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -29,10 +29,12 @@ async function fetchAll(request, changed) {
   try {
     const job = await awaited(request, "Importing");
     const failures = job.failures ?? job.result?.failures ?? [];
-    const stored = Math.max(0, (job.done ?? request.urls.length) - failures.length);
+    // Of many failures the first are told.
+    const missed = job.result?.skipped ?? failures.length;
+    const stored = Math.max(0, (job.done ?? request.urls.length) - missed);
     if (failures.length === 0) note(`${count(stored, "file")} imported.`);
     else {
-      open(`${count(stored, "file")} imported, ${count(failures.length, "address", "addresses")} not`, [make("div", { class: "told" },
+      open(`${count(stored, "file")} imported, ${count(missed, "address", "addresses")} not`, [make("div", { class: "told" },
         table("What was not imported", [["Address", "wide"], ["Why", "wide"]], failures.map((/** @type {any} */ it) => [make("code", null, it.url), it.error])).element)], { class: "wide" });
     }
   } catch (error) {

@@ -44,8 +44,9 @@ function outcomeOf(job) {
   if (job.state === "failed") return [badge("failed", "bad"), make("small", null, job.error ?? "")];
   const result = job.result ?? {};
   const failures = job.failures ?? result.failures ?? [];
+  const files = job.unit === "addresses" ? job.done - (result.skipped ?? failures.length) : job.done;
   const words = [
-    job.done > 0 && job.unit !== "bytes" && count(job.done, "file"), result.bytes > 0 && bytes(result.bytes), result.skipped > 0 && `${number(result.skipped)} passed over`,
+    files > 0 && job.unit !== "bytes" && count(files, "file"), result.bytes > 0 && bytes(result.bytes), result.skipped > 0 && `${number(result.skipped)} passed over`,
     result.damageCount > 0 && count(result.damageCount, "damaged place"), failures.length > 0 && count(failures.length, "failure"),
   ].filter(Boolean).join(", ");
   return [job.state === "cancelled" ? badge("cancelled", "warn") : badge("done", result.damageCount > 0 ? "bad" : "good"), make("small", null, words),

@@ -35,6 +35,17 @@ pub struct Job {
     pub sums: JobSums,
     /// Why it failed, when it did: code and sentence.
     pub error: Option<JobError>,
+    /// The first addresses that were not taken.
+    pub failures: Vec<JobFailure>,
+}
+
+/// An address that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobFailure {
+    /// Which of them, from 0.
+    pub at: usize,
+    pub error: String,
 }
 
 /// What is to be done.
@@ -45,6 +56,7 @@ pub enum JobWork {
     EmptyBucket { bucket: StoredName },
     MoveFolder { bucket: StoredName, folder: StoredFolder, to: StoredFolder, on_taken: OnTaken },
     UndeleteFolder { bucket: StoredName, folder: StoredFolder, since_ms: u64 },
+    ImportUrls { bucket: StoredName, folder: StoredFolder, urls: Vec<String>, on_taken: OnTaken },
     Compact { dead_percent_min: u8 },
     Scrub,
 }
@@ -68,7 +80,8 @@ pub enum OnTaken {
     Refuse,
     /// It gets the first free name with ` (n)`.
     Rename,
-    /// It takes the place of what is there.
+    /// It takes the place of what is there. Also `replace`.
+    #[serde(alias = "replace")]
     Overwrite,
 }
 
@@ -87,11 +100,12 @@ pub enum JobState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobSums {
-    /// Files, or bytes of a job for the whole store.
+    /// Files, addresses that are dealt with, or bytes of a job for the whole store.
     pub done: u64,
     /// Of how many, as far as that is known.
     pub total: u64,
-    /// Files that stay as they are: their names are taken, they changed, or their bytes are gone.
+    /// Files that stay as they are: their names are taken, they changed, or their bytes are gone;
+    /// addresses that no file was taken from.
     pub skipped: u64,
     /// Bytes moved, brought back, freed or read.
     pub bytes: u64,
@@ -136,6 +150,8 @@ pub(super) struct StoredJob {
     ended_ms: Option<u64>,
     sums: JobSums,
     error: Option<JobError>,
+    #[serde(default)]
+    failures: Vec<JobFailure>,
 }
 
 impl Stored for StoredJob {
@@ -178,6 +194,7 @@ impl JobWork {
             Self::EmptyBucket { .. } => "emptyBucket",
             Self::MoveFolder { .. } => "moveFolder",
             Self::UndeleteFolder { .. } => "undeleteFolder",
+            Self::ImportUrls { .. } => "importUrls",
             Self::Compact { .. } => "compact",
             Self::Scrub => "scrub",
         }
@@ -189,6 +206,7 @@ impl JobWork {
             Self::DeleteFolder { bucket, .. }
             | Self::EmptyBucket { bucket }
             | Self::MoveFolder { bucket, .. }
+            | Self::ImportUrls { bucket, .. }
             | Self::UndeleteFolder { bucket, .. } => Some(&bucket.0),
             Self::Compact { .. } | Self::Scrub => None,
         }
@@ -197,7 +215,9 @@ impl JobWork {
     /// The folders that it works in: the one that is meant first.
     pub fn folders(&self) -> Vec<FolderKey> {
         match self {
-            Self::DeleteFolder { folder, .. } | Self::UndeleteFolder { folder, .. } => {
+            Self::DeleteFolder { folder, .. }
+            | Self::UndeleteFolder { folder, .. }
+            | Self::ImportUrls { folder, .. } => {
                 vec![folder.0.clone()]
             }
             Self::MoveFolder { folder, to, .. } => vec![folder.0.clone(), to.0.clone()],
@@ -228,6 +248,7 @@ impl Job {
             ended_ms: self.ended_ms,
             sums: self.sums,
             error: self.error.clone(),
+            failures: self.failures.clone(),
         }
     }
 
@@ -254,6 +275,7 @@ impl Job {
             ended_ms: stored.ended_ms,
             sums: stored.sums,
             error: stored.error,
+            failures: stored.failures,
         })
     }
 
@@ -299,6 +321,7 @@ impl Catalog {
             ended_ms: None,
             sums: JobSums::default(),
             error: None,
+            failures: Vec::new(),
         };
         let fact = job.id.fact()?;
         let batch = Batch::new().require(Precondition::FactAbsent(fact.clone()));
@@ -315,6 +338,7 @@ impl Catalog {
         let now_ms = self.now_ms();
         self.change_job(id, |job| {
             job.state = JobState::Running;
+            job.failures.clear();
             job.started_ms.get_or_insert(now_ms);
             None
         })
@@ -364,7 +388,8 @@ impl Catalog {
         let before_ms = self.now_ms().saturating_sub(kept_ms);
         let is_old = |job: &Arc<Job>| job.ended_ms.is_some_and(|ended_ms| ended_ms < before_ms);
         let old = self.jobs().into_iter().filter(is_old).collect();
-        self.forget_jobs(old)
+        self.forget_jobs(old)?;
+        self.sweep_imported()
     }
 
     /// Forgets the oldest ended jobs of an account that are too many.
@@ -385,7 +410,7 @@ impl Catalog {
     }
 
     /// Changes a job that has not ended.
-    fn change_job(
+    pub(super) fn change_job(
         &self,
         id: &JobId,
         change: impl FnOnce(&mut Job) -> Option<Told>,

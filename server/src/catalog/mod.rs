@@ -21,6 +21,7 @@ mod dead_letters;
 mod event;
 mod hex;
 mod id;
+mod imported;
 mod invitation;
 mod job;
 mod last_backup;
@@ -77,7 +78,8 @@ pub use self::event::{
 pub use self::id::{AccountId, ApiKeyId, JobId, OrganisationId, SessionId, WebhookId};
 pub use self::invitation::{Invitation, IssuedInvitation};
 pub use self::job::{
-    Job, JobEnd, JobError, JobState, JobSums, JobWork, NewJob, OnTaken, StoredFolder, StoredName,
+    Job, JobEnd, JobError, JobFailure, JobState, JobSums, JobWork, NewJob, OnTaken, StoredFolder,
+    StoredName,
 };
 pub use self::last_backup::LastBackup;
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};

@@ -15,8 +15,10 @@ use utoipa::ToSchema;
 use super::changing;
 use crate::auth::Caller;
 use crate::catalog::{
-    Job, JobId, JobState, JobSums, JobWork, NewJob, OnTaken, Scope, StoredFolder, StoredName,
+    Job, JobFailure, JobId, JobState, JobSums, JobWork, NewJob, OnTaken, Scope, StoredFolder,
+    StoredName,
 };
+use crate::destination::Destination;
 use crate::error::ApiError;
 use crate::jobs::{self, check_allowed};
 use crate::json_body::JsonBody;
@@ -42,7 +44,7 @@ pub struct JobWish {
     /// Of `moveFolder`: the folder that it becomes.
     #[serde(default)]
     to: Option<String>,
-    /// Of `moveFolder`.
+    /// Of `moveFolder` and `importUrls`.
     #[serde(default)]
     on_conflict: Option<OnTaken>,
     /// Of `undeleteFolder`: only what was deleted then or later.
@@ -51,6 +53,10 @@ pub struct JobWish {
     /// Of `compact`: segments of whose bytes at least so many percent are dead.
     #[serde(default)]
     dead_percent_min: Option<u8>,
+    /// Of `importUrls`: at most 500 addresses, `http` or `https`.
+    #[serde(default)]
+    #[schema(max_items = 500)]
+    urls: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -60,6 +66,7 @@ enum JobKind {
     MoveFolder,
     UndeleteFolder,
     EmptyBucket,
+    ImportUrls,
     Compact,
     /// Also `verify`.
     #[serde(alias = "verify")]
@@ -100,7 +107,7 @@ struct JobView {
     done: u64,
     /// As far as it is known.
     total: u64,
-    /// What is counted: `files` or `bytes`.
+    /// What is counted: `files`, `addresses` or `bytes`.
     unit: &'static str,
     created_at: String,
     #[schema(required)]
@@ -112,7 +119,16 @@ struct JobView {
     error: Option<String>,
     #[schema(required)]
     error_code: Option<String>,
+    /// Of `importUrls`: the first addresses that no file was taken from.
+    failures: Vec<JobFailureView>,
     result: JobResultView,
+}
+
+/// An address that no file was taken from.
+#[derive(Serialize, ToSchema)]
+struct JobFailureView {
+    url: String,
+    error: String,
 }
 
 /// What came of it, so far.
@@ -122,7 +138,7 @@ struct JobResultView {
     /// Bytes of the files that were deleted, moved or brought back; bytes that were freed, or read.
     bytes: u64,
     /// Files that stayed as they were: something has the new name, they changed meanwhile, or their bytes are gone.
-    /// Segments that were left alone as they are damaged.
+    /// Segments that were left alone as they are damaged. Addresses that no file was taken from.
     skipped: u64,
     /// Places of damage that are known, after a scrub.
     damage_count: u64,
@@ -245,21 +261,25 @@ fn sees(app: &AppState, caller: &Caller, job: &Job) -> bool {
     }
     let Some(bucket) = job.work.bucket() else { return false };
     let opens = |scope| caller.bucket(&app.catalog, bucket, scope).is_ok();
-    let may = opens(Scope::List) || opens(Scope::Delete);
+    let is_import = matches!(job.work, JobWork::ImportUrls { .. });
+    let may = opens(Scope::List) || opens(Scope::Delete) || is_import && opens(Scope::Upload);
     may && job.work.folders().iter().all(|folder| caller.check_folder(folder).is_ok())
 }
 
 /// What a wish comes to. What belongs to another kind is refused, so that nobody takes it for heeded.
 fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
-    let JobWish { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min } = wish;
+    let JobWish { kind, bucket_name, prefix, to, on_conflict, since, dead_percent_min, urls } =
+        wish;
     let is_for_store = matches!(kind, JobKind::Compact | JobKind::Scrub);
     let takes_prefix = !is_for_store && kind != JobKind::EmptyBucket;
     let is_move = kind == JobKind::MoveFolder;
+    let is_import = kind == JobKind::ImportUrls;
     for (name, is_given, is_taken) in [
         ("bucketName", bucket_name.is_some(), !is_for_store),
         ("prefix", prefix.is_some(), takes_prefix),
         ("to", to.is_some(), is_move),
-        ("onConflict", on_conflict.is_some(), is_move),
+        ("onConflict", on_conflict.is_some(), is_move || is_import),
+        ("urls", urls.is_some(), is_import),
         ("since", since.is_some(), kind == JobKind::UndeleteFolder),
         ("deadPercentMin", dead_percent_min.is_some(), kind == JobKind::Compact),
     ] {
@@ -292,6 +312,16 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
             folder: StoredFolder(inner("prefix", prefix)?),
         },
         JobKind::EmptyBucket => JobWork::EmptyBucket { bucket: bucket()? },
+        JobKind::ImportUrls => {
+            let folder = folder("prefix", Some(prefix.unwrap_or_default()))?;
+            check_place_writable(&Place::Folder(folder.clone()))?;
+            JobWork::ImportUrls {
+                bucket: bucket()?,
+                folder: StoredFolder(folder),
+                urls: addresses(urls.unwrap_or_default())?,
+                on_taken: on_conflict.unwrap_or_default(),
+            }
+        }
         JobKind::UndeleteFolder => JobWork::UndeleteFolder {
             bucket: bucket()?,
             folder: StoredFolder(folder("prefix", prefix)?),
@@ -326,6 +356,23 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
     })
 }
 
+/// Addresses, as far as their texts tell whether they can be asked.
+fn addresses(urls: Vec<String>) -> Result<Vec<String>, ApiError> {
+    let refused = |why: String| ApiError::bad_parameter("urls", &why);
+    if urls.is_empty() || urls.len() > limits::IMPORT_URLS_MAX {
+        return Err(refused(format!("must be 1 to {} addresses", limits::IMPORT_URLS_MAX)));
+    }
+    for (at, url) in urls.iter().enumerate() {
+        Destination::parse(url).map_err(|why| refused(format!("number {} {why}", at + 1)))?;
+    }
+    // As a record has them.
+    let bytes: usize = urls.iter().map(|url| url.len() + url.matches('"').count() + 3).sum();
+    match bytes > limits::IMPORT_URLS_BYTES_MAX {
+        true => Err(refused("are too long together: begin several jobs".to_owned())),
+        false => Ok(urls),
+    }
+}
+
 fn folder_of(name: &str, text: &str) -> Result<FolderKey, ApiError> {
     match Place::parse(text)? {
         Place::Folder(folder) => Ok(folder),
@@ -337,6 +384,15 @@ fn time_ms(text: &str) -> Result<u64, ApiError> {
     let refused = || ApiError::bad_parameter("since", "must be a time as 2030-01-31T12:00:00Z");
     let time: Timestamp = text.parse().map_err(|_| refused())?;
     u64::try_from(time.as_millisecond()).map_err(|_| refused())
+}
+
+fn failures(job: &Job) -> Vec<JobFailureView> {
+    let JobWork::ImportUrls { urls, .. } = &job.work else { return Vec::new() };
+    let view = |failure: &JobFailure| {
+        let url = urls.get(failure.at).cloned().unwrap_or_default();
+        JobFailureView { url, error: failure.error.clone() }
+    };
+    job.failures.iter().map(view).collect()
 }
 
 fn view(app: &AppState, job: &Job) -> JobView {
@@ -357,12 +413,17 @@ fn view(app: &AppState, job: &Job) -> JobView {
         state: job.state,
         done: sums.done,
         total: sums.total,
-        unit: if job.work.bucket().is_some() { "files" } else { "bytes" },
+        unit: match &job.work {
+            JobWork::ImportUrls { .. } => "addresses",
+            work if work.bucket().is_some() => "files",
+            _ => "bytes",
+        },
         created_at: iso_time(job.created_ms),
         started_at: job.started_ms.map(iso_time),
         ended_at: job.ended_ms.map(iso_time),
         error: job.error.as_ref().map(|error| error.message.clone()),
         error_code: job.error.as_ref().map(|error| error.code.clone()),
+        failures: failures(job),
         result: JobResultView {
             bytes: sums.bytes,
             skipped: sums.skipped,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use engine::{FolderKey, KeyPage, LogSpan, Object, ObjectKey};
 
-use super::is_stopped;
 use super::standing::Standing;
+use super::{ended, is_stopped};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Job, OnTaken};
 use crate::error::ApiError;
@@ -176,14 +176,6 @@ pub(super) async fn undelete(
     match is_stopped() {
         true => ended(board),
         false => Ok(()),
-    }
-}
-
-/// What a job that was told to stop comes to; one that stops with its server has not ended.
-fn ended(board: &RunningJob) -> Result<(), ApiError> {
-    match board.is_stopped() {
-        true => Ok(()),
-        false => Err(engine::Error::Closed.into()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! standing    whether a job may go on
 //! folders     files deleted, moved, brought back
+//! imports     files taken from addresses
 //! whole_store compaction and scrub
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! the next one, which goes on. Never here: who may begin one.
 
 mod folders;
+mod imports;
 mod standing;
 mod whole_store;
 
@@ -82,18 +84,21 @@ fn next_jobs(app: &AppState) -> Vec<Arc<Job>> {
         .into_iter()
         .filter(|job| job.state.is_active() || app.jobs.get(&job.id).is_some())
         .partition(|job| app.jobs.get(&job.id).is_some());
-    let mut accounts: BTreeMap<AccountId, usize> = BTreeMap::new();
-    let mut in_files = 0;
+    let mut accounts: BTreeMap<(AccountId, bool), usize> = BTreeMap::new();
+    // Those that wait for other machines stand in no others' way.
+    let (mut in_files, mut in_imports) = (0, 0);
     // Jobs for the whole store wait for the turn that the operator's command line uses, too.
     let mut has_whole_store = false;
     let mut count = |job: &Job| match job.work.bucket() {
         None => !std::mem::replace(&mut has_whole_store, true),
         Some(_) => {
-            let of_account = accounts.entry(job.account.clone()).or_default();
-            let has_room = in_files < limits::JOBS_RUNNING_MAX
+            let is_import = matches!(job.work, JobWork::ImportUrls { .. });
+            let of_account = accounts.entry((job.account.clone(), is_import)).or_default();
+            let of_kind = if is_import { &mut in_imports } else { &mut in_files };
+            let has_room = *of_kind < limits::JOBS_RUNNING_MAX
                 && *of_account < limits::JOBS_RUNNING_PER_ACCOUNT_MAX;
             if has_room {
-                in_files += 1;
+                *of_kind += 1;
                 *of_account += 1;
             }
             has_room
@@ -163,7 +168,18 @@ async fn do_work(app: &AppState, job: &Arc<Job>, board: &Arc<RunningJob>) -> Res
         JobWork::UndeleteFolder { folder, since_ms, .. } => {
             folders::undelete(app, job, &folder.0, *since_ms, &standing, board).await
         }
+        JobWork::ImportUrls { folder, urls, on_taken, .. } => {
+            imports::import(app, job, (&folder.0, urls, *on_taken), &standing, board).await
+        }
         JobWork::Compact { .. } | JobWork::Scrub => Ok(()),
+    }
+}
+
+/// What a job that was told to stop comes to; one that stops with its server has not ended.
+fn ended(board: &RunningJob) -> Result<(), ApiError> {
+    match board.is_stopped() {
+        true => Ok(()),
+        false => Err(engine::Error::Closed.into()),
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) struct Standing {
 /// What a job needs of a bucket.
 pub(super) fn scopes_of(work: &JobWork) -> &'static [Scope] {
     match work {
+        JobWork::ImportUrls { .. } => &[Scope::Upload],
         JobWork::DeleteFolder { .. } | JobWork::EmptyBucket { .. } => &[Scope::Delete],
         JobWork::MoveFolder { .. } | JobWork::UndeleteFolder { .. } => {
             &[Scope::Upload, Scope::Delete]
@@ -44,11 +45,15 @@ impl Standing {
 
     /// Whether those for whom it works may still do it.
     pub(super) fn check(&self) -> Result<(), ApiError> {
+        check_allowed(&self.app, &self.caller()?, &self.job.work).map(drop)
+    }
+
+    /// Whoever began it, as they are now.
+    pub(super) fn caller(&self) -> Result<Caller, ApiError> {
         let caller = Caller::of_issuer(&self.app.catalog, &self.job.issuer);
-        let caller = caller.ok_or_else(|| {
+        caller.ok_or_else(|| {
             ApiError::forbidden("What began the job, or its account, opens nothing any more")
-        })?;
-        check_allowed(&self.app, &caller, &self.job.work).map(drop)
+        })
     }
 
     /// The catalog, in the hands of those for whom it works.

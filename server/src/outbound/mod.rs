@@ -1,4 +1,5 @@
-//! Requests that the server makes itself: one POST to an address that somebody else chose.
+//! Requests that the server makes itself, to addresses that somebody else chose: a POST with an event, or a GET of a
+//! file (`fetch.rs`). Of a POST:
 //!
 //! 1. The host is looked up, and of its addresses those are kept that the rules allow; or all, where the operator
 //!    allowed this very origin.
@@ -9,6 +10,7 @@
 //! Never here: what is sent, and when it is sent again.
 
 mod connect;
+mod fetch;
 
 use std::fmt;
 use std::io;
@@ -25,6 +27,7 @@ use rustls::ClientConfig;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+pub use self::fetch::{FetchError, Fetched};
 use crate::destination::{Destination, Origin};
 use crate::limits;
 

@@ -1,0 +1,168 @@
+//! Files taken from addresses, one after the other, as if somebody uploaded them.
+//!
+//! Promises: what an upload is held to holds for each: quotas, sizes, types, the rate of the account; an address that
+//! was taken before the server stopped is not taken again; one that fails is told, and the next one is tried. Memory is
+//! what one upload takes. Never here: which machines may be asked.
+
+use std::sync::Arc;
+
+use engine::{Batch, FolderKey, ObjectName, Precondition};
+use http::header::CONTENT_TYPE;
+use percent_encoding::percent_decode_str;
+use tokio::time::{sleep, timeout};
+
+use super::ended;
+use super::standing::Standing;
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, EventKind, Job, JobSums, OnTaken, Wishes};
+use crate::destination::Destination as Address;
+use crate::error::ApiError;
+use crate::intake::{Destination, Manner, Received, keep, receive_raw, wanted_keys};
+use crate::job_board::RunningJob;
+use crate::limits;
+use crate::object_name::{NameRule, Naming};
+use crate::rate_limit::LimitedAction;
+use crate::request_body::{BodyLimits, RequestBody};
+use crate::state::{AppState, Endpoint};
+use crate::target::Place;
+
+/// Takes the files in, in the order of their addresses.
+pub(super) async fn import(
+    app: &AppState,
+    job: &Job,
+    (folder, urls, on_taken): (&FolderKey, &[String], OnTaken),
+    standing: &Standing,
+    board: &Arc<RunningJob>,
+) -> Result<(), ApiError> {
+    let total = urls.len() as u64;
+    // Those that were taken are counted again; their bytes were.
+    board.note(|sums| *sums = JobSums { total, bytes: sums.bytes, ..JobSums::default() });
+    for (at, url) in urls.iter().enumerate() {
+        if !standing.goes_on()? {
+            return ended(board);
+        }
+        let (catalog, id) = (app.catalog.clone(), job.id.clone());
+        if blocking(move || catalog.is_imported(&id, at)).await? {
+            board.note(|sums| sums.done += 1);
+            continue;
+        }
+        let along = app.catalog.importing(&job.id, at)?;
+        let taken = tokio::select! {
+            taken = take(app, standing, folder, url, on_taken, along) => taken,
+            () = stopped(app, board) => return ended(board),
+        };
+        let why = match taken {
+            Ok(bytes) => {
+                board.note(|sums| {
+                    sums.done += 1;
+                    sums.bytes += bytes;
+                });
+                continue;
+            }
+            Err(why) => why,
+        };
+        board.note(|sums| {
+            sums.done += 1;
+            sums.skipped += 1;
+        });
+        let (catalog, id) = (app.catalog.clone(), job.id.clone());
+        blocking(move || catalog.note_failure(&id, at, &why)).await?;
+    }
+    Ok(())
+}
+
+/// Takes one file in; how many bytes it has, or why not.
+async fn take(
+    app: &AppState,
+    standing: &Standing,
+    folder: &FolderKey,
+    url: &str,
+    on_taken: OnTaken,
+    along: Batch,
+) -> Result<u64, String> {
+    let address = Address::parse(url).map_err(|why| format!("it {why}"))?;
+    let caller = standing.caller().map_err(told)?;
+    while app.allowances.take(LimitedAction::Upload, caller.account()).is_err() {
+        sleep(limits::IMPORT_REST).await;
+        standing.check().map_err(told)?;
+    }
+    let bytes_max = match caller.check_plan(Endpoint::Premium) {
+        Ok(()) => app.config.upload_body_bytes_max,
+        Err(_) => app.config.body_bytes_max,
+    };
+    let bucket = standing.bucket().map_err(told)?;
+    let received = timeout(limits::IMPORT_FILE_WAIT, async {
+        let fetched = app.imports.fetch(&address).await.map_err(|why| why.to_string())?;
+        let declared = fetched.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let declared = declared.map(str::to_owned);
+        let body = RequestBody::new(&fetched.headers, fetched.body, BodyLimits::new(bytes_max));
+        let body = body.map_err(told)?;
+        receive_raw(app, &bucket, declared, body).await.map_err(told)
+    });
+    let received = received.await.map_err(|_| "it takes too long".to_owned())??;
+    // Much may have changed while it came.
+    standing.check().map_err(told)?;
+    let bucket = standing.bucket().map_err(told)?;
+    store(app, &bucket, folder, received.named(name_of(&address)), on_taken, along)
+        .await
+        .map_err(told)
+}
+
+async fn store(
+    app: &AppState,
+    bucket: &Arc<Bucket>,
+    folder: &FolderKey,
+    file: Received,
+    on_taken: OnTaken,
+    mut along: Batch,
+) -> Result<u64, ApiError> {
+    let destination = Destination::locked(bucket.clone(), Place::Folder(folder.clone()));
+    let files = vec![file];
+    let keys = wanted_keys(app, &destination, Naming::Kept, &files)?;
+    if on_taken == OnTaken::Refuse {
+        for key in &keys {
+            let name = ObjectName::new(bucket.name.clone(), key.clone());
+            let (store, looked_up) = (app.store.clone(), name.clone());
+            if blocking(move || store.get(&looked_up)).await?.is_some() {
+                return Err(ApiError::file_exists());
+            }
+            along = along.require(Precondition::KeyAbsent(name));
+        }
+    }
+    let rule = match on_taken {
+        // What is refused replaces nothing: the batch requires that there is nothing.
+        OnTaken::Overwrite | OnTaken::Refuse => NameRule::Overwrite,
+        OnTaken::Rename => NameRule::Suffix,
+    };
+    let manner = Manner::new(Wishes { rule, ..Wishes::NONE }, EventKind::CreatedByCopy);
+    let kept = keep(app, bucket, manner, along, files, &keys).await?;
+    Ok(kept.iter().map(|kept| kept.object.bytes()).sum())
+}
+
+/// What is told of an error; what is ours goes to the log, too.
+fn told(error: ApiError) -> String {
+    if let Some(line) = error.log().filter(|_| error.is_failure()) {
+        tracing::error!("a file cannot be imported: {line}");
+    }
+    error.message().to_owned()
+}
+
+/// What the file is called: the last of its path, where there is one.
+fn name_of(address: &Address) -> Option<String> {
+    let last = address.path().path().rsplit('/').next().unwrap_or_default();
+    let name = percent_decode_str(last).decode_utf8_lossy().into_owned();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Waits until the job is told to stop, or the server is about to.
+async fn stopped(app: &AppState, board: &RunningJob) {
+    let draining = async {
+        while !app.is_draining() {
+            sleep(limits::IMPORT_DRAIN_LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = board.stopped() => {}
+        () = draining => {}
+    }
+}

@@ -1,0 +1,179 @@
+//! Files taken from addresses that somebody chose.
+//!
+//! Promises: each redirect is an address like the first one: its text is read by the same rules, its host looked up,
+//! and only addresses that the rules allow are connected to; a bounded number of them; none leads from https to http.
+//! Never here: what becomes of the file, and how large it may be.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HOST, LOCATION, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::{AGENT, Line, Outbound, SendError};
+use crate::destination::{BadDestination, Destination, Scheme};
+use crate::limits;
+
+/// A file on its way.
+pub struct Fetched {
+    pub headers: HeaderMap,
+    pub body: Incoming,
+    /// The connection that the body comes over.
+    _line: Line,
+}
+
+/// Why there is no file.
+#[derive(Debug)]
+pub enum FetchError {
+    Send(SendError),
+    TimedOut,
+    /// The answer has another status than 200.
+    Status(StatusCode),
+    /// It leads to what is no address that may be asked.
+    Redirect(BadDestination),
+    Downgrade,
+    TooManyRedirects,
+    /// It comes packed, though that was not asked for.
+    Encoded,
+}
+
+impl Outbound {
+    /// Gets what lies at an address.
+    pub async fn fetch(&self, first: &Destination) -> Result<Fetched, FetchError> {
+        let mut at = first.clone();
+        for _ in 0..=limits::IMPORT_REDIRECTS_MAX {
+            let answered = timeout(limits::IMPORT_ANSWER_WAIT, self.get(&at)).await;
+            let answered = answered.map_err(|_| FetchError::TimedOut)?;
+            let (line, answer) = answered.map_err(FetchError::Send)?;
+            let (head, body) = answer.into_parts();
+            match head.status {
+                StatusCode::OK => {
+                    let encoding = head.headers.get(CONTENT_ENCODING);
+                    return match encoding.is_none_or(|it| it == "identity") {
+                        true => Ok(Fetched { headers: head.headers, body, _line: line }),
+                        false => Err(FetchError::Encoded),
+                    };
+                }
+                StatusCode::MOVED_PERMANENTLY
+                | StatusCode::FOUND
+                | StatusCode::SEE_OTHER
+                | StatusCode::TEMPORARY_REDIRECT
+                | StatusCode::PERMANENT_REDIRECT
+                    if head.headers.contains_key(LOCATION) =>
+                {
+                    at = redirected(&at, &head.headers)?;
+                }
+                other => return Err(FetchError::Status(other)),
+            }
+        }
+        Err(FetchError::TooManyRedirects)
+    }
+
+    async fn get(&self, at: &Destination) -> Result<(Line, Response<Incoming>), SendError> {
+        let mut line = self.open(at.origin()).await?;
+        line.sender.ready().await.map_err(SendError::Http)?;
+        let mut request = Request::new(Full::new(Bytes::new()));
+        *request.uri_mut() = at.path().clone().into();
+        let headers = request.headers_mut();
+        if let Ok(host) = HeaderValue::from_str(at.authority()) {
+            headers.insert(HOST, host);
+        }
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let answer = line.sender.send_request(request).await.map_err(SendError::Http)?;
+        Ok((line, answer))
+    }
+}
+
+/// Where an answer leads. RFC 9110, 10.2.2.
+fn redirected(from: &Destination, headers: &HeaderMap) -> Result<Destination, FetchError> {
+    let text = headers.get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default().trim();
+    let text = text.split('#').next().unwrap_or_default();
+    let scheme = match from.origin().scheme() {
+        Scheme::Http => "http",
+        Scheme::Https => "https",
+    };
+    let (authority, path) = (from.authority(), from.path().path());
+    let has_scheme = text.split(['/', '?']).next().is_some_and(|it| it.contains(':'));
+    let whole = if has_scheme {
+        text.to_owned()
+    } else if text.starts_with("//") {
+        format!("{scheme}:{text}")
+    } else if text.starts_with('?') {
+        format!("{scheme}://{authority}{path}{text}")
+    } else if text.starts_with('/') {
+        format!("{scheme}://{authority}{text}")
+    } else {
+        let above = |path: &'_ str| path.rfind('/').unwrap_or_default();
+        let (mut folder, mut rest) = (&path[..above(path)], text);
+        loop {
+            if let Some(behind) = rest.strip_prefix("./") {
+                rest = behind;
+            } else if let Some(behind) = rest.strip_prefix("../") {
+                (folder, rest) = (&folder[..above(folder)], behind);
+            } else {
+                break;
+            }
+        }
+        format!("{scheme}://{authority}{folder}/{rest}")
+    };
+    let to = Destination::parse(&whole).map_err(FetchError::Redirect)?;
+    match (from.origin().scheme(), to.origin().scheme()) {
+        (Scheme::Https, Scheme::Http) => Err(FetchError::Downgrade),
+        _ => Ok(to),
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(SendError::Blocked) => {
+                f.write_str("the host has no address of the internet at large")
+            }
+            Self::Send(error) => error.fmt(f),
+            Self::TimedOut => {
+                write!(f, "no answer within {} s", limits::IMPORT_ANSWER_WAIT.as_secs())
+            }
+            Self::Status(status) => write!(f, "the answer is {}", status.as_u16()),
+            Self::Redirect(why) => write!(f, "it leads to an address that {why}"),
+            Self::Downgrade => f.write_str("it leads from https to http"),
+            Self::TooManyRedirects => f.write_str("it leads on and on"),
+            Self::Encoded => f.write_str("the answer is packed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leads(from: &str, to: &str) -> Result<String, FetchError> {
+        let headers = HeaderMap::from_iter([(LOCATION, to.parse().unwrap())]);
+        redirected(&Destination::parse(from).unwrap(), &headers).map(|it| it.as_str().to_owned())
+    }
+
+    #[test]
+    fn a_redirect_is_read_as_browsers_do() {
+        for (from, to, expected) in [
+            ("http://a/b/c?d", "/x?y", "http://a/x?y"),
+            ("http://a:81/b/c?d", "x", "http://a:81/b/x"),
+            ("http://a", "x", "http://a/x"),
+            ("http://a/b/c/d", "./../x:y", "http://a/b/x:y"),
+            ("http://a/b", "../../x", "http://a/x"),
+            ("http://a/b?c", "?d", "http://a/b?d"),
+            ("https://a/b", "//c:8443/x#y", "https://c:8443/x"),
+            ("http://a/b", "HTTPS://c/x", "HTTPS://c/x"),
+        ] {
+            assert_eq!(leads(from, to).unwrap(), expected, "{from} {to}");
+        }
+        assert!(matches!(leads("https://a/", "http://a/x"), Err(FetchError::Downgrade)));
+        for bad in ["ftp://a/", "http://u@a/", "http://", "http:x", "file:///x", "data:,x", "/a b"]
+        {
+            assert!(matches!(leads("http://a/b/", bad), Err(FetchError::Redirect(_))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Files taken from addresses: `API.md`, Jobs. Real sockets on both sides of the server's own requests.
+
+use std::time::Duration;
+
+use engine::disk::sim::LossPolicy;
+use serde_json::{Value, json};
+use server::catalog::{JobId, Scope};
+use server::config::Config;
+use server::destination::Origin;
+use server::management::{ApiKeySettings, BucketSettings};
+use tests::{Client, Receiver, Scripted, World};
+
+use crate::jobs::{Worker, begin, ended};
+
+/// A service whose operator allows files to be taken from this machine.
+fn world(from: &Receiver) -> (World, Client) {
+    let import_allow = vec![Origin::parse(&from.origin()).unwrap()];
+    let config = Config { plan_rates: false, import_allow, ..Config::default() };
+    World::with_bucket_and(1, config)
+}
+
+fn wish(urls: &[String]) -> Value {
+    json!({"kind": "importUrls", "bucketName": "photos", "prefix": "in/", "urls": urls})
+}
+
+fn file(body: &str, content_type: &str) -> Scripted {
+    let headers = vec![("content-type", content_type.to_owned())];
+    Scripted { headers, body: body.to_owned(), ..Scripted::status(200) }
+}
+
+fn redirect(to: String) -> Scripted {
+    Scripted { headers: vec![("location", to)], ..Scripted::status(302) }
+}
+
+async fn done(client: &Client, wish: Value) -> Value {
+    let id = begin(client, wish).await;
+    let job = ended(client, &id).await;
+    assert_eq!((&job["state"], &job["error"]), (&json!("done"), &Value::Null), "{job}");
+    job
+}
+
+#[tokio::test]
+async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
+    let from = Receiver::start();
+    let (world, client) = world(&from);
+    let _worker = Worker::start(&world);
+    from.script([
+        file("{}", "application/json"),
+        redirect("/deep/er.txt?x=1".to_owned()),
+        file("text", "text/plain"),
+        Scripted::status(404),
+    ]);
+    let urls = ["/a/one%20two.json?key=1", "/moved", "/none.txt"].map(|path| from.url(path));
+    let job = done(&client, wish(&urls)).await;
+    assert_eq!(
+        (&job["done"], &job["total"], &job["unit"]),
+        (&json!(3), &json!(3), &json!("addresses"))
+    );
+    assert_eq!((&job["result"]["skipped"], &job["result"]["bytes"]), (&json!(1), &json!(6)));
+    assert_eq!(job["failures"], json!([{"url": urls[2], "error": "the answer is 404"}]));
+    let one = client.get("/photos/in/one%20two.json").await;
+    assert_eq!(
+        (one.text(), one.header("content-type")),
+        ("{}".to_owned(), "application/json; charset=utf-8")
+    );
+    assert_eq!(client.get("/photos/in/moved.txt").await.status.as_u16(), 404);
+    assert_eq!(client.get("/photos/in/moved").await.text(), "text", "as it was asked for");
+    let lines: Vec<String> = from.seen().into_iter().map(|seen| seen.line).collect();
+    assert_eq!(lines[..2], ["GET /a/one%20two.json?key=1 HTTP/1.1", "GET /moved HTTP/1.1"]);
+    assert_eq!(lines[2], "GET /deep/er.txt?x=1 HTTP/1.1");
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_is_dealt_with_as_asked() {
+    let from = Receiver::start();
+    let (world, client) = world(&from);
+    let _worker = Worker::start(&world);
+    client.put("/photos/in/", "a.txt", b"there").await;
+    from.otherwise(file("new", "text/plain"));
+    let asked = |on_conflict: &str| {
+        let mut wish = wish(&[from.url("/a.txt")]);
+        wish["onConflict"] = json!(on_conflict);
+        wish
+    };
+    let job = done(&client, asked("refuse")).await;
+    assert_eq!(job["result"]["skipped"], 1, "{job}");
+    assert_eq!(client.get("/photos/in/a.txt").await.text(), "there");
+    done(&client, asked("rename")).await;
+    assert_eq!(client.get("/photos/in/a%20(1).txt").await.text(), "new");
+    done(&client, asked("replace")).await;
+    assert_eq!(client.get("/photos/in/a.txt").await.text(), "new");
+}
+
+#[tokio::test]
+async fn nothing_is_asked_that_is_not_public_or_allowed_not_even_by_a_redirect() {
+    let (from, inside) = (Receiver::start(), Receiver::start());
+    let (world, client) = world(&from);
+    let _worker = Worker::start(&world);
+    from.otherwise(redirect(inside.url("/secret")));
+    let local = format!("http://localhost:{}/secret", inside.port());
+    let urls = [inside.url("/secret"), local, from.url("/x"), "http://169.254.169.254/".to_owned()];
+    let job = done(&client, wish(&urls)).await;
+    assert_eq!((&job["done"], &job["result"]["skipped"]), (&json!(4), &json!(4)), "{job}");
+    for failure in job["failures"].as_array().unwrap() {
+        assert_eq!(failure["error"], "the host has no address of the internet at large");
+    }
+    assert_eq!((inside.connections(), world.object_count("photos")), (0, 0));
+    // And no ring is followed for ever.
+    from.otherwise(redirect("/on".to_owned()));
+    from.take_seen();
+    let job = done(&client, wish(&[from.url("/on")])).await;
+    assert_eq!(job["failures"][0]["error"], "it leads on and on");
+    assert_eq!(from.seen().len(), 6);
+}
+
+#[tokio::test]
+async fn what_an_upload_is_held_to_holds() {
+    let from = Receiver::start();
+    let (world, client) = world(&from);
+    let _worker = Worker::start(&world);
+    let settings = BucketSettings { file_bytes_max: Some(Some(10)), ..Default::default() };
+    world.edit_bucket("photos", settings);
+    from.script([file("12345678901", "text/plain"), file("1234567890", "text/plain")]);
+    let job = done(&client, wish(&[from.url("/a.txt"), from.url("/b.txt")])).await;
+    assert_eq!((&job["done"], &job["result"]["skipped"]), (&json!(2), &json!(1)), "{job}");
+    assert_eq!(client.get("/photos/in/b.txt").await.text(), "1234567890");
+    let packed = Scripted {
+        headers: vec![("content-encoding", "gzip".to_owned())],
+        ..file("x", "text/plain")
+    };
+    from.script([packed]);
+    let job = done(&client, wish(&[from.url("/c.txt")])).await;
+    assert_eq!(job["failures"][0]["error"], "the answer is packed");
+}
+
+#[tokio::test]
+async fn wishes_that_cannot_be_meant_are_refused() {
+    let (_world, client) = World::with_bucket(1);
+    let many: Vec<String> = (0..501).map(|at| format!("http://a.example/{at}")).collect();
+    let long: Vec<String> = (0..30).map(|_| format!("http://a/{}", "x".repeat(2_000))).collect();
+    for urls in [json!([]), json!(many), json!(long), json!(["ftp://a/"]), json!(["http://u@a/"])] {
+        let mut wish = wish(&[]);
+        wish["urls"] = urls;
+        client.post_json("/api/jobs", wish).await.check_parameter("urls");
+    }
+    let mut other = json!({"kind": "emptyBucket", "bucketName": "photos"});
+    other["urls"] = json!(["http://a.example/"]);
+    client.post_json("/api/jobs", other).await.check_parameter("urls");
+}
+
+#[tokio::test]
+async fn an_address_is_taken_once_whatever_happens_to_the_server() {
+    let from = Receiver::start();
+    let (world, client) = world(&from);
+    from.otherwise(file("same", "text/plain"));
+    let urls: Vec<String> = (0..40).map(|at| from.url(&format!("/{at}.txt"))).collect();
+    let mut asked = wish(&urls);
+    asked["onConflict"] = json!("rename");
+    let id = begin(&client, asked).await;
+    let worker = Worker::start(&world);
+    from.wait_until_async(|seen| seen.len() >= 15).await;
+    drop(worker);
+    world.disk.cut_power();
+    let disk = world.disk.fork();
+    disk.power_on(LossPolicy::KeepSynced, 1);
+    let world = world.found_on(disk);
+    let client = Client::new(world.app(), client.key.clone());
+    let _worker = Worker::start(&world);
+    let job = ended(&client, &id).await;
+    assert_eq!((&job["state"], &job["done"]), (&json!("done"), &json!(40)), "{job}");
+    assert_eq!(world.object_count("photos"), 40, "none twice");
+    world.state.catalog.sweep_jobs().unwrap();
+    assert!(world.store.facts("imported/", None, 1).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_import_is_for_whoever_uploads_there() {
+    let from = Receiver::start();
+    let (world, client) = world(&from);
+    let key_for = |scopes: Vec<Scope>, prefix: &str| ApiKeySettings {
+        scopes,
+        prefix: Some(prefix.to_owned()),
+        ..Default::default()
+    };
+    let lists = world.client_of("ann", key_for(vec![Scope::List, Scope::Delete], ""));
+    let elsewhere = world.client_of("ann", key_for(vec![Scope::Upload], "out/"));
+    let wish = wish(&[from.url("/a.txt")]);
+    for client in [&lists, &elsewhere] {
+        client.post_json("/api/jobs", wish.clone()).await.check_error(403, "forbidden");
+    }
+    let uploads = world.client_of("ann", key_for(vec![Scope::Upload], "in/"));
+    let _worker = Worker::start(&world);
+    let job = done(&uploads, wish).await;
+    assert_eq!((&job["done"], &job["failures"]), (&json!(1), &json!([])), "{job}");
+    elsewhere
+        .get(&format!("/api/jobs/{}", job["id"].as_str().unwrap()))
+        .await
+        .check_error(404, "job_not_found");
+    assert_eq!(client.get("/photos/in/a.txt").await.status.as_u16(), 200);
+}
+
+#[tokio::test]
+async fn an_import_that_waits_for_an_answer_is_cancelled_at_once() {
+    let from = Receiver::start();
+    let (world, client) = world(&from);
+    let _worker = Worker::start(&world);
+    from.otherwise(Scripted { wait: Duration::from_secs(20), ..file("late", "text/plain") });
+    let id = begin(&client, wish(&[from.url("/a.txt"), from.url("/b.txt")])).await;
+    from.wait_until_async(|seen| seen.len() == 1).await;
+    client.delete(&format!("/api/jobs/{id}")).await.check_done();
+    let stopped = async {
+        while world.state.jobs.get(&JobId::parse(&id).unwrap()).is_some() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), stopped).await.expect("it stops");
+    let job = ended(&client, &id).await;
+    assert_eq!((&job["state"], &job["done"]), (&json!("cancelled"), &json!(0)), "{job}");
+    assert_eq!((from.seen().len(), world.object_count("photos")), (1, 0));
+}
