@@ -63,7 +63,7 @@ const SECTIONS: &[Section] = &[
     // Values, not names.
     Section { absent: &["deleted", "replaced"], ..section("Undelete", &[200; 2]) },
     Section {
-        absent: &["files", "waiting", "running", "cancelled", "failed"],
+        absent: &["files", "addresses", "url", "waiting", "running", "cancelled", "failed"],
         ..section("Jobs", &[202, 200])
     },
     // Values; what is told of a backup that was made, and of damage.
