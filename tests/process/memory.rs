@@ -21,8 +21,8 @@ const UPLOAD_BYTES: usize = 64 * MIB;
 const UPLOADED_BYTES: usize = 1_024 * MIB;
 /// Clients that upload at once.
 const UPLOADERS: usize = 2;
-/// What uploads may take beside what the server had after the first ones.
-const UPLOADING_BYTES_MAX: usize = 32 * MIB;
+/// What uploads may take beside what the server had after the first ones: 32 MiB is the target for one.
+const UPLOADING_BYTES_MAX: usize = UPLOADERS * 24 * MIB;
 
 const CONNECTIONS: usize = 10_000;
 /// Connections from one address; the next ones come from the next address of 127.0.0.0/8.
