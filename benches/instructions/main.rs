@@ -16,6 +16,7 @@ use std::process::{Command, ExitCode};
 use benches::folder;
 use benches::table::{self, Table};
 use tests::ServerProcess;
+use tests::commands::without_settings;
 
 use self::accepted::{Accepted, Verdict};
 use self::scenarios::{Asker, BUCKET, SCENARIOS, Scenario};
@@ -105,7 +106,7 @@ fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, 
     let folder = folder::make(&std::env::temp_dir()).map_err(|error| error.to_string())?;
     let (data, counts) = (folder.path().join("data"), folder.path().join("counts"));
     let command = |words: &[&str]| {
-        let mut command = Command::new(program);
+        let mut command = without_settings(program);
         command.envs(SETTINGS).args(words).arg("--data").arg(&data);
         command
     };
@@ -118,7 +119,7 @@ fn instructions(program: &Path, scenario: &Scenario, times: u64) -> Result<u64, 
     (scenario.fill)(&mut Asker::new(&filling, &key))?;
     filling.stop();
 
-    let mut under_valgrind = Command::new("valgrind");
+    let mut under_valgrind = without_settings("valgrind");
     under_valgrind
         .envs(SETTINGS)
         .arg("--tool=callgrind")

@@ -19,7 +19,7 @@ mod course;
 mod plot;
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -33,6 +33,7 @@ use fuzz::photograph::{Encoding, Photograph};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tests::Connection;
+use tests::commands::without_settings;
 use tokio::task::JoinSet;
 
 use self::client::{Client, Live, Shared};
@@ -144,7 +145,7 @@ fn counters(server: &Running, key: &str) -> Result<Live, String> {
 
 /// What `trug fsck --deep` says in the end.
 fn fsck(program: &Path, store: &Path) -> Result<String, String> {
-    let output = Command::new(program).args(["fsck", "--deep", "--data"]).arg(store).output();
+    let output = without_settings(program).args(["fsck", "--deep", "--data"]).arg(store).output();
     let output = output.map_err(text)?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match output.status.success() {

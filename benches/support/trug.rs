@@ -3,7 +3,9 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
+
+use tests::commands::without_settings;
 
 use super::arguments::Arguments;
 use super::server::{ServerKind, post_file};
@@ -34,7 +36,7 @@ impl ServerKind for Trug {
 
     fn start(&self, folder: &Path, address: SocketAddr) -> Result<Child, String> {
         let store = self.store(folder)?;
-        Command::new(&self.program)
+        without_settings(&self.program)
             .args(["serve", "--data"])
             .arg(&store)
             .args(["--listen", &address.to_string()])
@@ -100,7 +102,7 @@ impl Trug {
 
     /// Runs one command of the command line to its end, and returns what it printed.
     fn command(&self, words: &[&str], store: &Path, rest: &[&str]) -> Result<String, String> {
-        let mut command = Command::new(&self.program);
+        let mut command = without_settings(&self.program);
         command.args(words).arg("--data").arg(store).args(rest);
         let output = command.output().map_err(text)?;
         if !output.status.success() {

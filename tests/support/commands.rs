@@ -3,6 +3,7 @@
 //! Cargo builds it for the suites that run it, because they are targets of its package. Never here: what commands
 //! print.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,9 +25,14 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// The binary, ready to be given arguments; the settings of whoever runs the tests are kept from it.
+/// The binary, ready to be given arguments.
 pub fn trug() -> Command {
-    let mut command = Command::new(binary());
+    without_settings(binary())
+}
+
+/// A program, ready to be given arguments; the settings of whoever runs the tests are kept from it.
+pub fn without_settings(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let is_setting = |name: &str| name.starts_with("TRUG_") || name == "RUST_LOG";
         if name.to_str().is_some_and(is_setting) {
