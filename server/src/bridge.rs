@@ -99,9 +99,16 @@ pub enum Piece {
 
 /// Makes the body of an answer out of pieces of an object. The first slice is read before this returns: an object that
 /// cannot be read at all is an error that can still be answered. What fits into one slice is sent as one.
-pub async fn body_of(object: engine::Body, pieces: Vec<Piece>) -> engine::Result<Body> {
+pub fn body_of(
+    object: engine::Body,
+    pieces: Vec<Piece>,
+) -> impl Future<Output = engine::Result<Body>> {
     let mut sending = Sending::new(object, pieces);
     let lead = sending.take_text();
+    begin(sending, lead)
+}
+
+async fn begin(mut sending: Sending, lead: Bytes) -> engine::Result<Body> {
     let Some(first) = sending.next_frame().await else { return Ok(Body::from(lead)) };
     let first = if lead.is_empty() { first? } else { Bytes::from([&*lead, &*first?].concat()) };
     if sending.pieces.is_empty() {

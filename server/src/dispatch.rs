@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{Extensions, HeaderValue, Method, Request, Response, header};
 use tower::ServiceExt;
 
 use crate::auth::has_key;
@@ -43,24 +43,33 @@ impl App {
         Self { router: router(state.clone()), state }
     }
 
-    /// Answers a request.
-    pub async fn call(&self, request: Request<Body>) -> Response<Metered> {
-        let outgoing = Outgoing::of(&request, self.state.next_request_id());
+    /// Answers a request. What waits for the rarer answers lies in memory of its own, for what waits here is moved
+    /// twice with every request.
+    pub fn call(&self, request: Request<Body>) -> impl Future<Output = Response<Metered>> + Send {
+        let (head, body) = request.into_parts();
+        self.answer(head, body)
+    }
+
+    async fn answer(&self, head: Parts, body: Body) -> Response<Metered> {
+        let outgoing = Outgoing::of(&head, self.state.next_request_id());
         // Read once, for whoever may read the answer and for what is delivered.
-        let target = is_delivery(&request).then(|| Target::from_path(request.uri().path()));
-        let bucket = self.bucket(request.uri().path(), target.as_ref());
-        let origins = origins(&request, target.is_some(), bucket.as_ref());
-        let is_for_own_pages = target.is_none() && is_for_own_pages(request.uri().path());
+        let target = is_delivery(&head).then(|| Target::from_path(head.uri.path()));
+        let bucket = self.bucket(head.uri.path(), target.as_ref());
+        let origins = origins(&head, target.is_some(), bucket.as_ref());
+        let is_for_own_pages = target.is_none() && is_for_own_pages(head.uri.path());
         let nobody = self.state.catalog.traffic_elsewhere();
         let (answer, traffic) = match target {
             Some(target) => {
-                let answer = self.deliver(request, target, bucket.as_ref()).await;
+                drop(body);
+                let answer = self.deliver(&head, target, bucket.as_ref()).await;
                 (answer, bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic).clone())
             }
             None => {
                 let named = bucket.as_ref().map(|bucket| &bucket.traffic);
                 let meter = Meter::new(outgoing.request_id(), named);
-                (self.route(request, &meter).await, meter.end(nobody))
+                let request = Request::from_parts(head, body);
+                let answer = Box::pin(self.route(request, &meter)).await;
+                (answer, meter.end(nobody))
             }
         };
         let mut response = outgoing.finish(answer);
@@ -85,27 +94,26 @@ impl App {
     }
 
     /// Refuses an address that asks for more than its share.
-    fn admit(&self, request: &Request<Body>) -> Result<(), ApiError> {
-        let Some(address) = client_address(request.extensions()) else { return Ok(()) };
+    fn admit(&self, extensions: &Extensions) -> Result<(), ApiError> {
+        let Some(address) = client_address(extensions) else { return Ok(()) };
         let taken = self.state.allowances.take_request(address);
         taken.map_err(|refused| ApiError::rate_limited(&refused))
     }
 
     async fn deliver(
         &self,
-        request: Request<Body>,
+        request: &Parts,
         target: Delivered,
         bucket: Option<&Arc<Bucket>>,
     ) -> Response<Body> {
-        if let Err(refusal) = self.admit(&request) {
+        if let Err(refusal) = self.admit(&request.extensions) {
             return refusal.into_response();
         }
-        let (head, _) = request.into_parts();
-        if is_presigning(&head) {
-            return presign_address(&self.state, &head).into_response();
+        if is_presigning(request) {
+            return presign_address(&self.state, request).into_response();
         }
         match target {
-            Ok(target) => deliver(&self.state, &head, target, bucket).await.into_response(),
+            Ok(target) => deliver(&self.state, request, target, bucket).await.into_response(),
             Err(refusal) => refusal.into_response(),
         }
     }
@@ -114,7 +122,7 @@ impl App {
         if request.method() == Method::OPTIONS {
             return self.options(request).await;
         }
-        if let Err(refusal) = self.admit(&request) {
+        if let Err(refusal) = self.admit(request.extensions()) {
             return refusal.into_response();
         }
         let mut request = request.map(|body| meter.incoming(body));
@@ -151,22 +159,22 @@ type Delivered = Result<Target, ApiError>;
 /// The bucket whose origins decide who may read the answer, when it has such, and the origin of the request: for
 /// deliveries and preflights. Errors about a bucket count as its answers.
 fn origins(
-    request: &Request<Body>,
+    request: &Parts,
     is_delivery: bool,
     bucket: Option<&Arc<Bucket>>,
 ) -> Option<(Arc<Bucket>, Option<HeaderValue>)> {
-    let is_asked = is_delivery || request.method() == Method::OPTIONS;
+    let is_asked = is_delivery || request.method == Method::OPTIONS;
     let bucket = bucket.filter(|bucket| is_asked && bucket.cors_origins != CorsOrigins::Every)?;
-    Some((bucket.clone(), request.headers().get(header::ORIGIN).cloned()))
+    Some((bucket.clone(), request.headers.get(header::ORIGIN).cloned()))
 }
 
 fn is_tus(path: &str) -> bool {
     path.strip_prefix("/api/tus").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn is_delivery(request: &Request<Body>) -> bool {
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && !is_own(request.uri().path())
+fn is_delivery(request: &Parts) -> bool {
+    let is_read = matches!(request.method, Method::GET | Method::HEAD);
+    is_read && !is_own(request.uri.path())
 }
 
 /// Compared as sent: an address of ours in percent escapes is a bucket's, and no bucket has such a name.
@@ -191,8 +199,8 @@ mod tests {
     #[test]
     fn files_are_delivered_and_the_rest_is_routed() {
         let is = |method: &str, path: &str| {
-            let request = Request::builder().method(method).uri(path).body(Body::empty());
-            is_delivery(&request.unwrap())
+            let request = Request::builder().method(method).uri(path).body(());
+            is_delivery(&request.unwrap().into_parts().0)
         };
         for path in ["/b/x", "/b", "/b/", "/b/api/x", "/apis/x", "/%61pi/x", "//b/x"] {
             assert!(is("GET", path) && is("HEAD", path), "{path}");

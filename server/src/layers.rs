@@ -9,6 +9,7 @@
 
 use axum::body::Body;
 use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
 use http::{Method, Response, Uri};
 use http_body::Body as _;
 
@@ -26,11 +27,11 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn of(request: &http::Request<Body>, request_id: String) -> Self {
+    pub(crate) fn of(request: &Parts, request_id: String) -> Self {
         Self {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            asked: Asked::of(request.headers(), request_id),
+            method: request.method.clone(),
+            uri: request.uri.clone(),
+            asked: Asked::of(&request.headers, request_id),
         }
     }
 

@@ -26,16 +26,38 @@ struct Inner {
     early_bytes: AtomicU64,
 }
 
-/// The body of an answer.
-pub struct Metered {
+/// The body of an answer: what goes out of it counts.
+pub type Metered = Counted<Arc<Traffic>>;
+
+/// A body of which each piece is counted when it goes on.
+pub struct Counted<C> {
     body: Body,
-    traffic: Arc<Traffic>,
+    counter: C,
 }
 
-/// The body of a request.
-struct Incoming {
-    body: Body,
-    meter: Meter,
+/// What pieces are counted for.
+pub trait Counter: Unpin {
+    /// A piece of so many bytes goes on.
+    fn note(&self, bytes: usize);
+}
+
+/// Of an answer.
+impl Counter for Arc<Traffic> {
+    fn note(&self, bytes: usize) {
+        self.note_bytes_out(bytes);
+    }
+}
+
+/// Of a request.
+impl Counter for Meter {
+    fn note(&self, bytes: usize) {
+        match self.0.traffic.get() {
+            Some(traffic) => traffic.note_bytes_in(bytes),
+            None => {
+                self.0.early_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 impl Meter {
@@ -62,7 +84,7 @@ impl Meter {
         if body.is_end_stream() {
             return body;
         }
-        Body::new(Incoming { body, meter: self.clone() })
+        Body::new(Counted::new(body, self.clone()))
     }
 
     /// What the request counts for: the bucket that it turned out to be about, else this.
@@ -70,15 +92,6 @@ impl Meter {
         let traffic = self.0.traffic.get_or_init(|| nobody.clone()).clone();
         self.pass_on();
         traffic
-    }
-
-    fn note_bytes_in(&self, bytes: usize) {
-        match self.0.traffic.get() {
-            Some(traffic) => traffic.note_bytes_in(bytes),
-            None => {
-                self.0.early_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-            }
-        }
     }
 
     fn pass_on(&self) {
@@ -95,13 +108,13 @@ impl fmt::Debug for Meter {
     }
 }
 
-impl Metered {
-    pub fn new(body: Body, traffic: Arc<Traffic>) -> Self {
-        Self { body, traffic }
+impl<C> Counted<C> {
+    pub fn new(body: Body, counter: C) -> Self {
+        Self { body, counter }
     }
 }
 
-impl http_body::Body for Metered {
+impl<C: Counter> http_body::Body for Counted<C> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -113,33 +126,7 @@ impl http_body::Body for Metered {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(bytes) = frame.data_ref()
         {
-            self.traffic.note_bytes_out(bytes.len());
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl http_body::Body for Incoming {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(bytes) = frame.data_ref()
-        {
-            self.meter.note_bytes_in(bytes.len());
+            self.counter.note(bytes.len());
         }
         polled
     }

@@ -279,3 +279,14 @@ async fn a_private_bucket_refuses_alike_whatever_is_in_it() {
     assert_eq!(reply.header("cache-control"), "private, no-store");
     client.get("/photos/none.txt").await.check_error(404, "file_not_found");
 }
+
+/// Every request, also one of 4 KiB, pays for what the rarest answer waits with, unless that lies in memory of its own.
+#[tokio::test]
+async fn what_waits_for_an_answer_is_small() {
+    let (world, _client) = World::with_bucket(1);
+    let app = world.app();
+    let request = http::Request::new(axum::body::Body::empty());
+    let waiting = app.call(request);
+    let bytes = std::mem::size_of_val(&waiting);
+    assert!(bytes <= 2_560, "{bytes} bytes are moved with each request");
+}

@@ -75,9 +75,10 @@ pub async fn deliver(
     app.catalog.conduct().note_request(&bucket.owner);
     let name = target.object().ok_or_else(ApiError::file_not_found)?;
     for _ in 0..LOOKUPS_MAX {
-        let delivered = match app.store.get(&name)? {
+        let found = app.store.get(&name)?;
+        let delivered = match found {
             Some(object) => deliver_object(app, request, &query, bucket, &object).await,
-            None => deliver_placeholder(app, request, &query, bucket).await,
+            None => Box::pin(deliver_placeholder(app, request, &query, bucket)).await,
         };
         match delivered {
             Err(Undelivered::Changed) => {}
@@ -145,7 +146,7 @@ async fn deliver_object(
         Outcome::NotModified => {
             let mut headers = not_modified_headers(&delivery);
             shown.describe(&mut headers);
-            return Ok(answer(StatusCode::NOT_MODIFIED, headers));
+            return Ok(answer(StatusCode::NOT_MODIFIED, headers, Body::empty()));
         }
         Outcome::Proceed { range: RangeRule::Holds } => parse_range(&request.headers, total),
         Outcome::Proceed { range: RangeRule::Ignored } => ByteRange::Whole,
@@ -162,16 +163,13 @@ async fn deliver_object(
             headers
         }
     };
-    let (status, length, pieces) = match range {
+    let (status, pieces) = match range {
         ByteRange::Unsatisfiable => return Err(ApiError::range_not_satisfiable(total).into()),
-        ByteRange::Whole => {
-            let pieces = vec![Piece::Slice(0..total)];
-            return send(app, request, &shown, pieces, answer(StatusCode::OK, headers)).await;
-        }
+        ByteRange::Whole => (StatusCode::OK, vec![Piece::Slice(0..total)]),
         ByteRange::One(range) => {
             headers.insert(header::CONTENT_RANGE, header_value(&content_range(&range, total))?);
-            let length = range.end - range.start;
-            (StatusCode::PARTIAL_CONTENT, length, vec![Piece::Slice(range)])
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+            (StatusCode::PARTIAL_CONTENT, vec![Piece::Slice(range)])
         }
         ByteRange::Several(ranges) => {
             let content_type = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
@@ -179,11 +177,11 @@ async fn deliver_object(
             let multirange =
                 Multirange::new(&ranges, total, content_type.unwrap_or_default(), &boundary);
             headers.insert(header::CONTENT_TYPE, header_value(&multirange.content_type)?);
-            (StatusCode::PARTIAL_CONTENT, multirange.content_length, pieces(multirange))
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(multirange.content_length));
+            (StatusCode::PARTIAL_CONTENT, pieces(multirange))
         }
     };
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    send(app, request, &shown, pieces, answer(status, headers)).await
+    Ok(answer(status, headers, body(app, request, &shown, pieces).await?))
 }
 
 /// The same headers with a place for what is added to each answer, so that a copy need not grow.
@@ -221,38 +219,36 @@ async fn deliver_placeholder(
     }
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(shown.bytes()));
     let pieces = vec![Piece::Slice(0..shown.bytes())];
-    send(app, request, &shown, pieces, answer(StatusCode::NOT_FOUND, headers)).await
+    let body = body(app, request, &shown, pieces).await?;
+    Ok(answer(StatusCode::NOT_FOUND, headers, body))
 }
 
-/// Puts the body into an answer, unless only its head was asked for.
-async fn send(
+/// The body of an answer, which is empty where only the head was asked for.
+async fn body(
     app: &AppState,
     request: &Parts,
     shown: &Shown<'_>,
     pieces: Vec<Piece>,
-    mut answer: Response,
-) -> Result<Response, Undelivered> {
+) -> Result<Body, Undelivered> {
     if request.method == Method::HEAD {
-        return Ok(answer);
+        return Ok(Body::empty());
     }
-    *answer.body_mut() = match shown.content() {
+    match shown.content() {
         Content::Stored(object) => match read(app, object, pieces).await {
-            Err(engine::Error::Conflict(_)) => return Err(Undelivered::Changed),
-            Err(error @ engine::Error::Corrupt(_)) => {
-                return Err(match shown.variant() {
-                    Some(variant) => discard(app, variant, error).await,
-                    None => error.into(),
-                });
-            }
-            body => body?,
+            Err(engine::Error::Conflict(_)) => Err(Undelivered::Changed),
+            Err(error @ engine::Error::Corrupt(_)) => Err(match shown.variant() {
+                Some(variant) => Box::pin(discard(app, variant, error)).await,
+                None => error.into(),
+            }),
+            body => Ok(body?),
         },
-        Content::Made(bytes) => bridge::body_in_memory(bytes, pieces),
-    };
-    Ok(answer)
+        Content::Made(bytes) => Ok(bridge::body_in_memory(bytes, pieces)),
+    }
 }
 
 async fn read(app: &AppState, object: &Object, pieces: Vec<Piece>) -> engine::Result<Body> {
-    bridge::body_of(bridge::open(&app.store, object).await?, pieces).await
+    let body = bridge::open(&app.store, object).await?;
+    bridge::body_of(body, pieces).await
 }
 
 /// Removes a damaged variant, so that another look makes it anew.
@@ -296,8 +292,8 @@ fn pieces(multirange: Multirange) -> Vec<Piece> {
     pieces
 }
 
-fn answer(status: StatusCode, headers: HeaderMap) -> Response {
-    let mut response = Response::new(Body::empty());
+fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use engine::{Etag, Object};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use images::{Bound, Format, Wanted};
+use images::{Bound, Format, Wanted, Wish};
 
 use super::Undelivered;
 use crate::catalog::Bucket;
@@ -73,14 +73,7 @@ impl<'a> Shown<'a> {
             let file_name = format!("{stem}.{}", format.extension()).into();
             Self { content, file_name, skipped: None, is_negotiated }
         };
-        let shown = match app.variants.look(object, &wish).await? {
-            Found::Shown(shown) => shown,
-            Found::Missing(missing) => {
-                pay(app, request, object, &missing)?;
-                app.variants.make(missing, &bucket.traffic).await?
-            }
-        };
-        Ok(match shown {
+        Ok(match Box::pin(look_or_make(app, request, bucket, object, &wish)).await? {
             variants::Shown::AsStored => Self { is_negotiated, ..as_stored() },
             variants::Shown::Skipped(bound) => {
                 Self { skipped: Some(bound), is_negotiated, ..as_stored() }
@@ -144,6 +137,23 @@ impl<'a> Shown<'a> {
         let skipped = self.skipped.map(|bound| format!("skipped; reason={}", bound.as_str()));
         if let Some(Ok(value)) = skipped.map(HeaderValue::try_from) {
             headers.insert(IMAGE_TRANSFORM, value);
+        }
+    }
+}
+
+/// What a wish comes to, made where it is missing and may be.
+async fn look_or_make(
+    app: &AppState,
+    request: &Parts,
+    bucket: &Bucket,
+    object: &Object,
+    wish: &Wish,
+) -> Result<variants::Shown, Undelivered> {
+    match app.variants.look(object, wish).await? {
+        Found::Shown(shown) => Ok(shown),
+        Found::Missing(missing) => {
+            pay(app, request, object, &missing)?;
+            Ok(app.variants.make(missing, &bucket.traffic).await?)
         }
     }
 }
