@@ -1,31 +1,37 @@
 //! What an operator may set: read from a file, the environment and the command line, checked once.
 //!
-//! A [`Layer`] holds what one of these sources says; the layers are laid over each other and the result becomes a
-//! [`Config`], in which every field has a value and every value is allowed.
-//! Promises: a field or a variable that is not known is an error that names it, never ignored.
-//! Never here: reading files and flags; where the data lies.
+//! ```text
+//! settings   every setting, said once
+//! kind       how values are read and written
+//! sources    where they come from, and who stands over whom
+//! ```
+//!
+//! A [`Layer`] holds what one source says, [`Sources`] what all of them say, a [`Config`] what is so, every value of it
+//! allowed. Never here: reading files and flags; where the data lies.
 
+mod kind;
 mod public_url;
+mod settings;
+mod sources;
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::{CompactionOptions, ScrubOptions};
-use serde::Deserialize;
 
+use self::kind::Written;
 use crate::address::Network;
 use crate::destination::Origin;
 use crate::limits;
 use crate::roots::ExtraRoots;
 
+pub use self::kind::Texts;
 pub use self::public_url::PublicUrl;
-
-/// The start of every environment variable that is ours.
-pub const VARIABLE_PREFIX: &str = "TRUG_";
-/// Variables that the command line reads itself.
-const VARIABLES_ELSEWHERE: &[&str] = &["TRUG_CONFIG", "TRUG_DATA", "TRUG_LOG"];
+pub use self::settings::{Layer, Setting, SettingDefault, settings};
+pub use self::sources::{InForce, Sources, VARIABLE_PREFIX};
 
 /// Everything that the server is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,235 +97,92 @@ pub struct Config {
     pub webhook_roots: ExtraRoots,
 }
 
-/// What one source says. Every field is optional.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Layer {
-    pub listen: Option<String>,
-    pub public_url: Option<String>,
-    pub body_bytes_max: Option<u64>,
-    pub upload_listen: Option<String>,
-    pub upload_body_bytes_max: Option<u64>,
-    pub connections_max: Option<usize>,
-    pub connections_per_address_max: Option<usize>,
-    pub drain_seconds: Option<u64>,
-    pub reserve_bytes: Option<u64>,
-    pub undelete_window_seconds: Option<u64>,
-    pub scrub_days: Option<u64>,
-    pub scrub_bytes_per_second_max: Option<u64>,
-    pub compaction_bytes_per_second_max: Option<u64>,
-    pub plan_rates: Option<bool>,
-    pub business_uploads_per_minute: Option<u32>,
-    pub failed_authentications_per_minute: Option<u32>,
-    pub address_requests_per_second: Option<u32>,
-    pub address_requests_burst: Option<u32>,
-    pub trusted_networks: Option<Texts>,
-    pub dashboard_hosts: Option<Texts>,
-    pub fair_use_sweep: Option<bool>,
-    pub search_memory_bytes: Option<u64>,
-    pub image_memory_bytes: Option<u64>,
-    pub variants_bytes_max: Option<u64>,
-    pub image_ms_per_second_per_address: Option<u32>,
-    pub image_ms_per_second_per_bucket: Option<u32>,
-    pub webhook_allow: Option<Texts>,
-    pub import_allow: Option<Texts>,
-    pub webhook_ca_file: Option<PathBuf>,
-}
-
-/// Several texts as a source writes them: a list, or one text with commas, as the environment has only texts.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Texts {
-    List(Vec<String>),
-    Text(String),
-}
-
 /// A setting that cannot be used: where it stands and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError(String);
-
-impl Layer {
-    /// Reads a configuration file; `source` is what the file is called in an error.
-    pub fn from_toml(text: &str, source: &str) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| ConfigError(format!("{source}: {error}")))
-    }
-
-    /// Reads the environment: `TRUG_LISTEN` is `listen`, and so on. Other variables are left alone.
-    pub fn from_variables(
-        variables: impl Iterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
-        let mut table = toml::Table::new();
-        for (name, value) in variables {
-            let is_ours = !VARIABLES_ELSEWHERE.contains(&name.as_str());
-            if let Some(field) = name.strip_prefix(VARIABLE_PREFIX).filter(|_| is_ours) {
-                let number = value.parse().map(toml::Value::Integer);
-                let word = value.parse().map(toml::Value::Boolean);
-                let value = number.or(word).unwrap_or(toml::Value::String(value));
-                table.insert(field.to_ascii_lowercase(), value);
-            }
-        }
-        table.try_into().map_err(|error: toml::de::Error| {
-            let message = error.message();
-            ConfigError(format!(
-                "environment ({VARIABLE_PREFIX} and the field in capitals): {message}"
-            ))
-        })
-    }
-
-    /// This layer, and below it what `lower` says where this one is silent.
-    #[must_use]
-    pub fn over(self, lower: Self) -> Self {
-        Self {
-            listen: self.listen.or(lower.listen),
-            public_url: self.public_url.or(lower.public_url),
-            body_bytes_max: self.body_bytes_max.or(lower.body_bytes_max),
-            upload_listen: self.upload_listen.or(lower.upload_listen),
-            upload_body_bytes_max: self.upload_body_bytes_max.or(lower.upload_body_bytes_max),
-            connections_max: self.connections_max.or(lower.connections_max),
-            connections_per_address_max: self
-                .connections_per_address_max
-                .or(lower.connections_per_address_max),
-            drain_seconds: self.drain_seconds.or(lower.drain_seconds),
-            reserve_bytes: self.reserve_bytes.or(lower.reserve_bytes),
-            undelete_window_seconds: self.undelete_window_seconds.or(lower.undelete_window_seconds),
-            scrub_days: self.scrub_days.or(lower.scrub_days),
-            scrub_bytes_per_second_max: self
-                .scrub_bytes_per_second_max
-                .or(lower.scrub_bytes_per_second_max),
-            compaction_bytes_per_second_max: self
-                .compaction_bytes_per_second_max
-                .or(lower.compaction_bytes_per_second_max),
-            plan_rates: self.plan_rates.or(lower.plan_rates),
-            business_uploads_per_minute: self
-                .business_uploads_per_minute
-                .or(lower.business_uploads_per_minute),
-            failed_authentications_per_minute: self
-                .failed_authentications_per_minute
-                .or(lower.failed_authentications_per_minute),
-            address_requests_per_second: self
-                .address_requests_per_second
-                .or(lower.address_requests_per_second),
-            address_requests_burst: self.address_requests_burst.or(lower.address_requests_burst),
-            trusted_networks: self.trusted_networks.or(lower.trusted_networks),
-            dashboard_hosts: self.dashboard_hosts.or(lower.dashboard_hosts),
-            fair_use_sweep: self.fair_use_sweep.or(lower.fair_use_sweep),
-            search_memory_bytes: self.search_memory_bytes.or(lower.search_memory_bytes),
-            image_memory_bytes: self.image_memory_bytes.or(lower.image_memory_bytes),
-            variants_bytes_max: self.variants_bytes_max.or(lower.variants_bytes_max),
-            image_ms_per_second_per_address: self
-                .image_ms_per_second_per_address
-                .or(lower.image_ms_per_second_per_address),
-            image_ms_per_second_per_bucket: self
-                .image_ms_per_second_per_bucket
-                .or(lower.image_ms_per_second_per_bucket),
-            webhook_allow: self.webhook_allow.or(lower.webhook_allow),
-            import_allow: self.import_allow.or(lower.import_allow),
-            webhook_ca_file: self.webhook_ca_file.or(lower.webhook_ca_file),
-        }
-    }
-}
-
-impl Texts {
-    fn each<T>(
-        &self,
-        read: impl Fn(&str) -> Result<T, ConfigError>,
-    ) -> Result<Vec<T>, ConfigError> {
-        let texts: Vec<&str> = match self {
-            Self::List(texts) => texts.iter().map(String::as_str).collect(),
-            Self::Text(text) => text.split(',').collect(),
-        };
-        let texts = texts.into_iter().map(str::trim).filter(|text| !text.is_empty());
-        texts.map(read).collect()
-    }
+pub struct ConfigError {
+    source: Option<String>,
+    setting: Option<&'static str>,
+    why: String,
 }
 
 impl Config {
-    /// Checks what the layers say; what none of them says has its default.
+    /// Checks what a source says; where it is silent the defaults hold.
     pub fn new(layer: Layer) -> Result<Self, ConfigError> {
-        let default = Self::default();
-        let listen = match layer.listen {
-            Some(text) => address("listen", &text)?,
-            None => default.listen,
-        };
-        let public_url = match layer.public_url {
-            Some(text) => Some(PublicUrl::parse(&text)?),
-            None => None,
-        };
+        Self::checked(layer.over(Layer::defaults()))
+    }
+
+    /// Checks what all sources say together.
+    fn checked(layer: Layer) -> Result<Self, ConfigError> {
+        let numbers = 1..=1_000_000;
+        let rates = 0..=limits::CONFIGURED_RATE_MAX;
         Ok(Self {
-            listen,
-            public_url,
+            listen: needed("listen", address("listen", layer.listen)?)?,
+            public_url: layer.public_url.as_deref().map(PublicUrl::parse).transpose()?,
             body_bytes_max: within(
                 "body_bytes_max",
                 layer.body_bytes_max,
-                default.body_bytes_max,
-                limits::CONFIGURED_BODY_BYTES_MAX,
+                1..=limits::CONFIGURED_BODY_BYTES_MAX,
             )?,
-            upload_listen: match layer.upload_listen {
-                Some(text) => Some(address("upload_listen", &text)?),
-                None => None,
-            },
+            upload_listen: address("upload_listen", layer.upload_listen)?,
             upload_body_bytes_max: within(
                 "upload_body_bytes_max",
                 layer.upload_body_bytes_max,
-                default.upload_body_bytes_max,
-                engine::limits::OBJECT_BYTES_MAX,
+                1..=engine::limits::OBJECT_BYTES_MAX,
             )?,
-            connections_max: within(
-                "connections_max",
-                layer.connections_max,
-                default.connections_max,
-                1_000_000,
-            )?,
+            connections_max: within("connections_max", layer.connections_max, numbers.clone())?,
             connections_per_address_max: within(
                 "connections_per_address_max",
                 layer.connections_per_address_max,
-                default.connections_per_address_max,
-                1_000_000,
+                numbers,
             )?,
-            drain: layer.drain_seconds.map_or(default.drain, Duration::from_secs),
+            drain: seconds("drain_seconds", layer.drain_seconds, limits::DRAIN_WAIT_MAX)?,
             reserve_bytes: layer.reserve_bytes,
-            undelete_window: undelete_window(layer.undelete_window_seconds)?,
+            undelete_window: seconds(
+                "undelete_window_seconds",
+                layer.undelete_window_seconds,
+                limits::UNDELETE_WINDOW_MAX,
+            )?,
             scrub: scrub(layer.scrub_days, layer.scrub_bytes_per_second_max)?,
-            compaction: layer
-                .compaction_bytes_per_second_max
-                .map_or(default.compaction, compaction),
-            plan_rates: layer.plan_rates.unwrap_or(default.plan_rates),
+            compaction: compaction(needed(
+                "compaction_bytes_per_second_max",
+                layer.compaction_bytes_per_second_max,
+            )?),
+            plan_rates: needed("plan_rates", layer.plan_rates)?,
             business_uploads_per_minute: within(
                 "business_uploads_per_minute",
                 layer.business_uploads_per_minute,
-                default.business_uploads_per_minute,
-                limits::CONFIGURED_RATE_MAX,
+                1..=limits::CONFIGURED_RATE_MAX,
             )?,
-            failed_authentications_per_minute: rate(
+            failed_authentications_per_minute: within(
                 "failed_authentications_per_minute",
                 layer.failed_authentications_per_minute,
-                default.failed_authentications_per_minute,
+                rates.clone(),
             )?,
-            address_requests_per_second: rate(
+            address_requests_per_second: within(
                 "address_requests_per_second",
                 layer.address_requests_per_second,
-                default.address_requests_per_second,
+                rates.clone(),
             )?,
-            address_requests_burst: rate(
+            address_requests_burst: within(
                 "address_requests_burst",
                 layer.address_requests_burst,
-                default.address_requests_burst,
+                rates.clone(),
             )?,
-            trusted_networks: layer.trusted_networks.map_or(Ok(Vec::new()), networks)?,
-            dashboard_hosts: layer.dashboard_hosts.map_or(Ok(Vec::new()), hosts)?,
-            fair_use_sweep: layer.fair_use_sweep.unwrap_or(default.fair_use_sweep),
-            search_memory_bytes: layer.search_memory_bytes.unwrap_or(default.search_memory_bytes),
+            trusted_networks: networks(layer.trusted_networks)?,
+            dashboard_hosts: hosts(layer.dashboard_hosts)?,
+            fair_use_sweep: needed("fair_use_sweep", layer.fair_use_sweep)?,
+            search_memory_bytes: needed("search_memory_bytes", layer.search_memory_bytes)?,
             image_memory_bytes: layer.image_memory_bytes,
-            variants_bytes_max: layer.variants_bytes_max.unwrap_or(default.variants_bytes_max),
-            image_ms_per_second_per_address: rate(
+            variants_bytes_max: needed("variants_bytes_max", layer.variants_bytes_max)?,
+            image_ms_per_second_per_address: within(
                 "image_ms_per_second_per_address",
                 layer.image_ms_per_second_per_address,
-                default.image_ms_per_second_per_address,
+                rates.clone(),
             )?,
-            image_ms_per_second_per_bucket: rate(
+            image_ms_per_second_per_bucket: within(
                 "image_ms_per_second_per_bucket",
                 layer.image_ms_per_second_per_bucket,
-                default.image_ms_per_second_per_bucket,
+                rates,
             )?,
             webhook_allow: origins("webhook_allow", layer.webhook_allow)?,
             import_allow: origins("import_allow", layer.import_allow)?,
@@ -330,44 +193,45 @@ impl Config {
 }
 
 impl Default for Config {
+    #[allow(clippy::expect_used, reason = "the defaults are constants, which a test checks")]
     fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            public_url: None,
-            body_bytes_max: limits::BODY_BYTES_MAX,
-            upload_listen: None,
-            upload_body_bytes_max: limits::UPLOAD_BODY_BYTES_MAX,
-            connections_max: limits::CONNECTIONS_MAX,
-            connections_per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
-            drain: limits::DRAIN_WAIT,
-            reserve_bytes: None,
-            undelete_window: limits::UNDELETE_WINDOW,
-            scrub: Some(ScrubOptions::default()),
-            compaction: compaction(engine::limits::COMPACTION_BYTES_PER_SECOND),
-            plan_rates: true,
-            business_uploads_per_minute: limits::UPLOADS_PER_MINUTE_BUSINESS,
-            failed_authentications_per_minute: limits::FAILED_AUTHENTICATIONS_PER_MINUTE,
-            address_requests_per_second: limits::ADDRESS_REQUESTS_PER_SECOND,
-            address_requests_burst: limits::ADDRESS_REQUESTS_BURST,
-            trusted_networks: Vec::new(),
-            dashboard_hosts: Vec::new(),
-            fair_use_sweep: false,
-            search_memory_bytes: engine::limits::SEARCH_NAMES_BYTES_MAX,
-            image_memory_bytes: None,
-            variants_bytes_max: limits::VARIANTS_BYTES_MAX,
-            image_ms_per_second_per_address: limits::IMAGE_MS_PER_SECOND_PER_ADDRESS,
-            image_ms_per_second_per_bucket: limits::IMAGE_MS_PER_SECOND_PER_BUCKET,
-            webhook_allow: Vec::new(),
-            import_allow: Vec::new(),
-            webhook_ca_file: None,
-            webhook_roots: ExtraRoots::default(),
-        }
+        Self::new(Layer::default()).expect("the defaults are allowed")
     }
 }
 
-fn address(name: &str, text: &str) -> Result<SocketAddr, ConfigError> {
-    text.parse()
-        .map_err(|_| ConfigError(format!("{name}: {text:?} is not an address like 127.0.0.1:8080")))
+/// What has a default has a value.
+fn needed<T>(name: &'static str, given: Option<T>) -> Result<T, ConfigError> {
+    given.ok_or_else(|| ConfigError::of(name, "it is missing"))
+}
+
+fn within<N>(
+    name: &'static str,
+    given: Option<N>,
+    allowed: RangeInclusive<N>,
+) -> Result<N, ConfigError>
+where
+    N: PartialOrd + fmt::Display,
+{
+    let number = needed(name, given)?;
+    if allowed.contains(&number) {
+        return Ok(number);
+    }
+    let (least, most) = allowed.into_inner();
+    Err(ConfigError::of(name, format!("{number} is not between {least} and {most}")))
+}
+
+fn seconds(
+    name: &'static str,
+    given: Option<u64>,
+    most: Duration,
+) -> Result<Duration, ConfigError> {
+    within(name, given, 0..=most.as_secs()).map(Duration::from_secs)
+}
+
+fn address(name: &'static str, text: Option<String>) -> Result<Option<SocketAddr>, ConfigError> {
+    let Some(text) = text else { return Ok(None) };
+    let why = || format!("{text:?} is not an address like 127.0.0.1:8080");
+    text.parse().map(Some).map_err(|_| ConfigError::of(name, why()))
 }
 
 /// 0 is none.
@@ -376,76 +240,75 @@ fn compaction(bytes_per_second_max: u64) -> Option<CompactionOptions> {
     (bytes_per_second_max > 0).then_some(CompactionOptions { bytes_per_second_max, look_ms })
 }
 
-/// 0 is none.
-fn undelete_window(seconds: Option<u64>) -> Result<Duration, ConfigError> {
-    let most = limits::UNDELETE_WINDOW_MAX.as_secs();
-    let default = limits::UNDELETE_WINDOW.as_secs();
-    match seconds {
-        Some(0) => Ok(Duration::ZERO),
-        given => Ok(Duration::from_secs(within("undelete_window_seconds", given, default, most)?)),
-    }
-}
-
 /// Zero days: nothing is scrubbed.
 fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, ConfigError> {
-    let default = ScrubOptions::default();
-    let name = "scrub_bytes_per_second_max";
-    let bytes_per_second_max = within(name, rate, default.bytes_per_second_max, 1 << 40)?;
-    let period = match days.filter(|days| *days > 0) {
-        None => default.period,
-        given => Duration::from_secs(within("scrub_days", given, 1, 3_650)? * 24 * 60 * 60),
+    let bytes_per_second_max = within("scrub_bytes_per_second_max", rate, 1..=1 << 40)?;
+    let days = within("scrub_days", days, 0..=3_650)?;
+    let period = Duration::from_secs(days * 24 * 60 * 60);
+    Ok((days > 0).then_some(ScrubOptions { period, bytes_per_second_max }))
+}
+
+fn networks(texts: Option<Texts>) -> Result<Vec<Network>, ConfigError> {
+    let read = |text: &String| {
+        let why = format!("{text:?} is not a network like 10.0.0.0/8");
+        Network::parse(text).ok_or(ConfigError::of("trusted_networks", why))
     };
-    Ok((days != Some(0)).then_some(ScrubOptions { period, bytes_per_second_max }))
+    texts.unwrap_or_default().0.iter().map(read).collect()
 }
 
-/// 0 is none.
-fn rate(name: &str, given: Option<u32>, default: u32) -> Result<u32, ConfigError> {
-    if given == Some(0) { Ok(0) } else { within(name, given, default, limits::CONFIGURED_RATE_MAX) }
-}
-
-fn networks(texts: Texts) -> Result<Vec<Network>, ConfigError> {
-    texts.each(|text| {
-        let why = format!("trusted_networks: {text:?} is not a network like 10.0.0.0/8");
-        Network::parse(text).ok_or(ConfigError(why))
-    })
-}
-
-fn hosts(texts: Texts) -> Result<Vec<String>, ConfigError> {
-    let hosts = texts.each(|text| match text.parse::<http::uri::Authority>() {
+fn hosts(texts: Option<Texts>) -> Result<Vec<String>, ConfigError> {
+    let refuse = |why| ConfigError::of("dashboard_hosts", why);
+    let read = |text: &String| match text.parse::<http::uri::Authority>() {
         Ok(host) if host.host() == text => Ok(text.to_ascii_lowercase()),
-        _ => Err(ConfigError(format!("dashboard_hosts: {text:?} is no host like files.internal"))),
-    })?;
+        _ => Err(refuse(format!("{text:?} is no host like files.internal"))),
+    };
+    let hosts: Vec<_> = texts.unwrap_or_default().0.iter().map(read).collect::<Result<_, _>>()?;
     match hosts.len() {
         0..=limits::DASHBOARD_HOSTS_MAX => Ok(hosts),
-        more => Err(ConfigError(format!("dashboard_hosts: {more} hosts are too many"))),
+        more => Err(refuse(format!("{more} hosts are too many"))),
     }
 }
 
-fn origins(name: &str, texts: Option<Texts>) -> Result<Vec<Origin>, ConfigError> {
-    let Some(texts) = texts else { return Ok(Vec::new()) };
-    texts.each(|text| {
+fn origins(name: &'static str, texts: Option<Texts>) -> Result<Vec<Origin>, ConfigError> {
+    let read = |text: &String| {
         let refuse = |why| {
             let example = "http://127.0.0.1:9000";
-            ConfigError(format!("{name}: {text:?} is no origin like {example}: it {why}"))
+            ConfigError::of(name, format!("{text:?} is no origin like {example}: it {why}"))
         };
         Origin::parse(text).map_err(refuse)
-    })
+    };
+    texts.unwrap_or_default().0.iter().map(read).collect()
 }
 
-fn within<N>(name: &str, given: Option<N>, default: N, max: N) -> Result<N, ConfigError>
-where
-    N: PartialOrd + From<u8> + fmt::Display,
-{
-    match given {
-        None => Ok(default),
-        Some(number) if number >= N::from(1) && number <= max => Ok(number),
-        Some(number) => Err(ConfigError(format!("{name}: {number} is not between 1 and {max}"))),
+impl ConfigError {
+    /// What is wrong with no setting in particular.
+    fn new(why: impl Into<String>) -> Self {
+        Self { source: None, setting: None, why: why.into() }
+    }
+
+    /// What is wrong with a setting.
+    pub(crate) fn of(setting: &'static str, why: impl Into<String>) -> Self {
+        Self { source: None, setting: Some(setting), why: why.into() }
+    }
+
+    /// The setting that cannot be used, if it is one that is known.
+    pub fn setting(&self) -> Option<&'static str> {
+        self.setting
+    }
+
+    /// The same, of what stands there.
+    #[must_use]
+    pub fn in_source(self, source: &str) -> Self {
+        Self { source: Some(source.to_owned()), ..self }
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let Self { source, setting, why } = self;
+        source.iter().try_for_each(|source| write!(f, "{source}: "))?;
+        setting.iter().try_for_each(|setting| write!(f, "{setting}: "))?;
+        f.write_str(why)
     }
 }
 
@@ -481,14 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_named() {
-        let error = Layer::from_toml("listn = \"x\"", "trug.toml").unwrap_err().to_string();
-        assert!(error.contains("trug.toml") && error.contains("listn"), "{error}");
-        let error = variables(&[("TRUG_LISTN", "x")]).unwrap_err().to_string();
-        assert!(error.contains("listn"), "{error}");
-    }
-
-    #[test]
     fn values_that_make_no_sense_are_refused() {
         for (field, value) in [
             ("TRUG_LISTEN", "8080"),
@@ -500,6 +355,7 @@ mod tests {
             ("TRUG_PUBLIC_URL", "https://user@cdn.example.com/"),
             ("TRUG_BODY_BYTES_MAX", "0"),
             ("TRUG_CONNECTIONS_MAX", "many"),
+            ("TRUG_DRAIN_SECONDS", "86401"),
         ] {
             let config = variables(&[(field, value)]).and_then(Config::new);
             assert!(config.is_err(), "{field}={value}");

@@ -201,6 +201,8 @@ pub const CONNECTIONS_MAX: usize = 8_192;
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// Requests in flight get this long when the server stops. Product 3.2.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
+/// The most that it may be set to.
+pub const DRAIN_WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long large files that are deleted or replaced can come back for sure, unless room becomes short: long enough to
 /// notice a mistake, and short enough that whoever deletes for want of room sees it on the same day.
 pub const UNDELETE_WINDOW: Duration = Duration::from_secs(60 * 60);

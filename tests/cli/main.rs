@@ -16,6 +16,7 @@ mod audit;
 mod backup;
 mod bucket;
 mod compact;
+mod config;
 mod export;
 mod fsck;
 mod import;

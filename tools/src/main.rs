@@ -14,6 +14,7 @@ mod backup;
 mod bucket;
 mod choice;
 mod compact;
+mod config;
 mod exit;
 mod export;
 mod first_run;
@@ -31,6 +32,7 @@ mod password;
 mod progress;
 mod scrub;
 mod serve;
+mod settings;
 mod stats;
 mod undelete;
 mod webhook;
@@ -73,6 +75,9 @@ enum Command {
     /// Webhooks: who is told what happens in a bucket.
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Settings: what they are, and what each means.
+    #[command(subcommand)]
+    Config(config::Command),
     Export(export::Args),
     Import(import::Args),
     History(history::Args),
@@ -106,6 +111,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bucket(command) => bucket::run(command),
         Command::Apikey(command) => apikey::run(command),
         Command::Webhook(command) => webhook::run(command),
+        Command::Config(command) => config::run(command),
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
         Command::History(args) => history::run(args),
@@ -149,7 +155,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 40);
+        assert_eq!(leaves, 43);
     }
 
     #[test]
@@ -167,6 +173,6 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen >= 34, "{seen}");
+        assert!(seen >= 37, "{seen}");
     }
 }

@@ -1,6 +1,5 @@
-//! `trug serve`: the configuration, the store, the server, and the signals that stop it.
+//! `trug serve`: the store, the server, and the signals that stop it.
 //!
-//! The command line stands over the environment, that over the configuration file, that over the defaults.
 //! Never here: what is served.
 
 use std::env;
@@ -9,52 +8,32 @@ use std::sync::Arc;
 
 use engine::{Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
 use images::AVIF_ENCODER;
-use server::config::{Layer, PublicUrl, Texts, VARIABLE_PREFIX};
-use server::roots::ExtraRoots;
-use server::{Config, ServeError, Service, Started, Stop};
+use server::config::PublicUrl;
+use server::{ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
-use crate::{first_run, logging, open_files, output};
+use crate::{first_run, logging, open_files, output, settings};
 
 /// Serve a data folder, which is made when there is none.
 ///
-/// Every setting of the configuration file can also be given as an environment variable: TRUG_ and the setting in
-/// capitals. SIGTERM and SIGINT let requests in flight end; a second one stops at once.
+/// Every setting of the configuration file can also be given as an environment variable, TRUG_ and the setting in
+/// capitals, and by --set. `trug config reference` lists them. SIGTERM and SIGINT let requests in flight end; a second
+/// one stops at once.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug serve --data data --listen 127.0.0.1:8080"))]
 pub(crate) struct Args {
     /// The data folder.
     #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
     data: PathBuf,
-    /// A configuration file, TOML.
-    #[arg(long, value_name = "FILE", env = "TRUG_CONFIG")]
-    config: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one. [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<String>,
-    /// Where the premium endpoint listens, which takes larger bodies from accounts on the plan Pro or Business.
-    /// [default: there is none]
-    #[arg(long, value_name = "ADDR")]
-    upload_listen: Option<String>,
-    /// What stands before the addresses that are given out, with http or https. [default: where it listens]
-    #[arg(long, value_name = "URL")]
-    public_url: Option<String>,
-    /// Origins of private networks that webhooks may be sent to, as http://127.0.0.1:9000, with commas. [default: none]
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
-    webhook_allow: Option<Vec<String>>,
+    #[command(flatten)]
+    settings: settings::Flags,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { data, config, listen, upload_listen, public_url, webhook_allow } = args;
-    let webhook_allow = webhook_allow.map(Texts::List);
-    let flags = Layer { listen, upload_listen, public_url, webhook_allow, ..Layer::default() };
-    let file = config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    let mut config = Config::new(flags.over(environment()?).over(file))?;
-    if let Some(path) = &config.webhook_ca_file {
-        config.webhook_roots = read_roots(path)?;
-    }
+    let Args { data, settings } = args;
+    let config = settings::config(&settings.sources()?)?;
     logging::start()?;
     open_files::allow(config.connections_max);
     // Before the store is opened, so that a signal that comes meanwhile is not lost.
@@ -131,36 +110,6 @@ fn with_hint(error: ServeError) -> Failure {
     );
     let failure = Failure::from(error);
     if is_taken { failure.with_hint("--listen takes another address") } else { failure }
-}
-
-/// What the environment says; it says nothing in letters that are not UTF-8.
-fn environment() -> Result<Layer, Failure> {
-    let mut variables = Vec::new();
-    for (name, value) in env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else {
-            continue;
-        };
-        let not_text = || Failure::wrong_usage(format!("{name} is not UTF-8"));
-        variables.push((name.to_owned(), value.into_string().map_err(|_| not_text())?));
-    }
-    Ok(Layer::from_variables(variables.into_iter())?)
-}
-
-#[allow(clippy::disallowed_methods, reason = "the configuration is no file of the store")]
-fn read_file(path: &Path) -> Result<Layer, Failure> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::wrong_usage(format!("cannot read {name}: {error}")))?;
-    Ok(Layer::from_toml(&text, &name)?)
-}
-
-#[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
-fn read_roots(path: &Path) -> Result<ExtraRoots, Failure> {
-    let refuse = |why: &dyn std::fmt::Display| {
-        Failure::wrong_usage(format!("webhook_ca_file: {}: {why}", path.display()))
-    };
-    let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
-    ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
 }
 
 /// Stops by the first SIGTERM or SIGINT, at once by the second.

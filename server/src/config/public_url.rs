@@ -13,7 +13,7 @@ pub struct PublicUrl(String);
 impl PublicUrl {
     /// Checks a public address.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let refuse = |why: &str| Err(ConfigError(format!("public_url: {text:?} {why}")));
+        let refuse = |why: &str| Err(ConfigError::of("public_url", format!("{text:?} {why}")));
         let Ok(uri) = text.parse::<http::Uri>() else { return refuse("is not a URL") };
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
             return refuse("must start with http:// or https:// and name a host");

@@ -1,0 +1,180 @@
+//! Every setting, said once: its name, its type, its default and what it means.
+//!
+//! What is documented, shown by `trug config` and read from files and variables is made of this list.
+//! Never here: which values are allowed, which [`Config`](super::Config) checks.
+
+use std::path::PathBuf;
+
+use super::kind::{Kind, Texts};
+use super::{ConfigError, Written};
+use crate::limits;
+
+/// A setting as its documentation tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name in a file; in the environment in capitals, behind `TRUG_`.
+    pub name: &'static str,
+    /// What it means, as Markdown.
+    pub about: String,
+    /// What is so where nothing is said.
+    pub default: SettingDefault,
+}
+
+/// What is so where nothing is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingDefault {
+    /// This value, as TOML.
+    Value(String),
+    /// No value: these words.
+    Words(&'static str),
+}
+
+/// The default of a setting of a type.
+enum Initial<T> {
+    Value(T),
+    Words(&'static str),
+}
+
+impl<T: Kind> Initial<T> {
+    fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Words(_) => None,
+        }
+    }
+
+    fn told(self) -> SettingDefault {
+        match self {
+            Self::Value(value) => SettingDefault::Value(value.to_toml()),
+            Self::Words(words) => SettingDefault::Words(words),
+        }
+    }
+}
+
+macro_rules! settings {
+    ($($(#[doc = $about:literal])+ $name:ident: $kind:ty = $default:expr,)+) => {
+        /// What one source says. Every field is optional.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Layer {
+            $($(#[doc = $about])+ pub $name: Option<$kind>,)+
+        }
+
+        /// All settings, in the order in which they are documented.
+        pub fn settings() -> Vec<Setting> {
+            vec![$(Setting {
+                name: stringify!($name),
+                about: [$($about),+].map(str::trim).join(" "),
+                default: Initial::<$kind>::told($default),
+            }),+]
+        }
+
+        impl Layer {
+            /// What is so where no source says anything.
+            pub fn defaults() -> Self {
+                Self { $($name: Initial::<$kind>::value($default)),+ }
+            }
+
+            /// This layer, and below it what `lower` says where this one is silent.
+            #[must_use]
+            pub fn over(self, lower: Self) -> Self {
+                Self { $($name: self.$name.or(lower.$name)),+ }
+            }
+
+            /// What it says, as TOML.
+            pub fn said(&self) -> Vec<(&'static str, String)> {
+                let mut said = Vec::new();
+                $(said.extend(self.$name.as_ref().map(|it| (stringify!($name), it.to_toml())));)+
+                said
+            }
+
+            /// Sets what a source wrote. None: no setting has this name.
+            pub(super) fn set(
+                &mut self,
+                name: &str,
+                written: Written<'_>,
+            ) -> Option<Result<(), ConfigError>> {
+                match name {
+                    $(stringify!($name) => Some(Kind::read(written).map_or_else(
+                        |why| Err(ConfigError::of(stringify!($name), why)),
+                        |value| {
+                            self.$name = Some(value);
+                            Ok(())
+                        },
+                    )),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+use Initial::{Value, Words};
+
+settings! {
+    /// where it listens
+    listen: String = Value("127.0.0.1:8080".to_owned()),
+    /// what stands before the addresses that it gives out, with `http` or `https`
+    public_url: String = Words("where it listens"),
+    /// largest upload request
+    body_bytes_max: u64 = Value(limits::BODY_BYTES_MAX),
+    /// where the premium endpoint listens
+    upload_listen: String = Words("none"),
+    /// largest upload request there
+    upload_body_bytes_max: u64 = Value(limits::UPLOAD_BODY_BYTES_MAX),
+    /// connections at once, on each of the two
+    connections_max: usize = Value(limits::CONNECTIONS_MAX),
+    /// the same, from one address
+    connections_per_address_max: usize = Value(limits::CONNECTIONS_PER_ADDRESS_MAX),
+    /// the fastest that it copies to give back dead space; 0: only when asked
+    compaction_bytes_per_second_max: u64 = Value(engine::limits::COMPACTION_BYTES_PER_SECOND),
+    /// every stored byte is read and checked again once in so many days; 0: never
+    scrub_days: u64 = Value(engine::limits::SCRUB_PERIOD_SECONDS / 86_400),
+    /// the fastest that it reads for that
+    scrub_bytes_per_second_max: u64 = Value(engine::limits::SCRUB_BYTES_PER_SECOND_MAX),
+    /// whether accounts are held to the rates of their plans
+    plan_rates: bool = Value(true),
+    /// uploads of an account of the plan Business
+    business_uploads_per_minute: u32 = Value(limits::UPLOADS_PER_MINUTE_BUSINESS),
+    /// wrong API keys that one address may present; 0: any number
+    failed_authentications_per_minute: u32 = Value(limits::FAILED_AUTHENTICATIONS_PER_MINUTE),
+    /// requests of one address, or one /64 of IPv6; 0: any number
+    address_requests_per_second: u32 = Value(limits::ADDRESS_REQUESTS_PER_SECOND),
+    /// the same at once, after a pause
+    address_requests_burst: u32 = Value(limits::ADDRESS_REQUESTS_BURST),
+    /// networks like `10.0.0.0/8`, a list or with commas, to which no limit for addresses applies; the machine itself
+    /// needs none
+    trusted_networks: Texts = Value(Texts::default()),
+    /// hosts beside that of `public_url` under which people open the dashboard, like `files.internal`, a list or with
+    /// commas; addresses and `localhost` need none
+    dashboard_hosts: Texts = Value(Texts::default()),
+    /// whether the server looks once a day which accounts break fair use
+    fair_use_sweep: bool = Value(false),
+    /// origins of private networks that webhooks may be sent to, like `http://127.0.0.1:9000`, a list or with commas
+    webhook_allow: Texts = Value(Texts::default()),
+    /// origins of private networks that jobs may take files from, like `http://127.0.0.1:9000`, a list or with commas;
+    /// whoever may upload can read there
+    import_allow: Texts = Value(Texts::default()),
+    /// certificates (PEM) of authorities that webhooks are sent to and files imported from, beside Mozilla's
+    webhook_ca_file: PathBuf = Words("none"),
+    /// memory that the names of searched buckets may take, about 55 bytes for a name, so ten million need 600000000;
+    /// those searched least lately are dropped; a bucket that does not fit is searched in the index, by its first
+    /// 4,000,000 names; 0: none are kept
+    search_memory_bytes: u64 = Value(engine::limits::SEARCH_NAMES_BYTES_MAX),
+    /// memory that all work on pictures at once may take
+    image_memory_bytes: u64 = Words("a quarter of the machine's"),
+    /// what pictures at other sizes and formats may take in the store; those not asked for longest go first; 0: none
+    /// are kept
+    variants_bytes_max: u64 = Value(limits::VARIANTS_BYTES_MAX),
+    /// milliseconds of a processor, for each second, that go into pictures for one address, or one /64 of IPv6; saved
+    /// up for five minutes; 0: any number
+    image_ms_per_second_per_address: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_ADDRESS),
+    /// the same for all pictures that are made of files of one bucket
+    image_ms_per_second_per_bucket: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_BUCKET),
+    /// how long requests in flight get when the server stops
+    drain_seconds: u64 = Value(limits::DRAIN_WAIT.as_secs()),
+    /// how long large files (over 1 MiB) that are deleted or replaced can come back, while the disk has room; at most
+    /// 30 days; 0: their space is given back at once
+    undelete_window_seconds: u64 = Value(limits::UNDELETE_WINDOW.as_secs()),
+    /// free space that uploads may not take; 0 for none
+    reserve_bytes: u64 = Words("576 MiB, or 1 % of the disk if that is more"),
+}

@@ -1,0 +1,248 @@
+//! Where settings come from, the strongest first: the command line, the environment, a file, the defaults.
+//!
+//! Promises: a setting that is not known is an error that says where it stands, and which was perhaps meant; a value
+//! that is refused, too. Never here: reading files and flags.
+
+use toml::de::DeTable;
+
+use super::kind::Written;
+use super::settings::{Layer, SettingDefault, settings};
+use super::{Config, ConfigError};
+
+/// The start of every environment variable that is ours.
+pub const VARIABLE_PREFIX: &str = "TRUG_";
+/// Variables that the command line reads itself.
+const VARIABLES_ELSEWHERE: &[&str] = &["TRUG_CONFIG", "TRUG_DATA", "TRUG_LOG"];
+/// How like a name must be to be proposed: Jaro and Winkler's measure, of which 1 says that both are the same.
+const LIKENESS_MIN: f64 = 0.8;
+
+/// What all sources say, the strongest first.
+#[derive(Clone, Debug)]
+pub struct Sources(Vec<Source>);
+
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    layer: Layer,
+}
+
+/// A setting as it is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    pub name: &'static str,
+    /// As TOML, or in words where there is no value.
+    pub value: SettingDefault,
+    /// Who says so.
+    pub source: String,
+}
+
+impl Sources {
+    /// The defaults alone.
+    pub fn new() -> Self {
+        Self(vec![Source { name: "default".to_owned(), layer: Layer::defaults() }])
+    }
+
+    /// Adds what stands over all that was said so far.
+    #[must_use]
+    pub fn under(mut self, name: impl Into<String>, layer: Layer) -> Self {
+        self.0.insert(0, Source { name: name.into(), layer });
+        self
+    }
+
+    /// What is in force, checked.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let layers = self.0.iter().map(|source| source.layer.clone());
+        let layer = layers.reduce(Layer::over).unwrap_or_default();
+        Config::checked(layer).map_err(|error| {
+            let source = error.setting().and_then(|setting| self.source_of(setting));
+            match source {
+                Some((name, _)) => error.in_source(name),
+                None => error,
+            }
+        })
+    }
+
+    /// Every setting, what it is, and who says so.
+    pub fn in_force(&self) -> Vec<InForce> {
+        let found = settings().into_iter().map(|setting| match self.source_of(setting.name) {
+            Some((source, value)) => InForce {
+                name: setting.name,
+                value: SettingDefault::Value(value),
+                source: source.to_owned(),
+            },
+            None => {
+                InForce { name: setting.name, value: setting.default, source: "default".to_owned() }
+            }
+        });
+        found.collect()
+    }
+
+    /// Who says what a setting is, and as what.
+    fn source_of(&self, setting: &str) -> Option<(&str, String)> {
+        self.0.iter().find_map(|source| {
+            let mut said = source.layer.said().into_iter();
+            let (_, value) = said.find(|(name, _)| *name == setting)?;
+            Some((source.name.as_str(), value))
+        })
+    }
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Layer {
+    /// Reads a configuration file; `source` is what the file is called in an error.
+    pub fn from_toml(text: &str, source: &str) -> Result<Self, ConfigError> {
+        let syntax = |error: toml::de::Error| ConfigError::new(error.to_string()).in_source(source);
+        let spans = DeTable::parse(text).map_err(syntax)?;
+        let values: toml::Table = toml::from_str(text).map_err(syntax)?;
+        let mut layer = Self::default();
+        let mut names: Vec<_> = spans.get_ref().keys().collect();
+        names.sort_by_key(|name| name.span().start);
+        for name in names {
+            let line = text[..name.span().start].matches('\n').count() + 1;
+            let place = format!("{source}: line {line}");
+            let name = name.get_ref().as_ref();
+            layer.set_or_propose(name, Written::Toml(&values[name]), str::to_owned, &place)?;
+        }
+        Ok(layer)
+    }
+
+    /// Reads the environment: `TRUG_LISTEN` is `listen`, and so on. Other variables are left alone.
+    pub fn from_variables(
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut layer = Self::default();
+        for (variable, value) in variables {
+            let is_ours = !VARIABLES_ELSEWHERE.contains(&variable.as_str());
+            let Some(name) = variable.strip_prefix(VARIABLE_PREFIX).filter(|_| is_ours) else {
+                continue;
+            };
+            let name = name.to_ascii_lowercase();
+            layer.set_or_propose(&name, Written::Text(&value), variable_of, "environment")?;
+        }
+        Ok(layer)
+    }
+
+    /// Reads assignments as `drain_seconds=5`.
+    pub fn from_assignments<'a>(
+        assignments: impl Iterator<Item = &'a str>,
+        source: &str,
+    ) -> Result<Self, ConfigError> {
+        let mut layer = Self::default();
+        for assignment in assignments {
+            let Some((name, value)) = assignment.split_once('=') else {
+                let why = format!("{assignment:?} is not like drain_seconds=5");
+                return Err(ConfigError::new(why).in_source(source));
+            };
+            layer.set_or_propose(name.trim(), Written::Text(value), str::to_owned, source)?;
+        }
+        Ok(layer)
+    }
+
+    /// Sets what a source wrote; `spelled` is how the source spells the name of a setting.
+    fn set_or_propose(
+        &mut self,
+        name: &str,
+        written: Written<'_>,
+        spelled: fn(&str) -> String,
+        place: &str,
+    ) -> Result<(), ConfigError> {
+        if let Some(set) = self.set(name, written) {
+            return set.map_err(|error| error.in_source(place));
+        }
+        let likeness = |setting: &&str| strsim::jaro_winkler(name, setting);
+        let names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
+        let nearest = names.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let nearest = nearest.filter(|setting| likeness(setting) >= LIKENESS_MIN);
+        let meant = nearest.map(|nearest| format!(": perhaps {}", spelled(nearest)));
+        let why = format!("{} is no setting{}", spelled(name), meant.unwrap_or_default());
+        Err(ConfigError::new(why).in_source(place))
+    }
+}
+
+fn variable_of(setting: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", setting.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Result<Layer, ConfigError> {
+        let pairs: Vec<_> =
+            pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Layer::from_variables(pairs.into_iter())
+    }
+
+    #[test]
+    fn what_is_not_known_is_named_with_what_was_perhaps_meant() {
+        let told = |layer: Result<Layer, ConfigError>| layer.unwrap_err().to_string();
+        let file = "listen = \"[::]:80\"\n\n# Long.\ndrain_second = 5\n";
+        let expected = "trug.toml: line 4: drain_second is no setting: perhaps drain_seconds";
+        assert_eq!(told(Layer::from_toml(file, "trug.toml")), expected);
+        let expected = "environment: TRUG_LISTN is no setting: perhaps TRUG_LISTEN";
+        assert_eq!(told(environment(&[("TRUG_LISTN", "x")])), expected);
+        let words = ["listen=[::]:80", "colour=blue"];
+        let expected = "--set: colour is no setting";
+        assert_eq!(told(Layer::from_assignments(words.into_iter(), "--set")), expected);
+        let error = told(Layer::from_assignments(["listen"].into_iter(), "--set"));
+        assert!(error.contains("drain_seconds=5"), "{error}");
+        let error = told(Layer::from_toml("listen = ", "trug.toml"));
+        assert!(error.starts_with("trug.toml: ") && error.contains("line 1"), "{error}");
+        let error = told(Layer::from_toml("[listen]\na = 1", "trug.toml"));
+        assert!(error.contains("line 1: listen: ") && error.contains("is not a text"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_another_type_says_where_it_stands() {
+        for (value, is_number) in [("7", true), ("\"7\"", false), ("-7", false), ("7.5", false)] {
+            let text = format!("# Large.\nbody_bytes_max = {value}");
+            match Layer::from_toml(&text, "trug.toml") {
+                Ok(layer) => assert!(is_number && layer.body_bytes_max == Some(7), "{value}"),
+                Err(error) => {
+                    let start =
+                        format!("trug.toml: line 2: body_bytes_max: {value} is not a whole");
+                    assert!(!is_number && error.to_string().starts_with(&start), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_says_what_is_told_and_so_is_who_says_what_is_refused() {
+        let file = Layer::from_toml("listen = \"[::]:80\"\nscrub_days = 7", "trug.toml").unwrap();
+        let sources = Sources::new()
+            .under("trug.toml", file)
+            .under("environment", environment(&[("TRUG_SCRUB_DAYS", "9")]).unwrap());
+        let config = sources.config().unwrap();
+        assert_eq!(config.scrub.unwrap().period.as_secs(), 9 * 86_400);
+        let in_force = sources.in_force();
+        assert_eq!(in_force.len(), settings().len());
+        let told = |name: &str| {
+            let found = in_force.iter().find(|setting| setting.name == name).unwrap();
+            (found.value.clone(), found.source.as_str())
+        };
+        let value = |text: &str| SettingDefault::Value(text.to_owned());
+        assert_eq!(told("listen"), (value("\"[::]:80\""), "trug.toml"));
+        assert_eq!(told("scrub_days"), (value("9"), "environment"));
+        assert_eq!(told("plan_rates"), (value("true"), "default"));
+        assert_eq!(told("public_url"), (SettingDefault::Words("where it listens"), "default"));
+
+        let flags = Layer::from_assignments(["scrub_days=4000"].into_iter(), "--set").unwrap();
+        let error = sources.under("command line", flags).config().unwrap_err().to_string();
+        assert_eq!(error, "command line: scrub_days: 4000 is not between 0 and 3650");
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read_again() {
+        let words = ["trusted_networks=10.0.0.0/8, ::1", "webhook_ca_file=/a \"b\".pem"];
+        let layer = Layer::from_assignments(words.into_iter(), "--set").unwrap();
+        let layer = layer.over(Layer::defaults());
+        let lines = layer.said().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        assert_eq!(Layer::from_toml(&lines.collect::<String>(), "shown").unwrap(), layer);
+    }
+}

@@ -1,0 +1,89 @@
+//! `trug config`: what is so, who says so, and what the documents say of it.
+
+use std::path::{Path, PathBuf};
+
+use tests::DataFolder;
+use tests::commands::{run, trug};
+
+const FILE: &str =
+    "listen = \"127.0.0.1:0\"\npublic_url = \"https://file.example\"\nscrub_days = 7\n";
+
+fn file(folder: &DataFolder, text: &str) -> PathBuf {
+    let path = folder.beside().join("trug.toml");
+    std::fs::write(&path, text).expect("a file can be written");
+    path
+}
+
+fn line<'a>(text: &'a str, start: &str) -> &'a str {
+    text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"))
+}
+
+#[test]
+fn each_setting_is_shown_with_who_says_so() {
+    let folder = DataFolder::new();
+    let path = file(&folder, FILE);
+    let mut command = trug();
+    command.args(["config", "show", "--sources", "--config"]).arg(&path);
+    command.args(["--public-url", "https://flag.example", "--set", "scrub_days=9"]);
+    let ran = run(command.env("TRUG_SCRUB_DAYS", "8").env("TRUG_DRAIN_SECONDS", "5"));
+    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:?}");
+    let says = |setting: &str, value: &str, source: &str| {
+        let line = line(&ran.stdout, setting);
+        assert!(line.starts_with(value) && line.ends_with(&format!("# {source}")), "{line}");
+    };
+    says("listen", "listen = \"127.0.0.1:0\"", &path.display().to_string());
+    says("public_url", "public_url = \"https://flag.example\"", "command line");
+    says("scrub_days", "scrub_days = 9", "command line");
+    says("drain_seconds", "drain_seconds = 5", "environment");
+    says("body_bytes_max", "body_bytes_max = 104857600", "default");
+    says("# upload_listen", "# upload_listen: none", "default");
+    assert!(!folder.path().exists(), "no store is made");
+}
+
+#[test]
+fn what_is_shown_is_a_file_that_says_the_same() {
+    let folder = DataFolder::new();
+    let show = |path: &Path| {
+        let ran = run(trug().args(["config", "show", "--config"]).arg(path));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.stdout
+    };
+    let shown = show(&file(&folder, FILE));
+    assert_eq!(show(&file(&folder, &shown)), shown);
+}
+
+#[test]
+fn a_check_says_what_cannot_be_used_and_where_it_stands() {
+    let folder = DataFolder::new();
+    let check = |text: &str| {
+        let path = file(&folder, text);
+        (run(trug().args(["config", "check", "--config"]).arg(&path)), path)
+    };
+    let (ran, _) = check(FILE);
+    assert_eq!((ran.code, &*ran.stdout), (0, "the settings can be used\n"), "{ran:?}");
+    for (text, says) in [
+        ("scrub_day = 7\n", "line 1: scrub_day is no setting: perhaps scrub_days"),
+        ("\nscrub_days = \"7\"\n", "line 2: scrub_days: \"7\" is not a whole number"),
+        ("scrub_days = 4000\n", "scrub_days: 4000 is not between 0 and 3650"),
+        ("scrub_days = \n", "line 1"),
+        ("webhook_ca_file = \"/nowhere/roots.pem\"\n", "webhook_ca_file: /nowhere/roots.pem: "),
+    ] {
+        let (ran, path) = check(text);
+        ran.check_failure(2, says);
+        let names_the_file = ran.stderr.contains(&path.display().to_string());
+        assert!(names_the_file || text.starts_with("webhook"), "{ran:?}");
+    }
+}
+
+/// The documents are made of the code: `trug config reference` prints what has to stand there.
+#[test]
+fn the_operators_manual_has_every_setting() {
+    let reference = run(trug().args(["config", "reference"]));
+    assert_eq!(reference.code, 0, "{reference:?}");
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/OPERATING.md");
+    let manual = std::fs::read_to_string(manual).expect("the manual can be read");
+    let table = manual.find("| file | environment |").expect("the manual has the table");
+    let table = &manual[table..];
+    let table = &table[..table.find("\n\n").map_or(table.len(), |end| end + 1)];
+    assert_eq!(table, reference.stdout, "paste what `trug config reference` prints");
+}

@@ -1,0 +1,96 @@
+//! `trug config`: what the settings are, whether they can be used, and what each of them means.
+//!
+//! Never here: where they come from.
+
+use std::fmt::Write as _;
+
+use server::config::{InForce, SettingDefault, VARIABLE_PREFIX, settings};
+
+use crate::exit::{self, Failure};
+use crate::{output, settings as sources};
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Check(CheckArgs),
+    Show(ShowArgs),
+    Reference(ReferenceArgs),
+}
+
+/// Check the settings that `trug serve` would use with the same flags, file and environment, and the files they name.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug config check --config trug.toml"))]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    settings: sources::Flags,
+}
+
+/// Show the settings that `trug serve` would use with the same flags, file and environment.
+///
+/// What is printed is a configuration file that says the same.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug config show --sources"))]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    settings: sources::Flags,
+    /// Say beside each setting where it comes from.
+    #[arg(long)]
+    sources: bool,
+}
+
+/// Print every setting with its default and what it means, as a table in Markdown.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug config reference"))]
+pub(crate) struct ReferenceArgs {}
+
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Check(args) => {
+            sources::config(&args.settings.sources()?)?;
+            output::result("the settings can be used\n")
+        }
+        Command::Show(args) => {
+            let found = args.settings.sources()?;
+            sources::config(&found)?;
+            output::result(&shown(&found.in_force(), args.sources))
+        }
+        Command::Reference(_) => output::result(&reference()),
+    }
+}
+
+fn shown(in_force: &[InForce], with_sources: bool) -> String {
+    let mut lines = Vec::new();
+    for setting in in_force {
+        let line = match &setting.value {
+            SettingDefault::Value(value) => format!("{} = {value}", setting.name),
+            SettingDefault::Words(words) => format!("# {}: {words}", setting.name),
+        };
+        lines.push((line, &setting.source));
+    }
+    let mut text = String::new();
+    let widest = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    for (line, source) in lines {
+        // Writing to a String cannot fail.
+        let _ = match with_sources {
+            true => writeln!(text, "{line:widest$}  # {source}"),
+            false => writeln!(text, "{line}"),
+        };
+    }
+    text
+}
+
+fn reference() -> String {
+    let mut text = "| file | environment | default | what |\n|---|---|---|---|\n".to_owned();
+    for setting in settings() {
+        let default = match &setting.default {
+            SettingDefault::Value(value) if value == "[]" => "none".to_owned(),
+            SettingDefault::Value(value) => format!("`{value}`"),
+            SettingDefault::Words(words) => (*words).to_owned(),
+        };
+        let variable = setting.name.to_ascii_uppercase();
+        let name = setting.name;
+        let about = setting.about;
+        let _ =
+            writeln!(text, "| `{name}` | `{VARIABLE_PREFIX}{variable}` | {default} | {about} |");
+    }
+    text
+}

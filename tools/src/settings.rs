@@ -1,0 +1,92 @@
+//! Where settings come from: flags, which stand over the environment, over a file, over the defaults.
+//!
+//! Never here: which settings there are, and what they may be.
+
+use std::env;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use server::Config;
+use server::config::{Layer, Sources, Texts, VARIABLE_PREFIX};
+use server::roots::ExtraRoots;
+
+use crate::exit::Failure;
+
+/// The flags that are settings, and the file.
+#[derive(clap::Args)]
+pub(crate) struct Flags {
+    /// A configuration file, TOML.
+    #[arg(long, value_name = "FILE", env = "TRUG_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one. [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where the premium endpoint listens, which takes larger bodies from accounts on the plan Pro or Business.
+    /// [default: there is none]
+    #[arg(long, value_name = "ADDR")]
+    upload_listen: Option<String>,
+    /// What stands before the addresses that are given out, with http or https. [default: where it listens]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Origins of private networks that webhooks may be sent to, as http://127.0.0.1:9000, with commas. [default: none]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    webhook_allow: Option<Vec<String>>,
+    /// Any setting of the configuration file, as drain_seconds=5. May be given again and again.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl Flags {
+    /// What all sources say.
+    pub(crate) fn sources(self) -> Result<Sources, Failure> {
+        let Self { config, listen, upload_listen, public_url, webhook_allow, set } = self;
+        let set = Layer::from_assignments(set.iter().map(String::as_str), "--set")?;
+        let webhook_allow = webhook_allow.map(Texts);
+        let flags = Layer { listen, upload_listen, public_url, webhook_allow, ..Layer::default() };
+        let mut sources = Sources::new();
+        if let Some(path) = &config {
+            let name = path.display().to_string();
+            sources = sources.under(&name, read_file(path, &name)?);
+        }
+        let sources = sources.under("environment", environment()?);
+        Ok(sources.under("command line", flags.over(set)))
+    }
+}
+
+/// What is in force, with the files that it names read.
+pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
+    let mut config = sources.config()?;
+    if let Some(path) = &config.webhook_ca_file {
+        config.webhook_roots = read_roots(path)?;
+    }
+    Ok(config)
+}
+
+/// What the environment says; it says nothing in letters that are not UTF-8.
+fn environment() -> Result<Layer, Failure> {
+    let mut variables = Vec::new();
+    for (name, value) in env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else {
+            continue;
+        };
+        let not_text = || Failure::wrong_usage(format!("{name} is not UTF-8"));
+        variables.push((name.to_owned(), value.into_string().map_err(|_| not_text())?));
+    }
+    Ok(Layer::from_variables(variables.into_iter())?)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the configuration is no file of the store")]
+fn read_file(path: &Path, name: &str) -> Result<Layer, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::wrong_usage(format!("cannot read {name}: {error}")))?;
+    Ok(Layer::from_toml(&text, name)?)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
+fn read_roots(path: &Path) -> Result<ExtraRoots, Failure> {
+    let refuse = |why: &dyn Display| {
+        Failure::wrong_usage(format!("webhook_ca_file: {}: {why}", path.display()))
+    };
+    let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
+    ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
+}
