@@ -3,14 +3,7 @@
 use serde_json::json;
 use server::catalog::{Role, Scope};
 use server::management::{AccountSettings, ApiKeySettings};
-use tests::{Client, World};
-
-fn operator(world: &World) -> Client {
-    world.account("root");
-    let role = Some(Role::Operator);
-    world.edit_account("root", AccountSettings { role, ..Default::default() });
-    world.client_of("root", ApiKeySettings::default())
-}
+use tests::World;
 
 #[tokio::test]
 async fn one_looks_at_and_renames_oneself_and_nothing_else() {
@@ -46,7 +39,7 @@ async fn one_looks_at_and_renames_oneself_and_nothing_else() {
 #[tokio::test]
 async fn the_operator_makes_and_changes_accounts() {
     let (world, ann) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     let body = json!({"name": "carl", "plan": "Pro", "storageBytesMax": 1000});
     let carl = operator.post_json("/api/accounts", body).await.check_done()["account"].take();
     assert_eq!((&carl["plan"], &carl["role"]), (&json!("Pro"), &json!("user")));
@@ -79,13 +72,13 @@ async fn the_operator_makes_and_changes_accounts() {
 #[tokio::test]
 async fn only_the_operator_with_a_whole_key_manages_accounts() {
     let (world, ann) = World::with_bucket(1);
-    let whole = operator(&world);
+    let whole = world.operator();
     let id = whole.get("/api/account").await.check_done()["account"]["id"].take();
     let path = format!("/api/accounts/{}", id.as_str().unwrap());
     let prefix = Some("img".to_owned());
-    let limited = world.client_of("root", ApiKeySettings { prefix, ..Default::default() });
+    let limited = world.client_of("op", ApiKeySettings { prefix, ..Default::default() });
     let scopes = vec![Scope::Upload, Scope::Read];
-    let uploader = world.client_of("root", ApiKeySettings { scopes, ..Default::default() });
+    let uploader = world.client_of("op", ApiKeySettings { scopes, ..Default::default() });
     for client in [&ann, &limited, &uploader] {
         client.get("/api/accounts").await.check_error(403, "forbidden");
         let body = json!({"name": "x", "role": "operator"});
@@ -96,7 +89,7 @@ async fn only_the_operator_with_a_whole_key_manages_accounts() {
     }
     // The role ends with the next request.
     let role = Some(Role::User);
-    world.edit_account("root", AccountSettings { role, ..Default::default() });
+    world.edit_account("op", AccountSettings { role, ..Default::default() });
     whole.get("/api/accounts").await.check_error(403, "forbidden");
 }
 

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use engine::{
-    Batch, Error, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan, Object, ObjectKey,
-    PutOptions, Store, Unrecoverable, VersionEnd, WorkProgress,
+    Batch, DeletedAsked, Error, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan, Object,
+    ObjectKey, PutOptions, Store, Unrecoverable, VersionEnd, WorkProgress,
 };
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, compact, delete, name, name_in, put,
@@ -231,8 +231,11 @@ fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     assert!(store.gone_lately_of(&name("a"), None, span).unwrap().is_none());
     let none = store.gone_version(&name("a"), None, span, &mut go_on).unwrap();
     assert_eq!(none.unwrap_err(), Unrecoverable::Compacted);
-    let all = FolderKey::root();
-    assert!(store.deleted_in(&bucket(), &all, 0, span, &mut go_on).unwrap().is_empty());
+    let below = |span| {
+        let asked = DeletedAsked { bucket: bucket(), folder: FolderKey::root(), since_ms: 0, span };
+        store.deleted(&asked, &mut go_on).unwrap()
+    };
+    assert!(below(span).is_empty());
 
     put(&store, &name("a"), b"ours").unwrap();
     put(&store, &name("b"), b"ours too").unwrap();
@@ -242,7 +245,7 @@ fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     let found = store.gone_version(&name("a"), None, span, &mut go_on).unwrap().unwrap();
     assert_eq!(found.bytes(), 4);
     let keys = |span| -> Vec<String> {
-        let found = store.deleted_in(&bucket(), &all, 0, span, &mut go_on).unwrap();
+        let found = below(span);
         found.into_iter().map(|it| it.unwrap().name().key.to_string()).collect()
     };
     assert_eq!(keys(span), ["a", "b"]);

@@ -49,6 +49,19 @@ pub struct GoneAsked {
     pub put_since_ms: u64,
 }
 
+/// Which objects that were deleted are asked for.
+#[derive(Clone, Debug)]
+pub struct DeletedAsked {
+    /// Of this bucket.
+    pub bucket: BucketName,
+    /// Below this folder; the root is the whole bucket.
+    pub folder: FolderKey,
+    /// Deleted then or later, in milliseconds since 1970,
+    pub since_ms: u64,
+    /// in this stretch of the log.
+    pub span: LogSpan,
+}
+
 /// Versions that are gone.
 #[derive(Clone, Debug, Default)]
 pub struct GonePage {
@@ -214,17 +227,13 @@ pub(crate) fn gone_version(
     Ok(found.ok_or(why_not))
 }
 
-/// For each object below a folder that is not there, and was deleted in this stretch of the log and not before then:
-/// its newest whole version, or why there is none.
-pub(crate) fn deleted_in(
+/// For each object that is asked for and is not there: its newest whole version, or why there is none.
+pub(crate) fn deleted(
     log: &LogReader<'_>,
-    bucket: &BucketName,
-    folder: &FolderKey,
-    since_ms: u64,
-    span: LogSpan,
+    asked: &DeletedAsked,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
-    let mut wanted = wanted_folder(log, bucket, folder, since_ms, span, watch)?;
+    let mut wanted = wanted_folder(log, asked, watch)?;
     if wanted.is_empty() {
         return Ok(Vec::new());
     }

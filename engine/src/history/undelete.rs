@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry as Slot;
 use std::ops::ControlFlow;
 
 use super::Unrecoverable;
-use super::gone::LogSpan;
+use super::gone::{DeletedAsked, LogSpan};
 use super::scan::{Found, LogReader, LogScan, read_by_footer, unrecoverable, verify};
 use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions};
 use crate::error::{Error, Result};
@@ -90,7 +90,9 @@ pub(crate) fn undelete(
             wanted_object(log, name, Some(*lsn), &mut undeleted)?
         }
         UndeleteRequest::Folder { bucket, folder, since_ms } => {
-            wanted_folder(log, bucket, folder, *since_ms, LogSpan::ALL, watch)?
+            let (bucket, folder) = (bucket.clone(), folder.clone());
+            let asked = DeletedAsked { bucket, folder, since_ms: *since_ms, span: LogSpan::ALL };
+            wanted_folder(log, &asked, watch)?
         }
     };
     if wanted.is_empty() {
@@ -156,18 +158,16 @@ fn wanted_object(
 
 pub(super) fn wanted_folder(
     log: &LogReader<'_>,
-    bucket: &BucketName,
-    folder: &FolderKey,
-    since_ms: u64,
-    span: LogSpan,
+    asked: &DeletedAsked,
     watch: &mut Watch<'_>,
 ) -> Result<BTreeMap<ObjectName, Wanted>> {
+    let DeletedAsked { bucket, folder, since_ms, span } = asked;
     let mut wanted: BTreeMap<ObjectName, Wanted> = BTreeMap::new();
     LogScan::new(log).run(watch, &mut |found| {
         let What::Delete { name, deleted_ms } = &found.record().what else { return Ok(()) };
         let is_inside = name.bucket == *bucket && name.key.as_str().starts_with(folder.as_str());
         let lsn = found.record().lsn;
-        let is_old = *deleted_ms < since_ms || lsn <= span.after_lsn;
+        let is_old = *deleted_ms < *since_ms || lsn <= span.after_lsn;
         if !is_inside || is_old || (log.entry)(name)?.is_some() {
             return Ok(());
         }

@@ -11,12 +11,12 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{EntryContent, SegmentClass};
 use crate::history::{
-    self, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogReader, LogSpan, PutBack,
-    UndeleteRequest, Undeleted, Unrecoverable, VersionFilter,
+    self, DeletedAsked, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogReader, LogSpan,
+    PutBack, UndeleteRequest, Undeleted, Unrecoverable, VersionFilter,
 };
 use crate::index::Object;
 use crate::limits;
-use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
+use crate::name::{ObjectKey, ObjectName};
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::LogPosition;
 use crate::upload::Staged;
@@ -148,17 +148,14 @@ impl Store {
         self.read_log(|log| history::gone_version(log, name, lsn, span, watch))
     }
 
-    /// For each object below a folder that is not there, and was deleted in this stretch of the log and not before
-    /// `since_ms`: its newest whole version, or why there is none. Reads the heads of the whole log, twice.
-    pub fn deleted_in(
+    /// For each object that is asked for, was deleted and is not there: its newest whole version, or why there is none.
+    /// Reads the heads of the whole log, twice.
+    pub fn deleted(
         &self,
-        bucket: &BucketName,
-        folder: &FolderKey,
-        since_ms: u64,
-        span: LogSpan,
+        asked: &DeletedAsked,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
-        self.read_log(|log| history::deleted_in(log, bucket, folder, since_ms, span, watch))
+        self.read_log(|log| history::deleted(log, asked, watch))
     }
 
     /// Stages the body of a version that is gone, to be put again, if it is still there. Waits for the disk.
