@@ -9,9 +9,9 @@ use crate::management::{Shown, StoreArgs, perform};
 
 /// Show earlier versions of files, and which of them can be brought back.
 ///
-/// Nothing is kept for this: a version can be brought back until compaction takes its space, and one of a large file
-/// (over 1 MiB) only while it is current, since its space comes back as soon as it is replaced or deleted. The bucket
-/// may be deleted.
+/// A version can be brought back until its space is given back: that of a small file by compaction, that of a large one
+/// (over 1 MiB) some time after it was deleted or replaced (undelete_window_seconds, usually an hour), and at once
+/// where it was moved. The bucket may be deleted.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug history --data data --bucket pics cats/tom.png"))]
 pub(crate) struct Args {

@@ -1,7 +1,7 @@
 //! What is gone and can still come back: found in the log, chosen, and handed to whoever puts it again.
 //!
-//! Promises: only versions that count no more, and whose bytes should still be there; one pass over the log for each
-//! page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
+//! Promises: only versions that count no more, and whose bytes should still be there; none that was moved; one pass
+//! over the log for each page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
 //! Never here: what went lately, which is known without the log (`commit/lately.rs`); putting anything.
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use super::scan::{Found, LogReader, LogScan, verify};
 use super::undelete::{Wanted, choose, wanted_folder};
 use super::{Unrecoverable, subject};
-use crate::commit::{GoneVersion, VersionEnd};
+use crate::commit::{GoneVersion, VersionEnd, is_what_moved};
 use crate::error::Result;
-use crate::format::{Content, Entry, EntryContent, What};
+use crate::format::{Content, Entry, EntryContent, ObjectMeta, What};
 use crate::index::Object;
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
@@ -91,6 +91,8 @@ struct Seen {
     /// What was put, where that is asked for, counts no more, and should still be there.
     gone: Option<Object>,
     end: VersionEnd,
+    /// Of a deletion: what was put under another name right before.
+    moved: Option<ObjectMeta>,
 }
 
 /// The first versions behind `after` that are gone and should still be there.
@@ -126,7 +128,10 @@ pub(crate) fn gone(
             }
             _ => (VersionEnd::Deleted, None),
         };
-        seen.insert(at, Seen { happened_ms, gone, end });
+        // A record and its copy may both be there, and only one of them beside the other half of a move.
+        let known = seen.get_mut(&at).and_then(|it| it.moved.take());
+        let moved = known.or_else(|| found.moved().cloned());
+        seen.insert(at, Seen { happened_ms, gone, end, moved });
         if seen.len() > limits::VERSIONS_MAX {
             let last = seen.last_key_value().map(|((key, _), _)| key.clone());
             seen.retain(|(key, _), _| last.as_ref().is_some_and(|last| key < last));
@@ -141,12 +146,16 @@ pub(crate) fn gone(
     let mut records = seen.into_iter().peekable();
     while let Some(((key, _), seen)) = records.next() {
         let Some(object) = seen.gone else { continue };
+        let next = records.peek().filter(|((next, _), _)| *next == key);
+        let moved = next.and_then(|(_, next)| next.moved.as_ref());
+        if moved.is_some_and(|put| is_what_moved(put, &object.entry.meta)) {
+            continue;
+        }
         if page.versions.len() == limit {
             let last = page.versions.last().map(|it| &it.object);
             page.next = last.map(|last| (last.name.key.clone(), last.lsn()));
             break;
         }
-        let next = records.peek().filter(|((next, _), _)| *next == key);
         let (end, ended_ms) = match next {
             Some((_, next)) => (next.end, Some(next.happened_ms)),
             None => match (log.entry)(&object.name)? {
@@ -238,6 +247,7 @@ pub(crate) fn deleted(
         return Ok(Vec::new());
     }
     LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
+    wanted.retain(|_, wanted| !wanted.is_moved);
     let found = wanted.into_iter().map(|(name, wanted)| {
         let why_not = wanted.why_not();
         match wanted.chosen {

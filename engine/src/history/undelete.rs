@@ -14,9 +14,9 @@ use std::ops::ControlFlow;
 use super::Unrecoverable;
 use super::gone::{DeletedAsked, LogSpan};
 use super::scan::{Found, LogReader, LogScan, read_by_footer, unrecoverable, verify};
-use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions};
+use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions, is_what_moved};
 use crate::error::{Error, Result};
-use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, SegmentClass, What};
+use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, ObjectMeta, SegmentClass, What};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectName};
 use crate::progress::{Watch, WorkProgress};
@@ -99,6 +99,7 @@ pub(crate) fn undelete(
         return Ok(undeleted);
     }
     LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
+    wanted.retain(|_, wanted| !wanted.is_moved);
     put_all(log, put_back, wanted, &mut undeleted, watch)?;
     undeleted.refused.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(undeleted)
@@ -115,6 +116,10 @@ pub(super) struct Wanted {
     pub(super) deleted_lsn: u64,
     /// What its name means now.
     pub(super) current: Option<Etag>,
+    /// What was put under another name right before.
+    pub(super) moved: Option<ObjectMeta>,
+    /// Whether that is what it was.
+    pub(super) is_moved: bool,
     /// Whether the log knows that it was deleted.
     pub(super) was_deleted: bool,
     /// The newest whole version.
@@ -173,14 +178,24 @@ pub(super) fn wanted_folder(
         }
         match wanted.entry(name.clone()) {
             Slot::Vacant(slot) => {
-                let after_lsn = span.after_lsn;
-                let wanted =
-                    Wanted { was_deleted: true, after_lsn, deleted_lsn: lsn, ..Wanted::default() };
-                slot.insert(wanted);
+                let (after_lsn, moved) = (span.after_lsn, found.moved().cloned());
+                slot.insert(Wanted {
+                    was_deleted: true,
+                    after_lsn,
+                    deleted_lsn: lsn,
+                    moved,
+                    ..Wanted::default()
+                });
             }
             Slot::Occupied(slot) => {
                 let wanted = slot.into_mut();
-                wanted.deleted_lsn = wanted.deleted_lsn.max(lsn);
+                if wanted.deleted_lsn < lsn {
+                    (wanted.deleted_lsn, wanted.moved) = (lsn, None);
+                }
+                // A record and its copy may both be there, and only one of them beside the other half of a move.
+                if wanted.deleted_lsn == lsn && wanted.moved.is_none() {
+                    wanted.moved = found.moved().cloned();
+                }
             }
         }
         match wanted.len() > limits::VERSIONS_MAX {
@@ -208,6 +223,8 @@ pub(super) fn choose(
         }
         What::Put { name, meta, content } => {
             let Some(wanted) = wanted.get_mut(name) else { return Ok(()) };
+            let moved = wanted.moved.as_ref();
+            wanted.is_moved |= moved.is_some_and(|put| is_what_moved(put, meta));
             let is_older = wanted.chosen.as_ref().is_some_and(|chosen| chosen.lsn >= lsn);
             let is_meant = wanted.lsn.is_none_or(|only| only == lsn) && lsn > wanted.after_lsn;
             if is_older || !is_meant {
