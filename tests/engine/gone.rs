@@ -219,6 +219,38 @@ fn memory_and_log_tell_the_same_each_in_its_order() {
 }
 
 #[test]
+fn what_its_name_says_again_is_not_told() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), b"one").unwrap();
+    put(&store, &name("a"), b"two").unwrap();
+    put(&store, &name("b"), b"one").unwrap();
+    delete(&store, &name("a")).unwrap();
+    delete(&store, &name("b")).unwrap();
+    let everywhere = |store: &Store| {
+        let keys = |told: Told| keys_of(&told).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        let (log, along) = (in_the_log(store, &asked(""), 1), along(store, &asked(""), 1, 1).0);
+        assert_eq!(keys(log.clone()), keys(along));
+        let lately = keys(lately(store, &asked(""), 1));
+        assert!(lately.is_empty() || lately == keys(log.clone()));
+        keys(log)
+    };
+    assert_eq!(everywhere(&store), ["a", "a", "b"]);
+    put(&store, &name("a"), b"one").unwrap();
+    assert_eq!(everywhere(&store), ["a", "b"], "the older version of a is there again");
+    let options = PutOptions { content_type: "text/css".into(), ..PutOptions::default() };
+    let staged = tests::store::stage(&store, b"one").unwrap();
+    commit(&store, Batch::new().put(name("b"), staged, options)).unwrap();
+    assert_eq!(everywhere(&store), ["a", "b"], "another type is another file");
+    put(&store, &name("a"), b"two").unwrap();
+    assert_eq!(everywhere(&store), ["a", "a", "b"], "it was one twice");
+    roll_over(&store).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(everywhere(&world.open()), ["a", "a", "b"]);
+}
+
+#[test]
 fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     let world = World::new(1);
     let store = world.open();

@@ -26,6 +26,6 @@ pub(crate) use self::health::HealthState;
 pub(crate) use self::lately::Lately;
 pub use self::lately::{GoneVersion, VersionEnd};
 pub(crate) use self::load::Load;
-pub(crate) use self::moves::{is_what_moved, may_be_move};
+pub(crate) use self::moves::{is_same_file, is_what_moved, may_be_move};
 pub(crate) use self::queue::Queue;
 pub(crate) use self::rollover::Rollover;

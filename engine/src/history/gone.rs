@@ -1,7 +1,8 @@
 //! What is gone and can still come back: found in the log, chosen, and handed to whoever puts it again.
 //!
-//! Promises: only versions that count no more, and whose bytes should still be there; none that was moved; one pass
-//! over the log for each page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
+//! Promises: only versions that count no more, and whose bytes should still be there; none that says what its name
+//! means again, because it was brought back or put once more, and none that was moved; one pass over the log for each
+//! page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
 //! Never here: what went lately, which is known without the log (`commit/lately.rs`); putting anything.
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use super::scan::{Found, LogReader, LogScan, verify};
 use super::undelete::{Wanted, choose, wanted_folder};
 use super::{Unrecoverable, subject};
-use crate::commit::{GoneVersion, VersionEnd, is_what_moved};
+use crate::commit::{GoneVersion, VersionEnd, is_same_file, is_what_moved};
 use crate::error::Result;
 use crate::format::{Content, Entry, EntryContent, ObjectMeta, What};
 use crate::index::Object;
@@ -169,7 +170,7 @@ pub(crate) fn gone(
     Ok(page)
 }
 
-/// What was put, if it is asked for and should still be there.
+/// What was put, if it is asked for, is not there again, and should still be there.
 pub(super) fn candidate(
     log: &LogReader<'_>,
     asked: &GoneAsked,
@@ -179,6 +180,9 @@ pub(super) fn candidate(
     let Some(object) = put_object(found, name).filter(|object| asked.takes(object)) else {
         return Ok(None);
     };
+    if is_there_again(log, &object)? {
+        return Ok(None);
+    }
     let usage = (log.usage_of)(object.entry.record.segment)?;
     let is_plain = matches!(object.entry.content, EntryContent::Inline { .. })
         && usage.is_some_and(|usage| usage.punched_bytes == 0);
@@ -195,6 +199,13 @@ fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
     let content = EntryContent::of(content);
     let entry = Entry { lsn: record.lsn, record: found.place(), meta: meta.clone(), content };
     Some(Object { name: name.clone(), entry: entry.into() })
+}
+
+/// Whether its name means the same again: content, type and attributes. Nothing is to be brought back then.
+pub(crate) fn is_there_again(log: &LogReader<'_>, gone: &Object) -> Result<bool> {
+    let now = (log.entry)(&gone.name)?;
+    let now = now.filter(|now| !matches!(now.content, EntryContent::Lost { .. }));
+    Ok(now.is_some_and(|now| is_same_file(&now.meta, &gone.entry.meta)))
 }
 
 /// Whether the bytes of a version that is gone should still be there: whether its segment is.

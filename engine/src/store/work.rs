@@ -58,9 +58,9 @@ impl Store {
         self.read_log(|log| history::undelete(log, &put_back, request, watch))
     }
 
-    /// What was deleted or replaced lately and can still come back, what went last first: of `limit` versions which
-    /// ended before the record of a number, where there is one. And the number to go on with, where there are more.
-    /// Reads no log; after a start nothing is known here.
+    /// What was deleted or replaced lately, can still come back and is not there again, what went last first: of
+    /// `limit` versions which ended before the record of a number, where there is one. And the number to go on with,
+    /// where there are more. Reads no log; after a start nothing is known here.
     pub fn gone_lately(
         &self,
         asked: &GoneAsked,
@@ -73,7 +73,8 @@ impl Store {
         self.read_log(|log| {
             let mut versions = Vec::new();
             for ended in found.into_iter().take(limit) {
-                if history::may_come_back(log, &ended.version.object)? {
+                let object = &ended.version.object;
+                if history::may_come_back(log, object)? && !history::is_there_again(log, object)? {
                     versions.push(ended.version.clone());
                 }
             }
@@ -90,8 +91,8 @@ impl Store {
         }
     }
 
-    /// What can still come back, as the log tells it: the first `limit` versions behind one of them, by name. Reads the
-    /// heads of the whole log.
+    /// What can still come back and is not there again, as the log tells it: the first `limit` versions behind one of
+    /// them, by name. Reads the heads of the whole log.
     pub fn gone(
         &self,
         asked: &GoneAsked,
