@@ -122,3 +122,26 @@ async fn usage_counts_what_counts_to_the_account() {
     assert_eq!(usage["buckets"].as_array().unwrap().len(), 1);
     assert!(usage.get("total").is_none());
 }
+
+#[tokio::test]
+async fn whoever_is_no_operator_is_told_what_is_the_operators() {
+    let (_world, client) = World::with_bucket(1);
+    let id = "abcdefghijklmnop";
+    for (path, does) in [
+        ("/api/accounts".to_owned(), "manages accounts"),
+        (format!("/api/accounts/{id}"), "manages accounts"),
+        ("/api/storage".to_owned(), "sees the storage"),
+    ] {
+        let refused = client.get(&path).await;
+        refused.check_error(403, "forbidden");
+        assert_eq!(refused.json()["error"], format!("Only the operator {does}"), "{path}");
+    }
+    for (path, body, does) in [
+        (format!("/api/accounts/{id}/invitations"), json!({}), "sends invitations"),
+        ("/api/jobs".to_owned(), json!({"kind": "compact"}), "begins jobs for the whole store"),
+    ] {
+        let refused = client.post_json(&path, body).await;
+        refused.check_error(403, "forbidden");
+        assert_eq!(refused.json()["error"], format!("Only the operator {does}"), "{path}");
+    }
+}

@@ -23,6 +23,9 @@ use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
 
+/// What nobody but the operator does here.
+const MANAGES: &str = "manages accounts";
+
 /// A page of accounts.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -55,7 +58,7 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<AccountsReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let page = Page::of(&query)?;
     let (page, next_cursor) = page.cut(app.catalog.accounts(), |account| account.id.as_str());
     let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
@@ -79,7 +82,7 @@ pub async fn create(
     caller: Caller,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let mut settings = account_change(body.settings::<AccountSettings>()?)?;
     let name = settings.name.take();
     let name = name.ok_or_else(|| ApiError::bad_parameter("name", "is required"))?;
@@ -101,7 +104,7 @@ pub async fn show(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let account = app.catalog.account(&id_in(&uri)?);
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
@@ -125,7 +128,7 @@ pub async fn edit(
     uri: Uri,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let id = id_in(&uri)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.settings::<AccountSettings>()?)?;
@@ -144,7 +147,7 @@ pub async fn sweep(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<SweptReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let store = app.store.clone();
     let swept = changing(&app, &caller, move |catalog| fair_use::sweep(&store, catalog)).await?;
     Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))
