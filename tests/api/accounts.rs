@@ -124,6 +124,38 @@ async fn usage_counts_what_counts_to_the_account() {
 }
 
 #[tokio::test]
+async fn accounts_are_found_by_parts_of_names_and_beginnings_of_ids() {
+    let (world, ann) = World::with_bucket(1);
+    let operator = world.operator();
+    let ids: Vec<_> = (0..30).map(|at| world.account(&format!("Staff {at:02} \u{c4}"))).collect();
+    let found = async |query: &str| {
+        let (mut names, mut pages, mut cursor) = (Vec::new(), 0, String::new());
+        loop {
+            let path = format!("/api/accounts?limit=7&q={query}{cursor}");
+            let page = operator.get(&path).await.check_done();
+            let accounts = page["accounts"].as_array().unwrap();
+            names.extend(accounts.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+            pages += 1;
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        names.sort();
+        (names, pages)
+    };
+    let (names, pages) = found("staff").await;
+    assert_eq!((names.len(), pages), (30, 5));
+    assert_eq!(found("STAFF+1+a%CC%88").await.0.len(), 12);
+    assert_eq!(found(&ids[3][..8]).await.0, ["Staff 03 \u{c4}"]);
+    assert_eq!(found("").await.0.len(), 32);
+    assert_eq!(found("nobody+staff").await, (Vec::new(), 1));
+    let long = "x".repeat(257);
+    operator.get(&format!("/api/accounts?q={long}")).await.check_parameter("q");
+    ann.get("/api/accounts?q=staff").await.check_error(403, "forbidden");
+}
+
+#[tokio::test]
 async fn whoever_is_no_operator_is_told_what_is_the_operators() {
     let (_world, client) = World::with_bucket(1);
     let id = "abcdefghijklmnop";

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
+use crate::called::Called;
 use crate::catalog::{Account, AccountId, NewAccount};
 use crate::error::ApiError;
 use crate::fair_use;
@@ -17,7 +18,7 @@ use crate::management::{
     swept_view,
 };
 use crate::paging::Page;
-use crate::parameters::{IdParameter, PageParameters};
+use crate::parameters::{CalledParameter, IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
@@ -44,13 +45,13 @@ pub struct SweptReply {
     swept: SweptView,
 }
 
-/// Lists all accounts by id, for the operator.
+/// Lists all accounts by id, or those that are called so, for the operator.
 #[utoipa::path(
     get,
     path = "/api/accounts",
     operation_id = "listAccounts",
     tag = "Accounts",
-    params(PageParameters),
+    params(PageParameters, CalledParameter),
     responses((status = OK, body = AccountsReply))
 )]
 pub async fn list(
@@ -59,8 +60,10 @@ pub async fn list(
     query: Query,
 ) -> Result<Json<AccountsReply>, ApiError> {
     caller.check_operator(MANAGES)?;
-    let page = Page::of(&query)?;
-    let (page, next_cursor) = page.cut(app.catalog.accounts(), |account| account.id.as_str());
+    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
+    let accounts = app.catalog.accounts().into_iter();
+    let meant = accounts.filter(|it| called.takes(it.id.as_str(), [it.name.as_str()]));
+    let (page, next_cursor) = page.cut(meant, |account| account.id.as_str());
     let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
     Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
 }
