@@ -339,3 +339,34 @@ async fn history_has_bounds() {
     assert_eq!(requests, expected);
     assert!(days.iter().all(|day| day["storedBytes"] == 100), "{days:?}");
 }
+
+#[tokio::test]
+async fn what_still_counts_for_a_bucket_that_is_gone_is_in_the_sum_of_everything() {
+    let (world, client) = World::with_bucket(1);
+    let operator = world.operator();
+    client.put("/photos/", "a.txt", b"12345").await;
+    let name = engine::BucketName::parse("photos").unwrap();
+    // A download that goes on meanwhile.
+    let under_way = world.state.catalog.bucket(&name).unwrap();
+    let before = sum(&operator, "step=minute", "bytesOut").await;
+    under_way.traffic.note_bytes_out(100_000);
+    client.delete("/api/buckets/photos?force").await.check_done();
+    while world.state.catalog.bucket(&name).is_some() {
+        tokio::task::yield_now().await;
+    }
+    under_way.traffic.note_bytes_out(200_000);
+    // Answers of this API count, too, and are small.
+    let added = sum(&operator, "step=minute", "bytesOut").await - before;
+    assert!((300_000..400_000).contains(&added), "{added}");
+    write(&world);
+    under_way.traffic.note_bytes_out(1_000_000);
+    drop(under_way);
+    write(&world);
+    let added = sum(&operator, "step=hour", "bytesOut").await - before;
+    assert!((1_300_000..1_400_000).contains(&added), "{added}");
+    world.store.close().unwrap();
+    let world = world.found_on(world.disk.fork());
+    let operator = Client::new(world.app(), operator.key.clone());
+    let added = sum(&operator, "step=day", "bytesOut").await - before;
+    assert!((1_300_000..1_400_000).contains(&added), "{added}");
+}
