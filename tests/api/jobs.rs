@@ -407,6 +407,8 @@ async fn a_wish_that_makes_no_sense_is_refused_by_its_field() {
     let (_world, client) = World::with_bucket(1);
     for (wish, field) in [
         (json!({"kind": "format"}), "kind"),
+        // It has one name, that of the command: `scrub`.
+        (json!({"kind": "verify"}), "kind"),
         (json!({"bucketName": "photos"}), "kind"),
         (json!({"kind": "deleteFolder", "prefix": "a/"}), "bucketName"),
         (json!({"kind": "deleteFolder", "bucketName": "photos"}), "prefix"),

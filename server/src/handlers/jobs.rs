@@ -68,8 +68,6 @@ enum JobKind {
     EmptyBucket,
     ImportUrls,
     Compact,
-    /// Also `verify`.
-    #[serde(alias = "verify")]
     Scrub,
 }
 
