@@ -16,8 +16,8 @@ use std::fmt;
 
 pub(crate) use self::along::gone_along;
 pub use self::along::{GoneStretch, LogPlace};
-pub use self::gone::{GoneAsked, GonePage, LogSpan};
-pub(crate) use self::gone::{deleted_in, gone, gone_version, may_come_back};
+pub use self::gone::{DeletedAsked, GoneAsked, GonePage, LogSpan};
+pub(crate) use self::gone::{deleted, gone, gone_version, is_there_again, may_come_back};
 pub(crate) use self::scan::LogReader;
 use self::scan::{Found, LogScan, verify};
 pub(crate) use self::undelete::{PutBack, stage, undelete};

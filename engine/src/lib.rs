@@ -89,9 +89,9 @@ pub use self::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use self::error::{Conflict, Corruption, Error, Result};
 pub use self::format::{Damage, Malformed, RecordName, SegmentClass, SegmentId, Usage};
 pub use self::history::{
-    GoneAsked, GonePage, GoneStretch, History, LogPlace, LogSpan, PutVersion, Restored,
-    UndeleteRequest, Undeleted, Unrecoverable, Version, VersionEvent, VersionFilter, VersionScope,
-    VersionState,
+    DeletedAsked, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogSpan, PutVersion,
+    Restored, UndeleteRequest, Undeleted, Unrecoverable, Version, VersionEvent, VersionFilter,
+    VersionScope, VersionState,
 };
 pub use self::index::{
     DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object, UsagePage,

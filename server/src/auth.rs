@@ -349,13 +349,18 @@ impl Caller {
         self.check_folder(&FolderKey::root())
     }
 
-    /// Whether the caller manages accounts.
-    pub fn check_operator(&self) -> Result<(), ApiError> {
+    /// Whether the caller manages the server. `does` is what nobody else does, for whoever is refused.
+    pub fn check_operator(&self, does: &str) -> Result<(), ApiError> {
         self.check_whole_reach()?;
         match self.account.role {
             Role::Operator => Ok(()),
-            Role::User => Err(ApiError::forbidden("Only the operator manages accounts")),
+            Role::User => Err(ApiError::forbidden(format!("Only the operator {does}"))),
         }
+    }
+
+    /// Whether the caller manages the server, where nobody is refused.
+    pub fn is_operator(&self) -> bool {
+        self.check_whole_reach().is_ok() && self.account.role == Role::Operator
     }
 
     /// Whether the key reaches a file.

@@ -16,6 +16,7 @@ pub mod admission;
 pub mod archive;
 pub mod auth;
 pub mod bridge;
+pub mod called;
 pub mod catalog;
 pub mod claims;
 pub mod client_address;

@@ -18,6 +18,9 @@ pub struct Chunk;
 /// Which page of a list: `limit` and `cursor`.
 pub struct PageParameters;
 
+/// Which entries of a list are meant: `q`.
+pub struct CalledParameter;
+
 /// How an upload wants its files: `overwrite`, `randomizeName`, `thumbnail`.
 pub struct WishParameters;
 
@@ -92,6 +95,17 @@ impl IntoParams for PageParameters {
             query("limit", limit.into(), "Entries of the page."),
             query("cursor", text(), "`nextCursor` of the page before."),
         ]
+    }
+}
+
+impl IntoParams for CalledParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let words = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .max_length(Some(limits::SEARCH_TEXT_CHARS_MAX));
+        let about =
+            "Up to 16 words: only entries whose names have them all, or whose ids begin so.";
+        vec![query("q", words.into(), about)]
     }
 }
 

@@ -120,6 +120,21 @@ impl Traffic {
         }
     }
 
+    /// Takes over what another one has counted until now.
+    pub fn take_over(&self, other: &Self, now_ms: u64) {
+        let (minutes, hours) = {
+            let mut theirs = other.settle(now_ms / MINUTE_MS);
+            (std::mem::take(&mut theirs.minutes), std::mem::take(&mut theirs.unwritten))
+        };
+        let mut kept = self.kept();
+        for (minute, counts) in &minutes {
+            kept.minutes.entry(*minute).or_default().add(counts);
+        }
+        for (hour, counts) in &hours {
+            kept.add_hour(*hour, counts);
+        }
+    }
+
     #[cold]
     fn settle(&self, minute: u64) -> MutexGuard<'_, Kept> {
         let mut kept = self.kept();
@@ -246,6 +261,24 @@ mod tests {
         assert!(traffic.take_unwritten(NOON_MS + HOUR_MS).is_empty());
         traffic.put_back(&hours);
         assert_eq!(traffic.unwritten(NOON_MS + HOUR_MS), hours);
+    }
+
+    #[test]
+    fn what_is_taken_over_is_there_once() {
+        let (heir, gone) = (Traffic::default(), Traffic::default());
+        heir.note_answer(StatusCode::OK, NOON_MS);
+        gone.note_answer(StatusCode::OK, NOON_MS);
+        gone.note_answer(StatusCode::OK, NOON_MS + MINUTE_MS);
+        let now_ms = NOON_MS + MINUTE_MS;
+        for _ in 0..2 {
+            heir.take_over(&gone, now_ms);
+            assert_eq!(requests(&heir.minutes(now_ms)), [(0, 2), (1, 1)]);
+            assert_eq!(heir.unwritten(now_ms)[&(NOON_MS / HOUR_MS)].requests, 3);
+        }
+        assert!(gone.minutes(now_ms).is_empty() && gone.unwritten(now_ms).is_empty());
+        gone.note_bytes_in(7);
+        heir.take_over(&gone, now_ms);
+        assert_eq!(heir.minutes(now_ms)[&(NOON + 1)].bytes_in, 7);
     }
 
     #[test]

@@ -3,14 +3,7 @@
 use serde_json::json;
 use server::catalog::{Role, Scope};
 use server::management::{AccountSettings, ApiKeySettings};
-use tests::{Client, World};
-
-fn operator(world: &World) -> Client {
-    world.account("root");
-    let role = Some(Role::Operator);
-    world.edit_account("root", AccountSettings { role, ..Default::default() });
-    world.client_of("root", ApiKeySettings::default())
-}
+use tests::World;
 
 #[tokio::test]
 async fn one_looks_at_and_renames_oneself_and_nothing_else() {
@@ -46,7 +39,7 @@ async fn one_looks_at_and_renames_oneself_and_nothing_else() {
 #[tokio::test]
 async fn the_operator_makes_and_changes_accounts() {
     let (world, ann) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     let body = json!({"name": "carl", "plan": "Pro", "storageBytesMax": 1000});
     let carl = operator.post_json("/api/accounts", body).await.check_done()["account"].take();
     assert_eq!((&carl["plan"], &carl["role"]), (&json!("Pro"), &json!("user")));
@@ -79,13 +72,13 @@ async fn the_operator_makes_and_changes_accounts() {
 #[tokio::test]
 async fn only_the_operator_with_a_whole_key_manages_accounts() {
     let (world, ann) = World::with_bucket(1);
-    let whole = operator(&world);
+    let whole = world.operator();
     let id = whole.get("/api/account").await.check_done()["account"]["id"].take();
     let path = format!("/api/accounts/{}", id.as_str().unwrap());
     let prefix = Some("img".to_owned());
-    let limited = world.client_of("root", ApiKeySettings { prefix, ..Default::default() });
+    let limited = world.client_of("op", ApiKeySettings { prefix, ..Default::default() });
     let scopes = vec![Scope::Upload, Scope::Read];
-    let uploader = world.client_of("root", ApiKeySettings { scopes, ..Default::default() });
+    let uploader = world.client_of("op", ApiKeySettings { scopes, ..Default::default() });
     for client in [&ann, &limited, &uploader] {
         client.get("/api/accounts").await.check_error(403, "forbidden");
         let body = json!({"name": "x", "role": "operator"});
@@ -96,7 +89,7 @@ async fn only_the_operator_with_a_whole_key_manages_accounts() {
     }
     // The role ends with the next request.
     let role = Some(Role::User);
-    world.edit_account("root", AccountSettings { role, ..Default::default() });
+    world.edit_account("op", AccountSettings { role, ..Default::default() });
     whole.get("/api/accounts").await.check_error(403, "forbidden");
 }
 
@@ -128,4 +121,59 @@ async fn usage_counts_what_counts_to_the_account() {
     let usage = limited.get("/api/usage").await.check_done();
     assert_eq!(usage["buckets"].as_array().unwrap().len(), 1);
     assert!(usage.get("total").is_none());
+}
+
+#[tokio::test]
+async fn accounts_are_found_by_parts_of_names_and_beginnings_of_ids() {
+    let (world, ann) = World::with_bucket(1);
+    let operator = world.operator();
+    let ids: Vec<_> = (0..30).map(|at| world.account(&format!("Staff {at:02} \u{c4}"))).collect();
+    let found = async |query: &str| {
+        let (mut names, mut pages, mut cursor) = (Vec::new(), 0, String::new());
+        loop {
+            let path = format!("/api/accounts?limit=7&q={query}{cursor}");
+            let page = operator.get(&path).await.check_done();
+            let accounts = page["accounts"].as_array().unwrap();
+            names.extend(accounts.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+            pages += 1;
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        names.sort();
+        (names, pages)
+    };
+    let (names, pages) = found("staff").await;
+    assert_eq!((names.len(), pages), (30, 5));
+    assert_eq!(found("STAFF+1+a%CC%88").await.0.len(), 12);
+    assert_eq!(found(&ids[3][..8]).await.0, ["Staff 03 \u{c4}"]);
+    assert_eq!(found("").await.0.len(), 32);
+    assert_eq!(found("nobody+staff").await, (Vec::new(), 1));
+    let long = "x".repeat(257);
+    operator.get(&format!("/api/accounts?q={long}")).await.check_parameter("q");
+    ann.get("/api/accounts?q=staff").await.check_error(403, "forbidden");
+}
+
+#[tokio::test]
+async fn whoever_is_no_operator_is_told_what_is_the_operators() {
+    let (_world, client) = World::with_bucket(1);
+    let id = "abcdefghijklmnop";
+    for (path, does) in [
+        ("/api/accounts".to_owned(), "manages accounts"),
+        (format!("/api/accounts/{id}"), "manages accounts"),
+        ("/api/storage".to_owned(), "sees the storage"),
+    ] {
+        let refused = client.get(&path).await;
+        refused.check_error(403, "forbidden");
+        assert_eq!(refused.json()["error"], format!("Only the operator {does}"), "{path}");
+    }
+    for (path, body, does) in [
+        (format!("/api/accounts/{id}/invitations"), json!({}), "sends invitations"),
+        ("/api/jobs".to_owned(), json!({"kind": "compact"}), "begins jobs for the whole store"),
+    ] {
+        let refused = client.post_json(&path, body).await;
+        refused.check_error(403, "forbidden");
+        assert_eq!(refused.json()["error"], format!("Only the operator {does}"), "{path}");
+    }
 }

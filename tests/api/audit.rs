@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use engine::disk::sim::LossPolicy;
 use serde_json::{Value, json};
-use server::catalog::{Actor, BucketChange, Role};
-use server::management::{AccountSettings, ApiKeySettings, Request};
+use server::catalog::{Actor, BucketChange};
+use server::management::{ApiKeySettings, Request};
 use tests::{Browser, Client, PASSWORD, World};
 
 async fn page(client: &Client, query: &str) -> Value {
@@ -20,13 +20,6 @@ async fn entries(client: &Client, query: &str) -> Vec<Value> {
 async fn actions(client: &Client, query: &str) -> Vec<String> {
     let entries = entries(client, query).await;
     entries.iter().rev().map(|it| it["action"].as_str().unwrap().to_owned()).collect()
-}
-
-fn operator(world: &World) -> Client {
-    world.account("op");
-    let role = Some(Role::Operator);
-    world.edit_account("op", AccountSettings { role, ..AccountSettings::default() });
-    world.client_of("op", ApiKeySettings::default())
 }
 
 #[tokio::test]
@@ -75,7 +68,7 @@ async fn an_entry_says_who_did_what_with_what_and_from_where() {
 #[tokio::test]
 async fn every_change_has_an_entry() {
     let (world, client) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     let start = entries(&operator, "limit=1").await[0]["id"].as_str().unwrap().to_owned();
     let bob = world.account("bob");
     client.post_json("/api/buckets", json!({"bucketName": "more"})).await.check_done();
@@ -157,7 +150,7 @@ async fn every_change_has_an_entry() {
 #[tokio::test]
 async fn what_is_refused_has_none() {
     let (world, client) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     let before = entries(&operator, "").await.len();
     let body = json!({"bucketName": "photos"});
     client.post_json("/api/buckets", body).await.check_error(409, "already_exists");
@@ -175,7 +168,7 @@ async fn everybody_sees_what_concerns_them_and_no_more() {
     let bob = world.client_of("bob", ApiKeySettings::default());
     let carl_id = world.account("carl");
     let carl = world.client_of("carl", ApiKeySettings::default());
-    let operator = operator(&world).at("203.0.113.9");
+    let operator = world.operator().at("203.0.113.9");
     let crew = ann.post_json("/api/organisations", json!({"name": "Crew"})).await.check_done();
     let crew = crew["organisation"]["id"].as_str().unwrap().to_owned();
     for (account, role) in [(&bob_id, "admin"), (&carl_id, "member")] {
@@ -240,7 +233,7 @@ async fn a_bucket_made_again_by_somebody_else_tells_nothing_of_before() {
 #[tokio::test]
 async fn pages_follow_each_other_and_filters_hold_across_them() {
     let (world, client) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     for at in 0..25 {
         let body = json!({"cacheControl": format!("max-age={at}")});
         client.patch_json("/api/buckets/photos", body).await.check_done();
@@ -270,7 +263,7 @@ async fn pages_follow_each_other_and_filters_hold_across_them() {
 async fn it_is_bounded_and_who_does_much_hides_nobody() {
     const MORE: u64 = 200;
     let (world, _) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     let bucket = engine::BucketName::parse("photos").unwrap();
     let ann = world.state.catalog.account_called("ann").unwrap().id.to_string();
     let quiet = entries(&operator, "limit=500").await.len();

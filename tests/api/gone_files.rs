@@ -63,6 +63,12 @@ async fn a_deleted_file_comes_back_as_it_was() {
         assert_eq!(after.header(name), before.header(name), "{name}");
     }
     assert_eq!(after.text(), "<p>");
+    assert_eq!(version["etag"], after.header("etag"));
+    // It is there: nothing is left to be brought back, also by what the log tells.
+    assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
+    let (world, client) = restarted(&world, &client);
+    assert_eq!(gone(&client, "").await.0, Vec::<Value>::new());
+    assert_eq!(world.object_count("photos"), 1);
     undelete(&client, "a/b.html").await.check_error(409, "already_exists");
     undelete(&client, "none").await.check_error(404, "version_not_found");
     client.post_json(UNDELETE, json!({"path": "a/"})).await.check_error(400, "bad_path");

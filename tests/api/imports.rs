@@ -58,6 +58,13 @@ async fn files_are_taken_with_their_names_and_types_and_what_fails_is_told() {
     );
     assert_eq!((&job["result"]["skipped"], &job["result"]["bytes"]), (&json!(1), &json!(6)));
     assert_eq!(job["failures"], json!([{"url": urls[2], "error": "the answer is 404"}]));
+    // What came counts for the bucket, what was refused does not.
+    let path = "/api/usage/history?bucketName=photos&step=minute";
+    let history = client.get(path).await.check_done();
+    let sum = |name: &str| -> u64 {
+        history["points"].as_array().unwrap().iter().map(|it| it[name].as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum("bytesIn"), sum("requests")), (6, 0));
     let one = client.get("/photos/in/one%20two.json").await;
     assert_eq!(
         (one.text(), one.header("content-type")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::disk::sim::LossPolicy;
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::catalog::{Role, Scope, Standing};
+use server::catalog::{Scope, Standing};
 use server::jobs::keep_working;
 use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
 use tests::{Browser, Client, Form, PASSWORD, World};
@@ -86,6 +86,13 @@ async fn keys(client: &Client, prefix: &str) -> Vec<String> {
     }
 }
 
+/// Begins a job, which does so much.
+async fn finished(client: &Client, wish: Value, done: u64) -> Value {
+    let job = ended(client, &begin(client, wish).await).await;
+    assert_eq!((&job["state"], &job["done"]), (&json!("done"), &json!(done)), "{job}");
+    job
+}
+
 fn in_folder(kind: &str, prefix: &str) -> Value {
     json!({"kind": kind, "bucketName": "photos", "prefix": prefix})
 }
@@ -114,9 +121,7 @@ async fn a_folder_of_three_thousand_files_goes_but_for_what_came_since() {
     assert_eq!(world.object_count("photos"), 3);
 
     // And back.
-    let id = begin(&client, in_folder("undeleteFolder", "a/")).await;
-    let done = ended(&client, &id).await;
-    assert_eq!((&done["state"], &done["done"]), (&json!("done"), &json!(2_999)), "{done}");
+    finished(&client, in_folder("undeleteFolder", "a/"), 2_999).await;
     assert_eq!(world.object_count("photos"), 3_002);
     assert_eq!(client.get("/photos/a/2999.txt").await.text(), "a/2999");
     assert_eq!(client.get("/photos/a/0007.txt").await.text(), "newer");
@@ -158,8 +163,8 @@ async fn a_folder_moves_out_of_one_of_its_own_name() {
     client.put("/photos/a/a/a/", "x.txt", b"deep").await;
     client.put("/photos/a/a/", "x.txt", b"high").await;
     let _worker = Worker::start(&world);
-    let done = ended(&client, &begin(&client, to_folder("a/a/", "a/")).await).await;
-    assert_eq!((&done["done"], &done["result"]["skipped"]), (&json!(2), &json!(0)), "{done}");
+    let moved = finished(&client, to_folder("a/a/", "a/"), 2).await;
+    assert_eq!(moved["result"]["skipped"], 0, "{moved}");
     assert_eq!(keys(&client, "").await, ["a/a/x.txt", "a/x.txt"]);
     assert_eq!(client.get("/photos/a/x.txt").await.text(), "high");
     assert_eq!(client.get("/photos/a/a/x.txt").await.text(), "deep");
@@ -172,8 +177,7 @@ async fn a_bucket_is_emptied_and_comes_back_as_far_as_the_quota_lets_it() {
     client.put("/photos/?thumbnail", "cat.jpg", &jpeg(60, 40)).await;
     let _worker = Worker::start(&world);
     let empty = json!({"kind": "emptyBucket", "bucketName": "photos"});
-    let done = ended(&client, &begin(&client, empty).await).await;
-    assert_eq!((&done["state"], &done["done"]), (&json!("done"), &json!(151)), "{done}");
+    finished(&client, empty, 151).await;
     assert_eq!(keys(&client, "").await, Vec::<String>::new());
     let quota_objects = Some(Some(100));
     world.edit_bucket("photos", BucketSettings { quota_objects, ..BucketSettings::default() });
@@ -252,9 +256,7 @@ async fn a_key_that_is_revoked_and_an_account_that_is_suspended_end_a_job() {
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
     world.edit_account("ann", standing(Standing::Suspended));
     let worker = Worker::start(&world);
-    world.account("op");
-    world.edit_account("op", AccountSettings { role: Some(Role::Operator), ..Default::default() });
-    let operator = world.client_of("op", ApiKeySettings::default());
+    let operator = world.operator();
     assert_eq!(ended(&operator, &suspended).await["state"], "failed");
     drop(worker);
     world.edit_account("ann", standing(Standing::Good));
@@ -280,9 +282,7 @@ async fn a_job_goes_on_when_whoever_began_it_signs_out_and_ends_with_their_right
     let standing = |standing| AccountSettings { standing: Some(standing), ..Default::default() };
     world.edit_account("ann", standing(Standing::Suspended));
     let worker = Worker::start(&world);
-    world.account("op");
-    world.edit_account("op", AccountSettings { role: Some(Role::Operator), ..Default::default() });
-    let operator = world.client_of("op", ApiKeySettings::default());
+    let operator = world.operator();
     let ended = ended(&operator, begun["job"]["id"].as_str().unwrap()).await;
     assert_eq!((&ended["state"], &ended["errorCode"]), (&json!("failed"), &json!("forbidden")));
     drop(worker);
@@ -407,6 +407,8 @@ async fn a_wish_that_makes_no_sense_is_refused_by_its_field() {
     let (_world, client) = World::with_bucket(1);
     for (wish, field) in [
         (json!({"kind": "format"}), "kind"),
+        // It has one name, that of the command: `scrub`.
+        (json!({"kind": "verify"}), "kind"),
         (json!({"bucketName": "photos"}), "kind"),
         (json!({"kind": "deleteFolder", "prefix": "a/"}), "bucketName"),
         (json!({"kind": "deleteFolder", "bucketName": "photos"}), "prefix"),
@@ -436,10 +438,7 @@ async fn operators_compact_and_scrub() {
         client.put("/photos/a/", &format!("{at}.bin"), &tests::store::body(at, 50_000)).await;
     }
     client.delete("/photos/a/").await.check_done();
-    let settings = AccountSettings { role: Some(Role::Operator), ..AccountSettings::default() };
-    world.account("op");
-    world.edit_account("op", settings);
-    let operator = world.client_of("op", ApiKeySettings::default());
+    let operator = world.operator();
     let _worker = Worker::start(&world);
     let turn = world.state.long_work.clone().lock_owned().await;
     let id = begin(&operator, json!({"kind": "compact", "deadPercentMin": 1})).await;

@@ -41,6 +41,12 @@ async fn a_key_is_shown_once_works_is_listed_and_revoked() {
     let found = keys.iter().find(|key| key["id"] == api_key["id"]).unwrap();
     assert_eq!(found["lastUsedAt"], "2026-01-31T12:00:00.000Z");
 
+    // By its name, or by its bucket.
+    for (q, count) in [("PHO", 1), ("phone+photos", 1), ("nobody", 0)] {
+        let listed = client.get(&format!("/api/keys?q={q}")).await.check_done();
+        assert_eq!(listed["apiKeys"].as_array().unwrap().len(), count, "{q}");
+    }
+
     let path = format!("/api/keys/{}", api_key["id"].as_str().unwrap());
     let revoked = client.delete(&path).await.check_done();
     assert!(revoked["apiKey"]["revokedAt"].is_string());

@@ -57,6 +57,31 @@ async fn a_file_goes_to_another_name_with_its_type_and_time_of_creation() {
 }
 
 #[tokio::test]
+async fn what_was_moved_is_not_among_what_was_deleted_and_its_room_is_free_at_once() {
+    let (world, client) = World::with_bucket(1);
+    let film = tests::store::body(1, 2_000_000);
+    client.put("/photos/", "film.bin", &film).await;
+    client.put("/photos/", "note.txt", b"1").await;
+    world.clock.advance(60_000);
+    move_to(&client, "film.bin", "b/film.bin").await.check_done();
+    move_to(&client, "note.txt", "b/note.txt").await.check_done();
+    let deleted = "/api/buckets/photos/deleted";
+    assert_eq!(client.get(deleted).await.check_done()["versions"], json!([]));
+    let stats = world.store.stats().unwrap();
+    assert_eq!((stats.retained.segments, stats.big.segments), (0, 1));
+    // What a move replaces can come back.
+    client.put("/photos/b/", "old.txt", b"old").await;
+    world.clock.advance(60_000);
+    move_on(&client, "b/note.txt", "b/old.txt", "overwrite").await.check_done();
+    let versions = client.get(deleted).await.check_done()["versions"].take();
+    assert_eq!(
+        (&versions[0]["path"], &versions[0]["state"]),
+        (&json!("b/old.txt"), &json!("replaced"))
+    );
+    assert_eq!(versions.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_thumbnail_goes_along_and_that_of_what_is_replaced_goes() {
     let (_world, client) = World::with_bucket(1);
     let picture = jpeg(500, 300);

@@ -48,6 +48,10 @@ async fn an_organisation_is_made_renamed_and_deleted() {
     assert_eq!((&organisation["id"], &organisation["name"]), (&json!(crew.id), &json!("Crew")));
     assert_eq!(organisation["members"][0]["role"], "owner");
     assert_eq!(organisation["members"][0]["name"], "ann");
+    for (q, found) in [("cre", 1), (&crew.id[..6], 1), ("night", 0)] {
+        let listed = crew.ann.get(&format!("/api/organisations?q={q}")).await.check_done();
+        assert_eq!(listed["organisations"].as_array().unwrap().len(), found, "{q}");
+    }
     crew.ann.patch_json(&crew.path(""), json!({"name": "Team"})).await.check_done();
     let shown = crew.ann.get(&crew.path("")).await.check_done();
     assert_eq!(shown["organisation"]["name"], "Team");

@@ -1,21 +1,12 @@
 //! How it is with the store on its disk: `API.md`, Storage.
 
 use serde_json::{Value, json};
-use server::catalog::Role;
-use server::management::{AccountSettings, ApiKeySettings};
-use tests::{Client, World};
-
-fn operator(world: &World) -> Client {
-    world.account("op");
-    let role = Some(Role::Operator);
-    world.edit_account("op", AccountSettings { role, ..AccountSettings::default() });
-    world.client_of("op", ApiKeySettings::default())
-}
+use tests::World;
 
 #[tokio::test]
 async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
     let (world, client) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     for at in 0..10 {
         client.put("/photos/a/", &format!("{at}.bin"), &tests::store::body(at, 50_000)).await;
     }
@@ -50,7 +41,7 @@ async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
 #[tokio::test]
 async fn damage_is_told_by_file_and_with_what_to_do() {
     let (world, client) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     let bytes = tests::store::body(3, 50_000);
     client.put("/photos/a/", "b.bin", &bytes).await;
     let log = world.first_log_segment();

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use engine::Clock;
 use serde_json::{Value, json};
-use server::catalog::Role;
 use server::connection::ConnectionOptions;
-use server::management::{AccountSettings, ApiKeySettings, BucketSettings, Request};
+use server::management::{ApiKeySettings, BucketSettings, Request};
 use tests::wire::Listening;
 use tests::{Client, Form, World};
 use tokio::io::AsyncReadExt;
@@ -34,13 +33,6 @@ async fn sum(client: &Client, query: &str, name: &str) -> u64 {
 fn write(world: &World) {
     world.state.catalog.write_traffic().unwrap();
     world.state.catalog.sweep_traffic().unwrap();
-}
-
-fn operator(world: &World) -> Client {
-    world.account("op");
-    let role = Some(Role::Operator);
-    world.edit_account("op", AccountSettings { role, ..AccountSettings::default() });
-    world.client_of("op", ApiKeySettings::default())
 }
 
 #[tokio::test]
@@ -226,7 +218,7 @@ async fn what_was_written_is_there_after_a_restart_and_the_rest_is_not() {
     assert_eq!(hours[22]["objectCount"], Value::Null);
     assert_eq!((&hours[23]["objectCount"], &hours[23]["storedBytes"]), (&json!(1), &json!(100)));
     // The same to an operator, with what happened in no bucket.
-    let operator = operator(&found);
+    let operator = found.operator();
     let everything = sum(&operator, "", "requests").await;
     assert!(everything > 3, "{everything}");
 }
@@ -286,7 +278,7 @@ async fn nobody_sees_what_happens_in_buckets_of_others() {
     let reader = world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     reader.get(&history("photos")).await.check_error(403, "forbidden");
     world.stranger().get(&history("photos")).await.check_error(401, "missing_api_key");
-    let operator = operator(&world);
+    let operator = world.operator();
     let everything = sum(&operator, "", "requests").await;
     // Three uploads, and what was asked above, the refusals among it.
     assert!(everything >= 3 + 9, "{everything}");
@@ -296,7 +288,7 @@ async fn nobody_sees_what_happens_in_buckets_of_others() {
 #[tokio::test]
 async fn a_bucket_takes_its_history_along() {
     let (world, client) = World::with_bucket(1);
-    let operator = operator(&world);
+    let operator = world.operator();
     client.put("/photos/", "a.bin", &[7; 100]).await;
     write(&world);
     client.get("/photos/a.bin").await;
@@ -346,4 +338,35 @@ async fn history_has_bounds() {
     let expected: Vec<_> = (81..=480).map(|day| day % 3 + 1).chain([0]).collect();
     assert_eq!(requests, expected);
     assert!(days.iter().all(|day| day["storedBytes"] == 100), "{days:?}");
+}
+
+#[tokio::test]
+async fn what_still_counts_for_a_bucket_that_is_gone_is_in_the_sum_of_everything() {
+    let (world, client) = World::with_bucket(1);
+    let operator = world.operator();
+    client.put("/photos/", "a.txt", b"12345").await;
+    let name = engine::BucketName::parse("photos").unwrap();
+    // A download that goes on meanwhile.
+    let under_way = world.state.catalog.bucket(&name).unwrap();
+    let before = sum(&operator, "step=minute", "bytesOut").await;
+    under_way.traffic.note_bytes_out(100_000);
+    client.delete("/api/buckets/photos?force").await.check_done();
+    while world.state.catalog.bucket(&name).is_some() {
+        tokio::task::yield_now().await;
+    }
+    under_way.traffic.note_bytes_out(200_000);
+    // Answers of this API count, too, and are small.
+    let added = sum(&operator, "step=minute", "bytesOut").await - before;
+    assert!((300_000..400_000).contains(&added), "{added}");
+    write(&world);
+    under_way.traffic.note_bytes_out(1_000_000);
+    drop(under_way);
+    write(&world);
+    let added = sum(&operator, "step=hour", "bytesOut").await - before;
+    assert!((1_300_000..1_400_000).contains(&added), "{added}");
+    world.store.close().unwrap();
+    let world = world.found_on(world.disk.fork());
+    let operator = Client::new(world.app(), operator.key.clone());
+    let added = sum(&operator, "step=day", "bytesOut").await - before;
+    assert!((1_300_000..1_400_000).contains(&added), "{added}");
 }

@@ -96,8 +96,8 @@ export const tests = {
 
     const page = await openAs("/-/storage");
     await page.getByText("It takes writes.").waitFor();
-    await page.getByRole("button", { name: "Verify now" }).click();
-    await page.getByRole("row", { name: /Verify everything.*done/ }).waitFor();
+    await page.getByRole("button", { name: "Scrub now" }).click();
+    await page.getByRole("row", { name: /Scrub the store.*done/ }).waitFor();
     await close(page);
   },
 

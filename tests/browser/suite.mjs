@@ -7,6 +7,7 @@ import { api, during, launch, options, quit } from "./driver.mjs";
 import { tests as addresses } from "./origins.mjs";
 import { tests as entrance } from "./entrance.mjs";
 import { measured as measuredFiles, tests as files } from "./files.mjs";
+import { tests as finding } from "./finding.mjs";
 import { tests as fresh } from "./fresh.mjs";
 import { tests as gone } from "./gone.mjs";
 import { tests as hostile } from "./hostile.mjs";
@@ -29,7 +30,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 3;
 
 /** The longest first, so that none is left over at the end. */
-const together = [looks, outage, hostile, uploads, files, management, operation, people, pages, gone, fresh, pictures, keyboard, entrance, addresses, tenants, pure];
+const together = [looks, outage, hostile, uploads, files, management, operation, people, finding, pages, gone, fresh, pictures, keyboard, entrance, addresses, tenants, pure];
 const alone = [measuredFiles, measuredUploads];
 
 let passed = 0;

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use engine::{
-    Batch, Error, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan, Object, ObjectKey,
-    PutOptions, Store, Unrecoverable, VersionEnd, WorkProgress,
+    Batch, DeletedAsked, Error, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan, Object,
+    ObjectKey, PutOptions, Store, Unrecoverable, VersionEnd, WorkProgress,
 };
 use tests::store::{
     START_MS, World, body, bucket, bucket_named, commit, compact, delete, name, name_in, put,
@@ -219,6 +219,38 @@ fn memory_and_log_tell_the_same_each_in_its_order() {
 }
 
 #[test]
+fn what_its_name_says_again_is_not_told() {
+    let world = World::new(1);
+    let store = world.open();
+    put(&store, &name("a"), b"one").unwrap();
+    put(&store, &name("a"), b"two").unwrap();
+    put(&store, &name("b"), b"one").unwrap();
+    delete(&store, &name("a")).unwrap();
+    delete(&store, &name("b")).unwrap();
+    let everywhere = |store: &Store| {
+        let keys = |told: Told| keys_of(&told).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        let (log, along) = (in_the_log(store, &asked(""), 1), along(store, &asked(""), 1, 1).0);
+        assert_eq!(keys(log.clone()), keys(along));
+        let lately = keys(lately(store, &asked(""), 1));
+        assert!(lately.is_empty() || lately == keys(log.clone()));
+        keys(log)
+    };
+    assert_eq!(everywhere(&store), ["a", "a", "b"]);
+    put(&store, &name("a"), b"one").unwrap();
+    assert_eq!(everywhere(&store), ["a", "b"], "the older version of a is there again");
+    let options = PutOptions { content_type: "text/css".into(), ..PutOptions::default() };
+    let staged = tests::store::stage(&store, b"one").unwrap();
+    commit(&store, Batch::new().put(name("b"), staged, options)).unwrap();
+    assert_eq!(everywhere(&store), ["a", "b"], "another type is another file");
+    put(&store, &name("a"), b"two").unwrap();
+    assert_eq!(everywhere(&store), ["a", "a", "b"], "it was one twice");
+    roll_over(&store).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(everywhere(&world.open()), ["a", "a", "b"]);
+}
+
+#[test]
 fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     let world = World::new(1);
     let store = world.open();
@@ -231,8 +263,11 @@ fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     assert!(store.gone_lately_of(&name("a"), None, span).unwrap().is_none());
     let none = store.gone_version(&name("a"), None, span, &mut go_on).unwrap();
     assert_eq!(none.unwrap_err(), Unrecoverable::Compacted);
-    let all = FolderKey::root();
-    assert!(store.deleted_in(&bucket(), &all, 0, span, &mut go_on).unwrap().is_empty());
+    let below = |span| {
+        let asked = DeletedAsked { bucket: bucket(), folder: FolderKey::root(), since_ms: 0, span };
+        store.deleted(&asked, &mut go_on).unwrap()
+    };
+    assert!(below(span).is_empty());
 
     put(&store, &name("a"), b"ours").unwrap();
     put(&store, &name("b"), b"ours too").unwrap();
@@ -242,7 +277,7 @@ fn only_the_stretch_that_is_asked_for_is_told_and_chosen_from() {
     let found = store.gone_version(&name("a"), None, span, &mut go_on).unwrap().unwrap();
     assert_eq!(found.bytes(), 4);
     let keys = |span| -> Vec<String> {
-        let found = store.deleted_in(&bucket(), &all, 0, span, &mut go_on).unwrap();
+        let found = below(span);
         found.into_iter().map(|it| it.unwrap().name().key.to_string()).collect()
     };
     assert_eq!(keys(span), ["a", "b"]);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use engine::disk::Disk;
 use engine::disk::sim::SimDisk;
 use engine::{
-    CompactionRules, GoneAsked, LogSpan, RetainedStats, Store, UndeleteRequest, Undeleted,
-    Unrecoverable, WorkProgress,
+    Batch, CompactionRules, DeletedAsked, FolderKey, GoneAsked, GoneVersion, LogPlace, LogSpan,
+    PutOptions, RetainedStats, Store, UndeleteRequest, Undeleted, Unrecoverable, WorkProgress,
 };
 use tests::store::{
-    START_MS, World, body, bucket, compact, delete, idle, name, put, read, roll_over,
+    START_MS, World, body, bucket, commit, compact, delete, idle, name, put, read, roll_over,
 };
 
 const MINUTE_MS: u64 = 60_000;
@@ -258,4 +258,90 @@ fn who_reads_it_when_it_goes_reads_on() {
     idle(&store);
     assert!(world.files_in("big/").is_empty());
     assert_eq!(held.read(0..60_000).unwrap(), body(1, BIG_BYTES)[..60_000]);
+}
+
+/// Moves as the server does: the same object under another name, which keeps its time of creation.
+fn move_to(store: &Store, from: &str, to: &str) {
+    let object = store.get(&name(from)).unwrap().unwrap();
+    let staged = store.stage_copy(&object, &mut go_on).unwrap();
+    let created_ms = Some(object.created_ms());
+    let content_type = object.content_type().to_owned();
+    let options = PutOptions { content_type, created_ms, ..PutOptions::default() };
+    commit(store, Batch::new().put(name(to), staged, options).delete(name(from))).unwrap();
+}
+
+/// The keys of what can come back, by memory where it knows, by the log, and by the log in pieces.
+fn gone_keys(store: &Store) -> Vec<String> {
+    let all =
+        GoneAsked { bucket: bucket(), prefix: "".into(), span: LogSpan::ALL, put_since_ms: 0 };
+    let keys = |versions: &[GoneVersion]| -> Vec<String> {
+        let mut keys: Vec<_> = versions.iter().map(|it| it.object.name().key.to_string()).collect();
+        keys.sort();
+        keys
+    };
+    let lately = keys(&store.gone_lately(&all, None, 100).unwrap().0);
+    let log = keys(&store.gone(&all, None, 100, &mut go_on).unwrap().versions);
+    let along = store.gone_along(&all, LogPlace::default(), 100, usize::MAX, &mut go_on).unwrap();
+    assert_eq!(keys(&along.versions), log);
+    assert!(lately.is_empty() || lately == log, "{lately:?} {log:?}");
+    let GoneAsked { bucket, span, .. } = all;
+    let asked = DeletedAsked { bucket, folder: FolderKey::root(), since_ms: 0, span };
+    let deleted = store
+        .deleted(&asked, &mut go_on)
+        .unwrap()
+        .into_iter()
+        .map(|it| it.unwrap().name().key.to_string());
+    assert_eq!(deleted.collect::<Vec<_>>(), log);
+    log
+}
+
+#[test]
+fn what_was_moved_is_not_gone_and_its_file_goes_at_once() {
+    for bytes in [BIG_BYTES, 1_000] {
+        let world = world();
+        let store = world.open();
+        put(&store, &name("a"), &body(1, bytes)).unwrap();
+        world.clock.advance(MINUTE_MS);
+        for (from, to) in [("a", "on/the way"), ("on/the way", "there"), ("there", "a")] {
+            move_to(&store, from, to);
+            world.clock.advance(MINUTE_MS);
+            assert_eq!(read(&store, &name(to)).unwrap().unwrap(), body(1, bytes));
+            assert_eq!(gone_keys(&store), Vec::<String>::new());
+            idle(&store);
+            assert_eq!(retained(&store), RetainedStats::default());
+            assert_eq!(world.files_in("big/").len(), usize::from(bytes == BIG_BYTES));
+        }
+        move_to(&store, "a", "b");
+        // What is deleted where it lies now can come back there.
+        delete(&store, &name("b")).unwrap();
+        assert_eq!(gone_keys(&store), ["b"]);
+        roll_over(&store).unwrap();
+        store.close().unwrap();
+        drop(store);
+        let store = world.open();
+        assert_eq!(gone_keys(&store), ["b"]);
+        let folder =
+            UndeleteRequest::Folder { bucket: bucket(), folder: FolderKey::root(), since_ms: 0 };
+        let back = store.undelete(&folder, &mut go_on).unwrap();
+        assert_eq!((back.restored.len(), back.refused.len()), (1, 0), "{back:?}");
+        assert_eq!(read(&store, &name("b")).unwrap().unwrap(), body(1, bytes));
+        drop(store);
+        let checked = World::on(world.disk.fork(), 2).fsck(true).unwrap();
+        assert!(checked.is_clean(), "{checked}");
+    }
+}
+
+#[test]
+fn a_deletion_right_after_the_same_bytes_were_put_elsewhere_is_no_move() {
+    let world = world();
+    let store = world.open();
+    put(&store, &name("a"), &body(1, BIG_BYTES)).unwrap();
+    world.clock.advance(MINUTE_MS);
+    let staged = tests::store::stage(&store, &body(1, BIG_BYTES)).unwrap();
+    let batch = Batch::new().put(name("b"), staged, PutOptions::default()).delete(name("a"));
+    commit(&store, batch).unwrap();
+    assert_eq!((gone_keys(&store), retained(&store).segments), (vec!["a".to_owned()], 1));
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(gone_keys(&world.open()), ["a"]);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine::disk::faults::Where;
 use engine::disk::sim::SimDisk;
 use engine::{Clock, Create, Entropy, OpenOptions, SeededEntropy, SimClock, Store, Surroundings};
-use server::catalog::{Actor, BucketKind, Password, PasswordHash, Plan};
+use server::catalog::{Actor, BucketKind, Password, PasswordHash, Plan, Role};
 use server::config::{Config, PublicUrl};
 use server::dispatch::App;
 use server::management::{
@@ -130,6 +130,14 @@ impl World {
 
     pub fn edit_account(&self, account: &str, settings: AccountSettings) {
         self.manage(Request::EditAccount { account: account.into(), settings });
+    }
+
+    /// A new operator, and a key to all of it.
+    pub fn operator(&self) -> Client {
+        self.account("op");
+        let role = Some(Role::Operator);
+        self.edit_account("op", AccountSettings { role, ..AccountSettings::default() });
+        self.client_of("op", ApiKeySettings::default())
     }
 
     /// Gives an account a password.

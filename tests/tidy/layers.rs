@@ -48,7 +48,7 @@ const SERVER: &Layers = &[
     &["error", "replies"],
     &["query", "target", "request_body", "tus"],
     &["parameters", "image_wish"],
-    &["multipart", "connection", "archive", "layers", "json_body", "paging", "fair_use"],
+    &["multipart", "connection", "archive", "layers", "json_body", "paging", "called", "fair_use"],
     &["client_address", "webhooks"],
     &["auth"],
     &["intake", "management", "admission"],

@@ -5,13 +5,13 @@
 use server::management::Request;
 
 use crate::exit::{self, Failure};
-use crate::management::{StoreArgs, perform};
+use crate::management::{Shown, StoreArgs, perform};
 
 /// Show earlier versions of files, and which of them can be brought back.
 ///
-/// Nothing is kept for this: a version can be brought back until compaction takes its space, and one of a large file
-/// (over 1 MiB) only while it is current, since its space comes back as soon as it is replaced or deleted. The bucket
-/// may be deleted.
+/// A version can be brought back until its space is given back: that of a small file by compaction, that of a large one
+/// (over 1 MiB) some time after it was deleted or replaced (undelete_window_seconds, usually an hour), and at once
+/// where it was moved. The bucket may be deleted.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug history --data data --bucket pics cats/tom.png"))]
 pub(crate) struct Args {
@@ -26,19 +26,11 @@ pub(crate) struct Args {
     /// Only what happened then or later, as 2030-01-31T12:00:00Z.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Show at most this many versions.
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value_t = SHOWN,
-        value_parser = clap::value_parser!(u64).range(1..=engine::limits::VERSIONS_MAX as u64)
-    )]
-    limit: u64,
+    #[command(flatten)]
+    shown: Shown<1_000, { engine::limits::VERSIONS_MAX as u64 }>,
 }
 
-const SHOWN: u64 = 1_000;
-
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { store, bucket, path, since, limit } = args;
-    perform(&store, Request::History { bucket, path, since, limit })
+    let Args { store, bucket, path, since, shown } = args;
+    perform(&store, Request::History { bucket, path, since, limit: shown.limit })
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch::{Batch, Committed, Etag, Operation, Precondition};
 use super::lately::{EndedVersion, VersionEnd};
+use super::moves::{is_what_moved, may_be_move};
 use crate::error::{Conflict, Error, Result};
 use crate::format::{
     Checksum, Content, Entry, EntryContent, GroupBuilder, Location, ObjectFlags, ObjectMeta,
@@ -22,6 +23,8 @@ pub(super) struct Decided {
     pub(super) staged: Vec<Staged>,
     /// Big segments that no record names any more.
     pub(super) unnamed: Vec<Unnamed>,
+    /// Those of them whose content has another name now.
+    pub(super) moved: Vec<SegmentId>,
     /// Versions that count no more.
     pub(super) ended: Vec<EndedVersion>,
     pub(super) has_records: bool,
@@ -182,10 +185,13 @@ pub(super) fn add(
     *named = named_now;
     let placed = builder.frame(&records);
     let mut decided = Decided { staged: staged_bodies, has_records: true, ..Decided::default() };
+    // What the record before has put.
+    let mut before: Option<Object> = None;
     for (at, (placed, (what, body))) in placed.into_iter().zip(records).enumerate() {
         let Placed { lsn, segment, offset, head_bytes } = placed;
         let record = Location { segment, offset, head_bytes };
         let mut replaced = Replaced::default();
+        let put_before = before.take();
         match what {
             What::Put { name, meta, content } => {
                 let entry = Entry { lsn, record, meta, content: EntryContent::of(&content) };
@@ -198,16 +204,27 @@ pub(super) fn add(
                     EndedVersion::new(&name, old, VersionEnd::Replaced, lsn, now_ms)
                 });
                 decided.ended.extend(ended);
-                decided.committed.objects.push(Object { name, entry });
+                let object = Object { name, entry };
+                before = Some(object.clone());
+                decided.committed.objects.push(object);
             }
             What::Delete { name, deleted_ms } => {
                 replaced = view.delete(&name, deleted_ms, record)?;
                 let counts = replaced.entry.is_some() && !uncounted.contains(&at);
                 decided.committed.deleted_count += usize::from(counts);
-                let ended = replaced.entry.take().and_then(|old| {
-                    EndedVersion::new(&name, old, VersionEnd::Deleted, lsn, now_ms)
+                let is_moved = replaced.entry.as_ref().zip(put_before).is_some_and(|(old, to)| {
+                    let put = (&to.name, &to.entry.meta);
+                    may_be_move(put, &name, deleted_ms) && is_what_moved(put.1, &old.meta)
                 });
-                decided.ended.extend(ended);
+                if is_moved {
+                    // Nothing is to be brought back: it is there.
+                    decided.moved.extend(replaced.big.take().map(|big| big.segment));
+                } else {
+                    let ended = replaced.entry.take().and_then(|old| {
+                        EndedVersion::new(&name, old, VersionEnd::Deleted, lsn, now_ms)
+                    });
+                    decided.ended.extend(ended);
+                }
             }
             What::Fact { name, .. } => {
                 let value = body.into_iter().next().unwrap_or_default();

@@ -239,6 +239,9 @@ impl Committer {
         for unnamed in batch.unnamed {
             self.desk.segments.let_go(unnamed.segment, unnamed.retained);
         }
+        if !batch.moved.is_empty() {
+            self.desk.segments.release(&batch.moved);
+        }
         self.desk.lately.add(batch.ended);
         batch.committed
     }

@@ -12,6 +12,7 @@ mod health;
 mod held;
 mod lately;
 mod load;
+mod moves;
 mod queue;
 mod rollover;
 
@@ -25,5 +26,6 @@ pub(crate) use self::health::HealthState;
 pub(crate) use self::lately::Lately;
 pub use self::lately::{GoneVersion, VersionEnd};
 pub(crate) use self::load::Load;
+pub(crate) use self::moves::{is_same_file, is_what_moved, may_be_move};
 pub(crate) use self::queue::Queue;
 pub(crate) use self::rollover::Rollover;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use super::gone::{GoneAsked, candidate};
 use super::scan::{LogReader, LogScan};
 use super::subject;
-use crate::commit::{GoneVersion, VersionEnd};
+use crate::commit::{GoneVersion, VersionEnd, is_what_moved};
 use crate::error::{Error, Result};
 use crate::format::What;
 use crate::name::ObjectKey;
@@ -41,6 +41,8 @@ struct Open {
     lsn: u64,
     /// The record that ended it, as far as that was read.
     ended_lsn: u64,
+    /// Whether that one moved it.
+    is_moved: bool,
 }
 
 /// The first versions behind `from` that are gone and should still be there: at most `limit`, in at most `records_max`
@@ -54,6 +56,7 @@ pub(crate) fn gone_along(
 ) -> Result<GoneStretch> {
     let mut stretch = GoneStretch::default();
     let mut open: BTreeMap<ObjectKey, Open> = BTreeMap::new();
+    let mut moved = BTreeSet::new();
     let mut told = BTreeSet::new();
     let mut records = 0_usize;
     let mut reached = from;
@@ -92,6 +95,8 @@ pub(crate) fn gone_along(
                 && let Some(version) = stretch.versions.get_mut(open.at)
             {
                 open.ended_lsn = record.lsn;
+                let meta = &version.object.entry.meta;
+                open.is_moved = found.moved().is_some_and(|put| is_what_moved(put, meta));
                 (version.end, version.ended_ms) = (end, Some(happened_ms));
             }
             let counts = (log.entry)(name)?.is_some_and(|entry| entry.lsn == record.lsn);
@@ -101,8 +106,9 @@ pub(crate) fn gone_along(
             let Some(object) = candidate(log, asked, found, name)? else { return Ok(()) };
             told.insert(record.lsn);
             let at = stretch.versions.len();
-            let open_now = Open { at, lsn: record.lsn, ended_lsn: u64::MAX };
-            open.insert(name.key.clone(), open_now);
+            let open_now = Open { at, lsn: record.lsn, ended_lsn: u64::MAX, is_moved: false };
+            let before = open.insert(name.key.clone(), open_now);
+            moved.extend(before.filter(|it| it.is_moved).map(|it| it.at));
             let end = match (log.entry)(name)? {
                 Some(_) => VersionEnd::Replaced,
                 None => VersionEnd::Deleted,
@@ -111,6 +117,9 @@ pub(crate) fn gone_along(
             Ok(())
         },
     );
+    moved.extend(open.values().filter(|it| it.is_moved).map(|it| it.at));
+    let mut at = 0..;
+    stretch.versions.retain(|_| at.next().is_some_and(|at| !moved.contains(&at)));
     match read {
         Err(Error::Cancelled) if stretch.next.is_some() => Ok(stretch),
         Err(Error::Cancelled) if !is_watched => {

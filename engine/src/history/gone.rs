@@ -1,6 +1,7 @@
 //! What is gone and can still come back: found in the log, chosen, and handed to whoever puts it again.
 //!
-//! Promises: only versions that count no more, and whose bytes should still be there; one pass over the log for each
+//! Promises: only versions that count no more, and whose bytes should still be there; none that says what its name
+//! means again, because it was brought back or put once more, and none that was moved; one pass over the log for each
 //! page, with memory bounded by [`limits::VERSIONS_MAX`] records. Whoever watches ends a pass that takes too long.
 //! Never here: what went lately, which is known without the log (`commit/lately.rs`); putting anything.
 
@@ -9,9 +10,9 @@ use std::collections::BTreeMap;
 use super::scan::{Found, LogReader, LogScan, verify};
 use super::undelete::{Wanted, choose, wanted_folder};
 use super::{Unrecoverable, subject};
-use crate::commit::{GoneVersion, VersionEnd};
+use crate::commit::{GoneVersion, VersionEnd, is_same_file, is_what_moved};
 use crate::error::Result;
-use crate::format::{Content, Entry, EntryContent, What};
+use crate::format::{Content, Entry, EntryContent, ObjectMeta, What};
 use crate::index::Object;
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
@@ -49,6 +50,19 @@ pub struct GoneAsked {
     pub put_since_ms: u64,
 }
 
+/// Which objects that were deleted are asked for.
+#[derive(Clone, Debug)]
+pub struct DeletedAsked {
+    /// Of this bucket.
+    pub bucket: BucketName,
+    /// Below this folder; the root is the whole bucket.
+    pub folder: FolderKey,
+    /// Deleted then or later, in milliseconds since 1970,
+    pub since_ms: u64,
+    /// in this stretch of the log.
+    pub span: LogSpan,
+}
+
 /// Versions that are gone.
 #[derive(Clone, Debug, Default)]
 pub struct GonePage {
@@ -78,6 +92,8 @@ struct Seen {
     /// What was put, where that is asked for, counts no more, and should still be there.
     gone: Option<Object>,
     end: VersionEnd,
+    /// Of a deletion: what was put under another name right before.
+    moved: Option<ObjectMeta>,
 }
 
 /// The first versions behind `after` that are gone and should still be there.
@@ -113,7 +129,10 @@ pub(crate) fn gone(
             }
             _ => (VersionEnd::Deleted, None),
         };
-        seen.insert(at, Seen { happened_ms, gone, end });
+        // A record and its copy may both be there, and only one of them beside the other half of a move.
+        let known = seen.get_mut(&at).and_then(|it| it.moved.take());
+        let moved = known.or_else(|| found.moved().cloned());
+        seen.insert(at, Seen { happened_ms, gone, end, moved });
         if seen.len() > limits::VERSIONS_MAX {
             let last = seen.last_key_value().map(|((key, _), _)| key.clone());
             seen.retain(|(key, _), _| last.as_ref().is_some_and(|last| key < last));
@@ -128,12 +147,16 @@ pub(crate) fn gone(
     let mut records = seen.into_iter().peekable();
     while let Some(((key, _), seen)) = records.next() {
         let Some(object) = seen.gone else { continue };
+        let next = records.peek().filter(|((next, _), _)| *next == key);
+        let moved = next.and_then(|(_, next)| next.moved.as_ref());
+        if moved.is_some_and(|put| is_what_moved(put, &object.entry.meta)) {
+            continue;
+        }
         if page.versions.len() == limit {
             let last = page.versions.last().map(|it| &it.object);
             page.next = last.map(|last| (last.name.key.clone(), last.lsn()));
             break;
         }
-        let next = records.peek().filter(|((next, _), _)| *next == key);
         let (end, ended_ms) = match next {
             Some((_, next)) => (next.end, Some(next.happened_ms)),
             None => match (log.entry)(&object.name)? {
@@ -147,7 +170,7 @@ pub(crate) fn gone(
     Ok(page)
 }
 
-/// What was put, if it is asked for and should still be there.
+/// What was put, if it is asked for, is not there again, and should still be there.
 pub(super) fn candidate(
     log: &LogReader<'_>,
     asked: &GoneAsked,
@@ -157,6 +180,9 @@ pub(super) fn candidate(
     let Some(object) = put_object(found, name).filter(|object| asked.takes(object)) else {
         return Ok(None);
     };
+    if is_there_again(log, &object)? {
+        return Ok(None);
+    }
     let usage = (log.usage_of)(object.entry.record.segment)?;
     let is_plain = matches!(object.entry.content, EntryContent::Inline { .. })
         && usage.is_some_and(|usage| usage.punched_bytes == 0);
@@ -173,6 +199,13 @@ fn put_object(found: &Found<'_>, name: &ObjectName) -> Option<Object> {
     let content = EntryContent::of(content);
     let entry = Entry { lsn: record.lsn, record: found.place(), meta: meta.clone(), content };
     Some(Object { name: name.clone(), entry: entry.into() })
+}
+
+/// Whether its name means the same again: content, type and attributes. Nothing is to be brought back then.
+pub(crate) fn is_there_again(log: &LogReader<'_>, gone: &Object) -> Result<bool> {
+    let now = (log.entry)(&gone.name)?;
+    let now = now.filter(|now| !matches!(now.content, EntryContent::Lost { .. }));
+    Ok(now.is_some_and(|now| is_same_file(&now.meta, &gone.entry.meta)))
 }
 
 /// Whether the bytes of a version that is gone should still be there: whether its segment is.
@@ -214,21 +247,18 @@ pub(crate) fn gone_version(
     Ok(found.ok_or(why_not))
 }
 
-/// For each object below a folder that is not there, and was deleted in this stretch of the log and not before then:
-/// its newest whole version, or why there is none.
-pub(crate) fn deleted_in(
+/// For each object that is asked for and is not there: its newest whole version, or why there is none.
+pub(crate) fn deleted(
     log: &LogReader<'_>,
-    bucket: &BucketName,
-    folder: &FolderKey,
-    since_ms: u64,
-    span: LogSpan,
+    asked: &DeletedAsked,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
-    let mut wanted = wanted_folder(log, bucket, folder, since_ms, span, watch)?;
+    let mut wanted = wanted_folder(log, asked, watch)?;
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
+    wanted.retain(|_, wanted| !wanted.is_moved);
     let found = wanted.into_iter().map(|(name, wanted)| {
         let why_not = wanted.why_not();
         match wanted.chosen {

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Unrecoverable;
+use crate::commit::may_be_move;
 use crate::error::{Error, Result};
 use crate::format::{
-    Content, Entry, EntryContent, Location, Malformed, Record, SegmentClass, SegmentHeader,
-    SegmentId, SegmentUsage, What,
+    Content, Entry, EntryContent, Location, Malformed, ObjectMeta, Record, SegmentClass,
+    SegmentHeader, SegmentId, SegmentUsage, What,
 };
 use crate::name::ObjectName;
 use crate::progress::{Watch, WorkProgress};
@@ -49,11 +50,21 @@ pub(super) struct LogScan<'a> {
 pub(super) struct Found<'a> {
     cursor: &'a RecordCursor,
     found: CursorRecord,
+    /// The record right before it, where that lies there.
+    before: Option<&'a Record>,
 }
 
 impl Found<'_> {
     pub(super) fn record(&self) -> &Record {
         &self.found.record
+    }
+
+    /// Of a deletion: what was put under another name right before, where it may be the end of a move.
+    pub(super) fn moved(&self) -> Option<&ObjectMeta> {
+        let What::Delete { name, deleted_ms } = &self.record().what else { return None };
+        let before = self.before.filter(|it| it.lsn + 1 == self.record().lsn)?;
+        let What::Put { name: to, meta, .. } = &before.what else { return None };
+        may_be_move((to, meta), name, *deleted_ms).then_some(meta)
     }
 
     /// The record as the index would point to it.
@@ -199,6 +210,7 @@ impl<'a> LogScan<'a> {
         };
         let mut cursor = RecordCursor::open(file, path, *header, end)?;
         let mut count = 0_u64;
+        let mut before = None;
         while let Some(found) = cursor.step()? {
             if found.record.lsn > position.lsn {
                 break;
@@ -209,7 +221,9 @@ impl<'a> LogScan<'a> {
             }
             count += 1;
             let bytes = u64::from(found.place.head_bytes) + found.record.body_bytes();
-            visit(&Found { cursor: &cursor, found })?;
+            let shown = Found { cursor: &cursor, found, before: before.as_ref() };
+            visit(&shown)?;
+            before = Some(shown.found.record);
             self.progress.done_bytes += bytes;
         }
         self.damage_count += cursor.fault_count();

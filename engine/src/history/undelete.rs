@@ -12,11 +12,11 @@ use std::collections::btree_map::Entry as Slot;
 use std::ops::ControlFlow;
 
 use super::Unrecoverable;
-use super::gone::LogSpan;
+use super::gone::{DeletedAsked, LogSpan};
 use super::scan::{Found, LogReader, LogScan, read_by_footer, unrecoverable, verify};
-use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions};
+use crate::commit::{Batch, Committed, Etag, Precondition, PutOptions, is_what_moved};
 use crate::error::{Error, Result};
-use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, SegmentClass, What};
+use crate::format::{Entry, EntryContent, HEAD_BYTES_MAX, ObjectMeta, SegmentClass, What};
 use crate::limits;
 use crate::name::{BucketName, FolderKey, ObjectName};
 use crate::progress::{Watch, WorkProgress};
@@ -90,13 +90,16 @@ pub(crate) fn undelete(
             wanted_object(log, name, Some(*lsn), &mut undeleted)?
         }
         UndeleteRequest::Folder { bucket, folder, since_ms } => {
-            wanted_folder(log, bucket, folder, *since_ms, LogSpan::ALL, watch)?
+            let (bucket, folder) = (bucket.clone(), folder.clone());
+            let asked = DeletedAsked { bucket, folder, since_ms: *since_ms, span: LogSpan::ALL };
+            wanted_folder(log, &asked, watch)?
         }
     };
     if wanted.is_empty() {
         return Ok(undeleted);
     }
     LogScan::new(log).run(watch, &mut |found| choose(log, &mut wanted, found))?;
+    wanted.retain(|_, wanted| !wanted.is_moved);
     put_all(log, put_back, wanted, &mut undeleted, watch)?;
     undeleted.refused.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(undeleted)
@@ -113,6 +116,10 @@ pub(super) struct Wanted {
     pub(super) deleted_lsn: u64,
     /// What its name means now.
     pub(super) current: Option<Etag>,
+    /// What was put under another name right before.
+    pub(super) moved: Option<ObjectMeta>,
+    /// Whether that is what it was.
+    pub(super) is_moved: bool,
     /// Whether the log knows that it was deleted.
     pub(super) was_deleted: bool,
     /// The newest whole version.
@@ -156,31 +163,39 @@ fn wanted_object(
 
 pub(super) fn wanted_folder(
     log: &LogReader<'_>,
-    bucket: &BucketName,
-    folder: &FolderKey,
-    since_ms: u64,
-    span: LogSpan,
+    asked: &DeletedAsked,
     watch: &mut Watch<'_>,
 ) -> Result<BTreeMap<ObjectName, Wanted>> {
+    let DeletedAsked { bucket, folder, since_ms, span } = asked;
     let mut wanted: BTreeMap<ObjectName, Wanted> = BTreeMap::new();
     LogScan::new(log).run(watch, &mut |found| {
         let What::Delete { name, deleted_ms } = &found.record().what else { return Ok(()) };
         let is_inside = name.bucket == *bucket && name.key.as_str().starts_with(folder.as_str());
         let lsn = found.record().lsn;
-        let is_old = *deleted_ms < since_ms || lsn <= span.after_lsn;
+        let is_old = *deleted_ms < *since_ms || lsn <= span.after_lsn;
         if !is_inside || is_old || (log.entry)(name)?.is_some() {
             return Ok(());
         }
         match wanted.entry(name.clone()) {
             Slot::Vacant(slot) => {
-                let after_lsn = span.after_lsn;
-                let wanted =
-                    Wanted { was_deleted: true, after_lsn, deleted_lsn: lsn, ..Wanted::default() };
-                slot.insert(wanted);
+                let (after_lsn, moved) = (span.after_lsn, found.moved().cloned());
+                slot.insert(Wanted {
+                    was_deleted: true,
+                    after_lsn,
+                    deleted_lsn: lsn,
+                    moved,
+                    ..Wanted::default()
+                });
             }
             Slot::Occupied(slot) => {
                 let wanted = slot.into_mut();
-                wanted.deleted_lsn = wanted.deleted_lsn.max(lsn);
+                if wanted.deleted_lsn < lsn {
+                    (wanted.deleted_lsn, wanted.moved) = (lsn, None);
+                }
+                // A record and its copy may both be there, and only one of them beside the other half of a move.
+                if wanted.deleted_lsn == lsn && wanted.moved.is_none() {
+                    wanted.moved = found.moved().cloned();
+                }
             }
         }
         match wanted.len() > limits::VERSIONS_MAX {
@@ -208,6 +223,8 @@ pub(super) fn choose(
         }
         What::Put { name, meta, content } => {
             let Some(wanted) = wanted.get_mut(name) else { return Ok(()) };
+            let moved = wanted.moved.as_ref();
+            wanted.is_moved |= moved.is_some_and(|put| is_what_moved(put, meta));
             let is_older = wanted.chosen.as_ref().is_some_and(|chosen| chosen.lsn >= lsn);
             let is_meant = wanted.lsn.is_none_or(|only| only == lsn) && lsn > wanted.after_lsn;
             if is_older || !is_meant {

@@ -153,7 +153,8 @@ impl SegmentSet {
         std::mem::take(&mut self.retained.lock().released)
     }
 
-    fn release(&self, ids: &[SegmentId]) {
+    /// Removes the files of what is not to come back, and tells the index.
+    pub(crate) fn release(&self, ids: &[SegmentId]) {
         for id in ids {
             self.retire(*id, SegmentClass::Big);
         }

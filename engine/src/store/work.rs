@@ -11,12 +11,12 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::format::{EntryContent, SegmentClass};
 use crate::history::{
-    self, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogReader, LogSpan, PutBack,
-    UndeleteRequest, Undeleted, Unrecoverable, VersionFilter,
+    self, DeletedAsked, GoneAsked, GonePage, GoneStretch, History, LogPlace, LogReader, LogSpan,
+    PutBack, UndeleteRequest, Undeleted, Unrecoverable, VersionFilter,
 };
 use crate::index::Object;
 use crate::limits;
-use crate::name::{BucketName, FolderKey, ObjectKey, ObjectName};
+use crate::name::{ObjectKey, ObjectName};
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::LogPosition;
 use crate::upload::Staged;
@@ -58,9 +58,9 @@ impl Store {
         self.read_log(|log| history::undelete(log, &put_back, request, watch))
     }
 
-    /// What was deleted or replaced lately and can still come back, what went last first: of `limit` versions which
-    /// ended before the record of a number, where there is one. And the number to go on with, where there are more.
-    /// Reads no log; after a start nothing is known here.
+    /// What was deleted or replaced lately, can still come back and is not there again, what went last first: of
+    /// `limit` versions which ended before the record of a number, where there is one. And the number to go on with,
+    /// where there are more. Reads no log; after a start nothing is known here.
     pub fn gone_lately(
         &self,
         asked: &GoneAsked,
@@ -73,7 +73,8 @@ impl Store {
         self.read_log(|log| {
             let mut versions = Vec::new();
             for ended in found.into_iter().take(limit) {
-                if history::may_come_back(log, &ended.version.object)? {
+                let object = &ended.version.object;
+                if history::may_come_back(log, object)? && !history::is_there_again(log, object)? {
                     versions.push(ended.version.clone());
                 }
             }
@@ -90,8 +91,8 @@ impl Store {
         }
     }
 
-    /// What can still come back, as the log tells it: the first `limit` versions behind one of them, by name. Reads the
-    /// heads of the whole log.
+    /// What can still come back and is not there again, as the log tells it: the first `limit` versions behind one of
+    /// them, by name. Reads the heads of the whole log.
     pub fn gone(
         &self,
         asked: &GoneAsked,
@@ -148,17 +149,14 @@ impl Store {
         self.read_log(|log| history::gone_version(log, name, lsn, span, watch))
     }
 
-    /// For each object below a folder that is not there, and was deleted in this stretch of the log and not before
-    /// `since_ms`: its newest whole version, or why there is none. Reads the heads of the whole log, twice.
-    pub fn deleted_in(
+    /// For each object that is asked for, was deleted and is not there: its newest whole version, or why there is none.
+    /// Reads the heads of the whole log, twice.
+    pub fn deleted(
         &self,
-        bucket: &BucketName,
-        folder: &FolderKey,
-        since_ms: u64,
-        span: LogSpan,
+        asked: &DeletedAsked,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<Result<Object, (ObjectName, Unrecoverable)>>> {
-        self.read_log(|log| history::deleted_in(log, bucket, folder, since_ms, span, watch))
+        self.read_log(|log| history::deleted(log, asked, watch))
     }
 
     /// Stages the body of a version that is gone, to be put again, if it is still there. Waits for the disk.

@@ -6,7 +6,7 @@ import { make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { note } from "./live.mjs";
 import { accounts, createAccount, editAccount, invite, sweep } from "./manage.mjs";
-import { askFirst, badge, button, facts, nothing, page, paged, snippet, table, tellOnce, when } from "./parts.mjs";
+import { askFirst, badge, button, facts, finder, nothing, page, paged, snippet, table, tellOnce, when } from "./parts.mjs";
 import { sizeOf, sizeText } from "./sizes.mjs";
 import { bytes, count, moment, number } from "./text.mjs";
 
@@ -15,9 +15,13 @@ const PLANS = [["Free", "Free"], ["Starter", "Starter"], ["Pro", "Pro"], ["Busin
 /** @type {[string, string][]} */
 const ROLES = [["user", "user"], ["operator", "operator: manages this server, all accounts and its storage"]];
 
-export function view() {
+/** @param {any} place */
+export function view(place) {
+  const find = finder("Find", place, () => list.load());
+  /** @type {{element: any, load: () => Promise<any>}} */
   const list = paged("Accounts", [["Name"], ["Role"], ["Plan"], ["Standing"], ["May store"], ["Since"], ["Do", "act"]], async (cursor) => {
-    const answer = await accounts(cursor);
+    const answer = await accounts(cursor, find.text());
+    if (cursor === null) find.tell(answer.accounts.length, answer.nextCursor === null);
     return { cursor: answer.nextCursor, rows: answer.accounts.map((/** @type {any} */ it) => [
       [make("strong", null, it.name), make("small", null, make("code", null, it.id))],
       it.role === "operator" ? badge("operator", "good") : "user", it.plan,
@@ -28,10 +32,10 @@ export function view() {
         button("Edit", () => edit(it, list), { name: `edit-${it.id}`, "aria-label": `Edit ${it.name}` }),
         button(it.hasPassword ? "New password link" : "Invite", () => link(it), { name: `invite-${it.id}`, "aria-label": `${it.hasPassword ? "New password link for" : "Invite"} ${it.name}` })),
     ]) };
-  }, () => nothing("people", "No account yet", "Make one, and send its holder the link."));
+  }, () => (find.text() ? find.nothing() : nothing("people", "No account yet", "Make one, and send its holder the link.")));
   return page("Accounts", { about: "Everybody who has a place on this server.", actions: [
     button("Look for unfair use", () => look(list), { title: "Moves accounts of the plan Free that break fair use one step on" }),
-    button("New account", () => create(list), { class: "primary", image: "plus" })] }, list.element);
+    button("New account", () => create(list), { class: "primary", image: "plus" })] }, find.element, list.element);
 }
 
 /** @param {any} values */

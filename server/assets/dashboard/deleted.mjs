@@ -1,7 +1,7 @@
 // What was deleted or replaced in a bucket and can come back: one file, several, a whole folder.
 
-import { filesAddress, folderOf, nameOf, query } from "./address.mjs";
-import { call, explain, startJob, undelete } from "./api.mjs";
+import { filesAddress, folderOf, nameOf } from "./address.mjs";
+import { explain, startJob, undelete } from "./api.mjs";
 import { choice, field, form, ask } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
@@ -29,8 +29,6 @@ export function view(place) {
   const chosen = new Map();
   /** @type {any[]} */
   let versions = [];
-  /** Files that came back, by their entity tags: the log tells of their versions all the same. @type {Map<string, string>} */
-  const there = new Map();
   /** @type {string | null} */
   let cursor = null;
   const it = page(`Deleted files of ${bucket}`, { about: ["What was deleted or replaced in ", make("a", { href: filesAddress(bucket) }, bucket), " and can come back, the last first."] });
@@ -85,7 +83,7 @@ export function view(place) {
       const wanted = versions.length + ROWS;
       for (let tries = 0; tries < TRIES_MAX && versions.length < wanted; tries += 1) {
         const answer = await deleted(bucket, prefix, cursor, it.stopped);
-        versions.push(...answer.versions.filter((/** @type {any} */ version) => there.get(version.path) !== version.etag.replaceAll('"', "")));
+        versions.push(...answer.versions);
         cursor = answer.nextCursor;
         if (cursor === null) break;
       }
@@ -116,9 +114,7 @@ export function view(place) {
     await Promise.all(Array.from({ length: PARALLEL }, async () => {
       for (let version = waiting.shift(); version; version = waiting.shift()) {
         try {
-          const back = await undelete(bucket, { path: version.path, lsn: version.lsn, onConflict });
-          there.set(version.path, version.etag.replaceAll('"', ""));
-          done.push(back);
+          done.push(await undelete(bucket, { path: version.path, lsn: version.lsn, onConflict }));
         } catch (/** @type {any} */ error) {
           if (error.code === "already_exists") taken.push(version);
           else problem ??= error;
@@ -144,13 +140,7 @@ export function view(place) {
     work.begin(job);
   });
 
-  const lookAgain = async () => {
-    const { Contents: files } = await call("GET", `/api/list-objects${query({ bucketName: bucket, prefix, maxKeys: 1000 })}`).catch(() => ({ Contents: [] }));
-    for (const file of files) there.set(file.Key, file.ETag.replaceAll('"', ""));
-    await again();
-  };
-
-  const work = jobList((job) => job.bucketName === bucket && job.kind === "undeleteFolder", it.stopped, { ended: lookAgain, empty: "Nothing is being brought back." });
+  const work = jobList((job) => job.bucketName === bucket && job.kind === "undeleteFolder", it.stopped, { ended: again, empty: "Nothing is being brought back." });
   const search = form([make("div", { class: "search-row" },
     field("In the folder, or files that begin with", { name: "prefix", value: prefix, maxlength: 1024, placeholder: "2026/summer/", spellcheck: "false", autocapitalize: "none", "data-name": "prefix" }),
     prefix !== "" && make("a", { class: "as-button", href: addressOf(bucket, "") }, icon("close"), "All"))], "Look", async (values) => go(addressOf(bucket, values.prefix.replace(/^\/+/, ""))));

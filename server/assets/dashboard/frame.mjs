@@ -172,6 +172,7 @@ export class Frame {
     if (isTyped(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "?") help();
     else if (event.key === "/" && !this.searchField.hidden) this.focusSearch();
+    else if (event.key === "/") this.main.querySelector("[data-finder]")?.focus();
     else return;
     event.preventDefault();
   }

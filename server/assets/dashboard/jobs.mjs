@@ -27,7 +27,7 @@ export function jobWords(job) {
     case "undeleteFolder": return `Bring back what was in ${folder}`;
     case "importUrls": return `Import addresses into ${folder}`;
     case "compact": return "Compact the store";
-    case "scrub": case "verify": return "Verify everything";
+    case "scrub": return "Scrub the store";
     default: return job.kind;
   }
 }

@@ -5,7 +5,7 @@ import { ask, choice, field } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { note } from "./live.mjs";
 import { createKey, keys, revokeKey } from "./manage.mjs";
-import { askFirst, badge, button, nothing, page, part, snippet, table, tellOnce, tick, when } from "./parts.mjs";
+import { askFirst, badge, button, finder, nothing, page, part, snippet, table, tellOnce, tick, when } from "./parts.mjs";
 import { amend } from "./router.mjs";
 import { count } from "./text.mjs";
 
@@ -23,7 +23,11 @@ const isOver = (key) => key.revokedAt !== null || (key.expiresAt !== null && Dat
 /** @param {any} place @param {any} frame */
 export async function view(place, frame) {
   let withEnded = false;
-  const list = part(keys, (all) => {
+  const find = finder("Find", place, () => list.load());
+  /** @type {{element: any, load: () => Promise<any>}} */
+  const list = part(() => keys(find.text()), (all) => {
+    find.tell(all.length);
+    if (all.length === 0 && find.text()) return find.nothing();
     const alive = all.filter((key) => !isOver(key));
     const shown = withEnded ? all : alive;
     if (all.length === 0) return nothing("key", "No API key yet", "A key lets a program upload, read or manage, as far as its scopes go.", make("p", { class: "buttons" }, button("New API key", () => create(frame, list), { class: "primary", image: "plus" })));
@@ -46,7 +50,7 @@ export async function view(place, frame) {
     amend("/-/keys");
     create(frame, list, wanted);
   }
-  return page("API keys", { about: "Programs show a key; people sign in. A key opens what its scopes say, and no more than you may yourself.", actions: [button("New API key", () => create(frame, list), { class: "primary", image: "plus" })] }, list.element);
+  return page("API keys", { about: "Programs show a key; people sign in. A key opens what its scopes say, and no more than you may yourself.", actions: [button("New API key", () => create(frame, list), { class: "primary", image: "plus" })] }, find.element, list.element);
 }
 
 /** @param {any} key @param {{load: () => any}} list */

@@ -10,19 +10,20 @@ const webhookPath = (bucket, id) => `${bucketPath(bucket)}/webhooks${id === unde
 /** @param {string} kind @param {string} id */
 const path = (kind, id) => `/api/${kind}/${encodeURIComponent(id)}`;
 
-/** All of a list that comes in pages. @param {string} address @param {string} name of the list @param {AbortSignal} [signal] @returns {Promise<any[]>} */
-async function all(address, name, signal) {
+/** All of a list that comes in pages. @param {string} address @param {string} name of the list @param {Record<string, any>} [values] @returns {Promise<any[]>} */
+async function all(address, name, values) {
   const found = [];
   let cursor = null;
   do {
-    const page = await call("GET", `${address}${query({ limit: 1000, cursor })}`, { signal });
+    const page = await call("GET", `${address}${query({ limit: 1000, cursor, ...values })}`);
     found.push(...page[name]);
     cursor = page.nextCursor;
   } while (cursor);
   return found;
 }
 
-export const keys = () => all("/api/keys", "apiKeys");
+/** Of an account there are 1,000 at most. @param {string} [q] */
+export const keys = (q) => all("/api/keys", "apiKeys", { q });
 /** @param {any} body */
 export const createKey = (body) => call("POST", "/api/keys", { body });
 /** @param {string} id */
@@ -70,9 +71,8 @@ export const sessions = async () => (await call("GET", "/-/sessions")).sessions;
 export const endSession = (id) => call("DELETE", `/-/sessions/${encodeURIComponent(id)}`);
 export const endSessions = () => call("DELETE", "/-/sessions");
 
-/** @param {string | null} cursor */
-export const accounts = (cursor) => call("GET", `/api/accounts${query({ limit: 100, cursor })}`);
-export const allAccounts = () => all("/api/accounts", "accounts");
+/** A page of them: of those that are called so. @param {string | null} cursor @param {string} [q] @param {number} [limit] */
+export const accounts = (cursor, q, limit = 100) => call("GET", `/api/accounts${query({ limit, cursor, q })}`);
 /** @param {any} body */
 export const createAccount = async (body) => (await call("POST", "/api/accounts", { body })).account;
 /** @param {string} id @param {any} body */
@@ -81,7 +81,8 @@ export const editAccount = async (id, body) => (await call("PATCH", path("accoun
 export const invite = (id) => call("POST", `${path("accounts", id)}/invitations`);
 export const sweep = () => call("POST", "/api/accounts/sweep");
 
-export const organisations = () => all("/api/organisations", "organisations");
+/** Those of the account. @param {string} [q] */
+export const organisations = (q) => all("/api/organisations", "organisations", { q });
 /** @param {string} id */
 export const organisation = async (id) => (await call("GET", path("organisations", id))).organisation;
 /** @param {string} name */

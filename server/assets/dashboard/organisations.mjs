@@ -5,8 +5,8 @@ import { ask, choice, field } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { complain, note } from "./live.mjs";
-import { allAccounts, createOrganisation, deleteOrganisation, organisation, organisations, putMember, removeMember, renameOrganisation } from "./manage.mjs";
-import { askFirst, badge, button, nothing, page, panel, part, table, when } from "./parts.mjs";
+import { accounts, createOrganisation, deleteOrganisation, organisation, organisations, putMember, removeMember, renameOrganisation } from "./manage.mjs";
+import { askFirst, badge, button, finder, nothing, page, panel, part, table, when } from "./parts.mjs";
 import { go } from "./router.mjs";
 import { count } from "./text.mjs";
 
@@ -23,16 +23,22 @@ const roleOf = (it, account) => it.members.find((/** @type {any} */ member) => m
 
 /** @param {any} place @param {any} frame */
 export function view(place, frame) {
-  return place.bucket === "" ? all(frame) : one(place.bucket, frame);
+  return place.bucket === "" ? all(place, frame) : one(place.bucket, frame);
 }
 
-/** @param {any} frame */
-function all(frame) {
-  const list = part(organisations, (found) => (found.length === 0
-    ? nothing("people", "No organisation yet", "In an organisation several accounts share buckets, each with a role.", make("p", { class: "buttons" }, button("New organisation", create, { class: "primary", image: "plus" })))
+/** @param {any} place @param {any} frame */
+function all(place, frame) {
+  const find = finder("Find", place, () => list.load());
+  const draw = (/** @type {any[]} */ found) => (found.length === 0
+    ? find.text() ? find.nothing() : nothing("people", "No organisation yet", "In an organisation several accounts share buckets, each with a role.", make("p", { class: "buttons" }, button("New organisation", create, { class: "primary", image: "plus" })))
     : make("div", { class: "cards" }, found.map((it) => make("a", { class: "card", href: addressOf(it.id) }, make("span", { class: "emblem" }, icon("people")), make("strong", null, it.name),
-      make("span", { class: "amount" }, count(it.members.length, "member")), make("span", { class: "faint" }, `You are ${roleOf(it, frame.account)}`))))));
-  return page("Organisations", { about: "Accounts that share buckets.", actions: [button("New organisation", create, { class: "primary", image: "plus" })] }, list.element);
+      make("span", { class: "amount" }, count(it.members.length, "member")), make("span", { class: "faint" }, `You are ${roleOf(it, frame.account)}`)))));
+  /** @type {{element: any, load: () => Promise<any>}} */
+  const list = part(() => organisations(find.text()), (found) => {
+    find.tell(found.length);
+    return draw(found);
+  });
+  return page("Organisations", { about: "Accounts that share buckets.", actions: [button("New organisation", create, { class: "primary", image: "plus" })] }, find.element, list.element);
 }
 
 const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false" });
@@ -93,18 +99,26 @@ function roleChoice(it, member, whole) {
 
 /** @param {any} it @param {any} frame @param {{load: () => any}} whole */
 async function takeIn(it, frame, whole) {
-  // Operators know all accounts; others are told an id by its holder.
-  const known = frame.account?.role === "operator" ? await allAccounts().catch(() => null) : null;
-  const others = known?.filter((account) => !it.members.some((/** @type {any} */ member) => member.account === account.id));
+  // Operators know all accounts, and choose where these are few; others are told an id by its holder.
+  const known = frame.account?.role === "operator" ? await accounts(null).catch(() => null) : null;
+  const others = known?.nextCursor === null && known.accounts.filter((/** @type {any} */ account) => !it.members.some((/** @type {any} */ member) => member.account === account.id));
   ask(`Take somebody into ${it.name}`, [
-    others ? choice("Account", { name: "account" }, others.map((account) => [account.id, account.name]))
-      : field("Id of the account", { name: "account", required: true, spellcheck: "false", autocapitalize: "none" }, "Its holder finds it under Your account."),
+    others ? choice("Account", { name: "account" }, others.map((/** @type {any} */ account) => [account.id, account.name]))
+      : field(known ? "Name or id of the account" : "Id of the account", { name: "account", required: true, spellcheck: "false", autocapitalize: "none" }, "Its holder finds it under Your account."),
     choice("Role", { name: "role" }, ROLES, "member"),
   ], "Take in", async ({ account, role }) => {
     if (!account) throw new Error("There is nobody else on this server: make an account first.");
-    await putMember(it.id, account.trim(), role);
+    await putMember(it.id, known && !others ? await idOf(account.trim()) : account.trim(), role);
     whole.load();
   });
+}
+
+/** The id of an account by its name, or by itself. @param {string} called */
+async function idOf(called) {
+  const { accounts: found } = await accounts(null, called, 1000);
+  const account = found.find((/** @type {any} */ it) => it.name === called || it.id === called);
+  if (!account) throw new Error(`No account is called “${called}”.`);
+  return account.id;
 }
 
 /** @param {any} it @param {any} member @param {string} me @param {{load: () => any}} whole */

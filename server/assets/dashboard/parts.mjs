@@ -1,11 +1,18 @@
 // What the views of the management are put together from: pages, parts of them that load by themselves, tables, facts.
 
+import { query } from "./address.mjs";
 import { explain, isGone } from "./api.mjs";
 import { copyAndTell } from "./copy.mjs";
 import { ask, field, open } from "./dialog.mjs";
-import { fill, make } from "./dom.mjs";
+import { debounced, fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
-import { day, moment } from "./text.mjs";
+import { amend } from "./router.mjs";
+import { day, moment, number } from "./text.mjs";
+
+/** A list is looked through when one has stopped typing for so long. */
+const PAUSE_MS = 150;
+/** So many entries are found by looking at them. */
+const FEW = 10;
 
 let count = 0;
 
@@ -117,6 +124,45 @@ export function paged(label, columns, load, empty) {
     }, { hidden: cursor === null });
     return [it.element, problem, make("p", { class: "more" }, more)];
   });
+}
+
+/**
+ * A field that narrows a list down as one types: the list is loaded again, and the address says what was typed. It is
+ * there where the list is long.
+ * @param {string} label @param {any} place @param {() => Promise<any>} load
+ */
+export function finder(label, place, load) {
+  let text = (place.values.get("q") ?? "").trim();
+  const line = field(label, { type: "search", value: text, maxlength: 256, spellcheck: "false", autocapitalize: "none", enterkeyhint: "search", "data-finder": true });
+  const told = make("span", { class: "unseen", role: "status" });
+  const element = make("div", { class: "search-row", role: "search", hidden: true }, line, told);
+  const box = line.querySelector("input");
+  const look = debounced(PAUSE_MS, () => {
+    if (!box.isConnected || box.value.trim() === text) return;
+    text = box.value.trim();
+    amend(`${location.pathname}${query({ q: text })}`);
+    load();
+  });
+  box.addEventListener("input", look);
+  box.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter") look.now();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    if (box.value === "") box.blur();
+    box.value = "";
+    look();
+    look.now();
+  });
+  return {
+    element,
+    text: () => text,
+    /** Says what was found. @param {number} found @param {boolean} [isAll] */
+    tell(found, isAll = true) {
+      element.hidden = text === "" && found <= FEW && !element.contains(document.activeElement);
+      told.textContent = text === "" ? "" : `${number(found)}${isAll ? "" : " and more"} found`;
+    },
+    nothing: () => nothing("search", "Nothing is called so", `Nothing has “${text}” in its name, or at the beginning of its id.`),
+  };
 }
 
 /** Names and values. @param {[string, any][]} pairs */

@@ -13,7 +13,7 @@ import { bytes, count, number } from "./text.mjs";
 /** Kinds of segments, in words. @type {Record<string, string>} */
 const KINDS = { log: "As written", compacted: "Compacted", big: "Large files, each its own" };
 /** Work on the whole store. */
-const KINDS_OF_WORK = ["compact", "scrub", "verify"];
+const KINDS_OF_WORK = ["compact", "scrub"];
 /** A backup, and a look at everything, are old after so long. */
 const OLD_MS = 8 * 86_400_000;
 
@@ -68,7 +68,7 @@ export function view() {
         about: compaction.segments === 0 ? "There is nothing to gain now." : `It would free ${bytes(compaction.wouldFree)}, by copying ${bytes(compaction.wouldCopy)} out of ${count(compaction.segments, "segment")}.`,
         actions: [button("Compact now", () => begin("compact"), { class: "primary", disabled: compaction.segments === 0 })],
       }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), command("trug compact --data /var/lib/trug")),
-      panel("Verify", { about: "Reads everything and compares it with its checksums.", actions: [button("Verify now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data /var/lib/trug")),
+      panel("Scrub", { about: "Reads everything and compares it with its checksums.", actions: [button("Scrub now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data /var/lib/trug")),
       panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, command("trug backup --data /var/lib/trug --to /backup/trug")),
       panel("Segments", { about: "Files of the store. Those with the most dead bytes are first." },
         table("Kinds of segments", [["Kind"], ["Segments", "number"], ["Live", "number"], ["Dead", "number"], ["Share", "wide"]], told.kinds.map((/** @type {any} */ kind) => [
@@ -79,13 +79,13 @@ export function view() {
         told.segmentsTruncated && make("p", { class: "faint" }, "There are more, with fewer dead bytes."))),
     ];
   });
-  const work = jobList((job) => KINDS_OF_WORK.includes(job.kind), it.stopped, { ended: () => state.load(), empty: "Neither compacting nor verifying." });
+  const work = jobList((job) => KINDS_OF_WORK.includes(job.kind), it.stopped, { ended: () => state.load(), empty: "Neither compacting nor scrubbing." });
   // It stays in its place among what is drawn again.
   const under = panel("Under way", {}, work.element);
   const begin = async (/** @type {string} */ kind) => {
     try {
       const { job } = await startJob({ kind });
-      note(kind === "compact" ? "Space is being given back." : "Everything is being verified.");
+      note(kind === "compact" ? "Space is being given back." : "Everything is being read and compared.");
       work.begin(job);
     } catch (error) {
       complain(error);

@@ -126,6 +126,7 @@ impl Removal {
             let told = Told::of(AuditAction::BucketCreate).bucket(bucket);
             let told = told.detail("an upload came before it was gone: it is back");
             store.commit(self.catalog.audited(batch, told)?)?;
+            self.catalog.give_back_traffic_to(bucket);
             self.catalog.show(|tables| {
                 tables.removals.remove(&self.name);
                 tables.insert_bucket(bucket.clone());

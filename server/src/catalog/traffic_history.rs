@@ -26,6 +26,8 @@ const DAY_HOURS: u64 = 24;
 pub(super) struct TrafficBook {
     /// What happens in no bucket.
     elsewhere: Arc<Traffic>,
+    /// What requests under way still count for buckets that are gone. Taken last of all locks here.
+    left: Mutex<Vec<Arc<Traffic>>>,
     since_ms: u64,
     /// Held while facts of it are written, and while they are read together with what is not written yet. Taken before
     /// the lock for changes.
@@ -85,7 +87,8 @@ impl TrafficStep {
 
 impl TrafficBook {
     pub(super) fn new(since_ms: u64) -> Self {
-        Self { elsewhere: Arc::default(), since_ms, written: Mutex::default() }
+        let (elsewhere, left) = (Arc::default(), Mutex::default());
+        Self { elsewhere, left, since_ms, written: Mutex::default() }
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
@@ -126,6 +129,7 @@ impl Catalog {
             TrafficOf::Everything => {
                 let mut course = course();
                 self.add_stored(&mut course, EVERYTHING)?;
+                self.take_over_left();
                 course.add_recent(self.traffic_elsewhere(), now_ms);
                 let mut amount = Amount::default();
                 for bucket in self.buckets() {
@@ -336,6 +340,7 @@ impl Catalog {
             }
         }
         if is_last {
+            self.take_over_left();
             let elsewhere = self.traffic_elsewhere();
             taken.push((elsewhere.clone(), elsewhere.take_unwritten(now_ms)));
         }
@@ -465,10 +470,30 @@ impl Catalog {
         Ok(())
     }
 
-    /// What was counted for a bucket that goes and is not written yet stays in what happened anywhere.
+    /// What was counted for a bucket that goes and is not written yet stays in what happened anywhere, and so does what
+    /// requests under way count for it from now on.
     pub(super) fn keep_traffic_of(&self, bucket: &Bucket) {
-        let hours = bucket.traffic.take_unwritten(self.now_ms());
-        self.traffic_elsewhere().put_back(&hours);
+        self.left().push(bucket.traffic.clone());
+    }
+
+    /// The bucket is back: what is counted for it is its own again.
+    pub(super) fn give_back_traffic_to(&self, bucket: &Bucket) {
+        self.left().retain(|left| !Arc::ptr_eq(left, &bucket.traffic));
+    }
+
+    /// Takes over what was counted for buckets that are gone, until nobody counts for them any more.
+    fn take_over_left(&self) {
+        let now_ms = self.now_ms();
+        self.left().retain_mut(|left| {
+            // Asked before: whoever let go by then has counted.
+            let is_counted = Arc::get_mut(left).is_none();
+            self.traffic_elsewhere().take_over(left, now_ms);
+            is_counted
+        });
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<Arc<Traffic>>> {
+        self.0.traffic.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the history of a bucket that is gone from the store.

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::account::AccountReply;
 use crate::auth::Caller;
+use crate::called::Called;
 use crate::catalog::{Account, AccountId, NewAccount};
 use crate::error::ApiError;
 use crate::fair_use;
@@ -17,11 +18,14 @@ use crate::management::{
     swept_view,
 };
 use crate::paging::Page;
-use crate::parameters::{IdParameter, PageParameters};
+use crate::parameters::{CalledParameter, IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
 use crate::target::last_component;
+
+/// What nobody but the operator does here.
+const MANAGES: &str = "manages accounts";
 
 /// A page of accounts.
 #[derive(Serialize, ToSchema)]
@@ -41,13 +45,13 @@ pub struct SweptReply {
     swept: SweptView,
 }
 
-/// Lists all accounts by id, for the operator.
+/// Lists all accounts by id, or those that are called so, for the operator.
 #[utoipa::path(
     get,
     path = "/api/accounts",
     operation_id = "listAccounts",
     tag = "Accounts",
-    params(PageParameters),
+    params(PageParameters, CalledParameter),
     responses((status = OK, body = AccountsReply))
 )]
 pub async fn list(
@@ -55,9 +59,11 @@ pub async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<AccountsReply>, ApiError> {
-    caller.check_operator()?;
-    let page = Page::of(&query)?;
-    let (page, next_cursor) = page.cut(app.catalog.accounts(), |account| account.id.as_str());
+    caller.check_operator(MANAGES)?;
+    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
+    let accounts = app.catalog.accounts().into_iter();
+    let meant = accounts.filter(|it| called.takes(it.id.as_str(), [it.name.as_str()]));
+    let (page, next_cursor) = page.cut(meant, |account| account.id.as_str());
     let accounts = page.iter().map(|account| account_view(&app.catalog, account)).collect();
     Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
 }
@@ -79,7 +85,7 @@ pub async fn create(
     caller: Caller,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let mut settings = account_change(body.settings::<AccountSettings>()?)?;
     let name = settings.name.take();
     let name = name.ok_or_else(|| ApiError::bad_parameter("name", "is required"))?;
@@ -101,7 +107,7 @@ pub async fn show(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let account = app.catalog.account(&id_in(&uri)?);
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
@@ -125,7 +131,7 @@ pub async fn edit(
     uri: Uri,
     body: JsonBody,
 ) -> Result<Json<AccountReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let id = id_in(&uri)?;
     app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;
     let change = account_change(body.settings::<AccountSettings>()?)?;
@@ -144,7 +150,7 @@ pub async fn sweep(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<SweptReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator(MANAGES)?;
     let store = app.store.clone();
     let swept = changing(&app, &caller, move |catalog| fair_use::sweep(&store, catalog)).await?;
     Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))

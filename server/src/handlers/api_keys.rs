@@ -4,18 +4,20 @@
 //! key itself is told once.
 
 use axum::extract::State;
+use engine::BucketName;
 use http::Uri;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
+use crate::called::Called;
 use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use crate::error::ApiError;
 use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{ApiKeySettings, ApiKeyView, api_key_view, new_api_key};
 use crate::paging::Page;
-use crate::parameters::{IdParameter, PageParameters};
+use crate::parameters::{CalledParameter, IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
@@ -48,13 +50,13 @@ pub struct ApiKeysReply {
     next_cursor: Option<String>,
 }
 
-/// Lists the API keys of the account by id, revoked ones too.
+/// Lists the API keys of the account by id, revoked ones too; with `q`, those that are called so.
 #[utoipa::path(
     get,
     path = "/api/keys",
     operation_id = "listKeys",
     tag = "API keys",
-    params(PageParameters),
+    params(PageParameters, CalledParameter),
     responses((status = OK, body = ApiKeysReply))
 )]
 pub async fn list(
@@ -63,8 +65,12 @@ pub async fn list(
     query: Query,
 ) -> Result<Json<ApiKeysReply>, ApiError> {
     caller.check_scope(Scope::Manage)?;
-    let page = Page::of(&query)?;
-    let visible = app.catalog.api_keys().into_iter().filter(|api_key| sees(&caller, api_key));
+    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
+    let visible = app.catalog.api_keys().into_iter().filter(|api_key| {
+        let bucket = api_key.limits.bucket.as_ref().map(BucketName::as_str);
+        let names = [api_key.name.as_str()].into_iter().chain(bucket);
+        sees(&caller, api_key) && called.takes(api_key.id.as_str(), names)
+    });
     let (page, next_cursor) = page.cut(visible, |api_key| api_key.id.as_str());
     let api_keys = page.iter().map(|api_key| api_key_view(&app.catalog, api_key)).collect();
     Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))

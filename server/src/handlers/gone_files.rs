@@ -135,9 +135,9 @@ impl Cursor {
     }
 }
 
-/// Lists files that were deleted or replaced and can still come back: at first what went since the server started, the
-/// last first; then, by path, what the log tells of the time before. Where the log is too large to be read in one
-/// request, that comes in the order of the log.
+/// Lists files that were deleted or replaced, can still come back and are not there again: at first what went since
+/// the server started, the last first; then, by path, what the log tells of the time before. Where the log is too large
+/// to be read in one request, that comes in the order of the log.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/deleted",
@@ -291,7 +291,7 @@ fn version_view(app: &AppState, version: &GoneVersion) -> GoneVersionView {
         deleted_at: version.ended_ms.map(iso_time),
         bytes: object.bytes(),
         content_type: object.content_type().to_owned(),
-        etag: object.etag().to_string(),
+        etag: format!("\"{}\"", object.etag()),
         created_at: iso_time(object.created_ms()),
         modified_at: iso_time(object.modified_ms()),
         recoverable_until: app.store.recoverable_until_ms(object).map(iso_time),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
+use crate::called::Called;
 use crate::catalog::{
     AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationName,
 };
@@ -19,7 +20,7 @@ use crate::handlers::changing;
 use crate::json_body::JsonBody;
 use crate::management::{MemberView, OrganisationDeletedView, OrganisationView, organisation_view};
 use crate::paging::Page;
-use crate::parameters::{IdParameter, PageParameters};
+use crate::parameters::{CalledParameter, IdParameter, PageParameters};
 use crate::query::Query;
 use crate::replies::Json;
 use crate::state::AppState;
@@ -78,13 +79,13 @@ pub struct MemberSettings {
     role: MemberRole,
 }
 
-/// Lists the organisations that the account belongs to, by id.
+/// Lists the organisations that the account belongs to, by id; with `q`, those that are called so.
 #[utoipa::path(
     get,
     path = "/api/organisations",
     operation_id = "listOrganisations",
     tag = "Organisations",
-    params(PageParameters),
+    params(PageParameters, CalledParameter),
     responses((status = OK, body = OrganisationsReply))
 )]
 pub async fn list(
@@ -93,11 +94,12 @@ pub async fn list(
     query: Query,
 ) -> Result<Json<OrganisationsReply>, ApiError> {
     caller.check_whole_reach()?;
-    let page = Page::of(&query)?;
+    let (page, called) = (Page::of(&query)?, Called::of(&query)?);
     let own = &caller.account().id;
     let organisations = app.catalog.organisations().into_iter();
     let of_caller = organisations.filter(|organisation| organisation.members.contains_key(own));
-    let (page, next_cursor) = page.cut(of_caller, |organisation| organisation.id.as_str());
+    let meant = of_caller.filter(|it| called.takes(it.id.as_str(), [it.name.as_str()]));
+    let (page, next_cursor) = page.cut(meant, |organisation| organisation.id.as_str());
     let organisations = page.iter().map(|it| organisation_view(&app.catalog, it)).collect();
     Ok(Json(OrganisationsReply { success: true, organisations, next_cursor }))
 }

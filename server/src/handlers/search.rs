@@ -11,13 +11,11 @@ use engine::{Clock, FolderKey, Found, Hit, Hits, Object, ObjectName, SearchQuery
 use http::Uri;
 
 use crate::auth::Caller;
+use crate::called::text_asked;
 use crate::catalog::Scope;
 use crate::crew::Busy;
 use crate::error::ApiError;
-use crate::limits::{
-    SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT,
-    SEARCH_WORDS_MAX,
-};
+use crate::limits::{SEARCH_HITS_DEFAULT, SEARCH_HITS_MAX, SEARCH_TIME_MS_MAX, SEARCH_WAIT};
 use crate::object_name::THUMBNAIL_ENDING;
 use crate::parameters::BucketParameter;
 use crate::query::Query;
@@ -59,7 +57,7 @@ pub async fn search(
     let folder = parent(&query)?;
     caller.check_folder(&folder)?;
     let page = page(&query)?;
-    let text = text(&query)?;
+    let text = text_asked(&query)?;
     let hidden_ending = match text.to_lowercase().contains(THUMBNAIL_MARK) {
         true => String::new(),
         false => THUMBNAIL_ENDING.to_owned(),
@@ -132,20 +130,6 @@ fn page(query: &Query) -> Result<SearchPage, ApiError> {
         return Err(ApiError::bad_parameter("offset", &must));
     }
     Ok(SearchPage { limit, offset })
-}
-
-fn text(query: &Query) -> Result<String, ApiError> {
-    let text = query.text(&["q"])?.unwrap_or_default();
-    let text = normalize(text.trim()).into_owned();
-    if text.chars().count() > SEARCH_TEXT_CHARS_MAX {
-        let must = format!("must have at most {SEARCH_TEXT_CHARS_MAX} characters");
-        return Err(ApiError::bad_parameter("q", &must));
-    }
-    if text.split_whitespace().count() > SEARCH_WORDS_MAX {
-        let must = format!("must have at most {SEARCH_WORDS_MAX} words");
-        return Err(ApiError::bad_parameter("q", &must));
-    }
-    Ok(text)
 }
 
 struct Answer {

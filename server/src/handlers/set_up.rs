@@ -146,7 +146,7 @@ pub async fn invite(
     caller: Caller,
     uri: Uri,
 ) -> Result<Json<InvitationReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator("sends invitations")?;
     let above = uri.path().rsplit_once('/').map_or("", |(above, _)| above);
     let id = AccountId::parse(&last_component(above)?).ok_or_else(ApiError::account_not_found)?;
     let account = app.catalog.account(&id).ok_or_else(ApiError::account_not_found)?;

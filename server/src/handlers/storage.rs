@@ -31,7 +31,7 @@ pub async fn show(
     State(app): State<AppState>,
     caller: Caller,
 ) -> Result<Json<StorageReply>, ApiError> {
-    caller.check_operator()?;
+    caller.check_operator("sees the storage")?;
     let store = app.store.clone();
     let storage = with_catalog(&app, move |catalog| storage(&store, catalog)).await?;
     Ok(Json(StorageReply { success: true, storage }))

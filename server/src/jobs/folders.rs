@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use engine::{FolderKey, KeyPage, LogSpan, Object, ObjectKey};
+use engine::{DeletedAsked, FolderKey, KeyPage, LogSpan, Object, ObjectKey};
 
 use super::standing::Standing;
 use super::{ended, is_stopped};
@@ -131,6 +131,7 @@ pub(super) async fn undelete(
         };
         let turn = turn.map_err(|_| ApiError::overloaded(1))?;
         let (store, bucket, folder) = (app.store.clone(), bucket.name.clone(), folder.clone());
+        let asked = DeletedAsked { bucket, folder, since_ms, span };
         let is_stopped = is_stopped.clone();
         let find = move || {
             let _turn = turn;
@@ -138,7 +139,7 @@ pub(super) async fn undelete(
                 true => std::ops::ControlFlow::Break(()),
                 false => std::ops::ControlFlow::Continue(()),
             };
-            store.deleted_in(&bucket, &folder, since_ms, span, &mut watch)
+            store.deleted(&asked, &mut watch)
         };
         blocking(find).await
     };

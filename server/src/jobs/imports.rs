@@ -6,8 +6,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use engine::{Batch, FolderKey, ObjectName, Precondition};
 use http::header::CONTENT_TYPE;
+use http_body::Body;
+use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
 use tokio::time::{sleep, timeout};
 
@@ -95,7 +98,8 @@ async fn take(
         let fetched = app.imports.fetch(&address).await.map_err(|why| why.to_string())?;
         let declared = fetched.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let declared = declared.map(str::to_owned);
-        let body = RequestBody::new(&fetched.headers, fetched.body, BodyLimits::new(bytes_max));
+        let body = metered(app, &bucket, fetched.body);
+        let body = RequestBody::new(&fetched.headers, body, BodyLimits::new(bytes_max));
         let body = body.map_err(told)?;
         receive_raw(app, &bucket, declared, body).await.map_err(told)
     });
@@ -106,6 +110,22 @@ async fn take(
     store(app, &bucket, folder, received.named(name_of(&address)), on_taken, along)
         .await
         .map_err(told)
+}
+
+/// The body, whose bytes count for the bucket as they come.
+fn metered<B: Body<Data = Bytes> + Send + Unpin>(
+    app: &AppState,
+    bucket: &Bucket,
+    body: B,
+) -> impl Body<Data = Bytes, Error = B::Error> + Send + Unpin + use<B> {
+    let (traffic, clock) = (bucket.traffic.clone(), app.clock.clone());
+    body.map_frame(move |frame| {
+        if let Some(bytes) = frame.data_ref() {
+            traffic.turn_to(clock.unix_ms());
+            traffic.note_bytes_in(bytes.len());
+        }
+        frame
+    })
 }
 
 async fn store(

@@ -74,7 +74,9 @@ impl Standing {
 
 /// Whether a caller may do such work.
 pub fn check_allowed(app: &AppState, caller: &Caller, work: &JobWork) -> Result<(), ApiError> {
-    let Some(bucket) = work.bucket() else { return caller.check_operator() };
+    let Some(bucket) = work.bucket() else {
+        return caller.check_operator("begins jobs for the whole store");
+    };
     for scope in scopes_of(work) {
         caller.bucket(&app.catalog, bucket, *scope)?;
     }

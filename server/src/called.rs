@@ -1,0 +1,79 @@
+//! What is looked for in words: `q`, of a search, and of lists that are in memory.
+//!
+//! Promises: of a list that is in memory each record is looked at once for a page, and nothing is kept for it; case and
+//! the form of accents do not matter. Never here: searches of files, which rank what they find.
+
+use crate::error::ApiError;
+use crate::limits::{SEARCH_TEXT_CHARS_MAX, SEARCH_WORDS_MAX};
+use crate::query::Query;
+use crate::target::normalize;
+
+/// Which records of a list are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    words: Vec<String>,
+}
+
+impl Called {
+    pub fn of(query: &Query) -> Result<Self, ApiError> {
+        let words = text_asked(query)?.split_whitespace().map(str::to_lowercase).collect();
+        Ok(Self { words })
+    }
+
+    /// Whether each word is in one of the names, or begins the id.
+    pub fn takes<'a>(&self, id: &str, names: impl IntoIterator<Item = &'a str>) -> bool {
+        if self.words.is_empty() {
+            return true;
+        }
+        let names: Vec<_> = names.into_iter().map(|it| normalize(it).to_lowercase()).collect();
+        let is_said = |word: &String| {
+            id.starts_with(word.as_str()) || names.iter().any(|name| name.contains(word.as_str()))
+        };
+        self.words.iter().all(is_said)
+    }
+}
+
+/// What is asked for; nothing where it is absent.
+pub fn text_asked(query: &Query) -> Result<String, ApiError> {
+    let text = query.text(&["q"])?.unwrap_or_default();
+    let text = normalize(text.trim()).into_owned();
+    if text.chars().count() > SEARCH_TEXT_CHARS_MAX {
+        let must = format!("must have at most {SEARCH_TEXT_CHARS_MAX} characters");
+        return Err(ApiError::bad_parameter("q", &must));
+    }
+    if text.split_whitespace().count() > SEARCH_WORDS_MAX {
+        let must = format!("must have at most {SEARCH_WORDS_MAX} words");
+        return Err(ApiError::bad_parameter("q", &must));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(q: &str) -> Result<Called, ApiError> {
+        Called::of(&Query::of(&format!("/api/x?q={q}").parse().unwrap()))
+    }
+
+    #[test]
+    fn every_word_is_in_a_name_or_begins_the_id() {
+        let takes = |q| called(q).unwrap().takes("k3yabc", ["Ann Löwe", "photos"]);
+        for yes in ["", "ann", "NN", "we+an", "L%C3%96WE", "lo%CC%88we", "k3y", "ann+k3y", "hot"] {
+            assert!(takes(yes), "{yes}");
+        }
+        for no in ["bob", "ann+bob", "3ya", "lowe", "ann.*", "%25"] {
+            assert!(!takes(no), "{no}");
+        }
+        assert!(called("lo%CC%88we").unwrap().takes("", ["LO\u{308}WE"]));
+    }
+
+    #[test]
+    fn what_is_asked_for_has_bounds() {
+        assert!(called(&"x".repeat(SEARCH_TEXT_CHARS_MAX)).is_ok());
+        for bad in ["x".repeat(SEARCH_TEXT_CHARS_MAX + 1), "x+".repeat(SEARCH_WORDS_MAX + 1)] {
+            assert_eq!(called(&bad).unwrap_err().code(), "bad_parameter");
+        }
+        assert_eq!(called("%ff").unwrap_err().code(), "bad_parameter");
+    }
+}

@@ -1,0 +1,57 @@
+// Long lists of the management: what is looked for in them.
+
+import assert from "node:assert/strict";
+import { close } from "./driver.mjs";
+import { ask, openAs } from "./operator.mjs";
+
+const dialog = (page) => page.getByRole("dialog");
+
+export const tests = {
+  async "accounts are found as one types, the address keeps what was typed, and keys do all of it"() {
+    for (let at = 1; at <= 12; at += 1) await ask("POST", "/api/accounts", { name: `Night staff ${at}` });
+    const page = await openAs("/-/accounts");
+    const rows = page.getByRole("table", { name: "Accounts" }).getByRole("row", { name: /Night staff/ });
+    const box = page.getByLabel("Find", { exact: true });
+    await rows.nth(11).waitFor();
+    await page.keyboard.press("/");
+    assert.ok(await box.evaluate((it) => it === document.activeElement), "the field has the focus");
+    const asked = [];
+    page.on("request", (request) => { if (request.url().includes("/api/accounts?")) asked.push(new URL(request.url()).searchParams.get("q")); });
+    await page.keyboard.type("STAFF 1");
+    await rows.nth(4).waitFor({ state: "detached" });
+    assert.deepEqual([await rows.count(), await box.inputValue()], [4, "STAFF 1"]);
+    await page.getByRole("status").filter({ hasText: "4 found" }).waitFor({ state: "attached" });
+    assert.ok(asked.length < 7 && asked.at(-1) === "STAFF 1", `asked for ${asked}`);
+    assert.equal(new URL(page.url()).searchParams.get("q"), "STAFF 1");
+    await page.reload();
+    await rows.nth(3).waitFor();
+    assert.deepEqual([await rows.count(), await box.inputValue()], [4, "STAFF 1"]);
+    await box.fill("staff nobody");
+    await page.getByRole("heading", { name: "Nothing is called so" }).waitFor();
+    await box.press("Escape");
+    await rows.nth(11).waitFor();
+    assert.deepEqual([new URL(page.url()).search, await box.inputValue()], ["", ""]);
+    assert.ok(await box.evaluate((it) => it === document.activeElement), "the field keeps the focus");
+    await close(page);
+  },
+
+  async "where there are too many accounts to choose from, one is named"() {
+    const { account } = await ask("POST", "/api/accounts", { name: "Hannah of many" });
+    const { organisation } = await ask("POST", "/api/organisations", { name: "Many" });
+    const page = await openAs(`/-/organisations/${organisation.id}`);
+    await page.route("**/api/accounts?limit=100", async (route) => {
+      const reply = await route.fetch();
+      await route.fulfill({ json: { ...(await reply.json()), nextCursor: "more" } });
+    });
+    await page.getByRole("button", { name: "Take somebody in" }).click();
+    await dialog(page).getByLabel("Name or id").fill("Hannah");
+    await dialog(page).getByRole("button", { name: "Take in" }).click();
+    await dialog(page).getByText("No account is called “Hannah”").waitFor();
+    await dialog(page).getByLabel("Name or id").fill("Hannah of many");
+    await dialog(page).getByRole("button", { name: "Take in" }).click();
+    await page.getByLabel("Role of Hannah of many").waitFor();
+    const { members } = (await ask("GET", `/api/organisations/${organisation.id}`)).organisation;
+    assert.ok(members.some((it) => it.account === account.id && it.role === "member"), JSON.stringify(members));
+    await close(page);
+  },
+};
