@@ -85,7 +85,11 @@ fn check(folder: &Path) -> u64 {
         entropy: Arc::new(SystemEntropy),
     };
     let watch = &mut |_| ControlFlow::Continue(());
-    let report = fsck::check(&surroundings, CheckOptions { deep: true, remade: None }, watch);
+    let report = fsck::check(
+        &surroundings,
+        CheckOptions { deep: true, remade: None, workers: CheckOptions::workers_here() },
+        watch,
+    );
     let report = report.expect("a store that can be checked");
     assert!(report.is_clean(), "{report}");
     report.bytes

@@ -75,6 +75,8 @@ pub const FINDING_OBJECTS_MAX: usize = 256;
 pub const FSCK_NAMES_MAX: u64 = 512 * 1_024;
 /// fsck remembers this many damaged bodies, broken groups of a segment, and stretches of the log that are lost.
 pub const FSCK_SUSPECTS_MAX: usize = 4_096;
+/// fsck looks at so many segments beside one another, at most.
+pub const FSCK_WORKERS_MAX: usize = 4;
 /// fsck looks for big segments that nothing names while it has to remember no more of them than this.
 pub const FSCK_BIG_NAMED_MAX: usize = 4 * MIB;
 

@@ -84,7 +84,7 @@ impl World {
     /// Checks the store, which is not open.
     pub fn fsck(&self, deep: bool) -> Result<fsck::Report> {
         let watch = &mut |_| ControlFlow::Continue(());
-        let options = fsck::CheckOptions { deep, remade: Some(bucket_named(REMADE)) };
+        let options = fsck::CheckOptions { deep, remade: Some(bucket_named(REMADE)), workers: 1 };
         fsck::check(&self.surroundings(), options, watch)
     }
 
@@ -92,7 +92,8 @@ impl World {
     pub fn repair(&self) -> Result<(fsck::Repaired, Vec<String>)> {
         let mut said = Vec::new();
         let remade = Some(bucket_named(REMADE));
-        let options = fsck::RepairOptions { deep: true, remade, open: self.options.clone() };
+        let options =
+            fsck::RepairOptions { deep: true, remade, workers: 1, open: self.options.clone() };
         let watch = &mut |_| ControlFlow::Continue(());
         let repaired = fsck::repair(&self.surroundings(), &options, watch, &mut |what| {
             said.push(what.to_owned());

@@ -4,10 +4,11 @@
 use engine::disk::Disk;
 use engine::disk::sim::{LossPolicy, SimDisk};
 use engine::format::SEGMENT_HEADER_BYTES;
-use engine::fsck::{Finding, Remedy, Report, Severity};
+use engine::fsck::{CheckOptions, Finding, Remedy, Report, Severity};
 use engine::{Batch, Error, Store};
 use tests::store::{
-    World, batch, body, bucket, commit, delete, fact, idle, name, put, read, roll_over,
+    REMADE, World, batch, body, bucket, bucket_named, commit, delete, fact, idle, name, put, read,
+    roll_over,
 };
 
 use tests::store::{Change, Model};
@@ -65,6 +66,10 @@ pub(crate) fn check(world: &World) -> Report {
     let before = contents(&world.disk);
     world.fsck(false).unwrap();
     let report = world.fsck(true).unwrap();
+    let options = CheckOptions { deep: true, remade: Some(bucket_named(REMADE)), workers: 4 };
+    let watch = &mut |_| std::ops::ControlFlow::Continue(());
+    let by_several = engine::fsck::check(&world.surroundings(), options, watch).unwrap();
+    assert_eq!(by_several, report, "however many workers there are");
     assert!(contents(&world.disk) == before, "a check changes nothing");
     report
 }
@@ -183,7 +188,7 @@ fn whoever_watches_may_stop_a_check() {
     let mut calls = 0;
     let stopped = engine::fsck::check(
         &world.surroundings(),
-        engine::fsck::CheckOptions { deep: true, remade: None },
+        CheckOptions { deep: true, remade: None, workers: 1 },
         &mut |progress| {
             calls += 1;
             assert!(progress.done_bytes <= progress.total_bytes);
@@ -195,6 +200,27 @@ fn whoever_watches_may_stop_a_check() {
     );
     assert!(matches!(stopped, Err(Error::Cancelled)));
     assert_eq!(calls, 20);
+}
+
+#[test]
+fn whoever_watches_may_stop_several_workers() {
+    let (world, _) = closed();
+    let mut is_stopped = false;
+    let stopped = engine::fsck::check(
+        &world.surroundings(),
+        CheckOptions { deep: true, remade: None, workers: 4 },
+        &mut |progress| {
+            assert!(!is_stopped, "nobody is told any more");
+            assert!(progress.done_bytes <= progress.total_bytes);
+            is_stopped = progress.done_items > 0;
+            match is_stopped {
+                true => std::ops::ControlFlow::Break(()),
+                false => std::ops::ControlFlow::Continue(()),
+            }
+        },
+    );
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(is_stopped);
 }
 
 #[test]

@@ -59,18 +59,18 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         bar.show(progress);
         ControlFlow::Continue(())
     };
-    let deep = args.deep;
+    let (deep, workers) = (args.deep, CheckOptions::workers_here());
     let remade = BucketName::parse(reserved::VARIANTS).ok();
     let done = match args.repair {
-        false => fsck::check(&surroundings, CheckOptions { deep, remade }, watch).map(|report| {
-            Done { has_lost: !report.is_clean(), report, before: None, steps: Vec::new() }
-        }),
+        false => fsck::check(&surroundings, CheckOptions { deep, remade, workers }, watch).map(
+            |report| Done { has_lost: !report.is_clean(), report, before: None, steps: Vec::new() },
+        ),
         true => {
             let open = OpenOptions {
                 undelete_window_ms: UNDELETE_WINDOW_MS,
                 ..OpenOptions::new(Create::Never)
             };
-            let options = RepairOptions { deep, remade, open };
+            let options = RepairOptions { deep, remade, workers, open };
             let mut steps = Vec::new();
             let say = &mut |step: &str| steps.push(step.to_owned());
             fsck::repair(&surroundings, &options, watch, say).map(|repaired| Done {

@@ -15,7 +15,6 @@
 //!
 //! Promises: [`compare`] is the only comparison of checksums in the engine. Never here: what to do when it fails.
 
-use super::bytes::Put;
 use super::malformed::Malformed;
 use super::segment_header::SegmentId;
 
@@ -87,9 +86,9 @@ impl Checksum {
     /// Binds to a place, or takes the binding to the same place off again.
     #[must_use]
     pub fn at(self, place: Place) -> Self {
-        let mut named = Vec::with_capacity(PLACE_BYTES);
-        Put::new(&mut named).u64(place.salt).u64(place.segment.get()).u64(place.offset);
-        Self(self.0 ^ Self::of(&named).0)
+        let named: [[u8; 8]; PLACE_BYTES / 8] =
+            [place.salt, place.segment.get(), place.offset].map(u64::to_le_bytes);
+        Self(self.0 ^ Self::of(named.as_flattened()).0)
     }
 
     /// Checks that this is the checksum of `bytes` at `place`.

@@ -4,9 +4,12 @@
 //! objects that were in the missing stretch are found when names are compared.
 //! Never here: what lies in a segment.
 
+use std::collections::BTreeSet;
+
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::Ground;
+use super::ground::{Ground, Held};
+use super::turns::ToCheck;
 use crate::error::{Error, Result};
 use crate::format::{SegmentClass, SegmentHeader};
 use crate::index::INDEX_FILE;
@@ -22,21 +25,31 @@ impl Check<'_, '_> {
             .filter(|held| held.class == SegmentClass::Log && held.counts())
             .filter_map(|held| held.header)
             .collect();
-        let mut position = LogPosition::START;
-        for (number, header) in headers.iter().enumerate() {
-            let later = headers.get(number + 1..).unwrap_or_default();
-            self.check_link(ground, header, &position);
-            let Some(held) = ground.held.get_mut(&header.segment) else { continue };
+        let mut all = std::mem::take(&mut ground.held);
+        let segments = all.iter_mut().filter_map(|(id, held)| {
+            let number = headers.binary_search_by_key(id, |header| header.segment).ok()?;
+            let (header, later) = (*headers.get(number)?, headers.get(number + 1..)?);
             held.end = header.end_named_by(later);
-            position = match self.check_groups(ground, header, later, position) {
-                Err(Error::Io { source, .. }) => {
-                    self.unreadable(ground, header, &source);
-                    position
+            Some(ToCheck { held, header, later })
+        });
+        let segments = segments.collect();
+        let mut position = LogPosition::START;
+        self.in_turns(segments, |check, turns| {
+            for header in &headers {
+                check.check_link(ground, header, &position);
+                match turns.next(check)? {
+                    (held, Err(Error::Io { source, .. })) => check.unreadable(held, &source),
+                    (_, checked) => {
+                        let checked = checked?;
+                        position = checked.position.unwrap_or(position);
+                        ground.committed_later.extend(checked.committed);
+                    }
                 }
-                other => other?,
-            };
-            self.segment_done()?;
-        }
+                check.segment_done()?;
+            }
+            Ok(())
+        })?;
+        ground.held = all;
         if self.applied_lsn > position.lsn {
             let what = "the log ends before the index does";
             self.gap(INDEX_FILE, 0, what, position.lsn + 1, self.applied_lsn);
@@ -53,33 +66,41 @@ impl Check<'_, '_> {
     /// The compacted segments that count.
     pub(super) fn check_compacted(&mut self, ground: &mut Ground) -> Result<()> {
         let ids: Vec<_> = ground.compacted().collect();
-        for id in ids {
-            let is_in_use = self.is_in_use(ground, id);
-            let Some(held) = ground.held.get_mut(&id) else { continue };
-            match held.header {
-                _ if !is_in_use => held.is_superseded = true,
-                None => {
-                    let path = held.path.clone();
-                    let what = "both copies of the header are damaged: nothing in it can be read";
-                    self.found(Severity::Note, &path, 0, what, Remedy::None);
-                }
-                Some(header) => {
-                    if held.is_page_torn {
-                        let path = held.path.clone();
-                        let what = "one of the two copies of the header is damaged";
-                        let remedy = Remedy::RewriteHeader { segment: id, class: held.class };
-                        self.found(Severity::Repairable, &path, 0, what, remedy);
-                    }
-                    match self.check_groups(ground, &header, &[], LogPosition::START) {
-                        Err(Error::Io { source, .. }) => self.unreadable(ground, &header, &source),
-                        other => {
-                            other?;
-                        }
-                    }
-                }
+        let in_use: BTreeSet<_> =
+            ids.iter().copied().filter(|id| self.is_in_use(ground, *id)).collect();
+        let mut all = std::mem::take(&mut ground.held);
+        let mut pages = Vec::new();
+        let mut segments = Vec::new();
+        for (id, held) in all.iter_mut().filter(|(id, _)| ids.contains(id)) {
+            held.is_superseded |= !in_use.contains(id);
+            let header = held.header.filter(|_| in_use.contains(id));
+            pages.push((*id, held.path.clone(), held.class, held.is_page_torn, header.is_some()));
+            if let Some(header) = header {
+                segments.push(ToCheck { held, header, later: &[] });
             }
-            self.segment_done()?;
         }
+        self.in_turns(segments, |check, turns| {
+            for (id, path, class, is_page_torn, has_header) in pages {
+                if !has_header && in_use.contains(&id) {
+                    let what = "both copies of the header are damaged: nothing in it can be read";
+                    check.found(Severity::Note, &path, 0, what, Remedy::None);
+                }
+                if has_header {
+                    if is_page_torn {
+                        let what = "one of the two copies of the header is damaged";
+                        let remedy = Remedy::RewriteHeader { segment: id, class };
+                        check.found(Severity::Repairable, &path, 0, what, remedy);
+                    }
+                    match turns.next(check)? {
+                        (held, Err(Error::Io { source, .. })) => check.unreadable(held, &source),
+                        (_, checked) => ground.committed_later.extend(checked?.committed),
+                    }
+                }
+                check.segment_done()?;
+            }
+            Ok(())
+        })?;
+        ground.held = all;
         Ok(())
     }
 
@@ -124,12 +145,9 @@ impl Check<'_, '_> {
         }
     }
 
-    fn unreadable(&mut self, ground: &mut Ground, header: &SegmentHeader, why: &std::io::Error) {
-        if let Some(held) = ground.held.get_mut(&header.segment) {
-            held.add_fault(0..held.file_bytes);
-            let what = format!("the disk cannot read it: {why}");
-            let path = held.path.clone();
-            self.found(Severity::Loss, &path, 0, what, Remedy::None);
-        }
+    fn unreadable(&mut self, held: &mut Held, why: &std::io::Error) {
+        held.add_fault(0..held.file_bytes);
+        let what = format!("the disk cannot read it: {why}");
+        self.found(Severity::Loss, &held.path, 0, what, Remedy::None);
     }
 }

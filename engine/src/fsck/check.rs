@@ -21,6 +21,7 @@ use crate::disk::{Disk, PrivateDisk};
 use crate::error::{Error, Result};
 use crate::format::{SegmentId, SegmentUsage};
 use crate::index::{INDEX_FILE, Index};
+use crate::limits;
 use crate::name::BucketName;
 use crate::progress::{Watch, WorkProgress};
 use crate::recovery::STORE_FILE;
@@ -34,6 +35,15 @@ pub struct CheckOptions {
     pub deep: bool,
     /// The bucket of objects that whoever uses the store makes again when they are missing.
     pub remade: Option<BucketName>,
+    /// How many segments are looked at beside one another, at most [`limits::FSCK_WORKERS_MAX`].
+    pub workers: usize,
+}
+
+impl CheckOptions {
+    /// As many workers as there are processors.
+    pub fn workers_here() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
 }
 
 /// Checks the store, which must not be open anywhere. Changes nothing.
@@ -55,6 +65,7 @@ pub fn check(
         disk: private,
         deep: options.deep,
         remade: options.remade,
+        workers: options.workers.clamp(1, limits::FSCK_WORKERS_MAX),
         watch,
         progress: WorkProgress::default(),
         report: Report::new(options.deep),
@@ -99,6 +110,7 @@ pub(super) struct Check<'a, 'w> {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) deep: bool,
     pub(super) remade: Option<BucketName>,
+    pub(super) workers: usize,
     watch: &'a mut Watch<'w>,
     progress: WorkProgress,
     pub(super) report: Report,
@@ -123,7 +135,102 @@ pub(super) struct Check<'a, 'w> {
     pub(super) punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
 }
 
+/// What checks of single segments go by.
+pub(super) struct Root {
+    disk: Arc<dyn Disk>,
+    deep: bool,
+    index: Option<Arc<Index>>,
+    applied_lsn: u64,
+}
+
+/// What a check of one segment found.
+pub(super) struct CheckPart {
+    report: Report,
+    gaps: Gaps,
+    is_ignorant: bool,
+    suspects: BTreeMap<(SegmentId, u64), Suspect>,
+    suspects_unlisted: u64,
+    punched: BTreeMap<SegmentId, BTreeMap<u64, u64>>,
+}
+
+impl Root {
+    /// A check that has found nothing yet, for one segment.
+    pub(super) fn check<'a, 'w>(&self, watch: &'a mut Watch<'w>) -> Check<'a, 'w> {
+        Check {
+            disk: Arc::clone(&self.disk),
+            deep: self.deep,
+            remade: None,
+            workers: 1,
+            watch,
+            progress: WorkProgress::default(),
+            report: Report::new(self.deep),
+            index: self.index.clone(),
+            index_faults: IndexFaults::default(),
+            applied_lsn: self.applied_lsn,
+            gaps: Gaps::default(),
+            is_ignorant: false,
+            suspects: BTreeMap::new(),
+            suspects_unlisted: 0,
+            big_named: BTreeSet::new(),
+            retained: BTreeSet::new(),
+            punched: BTreeMap::new(),
+        }
+    }
+}
+
 impl Check<'_, '_> {
+    /// What checks of single segments go by, once the index is open.
+    pub(super) fn root(&self) -> Root {
+        Root {
+            disk: Arc::clone(&self.disk),
+            deep: self.deep,
+            index: self.index.clone(),
+            applied_lsn: self.applied_lsn,
+        }
+    }
+
+    /// What it found.
+    pub(super) fn into_part(self) -> CheckPart {
+        CheckPart {
+            report: self.report,
+            gaps: self.gaps,
+            is_ignorant: self.is_ignorant,
+            suspects: self.suspects,
+            suspects_unlisted: self.suspects_unlisted,
+            punched: self.punched,
+        }
+    }
+
+    /// Takes over what the check of one segment found.
+    pub(super) fn take_over(&mut self, part: CheckPart) {
+        self.report.append(part.report);
+        self.gaps.append(part.gaps);
+        self.is_ignorant |= part.is_ignorant;
+        self.suspects_unlisted += part.suspects_unlisted;
+        for (at, suspect) in part.suspects {
+            self.add_suspect(at, suspect);
+        }
+        for (segment, records) in part.punched {
+            self.punched.entry(segment).or_default().extend(records);
+        }
+    }
+
+    /// So many more bytes were read by workers, whose parts count them.
+    pub(super) fn read_beside(&mut self, bytes: u64) -> Result<()> {
+        self.progress.done_bytes += bytes;
+        self.progress.total_bytes = self.progress.total_bytes.max(self.progress.done_bytes);
+        self.tell()
+    }
+
+    /// Remembers a damaged record, or counts it where there are too many.
+    pub(super) fn add_suspect(&mut self, at: (SegmentId, u64), suspect: Suspect) {
+        if self.suspects.len() < limits::FSCK_SUSPECTS_MAX {
+            self.suspects.insert(at, suspect);
+        } else {
+            self.suspects_unlisted += 1;
+        }
+    }
+
     fn run(&mut self, view: &Surroundings) -> Result<()> {
         let Some(mut ground) = self.read_ground()? else { return Ok(()) };
         self.progress.total_items = ground.held.len() as u64;
@@ -162,9 +269,7 @@ impl Check<'_, '_> {
     /// So many more bytes were read.
     pub(super) fn read_on(&mut self, bytes: u64) -> Result<()> {
         self.report.bytes += bytes;
-        self.progress.done_bytes += bytes;
-        self.progress.total_bytes = self.progress.total_bytes.max(self.progress.done_bytes);
-        self.tell()
+        self.read_beside(bytes)
     }
 
     /// One more segment was looked at.

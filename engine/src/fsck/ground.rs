@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use crate::disk::DiskFile;
+use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::format::{
     Covers, Malformed, Origin, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass, SegmentHeader,
@@ -292,8 +292,13 @@ impl Check<'_, '_> {
 
     /// Opens a file that was listed.
     pub(super) fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
-        self.disk.open(path).map_err(|source| Error::io(format!("opening {path}"), source))
+        open(self.disk.as_ref(), path)
     }
+}
+
+/// Opens a file that was listed.
+pub(super) fn open(disk: &dyn Disk, path: &str) -> Result<Arc<dyn DiskFile>> {
+    disk.open(path).map_err(|source| Error::io(format!("opening {path}"), source))
 }
 
 /// The header page as it is written.

@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use super::check::Check;
 use super::finding::{Remedy, Severity};
-use super::ground::{Ground, Held, read_up_to};
+use super::ground::{Held, read_up_to};
 use super::known::{NameHash, hash_of};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksum, Content, FooterReader, FooterSum, FooterTrailer, Malformed, Record, Scanned,
-    SegmentClass, SegmentHeader, SegmentId, SegmentUsage, What, salvage,
+    BodyFault, Checksum, Content, FooterReader, FooterSum, FooterTrailer, Malformed, Record,
+    Scanned, SegmentClass, SegmentHeader, SegmentId, SegmentUsage, What, salvage,
 };
-use crate::limits;
 use crate::name::{FactName, ObjectName};
 use crate::recovery::is_zero;
 use crate::segment::{GroupRead, LogPosition, LogWalk, RecordCursor, Walked, read_footer};
@@ -50,6 +49,14 @@ pub(super) enum RecordDamage {
     Hash,
 }
 
+/// What a segment that was checked means for the others.
+pub(super) struct GroupsChecked {
+    /// Where the log stands behind it. None: no group in it was ever finished, so it still stands where it stood.
+    pub(super) position: Option<LogPosition>,
+    /// Compacted segments that it commits behind the index's position.
+    pub(super) committed: Vec<SegmentId>,
+}
+
 /// A segment on its way through the check.
 struct Walking<'a> {
     id: SegmentId,
@@ -73,16 +80,14 @@ impl Walking<'_> {
 }
 
 impl Check<'_, '_> {
-    /// Checks one segment, and says where the log stands behind it.
+    /// Checks one segment.
     pub(super) fn check_groups(
         &mut self,
-        ground: &mut Ground,
+        held: &mut Held,
         header: &SegmentHeader,
         later: &[SegmentHeader],
-        before: LogPosition,
-    ) -> Result<LogPosition> {
+    ) -> Result<GroupsChecked> {
         let id = header.segment;
-        let Some(held) = ground.held.get_mut(&id) else { return Ok(before) };
         let file = self.open(&held.path)?;
         let trailer = read_footer(file.as_ref(), header)?;
         held.end = trailer.map(|trailer| trailer.footer_offset).or(held.end);
@@ -90,12 +95,11 @@ impl Check<'_, '_> {
         let mut committed = Vec::new();
         let position = match walking.trailer {
             Some(trailer) if !self.deep && self.read_heads(held, &walking, &mut committed)? => {
-                end_of(id, &trailer)
+                Some(end_of(id, &trailer))
             }
-            _ => self.walk(held, &walking, before, &mut committed)?,
+            _ => self.walk(held, &walking, &mut committed)?,
         };
-        ground.committed_later.extend(committed);
-        Ok(position)
+        Ok(GroupsChecked { position, committed })
     }
 
     /// Reads a good footer, and the values of facts. False: the groups have to be walked.
@@ -133,17 +137,17 @@ impl Check<'_, '_> {
         &mut self,
         held: &mut Held,
         walking: &Walking<'_>,
-        before: LogPosition,
         committed: &mut Vec<SegmentId>,
-    ) -> Result<LogPosition> {
+    ) -> Result<Option<LogPosition>> {
         let path = held.path.clone();
         (held.records, held.usage) = (0, SegmentUsage::empty(held.class));
         let end = held.end.unwrap_or(held.file_bytes).min(held.file_bytes);
         let file = Arc::clone(&walking.file);
-        let mut walk = LogWalk::new(file, path.clone(), walking.header, end)?;
+        let mut walk = LogWalk::new(file, path.clone(), walking.header, end)?.reading_ahead();
         let mut footer =
             walking.trailer.map(|trailer| FooterMatch { trailer, sum: FooterSum::default() });
-        let mut position = LogPosition { lsn: walking.header.base_lsn.saturating_sub(1), ..before };
+        let base_lsn = walking.header.base_lsn.saturating_sub(1);
+        let mut position = LogPosition { lsn: base_lsn, ..LogPosition::START };
         let is_compacted = walking.header.class == SegmentClass::Compacted;
         let mut last_group = (walking.header.first_group, walking.header.previous_group);
         loop {
@@ -161,15 +165,17 @@ impl Check<'_, '_> {
                     let view = group
                         .view()
                         .map_err(|reason| Error::corrupt(path.clone(), start, reason))?;
-                    let fault = view.verify_bodies().is_err();
-                    let is_vouched = !fault || self.is_vouched(held, walking, &walk, first_lsn)?;
+                    let is_whole = view.verify_bodies().is_ok();
+                    let is_vouched =
+                        is_whole || self.is_vouched(held, walking, &walk, first_lsn)?;
                     if !is_vouched {
                         self.torn(&path, start);
                         break;
                     }
                     for scanned in view.records() {
                         self.count(held, &scanned.record, committed);
-                        self.check_body(held, walking.id, scanned);
+                        let verified = if is_whole { Ok(()) } else { scanned.verify_body() };
+                        self.check_body(held, walking.id, scanned, verified);
                         if let Some(footer) = &mut footer {
                             footer.sum.push(scanned.place.offset, scanned.head);
                         }
@@ -177,6 +183,7 @@ impl Check<'_, '_> {
                     self.read_on(group.end - group.start)?;
                     last_group = (group.header.number + 1, group.header_checksum);
                     position = walking.after(&group, view.last_lsn());
+                    walk.use_again(group);
                 }
                 Walked::Broken(reason) => {
                     if !self.is_vouched(held, walking, &walk, first_lsn)? {
@@ -195,7 +202,7 @@ impl Check<'_, '_> {
                         if scanned.record.lsn >= first_lsn {
                             position.lsn = position.lsn.max(scanned.record.lsn);
                             self.count(held, &scanned.record, committed);
-                            self.check_body(held, walking.id, &scanned);
+                            self.check_body(held, walking.id, &scanned, scanned.verify_body());
                         }
                     }
                     self.read_on(walk.offset() - start)?;
@@ -210,10 +217,9 @@ impl Check<'_, '_> {
         }
         self.check_footer(held, walking, footer, &position, last_group)?;
         Ok(match walking.trailer {
-            Some(trailer) => end_of(walking.id, &trailer),
-            // No group in it was ever finished: the log still stands where it stood.
-            None if position.segment != Some(walking.id) => before,
-            None => position,
+            Some(trailer) => Some(end_of(walking.id, &trailer)),
+            None if position.segment != Some(walking.id) => None,
+            None => Some(position),
         })
     }
 
@@ -329,9 +335,15 @@ impl Check<'_, '_> {
         }
     }
 
-    fn check_body(&mut self, held: &mut Held, id: SegmentId, scanned: &Scanned<'_>) {
+    fn check_body(
+        &mut self,
+        held: &mut Held,
+        id: SegmentId,
+        scanned: &Scanned<'_>,
+        verified: Result<(), BodyFault>,
+    ) {
         let at = (id, scanned.place.offset);
-        match (scanned.verify_body(), &scanned.record.what) {
+        match (verified, &scanned.record.what) {
             (Err(fault), what) => {
                 // A fact without its value is lost, and is not counted.
                 held.is_damaged |= matches!(what, What::Fact { .. });
@@ -360,11 +372,7 @@ impl Check<'_, '_> {
             _ => return,
         };
         let Some(hash) = hash_of(record) else { return };
-        if self.suspects.len() < limits::FSCK_SUSPECTS_MAX {
-            self.suspects.insert(at, Suspect { of, hash, lsn: record.lsn, offset, what });
-        } else {
-            self.suspects_unlisted += 1;
-        }
+        self.add_suspect(at, Suspect { of, hash, lsn: record.lsn, offset, what });
     }
 }
 

@@ -26,6 +26,13 @@ impl Gaps {
         }
     }
 
+    /// Adds other stretches.
+    pub(super) fn append(&mut self, other: Self) {
+        for (first, last) in other.0 {
+            self.add(first, last);
+        }
+    }
+
     /// Whether a record with a number in this range may be missing.
     pub(super) fn touch(&self, first: u64, last: u64) -> bool {
         self.0.iter().any(|&(from, to)| from <= last && first <= to)

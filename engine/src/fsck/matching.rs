@@ -8,14 +8,16 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
+use super::beside::{PIECE_ITEMS, beside};
 use super::big::BigContentState;
 use super::check::Check;
 use super::finding::{Finding, Remedy, Severity};
 use super::ground::{Ground, Held, read_up_to};
 use super::groups::{Named, RecordDamage, Suspect};
 use super::index::{IndexFaults, Pointed};
-use super::known::{At, Known, NameHash, Newest, Said, at, hash_of, hash_of_fact, hash_of_object};
-use crate::error::{Error, Result};
+use super::known::{At, Known, NameHash, Said, at, hash_of, hash_of_fact, hash_of_object};
+use super::names::{Pass, PassPart};
+use crate::error::Result;
 use crate::format::{
     Content, Entry, EntryContent, HEAD_BYTES_MAX, Record, SEGMENT_HEADER_BYTES, SegmentClass,
     SegmentId, What,
@@ -23,14 +25,6 @@ use crate::format::{
 use crate::index::{Fact, INDEX_FILE};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
-use crate::segment::RecordCursor;
-
-/// The names of one pass.
-struct Pass {
-    number: u64,
-    of: u64,
-    known: BTreeMap<NameHash, Known>,
-}
 
 /// What became of an object that cannot be read as it was put.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,14 +41,6 @@ enum Fate {
     Remade,
 }
 
-impl Pass {
-    fn has(&self, hash: &NameHash) -> bool {
-        let (first, _) = hash.split_at(8);
-        let number = first.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        number % self.of == self.number
-    }
-}
-
 impl Check<'_, '_> {
     /// Goes through all names.
     pub(super) fn match_names(&mut self, ground: &mut Ground) -> Result<()> {
@@ -64,7 +50,8 @@ impl Check<'_, '_> {
         let mut pointed = Pointed::default();
         let mut dead = BTreeMap::new();
         for number in 0..passes {
-            let mut pass = Pass { number, of: passes, known: BTreeMap::new() };
+            let part = PassPart { number, of: passes };
+            let mut pass = Pass { part, known: BTreeMap::new() };
             self.scan(ground, &mut pass)?;
             self.match_entries(ground, &mut pass, &mut pointed, &mut faults)?;
             self.match_facts(ground, &mut pass, &mut pointed, &mut faults)?;
@@ -87,52 +74,6 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// Gathers the newest record of each name of the pass.
-    fn scan(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
-        let ids: Vec<_> = ground.held.keys().copied().collect();
-        for id in ids {
-            let Some(held) = ground.held.get_mut(&id).filter(|held| held.counts()) else {
-                continue;
-            };
-            match self.scan_segment(id, held, pass) {
-                // It was said when the segment was walked.
-                Err(Error::Io { .. } | Error::Corrupt(_)) => held.is_damaged = true,
-                other => other?,
-            }
-            self.read_on(0)?;
-        }
-        Ok(())
-    }
-
-    fn scan_segment(&mut self, id: SegmentId, held: &Held, pass: &mut Pass) -> Result<()> {
-        let Some(header) = held.header else { return Ok(()) };
-        let file = self.open(&held.path)?;
-        let mut cursor = RecordCursor::open(file, held.path.clone(), header, held.end)?;
-        while let Some(found) = cursor.step()? {
-            let Some(hash) = hash_of(&found.record).filter(|hash| pass.has(hash)) else { continue };
-            let Some(said) = Said::by(&found.record) else { continue };
-            let (lsn, place) = (found.record.lsn, (id, found.place.offset));
-            if held.is_faulty_at(place.1) {
-                match self.head_in(held, place.1) {
-                    Some(record) => self.check_passed_over(held, id, place.1, &record),
-                    None => {
-                        let is_whole = cursor.read_body(&found).is_ok();
-                        let what = if is_whole { RecordDamage::Head } else { RecordDamage::All };
-                        self.suspect(place, &found.record, place.1, what);
-                    }
-                }
-            }
-            let newest = Newest { lsn, said, at: place, copies: Vec::new() };
-            match pass.known.get_mut(&hash) {
-                Some(known) => known.add(newest, self.applied_lsn),
-                None => {
-                    pass.known.insert(hash, Known::new(newest, self.applied_lsn));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn match_entries(
         &mut self,
         ground: &Ground,
@@ -141,20 +82,32 @@ impl Check<'_, '_> {
         faults: &mut IndexFaults,
     ) -> Result<()> {
         let Some(index) = self.index.clone() else { return Ok(()) };
-        index.each_entry(|name, entry| {
-            if pass.number == 0 {
-                pointed.add_entry(&entry);
-                let view = index.view();
-                if let EntryContent::Big { bytes, segment } = entry.content
-                    && view.segment_usage(segment)?.is_none_or(|usage| usage.live_bytes != bytes)
-                {
-                    faults.add(|| format!("it counts big segment {segment} of {name} wrongly"));
+        let read = |give: &mut dyn FnMut(Vec<(NameHash, ObjectName, Entry)>) -> Result<()>| {
+            let mut piece = Vec::with_capacity(PIECE_ITEMS);
+            index.each_entry(|name, entry| {
+                piece.push((hash_of_object(&name), name, entry));
+                if piece.len() < PIECE_ITEMS {
+                    return Ok(());
                 }
-            }
-            let hash = hash_of_object(&name);
-            if pass.has(&hash) {
-                let known = pass.known.get_mut(&hash);
-                self.match_entry(ground, known, &name, &entry, faults)?;
+                give(std::mem::replace(&mut piece, Vec::with_capacity(PIECE_ITEMS)))
+            })?;
+            give(piece)
+        };
+        beside(self.workers, read, |piece| {
+            for (hash, name, entry) in piece {
+                if pass.part.is_first() {
+                    pointed.add_entry(&entry);
+                    let view = index.view();
+                    if let EntryContent::Big { bytes, segment } = entry.content
+                        && view.segment_usage(segment)?.is_none_or(|it| it.live_bytes != bytes)
+                    {
+                        faults.add(|| format!("it counts big segment {segment} of {name} wrongly"));
+                    }
+                }
+                if pass.part.has(&hash) {
+                    let known = pass.known.get_mut(&hash);
+                    self.match_entry(ground, known, &name, &entry, faults)?;
+                }
             }
             Ok(())
         })
@@ -242,11 +195,11 @@ impl Check<'_, '_> {
     ) -> Result<()> {
         let Some(index) = self.index.clone() else { return Ok(()) };
         index.each_fact(|name, fact| {
-            if pass.number == 0 {
+            if pass.part.is_first() {
                 pointed.add_fact(&fact);
             }
             let hash = hash_of_fact(&name);
-            if pass.has(&hash) {
+            if pass.part.has(&hash) {
                 let known = pass.known.get_mut(&hash);
                 self.match_fact(ground, known, name, &fact, faults);
             }
@@ -337,7 +290,7 @@ impl Check<'_, '_> {
         pass: &Pass,
         dead: &mut BTreeMap<String, (u64, u64)>,
     ) {
-        let of_pass = |suspect: &Suspect| pass.has(&suspect.hash);
+        let of_pass = |suspect: &Suspect| pass.part.has(&suspect.hash);
         let all = std::mem::take(&mut self.suspects);
         let (judged, rest) = all.into_iter().partition(|(_, suspect)| of_pass(suspect));
         self.suspects = rest;
@@ -526,7 +479,7 @@ impl Check<'_, '_> {
     }
 
     /// The head that lies there, if one does and its body ends within the file.
-    fn head_in(&self, held: &Held, offset: u64) -> Option<Record> {
+    pub(super) fn head_in(&self, held: &Held, offset: u64) -> Option<Record> {
         let context = held.header?.context();
         let file = self.disk.open(&held.path).ok()?;
         let bytes = read_up_to(file.as_ref(), offset, HEAD_BYTES_MAX).ok()?;
@@ -536,7 +489,13 @@ impl Check<'_, '_> {
     }
 
     /// Checks the body of a record in a broken group, which the walk may have passed over.
-    fn check_passed_over(&mut self, held: &Held, id: SegmentId, offset: u64, record: &Record) {
+    pub(super) fn check_passed_over(
+        &mut self,
+        held: &Held,
+        id: SegmentId,
+        offset: u64,
+        record: &Record,
+    ) {
         let Some(context) = held.header.map(|header| header.context()) else { return };
         let start = offset + record.head_bytes() as u64;
         let bytes = usize::try_from(record.body_bytes()).unwrap_or(0);

@@ -10,6 +10,7 @@
 //! what the findings' remedies say and nothing else, and may be cut off anywhere and begun again.
 //! Never here: stores that are open; exit codes.
 
+mod beside;
 mod big;
 mod chain;
 mod check;
@@ -19,9 +20,11 @@ mod groups;
 mod index;
 mod known;
 mod matching;
+mod names;
 mod orphans;
 mod repair;
 mod report;
+mod turns;
 
 pub use self::check::{CheckOptions, check};
 pub use self::finding::{Finding, Remedy, Severity};

@@ -38,6 +38,8 @@ pub struct RepairOptions {
     pub deep: bool,
     /// As in [`CheckOptions`].
     pub remade: Option<BucketName>,
+    /// As in [`CheckOptions`].
+    pub workers: usize,
     /// How the store is opened when something has to be written to it. It is never made, and gets no threads.
     pub open: OpenOptions,
 }
@@ -66,7 +68,11 @@ pub fn repair(
     watch: &mut Watch<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Repaired> {
-    let options_of_check = CheckOptions { deep: options.deep, remade: options.remade.clone() };
+    let options_of_check = CheckOptions {
+        deep: options.deep,
+        remade: options.remade.clone(),
+        workers: options.workers,
+    };
     let before = check(surroundings, options_of_check.clone(), watch)?;
     let mut after = before.clone();
     for _ in 0..ROUNDS_MAX {

@@ -47,6 +47,17 @@ impl Report {
         }
     }
 
+    /// Adds what was found in one more segment, and what was read of it.
+    pub(super) fn append(&mut self, other: Self) {
+        for finding in other.findings {
+            self.add(finding);
+        }
+        for (all, more) in self.unlisted.iter_mut().zip(other.unlisted) {
+            *all += more;
+        }
+        self.bytes += other.bytes;
+    }
+
     /// How many findings of this severity there are.
     pub fn count(&self, severity: Severity) -> u64 {
         let listed = self.findings.iter().filter(|finding| finding.severity == severity).count();

@@ -1,6 +1,7 @@
 //! The walk over the groups of a log or compacted segment, from a position to where they end.
 //!
-//! Promises: reads, never writes; holds one group in memory at a time; what cannot be a group ends the walk with the
+//! Promises: reads, never writes; holds one group in memory at a time, and a little of what follows it where that is
+//! asked for; what cannot be a group ends the walk with the
 //! reason, and [`LogWalk::skip_to_next_header`] finds where one could begin again. What the end means, torn or damaged,
 //! is for recovery to decide.
 //! Never here: records' meanings.
@@ -33,6 +34,16 @@ pub(crate) struct LogWalk {
     next_group: u64,
     next_lsn: u64,
     previous: Checksum,
+    ahead: Option<Ahead>,
+    /// Memory for the next group.
+    spare: Vec<u8>,
+}
+
+/// What was read behind the place that the walk asked for.
+#[derive(Default)]
+struct Ahead {
+    offset: u64,
+    bytes: Vec<u8>,
 }
 
 /// One step of a walk.
@@ -97,7 +108,21 @@ impl LogWalk {
             next_group: header.first_group,
             next_lsn: header.base_lsn,
             previous: header.previous_group,
+            ahead: None,
+            spare: Vec::new(),
         })
+    }
+
+    /// The same walk, which reads [`AHEAD_BYTES`] at once: for a segment to which nobody writes, and which is read to
+    /// its end.
+    pub(crate) fn reading_ahead(mut self) -> Self {
+        self.ahead = Some(Ahead::default());
+        self
+    }
+
+    /// Takes the memory of a group that nobody needs any more, for the next one.
+    pub(crate) fn use_again(&mut self, group: GroupRead) {
+        self.spare = group.bytes;
     }
 
     /// The same walk, from a later group on.
@@ -146,7 +171,7 @@ impl LogWalk {
             return Ok(Walked::Broken(Malformed::Short));
         }
         let mut head = [0; GROUP_HEADER_BYTES];
-        self.read(self.offset, &mut head)?;
+        self.read_in_turn(self.offset, &mut head)?;
         let (header, header_checksum) = match GroupHeader::decode(&head, place) {
             Ok(decoded) => decoded,
             Err(reason) => return Ok(Walked::Broken(reason)),
@@ -163,8 +188,9 @@ impl LogWalk {
         }
         let start = self.offset;
         let bytes = if self.with_bodies {
-            let mut bytes = vec![0; header.group_bytes as usize];
-            self.read(start, &mut bytes)?;
+            let mut bytes = std::mem::take(&mut self.spare);
+            bytes.resize(header.group_bytes as usize, 0);
+            self.read_in_turn(start, &mut bytes)?;
             bytes
         } else {
             read_heads(&header, place, |at, piece| self.read(start + at as u64, piece))?
@@ -280,6 +306,22 @@ impl LogWalk {
         Ok(None)
     }
 
+    /// Reads what lies at the walk's place or behind it.
+    fn read_in_turn(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        if buffer.len() <= AHEAD_BYTES
+            && let Some(ahead) = &mut self.ahead
+        {
+            if ahead.get(offset, buffer.len()).is_none() {
+                ahead.read_on(self.file.as_ref(), offset, self.end);
+            }
+            if let Some(bytes) = ahead.get(offset, buffer.len()) {
+                buffer.copy_from_slice(bytes);
+                return Ok(());
+            }
+        }
+        self.read(offset, buffer)
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, buffer).map_err(|source| match source.kind() {
             io::ErrorKind::UnexpectedEof => {
@@ -287,6 +329,33 @@ impl LogWalk {
             }
             _ => Error::io(format!("reading {}", self.path), source),
         })
+    }
+}
+
+impl Ahead {
+    fn get(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..start.checked_add(length)?)
+    }
+
+    /// Reads what lies from `offset` on, and keeps what is there of it. Nothing is there where it cannot be read: some
+    /// of it may be read all the same, piece by piece.
+    fn read_on(&mut self, file: &dyn DiskFile, offset: u64, end: u64) {
+        let passed =
+            offset.checked_sub(self.offset).and_then(|passed| usize::try_from(passed).ok());
+        match passed.filter(|passed| *passed <= self.bytes.len()) {
+            Some(passed) => drop(self.bytes.drain(..passed)),
+            None => self.bytes.clear(),
+        }
+        self.offset = offset;
+        let kept = self.bytes.len();
+        let length = end.saturating_sub(offset).min(AHEAD_BYTES as u64) as usize;
+        self.bytes.resize(length.max(kept), 0);
+        if let Some(rest) = self.bytes.get_mut(kept..)
+            && file.read_at(offset + kept as u64, rest).is_err()
+        {
+            self.bytes.truncate(kept);
+        }
     }
 }
 
@@ -302,4 +371,5 @@ fn stretches(file: &dyn DiskFile, end: u64) -> io::Result<Vec<Range<u64>>> {
 }
 
 const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
+const AHEAD_BYTES: usize = 1 << 20;
 const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;

@@ -1,0 +1,75 @@
+//! Reading beside whoever makes use of it: one thread reads and decodes, the other compares.
+//!
+//! Promises: pieces come in the order in which they are made, and only a few wait; whichever side fails ends the other.
+//! Never here: what is read.
+
+use std::sync::mpsc;
+use std::thread;
+
+use crate::error::{Error, Result};
+
+/// So many pieces wait to be used.
+const PIECES_MAX: usize = 4;
+/// So many items make a piece.
+pub(super) const PIECE_ITEMS: usize = 1_024;
+
+/// Takes pieces as `make` gives them, on a thread of its own where there are `workers` for that.
+pub(super) fn beside<T: Send>(
+    workers: usize,
+    make: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + Send,
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    if workers < 2 {
+        return make(&mut take);
+    }
+    thread::scope(|scope| {
+        let (give, given) = mpsc::sync_channel(PIECES_MAX);
+        let maker =
+            scope.spawn(move || make(&mut |piece| give.send(piece).map_err(|_| Error::Cancelled)));
+        for piece in given {
+            take(piece)?;
+        }
+        maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_in_order_whoever_makes_them() {
+        for workers in [1, 2] {
+            let mut taken = Vec::new();
+            let made = beside(
+                workers,
+                |give| (0..100).try_for_each(give),
+                |piece| {
+                    taken.push(piece);
+                    Ok(())
+                },
+            );
+            assert!(made.is_ok());
+            assert_eq!(taken, (0..100).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn either_side_ends_the_other() {
+        for workers in [1, 2] {
+            let refused = beside(workers, |give| (0..).try_for_each(give), |_| Err(Error::Busy));
+            assert!(matches!(refused, Err(Error::Busy)));
+            let mut taken = 0;
+            let broken = beside(
+                workers,
+                |give| give(1).and(Err(Error::Closed)),
+                |piece: u64| {
+                    taken += piece;
+                    Ok(())
+                },
+            );
+            assert!(matches!(broken, Err(Error::Closed)));
+            assert_eq!(taken, 1);
+        }
+    }
+}

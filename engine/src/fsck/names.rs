@@ -1,0 +1,168 @@
+//! Gathering names: the newest record of each, as the heads of all segments say.
+//!
+//! Promises: bounded by the part of the names that a pass looks at; where groups are broken, what is known of a record
+//! from its footer alone is told apart from what can be read at its place.
+//! Never here: what the index says.
+
+use std::collections::{BTreeMap, btree_map};
+use std::sync::Arc;
+
+use super::beside::{PIECE_ITEMS, beside};
+use super::check::Check;
+use super::ground::{Ground, Held, open};
+use super::groups::RecordDamage;
+use super::known::{Known, NameHash, Newest, Said, hash_of};
+use crate::error::{Error, Result};
+use crate::format::SegmentId;
+use crate::segment::{CursorRecord, RecordCursor};
+
+/// Which names a pass looks at.
+#[derive(Clone, Copy)]
+pub(super) struct PassPart {
+    pub(super) number: u64,
+    pub(super) of: u64,
+}
+
+/// The names of one pass.
+pub(super) struct Pass {
+    pub(super) part: PassPart,
+    pub(super) known: BTreeMap<NameHash, Known>,
+}
+
+/// What is read of a segment's heads.
+enum Heads {
+    /// What some of them say of their names.
+    Said(Vec<(NameHash, Newest)>),
+    /// This segment could not be read to its end.
+    Damaged(SegmentId),
+    /// One more segment was read.
+    End,
+}
+
+impl PassPart {
+    /// Whether it is the first one.
+    pub(super) fn is_first(self) -> bool {
+        self.number == 0
+    }
+
+    /// Whether the name with this hash is one of them.
+    pub(super) fn has(self, hash: &NameHash) -> bool {
+        let (first, _) = hash.split_at(8);
+        let number = first.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        number % self.of == self.number
+    }
+}
+
+impl Pass {
+    fn add(&mut self, hash: NameHash, newest: Newest, applied_lsn: u64) {
+        match self.known.entry(hash) {
+            btree_map::Entry::Occupied(mut known) => known.get_mut().add(newest, applied_lsn),
+            btree_map::Entry::Vacant(place) => {
+                place.insert(Known::new(newest, applied_lsn));
+            }
+        }
+    }
+}
+
+/// What a record of a segment says of its name, if that is one of the pass.
+fn said_in(part: PassPart, id: SegmentId, found: &CursorRecord) -> Option<(NameHash, Newest)> {
+    let hash = hash_of(&found.record).filter(|hash| part.has(hash))?;
+    let said = Said::by(&found.record)?;
+    let at = (id, found.place.offset);
+    Some((hash, Newest { lsn: found.record.lsn, said, at, copies: Vec::new() }))
+}
+
+impl Check<'_, '_> {
+    /// Gathers the newest record of each name of the pass.
+    pub(super) fn scan(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
+        if ground.held.values().all(|held| !held.counts() || held.faults.is_empty()) {
+            return self.scan_whole(ground, pass);
+        }
+        let ids: Vec<_> = ground.held.keys().copied().collect();
+        for id in ids {
+            let Some(held) = ground.held.get_mut(&id).filter(|held| held.counts()) else {
+                continue;
+            };
+            match self.scan_segment(id, held, pass) {
+                // It was said when the segment was walked.
+                Err(Error::Io { .. } | Error::Corrupt(_)) => held.is_damaged = true,
+                other => other?,
+            }
+            self.read_on(0)?;
+        }
+        Ok(())
+    }
+
+    /// The same where no group is broken: then nothing has to be looked at but the heads.
+    fn scan_whole(&mut self, ground: &mut Ground, pass: &mut Pass) -> Result<()> {
+        let counting = ground.held.iter().filter(|(_, held)| held.counts());
+        let segments: Vec<_> = counting
+            .filter_map(|(id, held)| Some((*id, held.path.clone(), held.header?, held.end)))
+            .collect();
+        let part = pass.part;
+        let disk = Arc::clone(&self.disk);
+        let read = |give: &mut dyn FnMut(Heads) -> Result<()>| {
+            for (id, path, header, end) in segments {
+                let cursor = open(disk.as_ref(), &path)
+                    .and_then(|file| RecordCursor::open(file, path, header, end));
+                let mut newest = Vec::with_capacity(PIECE_ITEMS);
+                let ended = cursor.and_then(|mut cursor| {
+                    while let Some(found) = cursor.step()? {
+                        newest.extend(said_in(part, id, &found));
+                        if newest.len() == PIECE_ITEMS {
+                            let next = Vec::with_capacity(PIECE_ITEMS);
+                            give(Heads::Said(std::mem::replace(&mut newest, next)))?;
+                        }
+                    }
+                    Ok(())
+                });
+                give(Heads::Said(newest))?;
+                match ended {
+                    Err(Error::Io { .. } | Error::Corrupt(_)) => give(Heads::Damaged(id))?,
+                    other => other?,
+                }
+                give(Heads::End)?;
+            }
+            Ok(())
+        };
+        beside(self.workers, read, |heads| {
+            match heads {
+                Heads::Said(newest) => {
+                    for (hash, newest) in newest {
+                        pass.add(hash, newest, self.applied_lsn);
+                    }
+                }
+                // It was said when the segment was walked.
+                Heads::Damaged(id) => {
+                    if let Some(held) = ground.held.get_mut(&id) {
+                        held.is_damaged = true;
+                    }
+                }
+                Heads::End => self.read_on(0)?,
+            }
+            Ok(())
+        })
+    }
+
+    fn scan_segment(&mut self, id: SegmentId, held: &Held, pass: &mut Pass) -> Result<()> {
+        let Some(header) = held.header else { return Ok(()) };
+        let file = self.open(&held.path)?;
+        let mut cursor = RecordCursor::open(file, held.path.clone(), header, held.end)?;
+        while let Some(found) = cursor.step()? {
+            let Some((hash, newest)) = said_in(pass.part, id, &found) else { continue };
+            let place = newest.at;
+            if held.is_faulty_at(place.1) {
+                match self.head_in(held, place.1) {
+                    Some(record) => self.check_passed_over(held, id, place.1, &record),
+                    None => {
+                        let is_whole = cursor.read_body(&found).is_ok();
+                        let what = if is_whole { RecordDamage::Head } else { RecordDamage::All };
+                        self.suspect(place, &found.record, place.1, what);
+                    }
+                }
+            }
+            pass.add(hash, newest, self.applied_lsn);
+        }
+        Ok(())
+    }
+}
