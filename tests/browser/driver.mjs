@@ -12,7 +12,7 @@ export const { base, key } = options;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** How long something may take to be seen: a busy machine is slow, and no failure. */
-const PATIENCE_MS = 45_000;
+export const PATIENCE_MS = 45_000 * Number(options.slow ?? 1);
 /** Of a page that failed so much is printed: text that is seen, and the last of what it said and asked for. */
 const TEXT_MAX = 3_000;
 const LINES_MAX = 15;

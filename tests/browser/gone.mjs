@@ -84,26 +84,6 @@ export const tests = {
     await close(page);
   },
 
-  async "a long job tells how far it is, and is cancelled where that is said"() {
-    await filled(["long/sub/a.txt"]);
-    const page = await open("/-/files/photos/long/");
-    // Such as these are over too soon: here it says to be at work until it is cancelled.
-    let isCancelled = false;
-    const job = (state) => ({ id: "j1", state, done: 1_234, total: 5_000 });
-    await page.route("**/api/jobs", (route) => route.fulfill({ status: 202, json: { success: true, job: job("waiting") } }));
-    await page.route("**/api/jobs/j1", (route) => {
-      isCancelled ||= route.request().method() === "DELETE";
-      return route.fulfill({ json: { success: true, job: job(isCancelled ? "cancelled" : "running") } });
-    });
-    await waitForRows(page, 1);
-    await tick(page, "sub");
-    await page.keyboard.press("Delete");
-    await note(page, "Deleting sub: 1,234 of 5,000").getByRole("button", { name: "Cancel" }).click();
-    await page.locator(".note.bad", { hasText: "Deleting sub was cancelled" }).waitFor();
-    await shows(page, ["sub"]);
-    await close(page);
-  },
-
   async "a name that is taken is refused where it is typed, and a name that is free is taken back"() {
     await filled(["named/a.txt", "named/b.txt"]);
     const page = await open("/-/files/photos/named/");

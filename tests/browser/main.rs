@@ -8,9 +8,9 @@
 //!
 //! Needs `node`, `chromium` and `npm ci --prefix tests/browser`. Where one is missing the suite says so in a line and
 //! passes, unless `TRUG_BROWSER=required` is set, as the build server does. `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures
-//! of all views, `TRUG_BROWSER_ONLY=WORD` runs the tests whose names have that word, `TRUG_BROWSER_ASSETS=FOLDER` takes
-//! the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes pages so many times slower. Of a test that fails the
-//! text of its pages is printed, and a picture kept in the build folder.
+//! of all views, `TRUG_BROWSER_ONLY=WORD,WORD` runs the tests whose names have one of them,
+//! `TRUG_BROWSER_ASSETS=FOLDER` takes the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes pages so many times
+//! slower. Of a test that fails the text of its pages is printed, and a picture kept in the build folder.
 
 #![allow(
     clippy::disallowed_methods,
@@ -19,13 +19,14 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod past;
 mod servers;
 
 use std::env;
 use std::fs::{File, write};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tests::DataFolder;
@@ -61,7 +62,7 @@ fn the_dashboard_in_chromium() {
     let password = ["--password-file", password.to_str().unwrap()];
     data.done(&[&["account", "password", "--account", "olga"], &password[..]].concat());
     let archive = data.beside().join("many.tar");
-    write_archive(&archive);
+    write_archive(&archive, "", MANY);
     data.done(&["import", "--bucket", "many", "--from", archive.to_str().unwrap()]);
     let server = data.serve();
     let servers = Servers::listen().unwrap();
@@ -81,11 +82,9 @@ fn the_dashboard_in_chromium() {
     });
     let mut suite = Command::new(node);
     suite.arg("suite.mjs").env("TRUG_BROWSER_OPTIONS", options.to_string()).current_dir(folder);
-    let output = suite.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    println!("{told}");
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{complaints}\n{}", server.log());
+    // What it says is seen at once, also of a run that is cut off or passes.
+    let ended = suite.stdin(Stdio::null()).status().unwrap();
+    assert!(ended.success(), "{ended}, the server said:\n{}", server.log());
     server.stop();
 }
 
@@ -105,15 +104,16 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// An archive of many small files in one folder.
-fn write_archive(path: &Path) {
+pub(crate) fn write_archive(path: &Path, folder: &str, count: usize) {
     let mut archive = tar::Builder::new(BufWriter::new(File::create(path).unwrap()));
-    for number in 0..MANY {
+    for number in 0..count {
         let body = format!("{number}\n");
         let mut header = tar::Header::new_gnu();
         header.set_size(body.len() as u64);
         header.set_mode(0o644);
         header.set_mtime(1_769_860_800 + number as u64);
-        archive.append_data(&mut header, format!("file-{number:06}.txt"), body.as_bytes()).unwrap();
+        let name = format!("{folder}file-{number:06}.txt");
+        archive.append_data(&mut header, name, body.as_bytes()).unwrap();
     }
     archive.into_inner().unwrap();
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { base, close } from "./driver.mjs";
+import { shared } from "./lived.mjs";
 import { fillBucket, openAs, until } from "./operator.mjs";
 import { asOperator as ask } from "./sessions.mjs";
 
@@ -12,6 +13,21 @@ const form = (name) => {
 };
 const dialog = (page) => page.getByRole("dialog");
 const note = (page, text) => page.locator(".note", { hasText: text });
+/** A server that was used for weeks, with one long folder. */
+const FILES = 20_000;
+const lived = shared({ files: FILES });
+
+/** How many files are left in the heap once it changes no more. */
+async function settled(server) {
+  const count = async () => (await server.ask("GET", "/api/buckets/heap")).bucket.objectCount;
+  let before = -1;
+  return until(async () => {
+    const now = await count();
+    const isSo = now === before;
+    before = now;
+    return isSo && now;
+  }, "nothing is deleted any more");
+}
 const names = async (bucket) => (await ask("GET", `/api/list-objects?bucketName=${bucket}`)).Contents.map((it) => it.Key);
 
 export const tests = {
@@ -54,7 +70,7 @@ export const tests = {
   },
 
   async "a link lets somebody upload once, where and as it says"() {
-    await fillBucket("linked", ["2026/cat.jpg"], { access: "private" });
+    await fillBucket("linked", ["2026/cat.jpg", "2026/dog.jpg"], { access: "private" });
     const page = await openAs("/-/links/linked/inbox/");
     const upload = page.locator("section", { has: page.getByRole("heading", { name: "To upload" }) });
     assert.equal(await upload.getByLabel("Where to").inputValue(), "inbox/");
@@ -65,16 +81,19 @@ export const tests = {
     assert.match(first.key, /^inbox\/[0-9a-f-]{36}\.txt$/);
     assert.equal((await fetch(link, { method: "POST", body: form("b.txt") })).status, 410);
     const download = page.locator("section", { has: page.getByRole("heading", { name: "To download" }) });
-    let asked = null;
-    await page.route("**/api/buckets/linked/download-links", (route) => {
-      asked = route.request().postDataJSON();
-      return route.fulfill({ json: { success: true, url: "http://there.example/linked/2026/cat.jpg?signed", expiresAt: "2026-11-24T12:00:00.000Z" } });
-    });
+    await download.getByLabel("File").fill("/2026/none.jpg");
+    await download.getByRole("button", { name: "Make a download link" }).click();
+    await page.locator(".problem", { hasText: /not found|not there/i }).waitFor();
     await download.getByLabel("File").fill("/2026/cat.jpg");
     await download.getByLabel("Good for").selectOption("86400");
+    const sent = page.waitForRequest((request) => request.url().endsWith("/download-links"));
     await download.getByRole("button", { name: "Make a download link" }).click();
-    await download.getByText("http://there.example/linked/2026/cat.jpg?signed").waitFor();
-    assert.deepEqual(asked, { path: "2026/cat.jpg", expiresIn: 86_400 });
+    assert.deepEqual((await sent).postDataJSON(), { path: "2026/cat.jpg", expiresIn: 86_400 });
+    const address = await download.getByRole("group", { name: "Download link" }).textContent();
+    assert.equal(await (await fetch(address)).text(), "2026/cat.jpg\n");
+    const { pathname, search } = new URL(address);
+    assert.equal((await fetch(base + pathname)).status, 401);
+    assert.equal((await fetch(`${base}/linked/2026/dog.jpg${search}`)).status, 404);
     await close(page);
   },
 
@@ -127,51 +146,86 @@ export const tests = {
     await close(page);
   },
 
-  async "work under way tells how far it is, and is cancelled"() {
-    await fillBucket("working");
-    const page = await openAs("about:blank");
-    const job = { id: "j1", kind: "emptyBucket", bucketName: "working", prefix: null, to: null, account: "a", state: "running", done: 400, total: 1000, unit: "files", createdAt: new Date().toISOString(), startedAt: null, endedAt: null, error: null, errorCode: null, result: { bytes: 0, skipped: 0, damageCount: 0 } };
-    await page.route("**/api/jobs?*", (route) => route.fulfill({ json: { success: true, jobs: [job, { ...job, id: "j2", bucketName: "another" }], nextCursor: null } }));
-    await page.route("**/api/jobs/j1", (route) => {
-      assert.equal(route.request().method(), "DELETE");
-      Object.assign(job, { state: "cancelled", done: 700 });
-      return route.fulfill({ json: { success: true, job } });
-    });
-    await page.goto("/-/settings/working");
+  async "emptying tells how far it is, and is cancelled"() {
+    const server = await lived();
+    await server.ask("POST", "/api/jobs", { kind: "deleteFolder", bucketName: "desk", prefix: "none/" });
+    const page = await server.openAs("/-/settings/heap");
+    await page.getByText(`${FILES.toLocaleString("en")} files`).first().waitFor();
+    await page.getByRole("button", { name: "Empty …" }).click();
+    await dialog(page).getByRole("textbox").fill("heap");
+    // So that no machine is done before it was looked at.
+    await server.slowDown();
+    await page.keyboard.press("Enter");
     const rows = page.getByRole("table", { name: "Jobs" }).getByRole("row");
-    await rows.getByText("400 of 1,000").waitFor();
+    const far = rows.getByText(/^[\d,]+ of 20,000$/);
+    const done = async () => Number((await far.textContent()).split(" of ")[0].replaceAll(",", ""));
+    await far.waitFor();
     assert.equal(await rows.count(), 2, "another bucket's work is shown, too");
-    job.done = 600;
-    await rows.getByText("600 of 1,000").waitFor();
+    const before = await done();
+    await until(async () => (await done()) > before, "it goes on");
     await page.getByRole("button", { name: "Cancel: Empty the bucket" }).click();
     await rows.getByText("cancelled").waitFor();
-    await rows.getByText("700 files").waitFor();
+    await server.speedUp();
+    const gone = Number((await rows.getByText(/^[\d,]+ files?/).textContent()).split(" file")[0].replaceAll(",", ""));
+    assert.ok(gone > before && gone < FILES, `${gone}`);
+    // What was told is done, and so is what went on until it was told to stop.
+    const left = await settled(server);
+    assert.ok(left <= FILES - gone && left > 0, `${left} are left, and ${gone} are told to be gone`);
     await close(page);
   },
 
-  async "a webhook is made with its secret, tested, changed, turned off and deleted"() {
-    await fillBucket("hooked");
-    const page = await openAs("/-/webhooks/hooked");
+  async "deleting a long folder tells how far it is, and is cancelled where that is said"() {
+    const server = await lived();
+    const { bucket: { objectCount: count } } = await server.ask("GET", "/api/buckets/heap");
+    const page = await server.openAs("/-/files/heap/");
+    await page.locator(".row", { hasText: "sub" }).locator(".tick").click();
+    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await server.slowDown();
+    await page.keyboard.press("Delete");
+    await note(page, new RegExp(`Deleting sub: [\\d,]+ of ${count.toLocaleString("en")}`)).getByRole("button", { name: "Cancel" }).click();
+    await page.locator(".note.bad", { hasText: "Deleting sub was cancelled" }).waitFor();
+    await server.speedUp();
+    await page.locator(".row .name").getByText("sub", { exact: true }).waitFor();
+    const left = await settled(server);
+    assert.ok(left > 0 && left < count, `${left} of ${count}`);
+    await close(page);
+  },
+
+  async "a webhook is made with its secret, tested, told of files, changed, turned off and deleted"() {
+    const server = await lived();
+    const { ask, other } = server;
+    await fillBucket("hooked", [], {}, ask);
+    const page = await server.openAs("/-/webhooks/hooked");
     await page.getByRole("heading", { name: "No webhook yet" }).waitFor();
     await page.getByRole("button", { name: "New webhook" }).first().click();
     await dialog(page).getByLabel("Address", { exact: true }).fill("http://127.0.0.1:9/hook");
     await dialog(page).getByRole("button", { name: "Make it" }).click();
     await page.locator(".problem").waitFor();
-    await dialog(page).getByLabel("Address", { exact: true }).fill("https://shop.example/hook");
+    await dialog(page).getByLabel("Address", { exact: true }).fill(`${other.origin}/hook`);
     await dialog(page).getByLabel("Anything was deleted").check();
     await dialog(page).getByLabel("Only of files that begin with").fill("calls/");
     await dialog(page).getByRole("button", { name: "Make it" }).click();
     assert.match(await dialog(page).getByRole("group", { name: "Secret" }).textContent(), /^whsec_/);
     await dialog(page).getByRole("button", { name: "I have kept it" }).click();
-    const card = page.locator(".webhook", { hasText: "https://shop.example/hook" });
+    const card = page.locator(".webhook", { hasText: `${other.origin}/hook` });
     await card.getByText("waiting for the first event").waitFor();
     const [made] = (await ask("GET", "/api/buckets/hooked/webhooks")).webhooks;
     assert.deepEqual([made.events.toSorted(), made.prefix, made.enabled], [["s3:ObjectCreated:*", "s3:ObjectRemoved:*"], "calls/", true]);
-    await page.route("**/test", (route) => route.fulfill({ json: { success: true, delivered: false, status: 500, deliveryError: "the answer was not 2xx", answer: "<b>broken</b>", durationMs: 12 } }));
+    other.answer = { status: 500, text: "<b>broken</b>" };
     await card.getByRole("button", { name: "Send a test" }).click();
     await page.getByRole("heading", { name: "The test was not delivered" }).waitFor();
     await dialog(page).getByText("<b>broken</b>").waitFor();
     await page.keyboard.press("Escape");
+    other.answer = { status: 200, text: "" };
+    await card.getByRole("button", { name: "Send a test" }).click();
+    await page.getByRole("heading", { name: "The test was delivered" }).waitFor();
+    await page.keyboard.press("Escape");
+    await fillBucket("hooked", ["calls/one.wav", "elsewhere.wav"], {}, ask);
+    await until(() => other.seen.some((it) => it.path === "/hook" && it.event.type === "ObjectCreated:Post"), "it is told of a file");
+    assert.deepEqual(other.seen.filter((it) => it.path === "/hook").map((it) => it.event.data.key ?? it.event.type), ["webhook.test", "webhook.test", "calls/one.wav"]);
+    await until(async () => (await ask("GET", "/api/buckets/hooked/webhooks")).webhooks[0].lastDeliveryAt, "the delivery is noted");
+    await page.reload();
+    await card.getByText("delivering").waitFor();
     await card.getByRole("button", { name: "Edit" }).click();
     await dialog(page).getByLabel("Anything was deleted").uncheck();
     await dialog(page).getByRole("button", { name: "Save" }).click();
@@ -189,33 +243,41 @@ export const tests = {
   },
 
   async "events that were given up are looked at, sent again and forgotten"() {
-    await fillBucket("hooked");
-    const { webhook } = await ask("POST", "/api/buckets/hooked/webhooks", { url: "https://shop.example/other", events: ["s3:ObjectCreated:*"] });
-    const page = await openAs("about:blank");
-    let letters = ["one", "two", "three"].map((name) => ({ eventId: `evt_${name}`, type: "ObjectCreated:Post", key: `calls/${name}.wav`, timestamp: "2026-11-20T10:00:00.000Z", attemptCount: 10, givenUpAt: "2026-11-23T10:00:00.000Z", status: 503, deliveryError: "the answer was not 2xx", answer: "busy" }));
-    const asked = [];
-    await page.route(`**/webhooks/${webhook.id}`, (route) => route.fulfill({ json: { success: true, webhook: { ...webhook, deadLetterCount: letters.length } } }));
-    await page.route("**/dead-letters**", (route) => {
-      const url = new URL(route.request().url());
-      const method = route.request().method();
-      if (method === "GET") return route.fulfill({ json: { success: true, deadLetters: letters, nextCursor: null } });
-      const id = url.searchParams.get("eventId");
-      asked.push(`${method} ${id}`);
-      const count = id ? 1 : letters.length;
-      letters = id ? letters.filter((it) => it.eventId !== id) : [];
-      return route.fulfill({ json: { success: true, retriedCount: count, deletedCount: count } });
-    });
-    await page.goto(`/-/webhooks/hooked/${webhook.id}`);
-    await page.getByRole("row", { name: /calls\/one.wav/ }).getByText("What it answered").click();
-    await page.getByText("busy", { exact: true }).first().waitFor();
+    const server = await lived();
+    const { other, past } = server;
+    const letters = `/api/buckets/desk/webhooks/${past.webhook}/dead-letters`;
+    const given = Object.fromEntries((await server.ask("GET", letters)).deadLetters.map((it) => [it.key, it]));
+    assert.deepEqual(Object.keys(given), ["calls/one.wav", "calls/two.wav", "calls/three.wav"]);
+    const page = await server.openAs("/-/webhooks/desk");
+    await page.getByRole("link", { name: "3 events: look and send again" }).click();
+    const row = (name) => page.getByRole("row", { name: new RegExp(`calls/${name}`) });
+    await row("one.wav").getByText("What it answered").click();
+    await row("one.wav").getByText("busy", { exact: true }).waitFor();
+    await row("one.wav").getByRole("cell", { name: "10", exact: true }).waitFor();
+    other.answer = { status: 200, text: "" };
+    other.seen.length = 0;
     await page.getByRole("button", { name: "Send again: calls/one.wav" }).click();
-    await page.getByRole("row", { name: /calls\/one.wav/ }).waitFor({ state: "detached" });
+    await row("one.wav").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Forget: calls/two.wav" }).click();
-    await page.getByRole("row", { name: /calls\/two.wav/ }).waitFor({ state: "detached" });
+    await row("two.wav").waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Send all again" }).click();
     await note(page, "1 event is on the way again").waitFor();
     await page.getByRole("heading", { name: "Nothing was given up" }).waitFor();
-    assert.deepEqual(asked, ["POST evt_one", "DELETE evt_two", "POST null"]);
+    assert.deepEqual((await server.ask("GET", letters)).deadLetters, []);
+    // What comes is what was given up, under its own id.
+    await until(() => other.seen.length === 2, "both are sent");
+    assert.deepEqual(other.seen.map((it) => [it.event.data.key, it.id]).toSorted(), ["one.wav", "three.wav"].map((name) => [`calls/${name}`, given[`calls/${name}`].eventId]));
+    await close(page);
+  },
+
+  async "unfair use is looked for by a button, and the step that is taken is told"() {
+    const server = await lived();
+    await server.ask("PATCH", `/api/accounts/${server.past.ann}`, { plan: "Free", storageBytesMax: 1 });
+    const page = await server.openAs("/-/accounts");
+    await page.getByRole("button", { name: "Look for unfair use" }).click();
+    await dialog(page).getByRole("button", { name: "Look, and take the steps" }).click();
+    await dialog(page).getByRole("row", { name: /ann.*notified.*bytes are stored, and the quota is 1/ }).waitFor();
+    assert.equal((await server.ask("GET", `/api/accounts/${server.past.ann}`)).account.standing, "notified");
     await close(page);
   },
 

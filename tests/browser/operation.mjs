@@ -1,40 +1,55 @@
-// Usage over time, the audit log, the store on its disk, and files that the server fetches itself.
+// Usage over time, the audit log, the store on its disk, and files that the server fetches itself: of a server that was
+// used for weeks.
 
 import assert from "node:assert/strict";
-import { close, open, store } from "./driver.mjs";
-import { fillBucket, openAs } from "./operator.mjs";
-import { history, tell } from "./told.mjs";
-import { lastOf, sumOf } from "../../server/assets/dashboard/series.mjs";
+import { close } from "./driver.mjs";
+import { shared } from "./lived.mjs";
 
 const dialog = (page) => page.getByRole("dialog");
+const lived = shared();
+
+/** The points of usage that a page is told next. @returns {Promise<any[]>} */
+const pointsTold = async (page) => (await (await page.waitForResponse((answer) => answer.url().includes("/usage/history"))).json()).points;
 
 export const tests = {
   async "usage is drawn over time, read by keys and as a table, and every choice is an address"() {
-    await fillBucket("desk");
-    const page = await openAs("about:blank");
-    await tell(page);
+    const server = await lived();
+    const page = await server.openAs("about:blank");
     const asked = [];
     page.on("request", (request) => { if (request.url().includes("/usage/history")) asked.push(new URL(request.url()).searchParams); });
-    await page.goto("/-/usage");
-    const { points } = history(new URL("http://x/?step=hour"));
+    const [points] = await Promise.all([pointsTold(page), page.goto("/-/usage/desk")]);
+    assert.deepEqual([asked[0].get("step"), asked[0].get("bucketName")], ["hour", "desk"]);
+    // What was done in the hours before is what is told of them.
+    const lately = server.past.hours.map((it) => [new Date(it.timeMs).toISOString(), it.requests, it.refusals]);
+    assert.ok(lately.length > 20);
+    assert.deepEqual(points.filter((point) => lately.some(([time]) => time === point.time)).map((point) => [point.time, point.requests, point.refusals]), lately);
     const requests = page.locator(".plot", { has: page.getByRole("heading", { name: "Requests" }) });
-    await requests.getByText(`${sumOf(points, "requests").toLocaleString("en")} in all`).waitFor();
-    assert.deepEqual([asked[0].get("step"), asked[0].has("bucketName")], ["hour", false]);
+    const sum = points.reduce((all, point) => all + point.requests, 0);
+    await requests.getByText(`${sum.toLocaleString("en")} in all`).waitFor();
     const slider = requests.getByRole("slider");
     await slider.focus();
     await page.keyboard.press("End");
     await page.keyboard.press("ArrowLeft");
-    await requests.locator("output", { hasText: `: ${points.at(-2).requests.toLocaleString("en")}` }).waitFor();
-    assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`: ${points.at(-2).requests.toLocaleString("en")}$`));
+    const before = points.at(-2).requests.toLocaleString("en");
+    assert.notEqual(before, "0");
+    await requests.locator("output", { hasText: new RegExp(`: ${before}$`) }).waitFor();
+    assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`: ${before}$`));
     await requests.getByText("As a table").click();
     assert.equal(await requests.getByRole("row").count(), points.length + 1);
-    const stored = page.locator(".plot", { has: page.getByRole("heading", { name: "Stored" }) });
-    // What was not counted is a gap, and no zero.
-    assert.equal(lastOf(points.slice(0, 3), "storedBytes"), null);
-    const [, left] = /^M([\d.]+) /.exec(await stored.locator("path.line").getAttribute("d"));
-    assert.equal(Number(left), 3);
-    await page.getByLabel("Over").selectOption("month");
+
+    await page.getByLabel("Of", { exact: true }).selectOption("");
+    await page.waitForURL((url) => url.pathname + url.search === "/-/usage");
+    await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
+    const [days] = await Promise.all([pointsTold(page), page.getByLabel("Over").selectOption("month")]);
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage?over=month");
+    assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).has("bucketName")], ["day", false]);
+    // What was not counted is a gap, and no zero.
+    const first = days.findIndex((point) => point.storedBytes !== null);
+    assert.ok(first > 5, `${first}`);
+    const stored = page.locator(".plot", { has: page.getByRole("heading", { name: "Stored" }) });
+    await page.waitForFunction((count) => document.querySelector(".plot [role=slider]")?.getAttribute("aria-valuemax") === String(count - 1), days.length);
+    const [, left] = /^M([\d.]+) /.exec(await stored.locator("path.line").getAttribute("d"));
+    assert.equal(Number(left), first);
     await page.getByLabel("Of", { exact: true }).selectOption("desk");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage/desk?over=month");
     await page.getByRole("heading", { name: "Usage of desk" }).waitFor();
@@ -45,31 +60,34 @@ export const tests = {
     assert.equal(await page.getByLabel("Over").inputValue(), "month");
     await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
     await page.getByRole("link", { name: "All buckets", exact: true }).click();
-    await page.locator(".concern", { hasText: "1 damaged place in the store" }).waitFor();
     await page.getByRole("link", { name: "Usage of the last day" }).click();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     await close(page);
   },
 
   async "the audit log is held to what one looks for, by addresses"() {
-    const page = await openAs("about:blank");
-    await tell(page);
-    await page.goto("/-/audit");
+    const server = await lived();
+    await server.ask("POST", "/api/keys", { name: "made just now", scopes: ["list"] });
+    const page = await server.openAs("/-/audit");
     await page.getByRole("row", { name: /session\.refused.*203\.0\.113\.9/ }).waitFor();
+    assert.equal(await page.getByRole("row", { name: /account\.create/ }).count(), 0);
     await page.getByRole("button", { name: "Show more" }).click();
-    await page.getByRole("row", { name: /bucket\.create/ }).waitFor();
+    await page.getByRole("row", { name: /account\.create/ }).first().waitFor();
     assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
     await page.getByLabel("About").selectOption("key.");
     await page.getByRole("button", { name: "Look" }).click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
-    await page.getByRole("row", { name: /bucket\.change/ }).waitFor({ state: "detached" });
-    await page.getByRole("row", { name: /key\.create/ }).waitFor();
-    assert.equal(await page.getByRole("row").count(), 3);
+    await page.getByRole("row", { name: /webhook\.change/ }).first().waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /key\.delete/ }).waitFor();
+    // A key of each of the two, by the command line; two more of ann, of which one is gone; and that of just now.
+    assert.equal(await page.getByRole("row").count(), 1 + 2 + 3 + 1);
     await page.getByRole("main").getByRole("link", { name: /^olga/ }).first().click();
-    await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.&actor=acc_olga");
+    await page.waitForURL((url) => url.pathname + url.search === `/-/audit?action=key.&actor=${server.olga}`);
+    await page.getByRole("row", { name: /key\.delete/ }).waitFor({ state: "detached" });
     await page.reload();
-    assert.equal(await page.getByLabel("By the id").inputValue(), "acc_olga");
+    assert.equal(await page.getByLabel("By the id").inputValue(), server.olga);
     await page.getByRole("row", { name: /key\.create/ }).waitFor();
+    assert.equal(await page.getByRole("row").count(), 2);
     await page.keyboard.press("?");
     await page.getByRole("heading", { name: "Keys" }).waitFor();
     await dialog(page).getByRole("link", { name: "how programs connect" }).click();
@@ -77,44 +95,45 @@ export const tests = {
     await close(page);
   },
 
-  async "the store tells its damage and what to do, and is verified by a button"() {
-    const told = await openAs("about:blank");
-    await tell(told);
-    await told.goto("/-/storage");
-    await told.getByRole("row", { name: /desk\/2026\/letter\.txt.*Bring the file back from a backup/ }).waitFor();
-    await told.getByText("It would free 1.10 GB, by copying 900 MB out of 2 segments.").waitFor();
-    await told.getByText("long ago").waitFor();
-    let asked = null;
-    await told.route("**/api/jobs", (route) => {
-      asked = route.request().postDataJSON();
-      return route.fulfill({ status: 202, json: { success: true, job: { id: "j" } } });
-    });
-    await told.getByRole("button", { name: "Compact now" }).click();
-    await told.locator(".note", { hasText: "Space is being given back" }).waitFor();
-    assert.deepEqual(asked, { kind: "compact" });
-    await close(told);
-
-    const page = await openAs("/-/storage");
+  async "damage is found by a button and told with what to do, and space is given back by another"() {
+    const server = await lived();
+    await server.spoil();
+    const page = await server.openAs("/-/storage");
     await page.getByText("It takes writes.").waitFor();
+    await page.getByText("long ago").first().waitFor();
     await page.getByRole("button", { name: "Scrub now" }).click();
-    await page.getByRole("row", { name: /Scrub the store.*done/ }).waitFor();
+    await page.locator(".note", { hasText: "Everything is being read and compared" }).waitFor();
+    await page.getByRole("row", { name: /Scrub the store.*done.*1 damaged place/ }).waitFor();
+    await page.getByRole("row", { name: /desk\/2026\/letter\.txt.*Upload the file again/ }).waitFor();
+    await page.getByRole("heading", { name: "1 damaged place" }).waitFor();
+    assert.equal((await server.ask("GET", "/api/storage")).damage[0].path, "2026/letter.txt");
+
+    const { retained, compaction } = await server.ask("GET", "/api/storage");
+    assert.equal(retained.files, 1);
+    assert.ok(compaction.wouldFree >= 3_000_000, `${compaction.wouldFree}`);
+    // What can come back is space to be had, also where no segment is worth copying.
+    await page.getByText(/It would free 3\.\d+ MB/).waitFor();
+    await page.getByRole("button", { name: "Compact now" }).click();
+    await page.locator(".note", { hasText: "Space is being given back" }).waitFor();
+    await page.getByRole("row", { name: /Compact the store.*done/ }).waitFor();
+    assert.equal((await server.ask("GET", "/api/storage")).retained.files, 0);
+
+    await page.goto("/-/");
+    await page.locator(".concern", { hasText: "1 damaged place in the store" }).waitFor();
+    await page.goto("/-/files/desk/2026/letter.txt");
+    await page.getByRole("alert").filter({ hasText: /damaged/i }).waitFor();
     await close(page);
   },
 
-  async "addresses are imported by a job, and what was not fetched is told"() {
-    await store("photos", "imported/here.txt", "here");
-    const page = await open("/-/files/photos/imported/");
-    let asked = null;
-    let looks = 0;
-    await page.route("**/api/jobs", (route) => {
-      asked = route.request().postDataJSON();
-      return route.fulfill({ status: 202, json: { success: true, job: { id: "i1", state: "waiting", done: 0, total: 2 } } });
-    });
-    await page.route("**/api/jobs/i1", async (route) => {
-      looks += 1;
-      if (looks === 2) await store("photos", "imported/cat.jpg", "cat");
-      return route.fulfill({ json: { success: true, job: { id: "i1", state: looks > 1 ? "done" : "running", done: 2, total: 2, failures: [{ url: "https://example.com/<b>", error: "404 there" }] } } });
-    });
+  async "addresses are imported by a job, which tells how far it is, and what was not fetched"() {
+    const server = await lived();
+    const { other } = server;
+    await server.ask("POST", "/desk/imported/", formOf("here.txt"));
+    const held = {};
+    other.files.set("/cat.txt", "a cat\n");
+    other.files.set("/again/cat.txt", "another cat\n");
+    other.files.set("/slow.txt", new Promise((done) => { held.go = done; }));
+    const page = await server.openAs("/-/files/desk/imported/");
     await page.locator(".row", { hasText: "here.txt" }).waitFor();
     await page.keyboard.press(".");
     await dialog(page).getByRole("button", { name: /^Import from addresses/ }).click();
@@ -122,14 +141,33 @@ export const tests = {
     await dialog(page).getByLabel("Addresses").fill("not an address");
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "“not an address” is no address" }).waitFor();
-    await dialog(page).getByLabel("Addresses").fill("https://example.com/cat.jpg\n\nhttps://example.com/<b>\n");
-    await dialog(page).getByLabel("Of names that are taken").selectOption("replace");
+    // What the server refuses is said where it was typed.
+    await dialog(page).getByLabel("Addresses").fill(`${other.origin}/<b>`);
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
-    await dialog(page).getByRole("row", { name: /https:\/\/example\.com\/<b>.*404 there/ }).waitFor();
-    await page.getByRole("heading", { name: "1 file imported, 1 address not" }).waitFor();
-    assert.deepEqual(asked, { kind: "importUrls", bucketName: "photos", prefix: "imported/", urls: ["https://example.com/cat.jpg", "https://example.com/<b>"], onConflict: "replace" });
+    await page.locator(".problem", { hasText: "is not a URL" }).waitFor();
+    await dialog(page).getByLabel("Addresses").fill(["cat.txt", "", "none.txt", "slow.txt", "again/cat.txt"].map((name) => name && `${other.origin}/${name}`).join("\n"));
+    await dialog(page).getByLabel("Of names that are taken").selectOption("rename");
+    const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/api/jobs"));
+    await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
+    const { urls, ...rest } = (await sent).postDataJSON();
+    assert.deepEqual(rest, { kind: "importUrls", bucketName: "desk", prefix: "imported/", onConflict: "rename" });
+    assert.equal(urls.length, 4);
+    await page.locator(".note", { hasText: "Importing: 2 of 4" }).getByRole("button", { name: "Cancel" }).waitFor();
+    held.go("it took its time\n");
+    await dialog(page).getByRole("row", { name: /\/none\.txt.*404/ }).waitFor();
+    await page.getByRole("heading", { name: "3 files imported, 1 address not" }).waitFor();
     await page.keyboard.press("Escape");
-    await page.locator(".row", { hasText: "cat.jpg" }).waitFor();
+    await page.locator(".row", { hasText: "cat (1).txt" }).waitFor();
+    const stored = (await server.ask("GET", "/api/list-objects?bucketName=desk&prefix=imported/")).Contents.map((it) => it.Key);
+    assert.deepEqual(stored, ["here.txt", "cat.txt", "cat (1).txt", "slow.txt"].map((name) => `imported/${name}`).toSorted());
+    await page.locator(".row .name", { hasText: "slow.txt" }).click();
+    await page.locator("dialog.preview pre", { hasText: "it took its time" }).waitFor();
     await close(page);
   },
 };
+
+function formOf(name) {
+  const form = new FormData();
+  form.append("file", new File([`${name}\n`], name));
+  return form;
+}

@@ -1,32 +1,36 @@
 // The views of the management, light and dark, wide and narrow: nothing that axe calls serious, nothing to scroll sideways.
 
 import { look, NARROW } from "./looks.mjs";
-import { fillBucket, openAs } from "./operator.mjs";
-import { asOperator as ask } from "./sessions.mjs";
-import { tell } from "./told.mjs";
+import { shared } from "./lived.mjs";
+import { fillBucket } from "./operator.mjs";
 
-let isFilled = false;
+/** A server that was used for weeks, of which all views have something to show. */
+const lived = shared();
+let filling = null;
+let crew = "";
 
-/** A bucket of which all views have something to show. */
+const filled = () => (filling ??= fill());
+
 async function fill() {
-  if (isFilled) return;
-  isFilled = true;
-  await fillBucket("desk", ["2026/letter.txt", "2026/list.txt", "note.txt"], { access: "private", quotaBytes: 1_000_000 });
-  await ask("DELETE", "/desk/2026/list.txt");
+  const server = await lived();
+  const { ask } = server;
+  await fillBucket("desk", ["2026/rest.txt", "note.txt"], {}, ask);
+  await ask("DELETE", "/desk/2026/rest.txt");
   await ask("DELETE", "/desk/note.txt");
   await ask("POST", "/api/keys", { name: "phone", scopes: ["upload", "read", "manage"], bucketName: "desk", prefix: "calls/" });
   const { apiKey } = await ask("POST", "/api/keys", { name: "old one", scopes: ["list"] });
   await ask("DELETE", `/api/keys/${apiKey.id}`);
   await ask("POST", "/api/buckets/desk/webhooks", { url: "https://shop.example/hook?of=trug", events: ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"], prefix: "2026/" });
-  const { accounts } = await ask("GET", "/api/accounts?limit=1000");
   const { organisation } = await ask("POST", "/api/organisations", { name: "Crew" });
-  await ask("POST", `/api/organisations/${organisation.id}/members`, { account: accounts.find((it) => it.name === "ann").id, role: "member" });
+  await ask("POST", `/api/organisations/${organisation.id}/members`, { account: server.past.ann, role: "member" });
   crew = organisation.id;
+  // Damage is known once somebody reads it.
+  await server.spoil();
+  await ask("GET", "/desk/2026/letter.txt").then(() => { throw new Error("the letter is whole"); }, (error) => { if (!/damaged/.test(error.message)) throw error; });
 }
-let crew = "";
 
 /** Name, address, what is waited for, and what is done before it is looked at. */
-const views = () => [
+const views = (webhook) => [
   ["overview", "/-/", ".overview"],
   ["keys", "/-/keys", "table"],
   ["keys-ended", "/-/keys", "table", (page) => page.getByRole("button", { name: /that ended/ }).click()],
@@ -38,6 +42,7 @@ const views = () => [
   ["settings-empty", "/-/settings/desk", "form fieldset", (page) => page.getByRole("button", { name: "Empty …" }).click()],
   ["webhooks", "/-/webhooks/desk", ".webhook"],
   ["webhook-new", "/-/webhooks/desk", ".webhook", (page) => page.getByRole("button", { name: "New webhook" }).click()],
+  ["given-up", `/-/webhooks/desk/${webhook}`, "table"],
   ["deleted", "/-/deleted/desk/", "table"],
   ["deleted-none", "/-/deleted/desk/none/", ".empty"],
   ["account", "/-/account", "table"],
@@ -48,7 +53,7 @@ const views = () => [
   ["usage", "/-/usage", ".plot path"],
   ["usage-table", "/-/usage/desk?over=week", ".plot path", (page) => page.locator(".plot summary").first().click()],
   ["audit", "/-/audit", "table"],
-  ["storage", "/-/storage", ".glances"],
+  ["storage", "/-/storage", ".danger-panel"],
   ["storage-segments", "/-/storage", ".glances", (page) => page.locator("summary", { hasText: "Each of" }).click()],
   ["more", "/-/files/desk/", ".row", (page) => page.getByRole("button", { name: /^More for this folder/ }).click()],
   ["import", "/-/files/desk/", ".row", async (page) => {
@@ -62,14 +67,10 @@ const views = () => [
 const BY_DAY = ["keys-ended", "connect-sharex", "settings-empty", "deleted-none", "import", "no-view", "storage-segments"];
 
 async function lookAtPages(kind, context, isAudited) {
-  await fill();
-  const begin = async (how) => {
-    const page = await openAs("/-/", how);
-    await tell(page);
-    return page;
-  };
-  const all = views();
-  await look(kind, context, isAudited, kind === "light" ? all : all.filter(([name]) => !BY_DAY.includes(name)), begin);
+  await filled();
+  const server = await lived();
+  const all = views(server.past.webhook);
+  await look(kind, context, isAudited, kind === "light" ? all : all.filter(([name]) => !BY_DAY.includes(name)), (how) => server.openAs("/-/", how));
 }
 
 export const tests = {

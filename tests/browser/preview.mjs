@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { close, focused, open, shot, store, withClipboard } from "./driver.mjs";
+import { framesOf, tone, webm } from "./media.mjs";
 import { disc, landscape, pdf, wav } from "./pictures.mjs";
 
 /** @type {Promise<void> | null} */
@@ -19,6 +20,54 @@ async function fill() {
   await store("photos", "look/data.json", '{"b":[1,2],"a":"text"}');
   await store("photos", "look/bytes.bin", Buffer.from([0, 1, 2, 254, 255, ...Buffer.from("letters")]));
   await store("photos", "look/long.txt", "0123456789\n".repeat(100_000));
+}
+
+/** Seconds of what is played, and bytes between those of a film: more than a browser takes before it is asked to. */
+const SECONDS = 60;
+const GAP = 300_000;
+/** `HTMLMediaElement.NETWORK_EMPTY` */
+const NOTHING_LOADS = 0;
+/** What is shown in a second of the film. */
+const COLOURS = ["#c00000", "#00a000", "#0000c0"];
+
+/** Plays what a preview shows, goes far ahead in it by a range, and closes it, after which nothing goes on. */
+async function play(page, kind, address, far) {
+  const under = new Set();
+  const ranges = [];
+  const isMeant = (request) => request.resourceType() === "media";
+  page.on("request", (request) => { if (isMeant(request)) under.add(request); });
+  page.on("requestfinished", (request) => under.delete(request));
+  page.on("requestfailed", (request) => under.delete(request));
+  page.on("response", async (answer) => {
+    if (!isMeant(answer.request())) return;
+    const { range } = await answer.request().allHeaders();
+    ranges.push({ from: Number(/^bytes=(\d+)-/.exec(range)?.[1]), status: answer.status() });
+  });
+  await page.goto(address);
+  const player = page.locator(`dialog.preview ${kind}`);
+  await page.waitForFunction(([kind, seconds]) => Math.abs(document.querySelector(kind)?.duration - seconds) < 1.1, [kind, SECONDS]);
+  await player.focus();
+  await page.keyboard.press(" ");
+  await page.waitForFunction((kind) => !document.querySelector(kind).paused && document.querySelector(kind).currentTime > 0.2, kind);
+  const loaded = await player.evaluate((it) => it.buffered.end(it.buffered.length - 1));
+  assert.ok(loaded < far, `all of it was there before it was asked for: ${loaded} s`);
+  await player.evaluate((it, far) => { it.currentTime = far; }, far);
+  await page.waitForFunction(([kind, far]) => !document.querySelector(kind).seeking && document.querySelector(kind).currentTime > far + 0.1, [kind, far]);
+  assert.ok(ranges.some((it) => it.from > far * 100_000 && it.status === 206), JSON.stringify(ranges));
+  assert.equal(await player.evaluate((it) => it.error), null);
+  const seen = await player.evaluate((it) => {
+    if (it.tagName !== "VIDEO") return null;
+    const canvas = new OffscreenCanvas(1, 1);
+    canvas.getContext("2d").drawImage(it, 0, 0, 1, 1);
+    return { second: Math.floor(it.currentTime), pixel: [...canvas.getContext("2d").getImageData(0, 0, 1, 1).data] };
+  });
+  const held = await player.elementHandle();
+  await page.locator("dialog.preview").getByRole("button", { name: "Close (Esc)" }).click();
+  await page.locator("dialog.preview").waitFor({ state: "detached" });
+  assert.deepEqual(await held.evaluate((it) => [it.isConnected, it.paused, it.networkState]), [false, true, NOTHING_LOADS]);
+  for (const end = Date.now() + 10_000; under.size > 0 && Date.now() < end;) await new Promise((done) => setTimeout(done, 20));
+  assert.deepEqual([...under].map((it) => it.url()), [], "it is still being fetched");
+  return seen;
 }
 
 const stage = (page) => page.locator("dialog.preview .stage");
@@ -65,6 +114,26 @@ export const tests = {
     await page.locator("iframe").waitFor();
     await page.goto("/-/files/photos/look/none.txt");
     await page.getByText("This file is not here any more").waitFor();
+    await close(page);
+  },
+
+  async "film and sound are played, go on where one wants to by ranges, and end when they are closed"() {
+    const page = await open("/-/files/photos/played/");
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    const frames = await framesOf(page, 64, 48, COLOURS);
+    await store("photos", "played/film.webm", webm(Array.from({ length: SECONDS }, (_, second) => frames[second % COLOURS.length]), 64, 48, GAP), "video/webm");
+    await store("photos", "played/tone.wav", tone(SECONDS), "audio/wav");
+    const { second, pixel } = await play(page, "video", "/-/files/photos/played/film.webm", 50);
+    // The colour of that second, whatever the others were.
+    assert.equal(pixel.indexOf(Math.max(...pixel.slice(0, 3))), second % COLOURS.length, `${pixel} in second ${second}`);
+    await play(page, "audio", "/-/files/photos/played/tone.wav", 50);
+    // One that gives way to the next ends, too.
+    await page.goto("/-/files/photos/played/film.webm");
+    await page.locator("dialog.preview video").focus();
+    const film = await page.locator("dialog.preview video").elementHandle();
+    await page.getByRole("button", { name: "The next (→)" }).click();
+    await page.locator("dialog.preview audio").waitFor();
+    assert.equal(await film.evaluate((it) => it.networkState), NOTHING_LOADS);
     await close(page);
   },
 

@@ -21,17 +21,32 @@ function ask(what) {
   });
 }
 
-/** A server over an empty folder, which listens at the same address after each start. */
+/** What is done with a server that was started, and listens at the same address after each start. */
+const running = ({ name, base }) => ({
+  base,
+  /** Ends it without a word: nothing in it gets to run again. */
+  kill: () => ask({ do: "kill", name }),
+  startAgain: () => ask({ do: "start again", name }),
+  /** Lets it work only now and then, until it is sped up or ends. */
+  slowDown: () => ask({ do: "slow down", name }),
+  speedUp: () => ask({ do: "speed up", name }),
+  /** Turns a byte over where these words lie on its disk. It does not run then. */
+  damage: (text) => ask({ do: "damage", name, text }),
+  /** Ends it as a service manager does. */
+  stop: () => ask({ do: "stop", name }),
+});
+
+/** A server over an empty folder, and the link that it printed, which sets it up. */
 export async function startServer() {
-  const { name, base, printed } = await ask({ do: "start" });
-  return {
-    base,
-    /** The link that it printed, which sets it up. */
-    link: printed.match(/^http:\/\/\S+\/-\/set-up#\S+$/m)[0],
-    /** Ends it without a word: nothing in it gets to run again. */
-    kill: () => ask({ do: "kill", name }),
-    startAgain: () => ask({ do: "start again", name }),
-    /** Ends it as a service manager does. */
-    stop: () => ask({ do: "stop", name }),
-  };
+  const told = await ask({ do: "start" });
+  return { ...running(told), link: told.printed.match(/^http:\/\/\S+\/-\/set-up#\S+$/m)[0] };
+}
+
+/**
+ * A server that was used for weeks, as `past.rs` says. Its webhooks go to the receiver, from which it takes files, too.
+ * @param {string} receiver @param {number} files so many lie in `heap/sub/`
+ */
+export async function startWithPast(receiver, files) {
+  const told = await ask({ do: "start with a past", receiver, files });
+  return { ...running(told), past: told.past };
 }

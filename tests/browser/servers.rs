@@ -4,27 +4,40 @@
 //! answer to that had, and reads a line. Promises: no server outlives this value. Never here: what is tested with them.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tests::{DataFolder, ServerProcess};
+
+use crate::{PASSWORD, past, write_archive};
 
 /// Below the ports that the system gives to connections, so that none takes one while its server is down.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;
 /// How what a server of an empty folder prints at the start ends.
 const FIRST_LINES_END: &str = "pics/hello.txt\n";
+/// A slow server rests, and works, so long at a time.
+const RESTS: Duration = Duration::from_millis(100);
+const WORKS: Duration = Duration::from_millis(3);
 
 /// All of them, by the name that the suite knows.
 type Named = HashMap<String, Running>;
 
 /// A server, and what it stands on.
 struct Running {
-    data: DataFolder,
-    listen: String,
+    /// Before the server, which it stops and lets go on.
+    slow: Option<Slow>,
     server: ServerProcess,
+    arguments: Vec<String>,
+    listen: String,
+    data: DataFolder,
 }
 
 /// Servers that are there as long as this is.
@@ -74,13 +87,21 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
     let name = asked["name"].as_str().unwrap_or_default();
     let told = match asked["do"].as_str() {
         Some("start") => start(all),
-        Some("kill") => with(all, name, |it| it.server.kill()),
-        Some("start again") => {
-            with(all, name, |it| it.server = it.data.serve_with(&it.arguments()))
-        }
+        Some("start with a past") => start_with_past(all, &asked),
+        Some("kill") => with(all, name, |it| {
+            it.slow = None;
+            it.server.kill();
+        }),
+        Some("start again") => with(all, name, |it| it.server = it.serve()),
+        Some("slow down") => with(all, name, |it| it.slow = Some(Slow::down(&it.server))),
+        Some("speed up") => with(all, name, |it| it.slow = None),
+        Some("damage") => with(all, name, |it| {
+            damage(&it.data.path(), asked["text"].as_str().unwrap_or_default().as_bytes());
+        }),
         Some("stop") => match locked(all).remove(name) {
-            Some(it) => {
-                it.server.stop();
+            Some(Running { slow, server, .. }) => {
+                drop(slow);
+                server.stop();
                 json!({})
             }
             None => unknown(name),
@@ -92,15 +113,49 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
 
 /// A server over an empty folder, as somebody starts it who has never used it.
 fn start(all: &Mutex<Named>) -> Value {
+    let mut told = serve(all, DataFolder::new(), &[]);
+    let name = told["name"].as_str().unwrap_or_default();
+    let printed = locked(all)[name].server.wait_for_output(FIRST_LINES_END);
+    told["printed"] = printed.into();
+    told
+}
+
+/// A server over a store that was used for weeks. Its webhooks go to the `receiver`, from which it takes files, too; as
+/// many `files` as are wanted lie in the bucket `heap`.
+fn start_with_past(all: &Mutex<Named>, asked: &Value) -> Value {
     let data = DataFolder::new();
+    let receiver = asked["receiver"].as_str().unwrap_or_default();
+    let past = past::live(&data, PASSWORD, receiver);
+    if let Some(count @ 1..) = asked["files"].as_u64() {
+        let archive = data.beside().join("heap.tar");
+        write_archive(&archive, "sub/", count as usize);
+        data.done(&["bucket", "create", "--account", "olga", "--name", "heap"]);
+        data.done(&["import", "--bucket", "heap", "--from", archive.to_str().expect("a path")]);
+    }
+    let config = data.beside().join("trug.toml");
+    let allowed = format!("webhook_allow = {receiver:?}\nimport_allow = {receiver:?}\n");
+    fs::write(&config, allowed).expect("the folder takes files");
+    let config = config.to_str().expect("a path").to_owned();
+    let mut told = serve(all, data, &["--config".to_owned(), config]);
+    told["past"] = past;
+    told
+}
+
+/// Starts a server of the folder.
+fn serve(all: &Mutex<Named>, data: DataFolder, more: &[String]) -> Value {
     let mut all = locked(all);
     let listen = free_address(&all);
-    let server = data.serve_with(&["--listen", &listen]);
-    let printed = server.wait_for_output(FIRST_LINES_END);
+    let arguments = [&["--listen".to_owned(), listen.clone()], more].concat();
+    let server = serve_with(&data, &arguments);
     let base = format!("http://{}", server.address());
     let name = format!("server {}", server.id());
-    all.insert(name.clone(), Running { data, listen, server });
-    json!({"name": name, "base": base, "printed": printed})
+    all.insert(name.clone(), Running { slow: None, server, arguments, listen, data });
+    json!({"name": name, "base": base})
+}
+
+fn serve_with(data: &DataFolder, arguments: &[String]) -> ServerProcess {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    data.serve_with(&arguments)
 }
 
 fn with(all: &Mutex<Named>, name: &str, work: impl FnOnce(&mut Running)) -> Value {
@@ -129,7 +184,63 @@ fn free_address(all: &Named) -> String {
 }
 
 impl Running {
-    fn arguments(&self) -> [&str; 2] {
-        ["--listen", &self.listen]
+    fn serve(&self) -> ServerProcess {
+        serve_with(&self.data, &self.arguments)
+    }
+}
+
+/// Turns a byte over in the one file of a folder that has these bytes.
+fn damage(folder: &Path, text: &[u8]) {
+    let mut folders = vec![folder.to_owned()];
+    let mut found = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Ok(mut bytes) = fs::read(&path) else { continue };
+            let Some(at) = bytes.windows(text.len()).position(|window| window == text) else {
+                continue;
+            };
+            bytes[at + text.len() / 2] ^= 1;
+            fs::write(&path, bytes).expect("it can be written");
+            found += 1;
+        }
+    }
+    assert_eq!(found, 1, "these bytes lie in so many files");
+}
+
+/// A server that works only now and then, as on a machine that has much else to do. It is at full speed again when this
+/// is dropped, which is before it ends.
+struct Slow {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Slow {
+    fn down(server: &ServerProcess) -> Self {
+        let pid = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("it has a number");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = is_over.clone();
+        let thread = thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let _ = kill_process(pid, Signal::STOP);
+                thread::sleep(RESTS);
+                let _ = kill_process(pid, Signal::CONT);
+                thread::sleep(WORKS);
+            }
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -40,12 +40,15 @@ export function operator() {
   return signedIn;
 }
 
-/** Asks as the operator; the answer's JSON. */
-export async function asOperator(method, path, body) {
-  const answer = await send(method, base + path, body, await operator());
+/** Asks with a session, of another server where one is named; the answer's JSON. */
+export async function asking(session, method, path, body, at = base) {
+  const answer = await send(method, at + path, body, session);
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
   return answer.status === 204 ? {} : answer.json();
 }
+
+/** Asks as the operator; the answer's JSON. */
+export const asOperator = async (method, path, body) => asking(await operator(), method, path, body);
 
 /** Makes an account that nobody has signed in with. Its id. */
 export const account = async (name) => (await asOperator("POST", "/api/accounts", { name, plan: "Business" })).account.id;

@@ -37,9 +37,11 @@ async function each(items, work) {
   return { done, failure };
 }
 
-/** Waits for work that the server does behind an answer. @param {any} request @param {string} doing */
-export async function awaited(request, doing) {
-  let state = (await startJob(request)).job ?? {};
+/** Begins work that the server does behind an answer, and waits for it. @param {any} request @param {string} doing */
+const awaited = async (request, doing) => watched((await startJob(request)).job ?? {}, doing);
+
+/** Waits for work that was begun. @param {any} state as it was told last @param {string} doing */
+export async function watched(state, doing) {
   /** @type {ReturnType<typeof note> | null} */
   let shown = null;
   for (let wait = 150; state.state === "waiting" || state.state === "running"; wait = Math.min(1500, wait * 1.5)) {

@@ -1,6 +1,7 @@
 // Files that the server fetches itself: addresses, one in a line, into a folder.
 
-import { awaited } from "./actions.mjs";
+import { watched } from "./actions.mjs";
+import { startJob } from "./api.mjs";
 import { ask, choice, field, open } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { complain, note } from "./live.mjs";
@@ -19,19 +20,20 @@ export function importAddresses(bucket, folder, changed) {
     const wrong = urls.find((url) => !/^https?:/i.test(url) || !URL.canParse(url));
     if (wrong) throw new Error(`“${wrong}” is no address: it begins with http: or https:`);
     const prefix = values.prefix.replace(/^\/+/, "").replace(/([^/])$/, "$1/");
+    const { job } = await startJob({ kind: "importUrls", bucketName: bucket, prefix, urls, onConflict: values.onConflict });
     // Behind the dialog, which is not needed any more.
-    fetchAll({ kind: "importUrls", bucketName: bucket, prefix, urls, onConflict: values.onConflict }, changed);
+    fetchAll(job, urls.length, changed);
   });
 }
 
-/** @param {any} request @param {() => void} changed */
-async function fetchAll(request, changed) {
+/** @param {any} begun the job @param {number} total addresses @param {() => void} changed */
+async function fetchAll(begun, total, changed) {
   try {
-    const job = await awaited(request, "Importing");
+    const job = await watched(begun, "Importing");
     const failures = job.failures ?? job.result?.failures ?? [];
     // Of many failures the first are told.
     const missed = job.result?.skipped ?? failures.length;
-    const stored = Math.max(0, (job.done ?? request.urls.length) - missed);
+    const stored = Math.max(0, (job.done ?? total) - missed);
     if (failures.length === 0) note(`${count(stored, "file")} imported.`);
     else {
       open(`${count(stored, "file")} imported, ${count(missed, "address", "addresses")} not`, [make("div", { class: "told" },

@@ -74,6 +74,7 @@ export class Preview {
     this.title.textContent = nameOf(key);
     this.facts.textContent = "";
     this.refresh();
+    this.silence();
     fill(this.stage, make("p", { class: "faint waiting" }, "Loading"));
     this.stage.className = "stage";
     this.stage.focus();
@@ -295,9 +296,16 @@ export class Preview {
     if (this.isOpen) this.dialog.close();
   }
 
+  /** Ends film and sound. An element that is taken away is silent, but goes on to hold its connection. */
+  silence() {
+    const player = /** @type {HTMLMediaElement | null} */ (this.stage.querySelector("video, audio"));
+    player?.removeAttribute("src");
+    player?.load();
+  }
+
   ended() {
     this.stopped?.abort();
-    // Film and sound stop with the element that plays them.
+    this.silence();
     fill(this.stage);
     this.dialog.remove();
     this.around.closed(this.key);

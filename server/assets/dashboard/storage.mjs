@@ -45,6 +45,8 @@ export function view() {
     const live = told.kinds.reduce((/** @type {number} */ sum, /** @type {any} */ kind) => sum + kind.liveBytes, 0);
     const dead = told.kinds.reduce((/** @type {number} */ sum, /** @type {any} */ kind) => sum + kind.deadBytes, 0);
     const { disk, index, compaction } = told;
+    // With large files that can come back, which take no segment that is shared.
+    const gain = compaction.wouldFree;
     return [
       told.damageCount > 0 && panel(`${count(told.damageCount, "damaged place")}`, { class: "danger-panel", about: "Bytes that are not what was written. They are never sent to anybody." }, damage(told)),
       panel("Now", {},
@@ -65,8 +67,8 @@ export function view() {
         ])),
       under,
       panel("Give back space", {
-        about: compaction.segments === 0 ? "There is nothing to gain now." : `It would free ${bytes(compaction.wouldFree)}, by copying ${bytes(compaction.wouldCopy)} out of ${count(compaction.segments, "segment")}.`,
-        actions: [button("Compact now", () => begin("compact"), { class: "primary", disabled: compaction.segments === 0 })],
+        about: gain === 0 ? "There is nothing to gain now." : `It would free ${bytes(gain)}${compaction.segments > 0 ? `, by copying ${bytes(compaction.wouldCopy)} out of ${count(compaction.segments, "segment")}` : ""}.`,
+        actions: [button("Compact now", () => begin("compact"), { class: "primary", disabled: gain === 0 })],
       }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), command("trug compact --data /var/lib/trug")),
       panel("Scrub", { about: "Reads everything and compares it with its checksums.", actions: [button("Scrub now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data /var/lib/trug")),
       panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, command("trug backup --data /var/lib/trug --to /backup/trug")),

@@ -1,0 +1,210 @@
+//! A store with a past: weeks of it, lived by the service itself under a clock that is set back.
+//!
+//! Usage over days, an old backup and events that were given up come about in no test's time. So they come about here:
+//! requests, uploads and deliveries are those of the service, and only its clock is not the machine's. What was done is
+//! told, for those who look at it afterwards.
+//!
+//! Promises: the past ends now, and the store is closed by then. Never here: what is seen of it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::{
+    Clock, Create, Entropy, OpenOptions, RealDisk, SimClock, Store, Surroundings, SystemClock,
+    SystemEntropy,
+};
+use serde_json::{Value, json};
+use server::catalog::{Actor, Password, PasswordHash, Plan, Role};
+use server::config::{Config, PublicUrl};
+use server::destination::Origin;
+use server::dispatch::App;
+use server::management::{AccountSettings, ApiKeySettings, Reply, Request, execute};
+use server::state::AppState;
+use server::webhooks::deliver_due;
+use tests::{Client, DataFolder};
+
+/// How long it goes back.
+const DAYS: u64 = 13;
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+/// Hours of which it is told what happened in them.
+const TOLD_HOURS: u64 = 23;
+/// A backup was made so many hours before the end; what is given up by the end was sent for the first time so many.
+const BACKUP_HOURS: u64 = 12 * 24;
+const CALLS_HOURS: u64 = 11 * 24;
+/// Counts of what happens are written every so many hours.
+const WRITE_HOURS: u64 = 8;
+/// The audit log has more entries than a page.
+const CHANGES: usize = 110;
+/// What the address of the service was.
+const PUBLIC_URL: &str = "https://cdn.example.com";
+/// Where somebody asked from who knows no password.
+const ELSEWHERE: &str = "203.0.113.9";
+/// Of the file that tests look for on the disk.
+pub(crate) const LETTER: &str = "Dear reader, these words lie once on the disk.\n";
+
+/// A service, and its clock.
+struct Past {
+    store: Store,
+    state: AppState,
+    clock: Arc<SimClock>,
+}
+
+/// Lives in the folder, which is empty: `olga` operates the server, `ann` has an account. Events about `desk/calls/` go
+/// to the receiver.
+pub(crate) fn live(data: &DataFolder, password: &str, receiver: &str) -> Value {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(async {
+        let now_ms = SystemClock::new().unix_ms();
+        let hours = DAYS * 24;
+        let this_hour_ms = now_ms - now_ms % HOUR_MS;
+        let past = Past::open(data, this_hour_ms - hours * HOUR_MS, receiver);
+        past.account("olga", Role::Operator);
+        let ann = past.account("ann", Role::User);
+        past.set_password("olga", password);
+        let (olga, client) = (past.client_of("olga"), past.client_of("ann"));
+        let webhook = past.begin(&olga, &client, receiver).await;
+        let mut told = Vec::new();
+        for hour in 1..hours {
+            past.wait_until(this_hour_ms - (hours - hour) * HOUR_MS + 10 * MINUTE_MS);
+            let left = hours - hour;
+            match left {
+                BACKUP_HOURS => past.back_up(data),
+                CALLS_HOURS => calls(&olga).await,
+                _ => {}
+            }
+            let (requests, refusals) = busy_hour(&past, &olga, left).await;
+            if left <= TOLD_HOURS {
+                let time = this_hour_ms - left * HOUR_MS;
+                told.push(json!({"timeMs": time, "requests": requests, "refusals": refusals}));
+            }
+            deliver_due(&past.state).await;
+            past.state.catalog.turn_traffic();
+            if hour % WRITE_HOURS == 0 {
+                past.state.catalog.write_traffic().unwrap();
+            }
+        }
+        past.wait_until(now_ms - 20 * MINUTE_MS);
+        past.end(&client).await;
+        past.wait_until(now_ms);
+        past.state.catalog.write_traffic().unwrap();
+        past.store.close().unwrap();
+        json!({"ann": ann, "webhook": webhook, "hours": told, "key": olga.key()})
+    })
+}
+
+/// Requests of an hour: so many were answered, so many of these refused.
+async fn busy_hour(past: &Past, olga: &Client, left: u64) -> (u64, u64) {
+    let requests = if left <= TOLD_HOURS { 8 + left * 5 % 13 } else { 1 + left % 4 };
+    for _ in 0..requests {
+        assert_eq!(olga.get("/desk/2026/list.txt").await.status, 200);
+    }
+    let refusals = left % 3;
+    for _ in 0..refusals {
+        let stranger = Client::new(App::new(past.state.clone()), None);
+        stranger.get("/desk/2026/list.txt").await.check_error(401, "missing_api_key");
+    }
+    (requests + refusals, refusals)
+}
+
+/// Files whose events nobody takes.
+async fn calls(olga: &Client) {
+    for name in ["one.wav", "two.wav", "three.wav"] {
+        olga.put("/desk/calls/", name, b"a call").await;
+    }
+}
+
+impl Past {
+    fn open(data: &DataFolder, began_ms: u64, receiver: &str) -> Self {
+        let disk = Arc::new(RealDisk::open(&data.path()).unwrap());
+        let clock = Arc::new(SimClock::at(began_ms));
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+        let surroundings = Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
+        let webhook_allow = vec![Origin::parse(receiver).unwrap()];
+        let config = Config { plan_rates: false, webhook_allow, ..Config::default() };
+        let mut options = OpenOptions::new(Create::IfMissing);
+        options.undelete_window_ms = config.undelete_window.as_millis() as u64;
+        let (store, _) = Store::open(surroundings, options).unwrap();
+        let url = PublicUrl::parse(PUBLIC_URL).unwrap();
+        let state = AppState::new(store.clone(), config, url, clock.clone(), entropy).unwrap();
+        Self { store, state, clock }
+    }
+
+    fn wait_until(&self, unix_ms: u64) {
+        self.clock.advance(unix_ms - self.clock.unix_ms());
+    }
+
+    /// Does something as the operator of the machine.
+    fn manage(&self, request: Request) -> Reply {
+        let catalog = self.state.catalog.by(Actor::operator());
+        execute(&self.store, &catalog, request, &mut |_| ControlFlow::Continue(())).unwrap()
+    }
+
+    /// Makes an account; its id.
+    fn account(&self, name: &str, role: Role) -> String {
+        let (role, plan) = (Some(role), Some(Plan::Business));
+        let settings = AccountSettings { role, plan, ..AccountSettings::default() };
+        match self.manage(Request::CreateAccount { name: name.into(), settings }) {
+            Reply::Account(account) => account.id,
+            other => panic!("an account was to be made, not {other:?}"),
+        }
+    }
+
+    fn set_password(&self, account: &str, password: &str) {
+        let password = Password::choose(password).unwrap();
+        let password = PasswordHash::of(&password, &SystemEntropy).unwrap();
+        self.manage(Request::SetPassword { account: account.into(), password });
+    }
+
+    fn client_of(&self, account: &str) -> Client {
+        let settings = ApiKeySettings::default();
+        match self.manage(Request::CreateApiKey { account: account.into(), settings }) {
+            Reply::ApiKeyIssued(issued) => {
+                Client::new(App::new(self.state.clone()), Some(issued.key))
+            }
+            other => panic!("a key was to be issued, not {other:?}"),
+        }
+    }
+
+    /// What is made at the beginning: buckets, files, keys, and a webhook, whose id it is.
+    async fn begin(&self, olga: &Client, ann: &Client, receiver: &str) -> String {
+        let desk = json!({"bucketName": "desk", "access": "private", "quotaBytes": 1_000_000});
+        olga.post_json("/api/buckets", desk).await.check_done();
+        ann.post_json("/api/buckets", json!({"bucketName": "shop"})).await.check_done();
+        olga.put("/desk/2026/", "letter.txt", LETTER.as_bytes()).await;
+        olga.put("/desk/2026/", "list.txt", b"bread, butter\n").await;
+        ann.put("/shop/", "sign.txt", b"open\n").await;
+        let phone = json!({"name": "phone", "scopes": ["upload"], "bucketName": "shop"});
+        ann.post_json("/api/keys", phone).await.check_done();
+        let old = json!({"name": "old one", "scopes": ["list"]});
+        let old = ann.post_json("/api/keys", old).await.check_done();
+        let old = old["apiKey"]["id"].as_str().unwrap().to_owned();
+        ann.delete(&format!("/api/keys/{old}")).await.check_done();
+        let events = json!(["s3:ObjectCreated:*"]);
+        let calls =
+            json!({"url": format!("{receiver}/calls"), "events": events, "prefix": "calls/"});
+        let calls = olga.post_json("/api/buckets/desk/webhooks", calls).await.check_done();
+        let news = json!({"url": format!("{receiver}/news"), "events": events, "prefix": "news/"});
+        let news = ann.post_json("/api/buckets/shop/webhooks", news).await.check_done();
+        let news =
+            format!("/api/buckets/shop/webhooks/{}", news["webhook"]["id"].as_str().unwrap());
+        for number in 0..CHANGES {
+            ann.patch_json(&news, json!({"enabled": number % 2 == 1})).await.check_done();
+        }
+        calls["webhook"]["id"].as_str().unwrap().to_owned()
+    }
+
+    fn back_up(&self, data: &DataFolder) {
+        let to = data.beside().join("backup");
+        self.manage(Request::Backup { to });
+    }
+
+    /// What happens at the end: something large goes that can come back, and somebody tries a password.
+    async fn end(&self, ann: &Client) {
+        ann.put("/shop/", "film.bin", &vec![7; 3_000_000]).await;
+        ann.delete("/shop/film.bin").await.check_done();
+        let tried = json!({"name": "olga", "password": "not her password"});
+        let refused = ann.without_key().at(ELSEWHERE).post_json("/-/session", tried).await;
+        refused.check_own_error(401, "wrong_password");
+    }
+}
