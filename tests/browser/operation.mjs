@@ -33,16 +33,16 @@ export const tests = {
     assert.equal(lastOf(points.slice(0, 3), "storedBytes"), null);
     const [, left] = /^M([\d.]+) /.exec(await stored.locator("path.line").getAttribute("d"));
     assert.equal(Number(left), 3);
-    await page.getByLabel("Over").selectOption("month");
+    await page.getByLabel("Period").selectOption("month");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage?over=month");
-    await page.getByLabel("Of", { exact: true }).selectOption("desk");
+    await page.getByLabel("Bucket", { exact: true }).selectOption("desk");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage/desk?over=month");
     await page.getByRole("heading", { name: "Usage of desk" }).waitFor();
     await page.locator(".plot").first().waitFor();
     assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).get("bucketName")], ["day", "desk"]);
     await page.goBack();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
-    assert.equal(await page.getByLabel("Over").inputValue(), "month");
+    assert.equal(await page.getByLabel("Period").inputValue(), "month");
     await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
     await page.getByRole("link", { name: "All buckets", exact: true }).click();
     await page.locator(".concern", { hasText: "1 damaged place in the store" }).waitFor();
@@ -60,7 +60,7 @@ export const tests = {
     await page.getByRole("row", { name: /bucket\.create/ }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
     await page.getByLabel("About").selectOption("key.");
-    await page.getByRole("button", { name: "Look" }).click();
+    await page.getByRole("button", { name: "Filter" }).click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
     await page.getByRole("row", { name: /bucket\.change/ }).waitFor({ state: "detached" });
     await page.getByRole("row", { name: /key\.create/ }).waitFor();
@@ -68,7 +68,7 @@ export const tests = {
     await page.getByRole("main").getByRole("link", { name: /^olga/ }).first().click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.&actor=acc_olga");
     await page.reload();
-    assert.equal(await page.getByLabel("By the id").inputValue(), "acc_olga");
+    assert.equal(await page.getByLabel("By (id)").inputValue(), "acc_olga");
     await page.getByRole("row", { name: /key\.create/ }).waitFor();
     await page.keyboard.press("?");
     await page.getByRole("heading", { name: "Keys" }).waitFor();
@@ -123,7 +123,7 @@ export const tests = {
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "“not an address” is no address" }).waitFor();
     await dialog(page).getByLabel("Addresses").fill("https://example.com/cat.jpg\n\nhttps://example.com/<b>\n");
-    await dialog(page).getByLabel("Of names that are taken").selectOption("replace");
+    await dialog(page).getByLabel("When a name is taken").selectOption("replace");
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await dialog(page).getByRole("row", { name: /https:\/\/example\.com\/<b>.*404 there/ }).waitFor();
     await page.getByRole("heading", { name: "1 file imported, 1 address not" }).waitFor();

@@ -18,8 +18,10 @@ import { tests as outage } from "./outage.mjs";
 import { tests as pages } from "./pages.mjs";
 import { tests as people } from "./people.mjs";
 import { tests as pictures } from "./preview.mjs";
+import { measured as measuredPromises, tests as promises } from "./promises.mjs";
 import { tests as pure } from "./pure.mjs";
 import { invitation, takeUp } from "./sessions.mjs";
+import { tests as states } from "./states.mjs";
 import { tests as tenants } from "./tenants.mjs";
 import { measured as measuredUploads, tests as uploads } from "./uploads.mjs";
 
@@ -29,8 +31,8 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 3;
 
 /** The longest first, so that none is left over at the end. */
-const together = [looks, outage, hostile, uploads, files, management, operation, people, pages, gone, fresh, pictures, keyboard, entrance, addresses, tenants, pure];
-const alone = [measuredFiles, measuredUploads];
+const together = [looks, states, promises, outage, hostile, uploads, files, management, operation, people, pages, gone, fresh, pictures, keyboard, entrance, addresses, tenants, pure];
+const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 let passed = 0;
 let chosen = 0;

@@ -57,7 +57,8 @@ function show(place) {
   if (["files", "search"].includes(place.view) && place.bucket !== "") return put(new Browser(place, around));
   if (!(place.view in LATER) || (OF_BUCKETS.includes(place.view) && place.bucket === "") || (place.view === "playground" && place.key === "")) {
     around.searchIn("");
-    return put(stay(make("div", { class: "empty" }, icon("warning", "icon large"), make("p", null, "There is no such view."), make("p", null, make("a", { href: "/-/" }, "To all buckets")))));
+    return put(stay(make("div", { class: "empty" }, icon("search", "icon large"), make("h1", null, "There is no such page"), make("p", null, "The address may be cut off, or from another version of the dashboard."),
+      make("p", { class: "buttons" }, make("a", { class: "as-button", href: "/-/" }, "All buckets")))));
   }
   put(stay(make("p", { class: "faint coming" }, "Loading …")));
   around.searchIn(WITH_BUCKETS.includes(place.view) ? place.bucket : "");

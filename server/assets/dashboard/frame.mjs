@@ -117,6 +117,8 @@ export class Frame {
       if (!is || name === undefined) continue;
       link.parentElement.append(make("ul", null, WITHIN.map(([within, label]) => make("li", null,
         make("a", { href: `/-/${within}/${encodeURIComponent(name)}${within === "deleted" || within === "links" ? "/" : ""}`, "aria-current": view === within ? "page" : null }, label)))));
+      // Of many buckets it may be out of sight.
+      link.parentElement.scrollIntoView({ block: "nearest" });
     }
   }
 
