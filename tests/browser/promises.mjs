@@ -177,6 +177,35 @@ export const tests = {
     await close(page);
   },
 
+  async "all are chosen by the box above them, and none by the same"() {
+    await Promise.all(["a", "b", "c"].map((name) => store("photos", `boxed/${name}.txt`, name)));
+    const page = await open("/-/files/photos/boxed/");
+    await waitForRows(page, 3);
+    const box = page.getByRole("checkbox", { name: "Choose all" });
+    await page.locator(".row").first().locator(".tick").click();
+    await page.locator("[aria-checked=mixed]").waitFor();
+    await box.click();
+    await page.getByRole("toolbar").getByText("3 chosen").waitFor();
+    assert.equal(await box.getAttribute("aria-checked"), "true");
+    await box.click();
+    await page.locator(".chosen").waitFor({ state: "hidden" });
+    assert.equal(await box.getAttribute("aria-checked"), "false");
+    await close(page);
+  },
+
+  async "a list whose server is busy says so, and is there when it is not"() {
+    await store("photos", "busy/a.txt", "a");
+    const page = await open("about:blank");
+    let isBusy = true;
+    await page.route("**/api/list-objects?*", (route) => (isBusy ? route.fulfill({ status: 503, json: { success: false, code: "overloaded", error: "The server is busy" } }) : route.continue()));
+    await page.goto("/-/files/photos/busy/");
+    await page.getByRole("alert").filter({ hasText: "try again in a moment" }).waitFor();
+    isBusy = false;
+    await shows(page, ["a.txt"]);
+    await page.getByRole("alert").waitFor({ state: "hidden" });
+    await close(page);
+  },
+
   async "a grid says how long it is and where one is in it, and the keys lead by pages"() {
     const page = await open("/-/files/many/");
     await waitForRows(page, options.many);

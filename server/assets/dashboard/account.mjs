@@ -40,7 +40,7 @@ export function view(_place, frame) {
       ["Role", account.role === "operator" ? badge("operator", "good") : "user"],
       ["Plan", account.plan],
       ["Standing", [standingBadge(account.standing), make("small", null, STANDINGS[account.standing] ?? ""), standingHistory(account.standingChanges ?? [])]],
-      ["May store", [account.storageBytesMax === null ? "any number of bytes" : bytes(account.storageBytesMax), ", ", account.objectCountMax === null ? "any number of files" : `${number(account.objectCountMax)} files`, " ", make("a", { href: "/-/usage" }, "Usage")]],
+      ["May store", [account.storageBytesMax === null && account.objectCountMax === null ? "as much as there is room for" : [account.storageBytesMax === null ? "any number of bytes" : bytes(account.storageBytesMax), ", ", account.objectCountMax === null ? "any number of files" : `${number(account.objectCountMax)} files`], " ", make("a", { href: "/-/usage" }, "Usage")]],
       ["Since", when(account.createdAt)],
     ])]);
   const places = part(sessions, (all) => table("Where you are signed in", [["Browser"], ["Address"], ["Signed in"], ["Last seen"], ["End", "act"]], all.map((/** @type {any} */ it) => [

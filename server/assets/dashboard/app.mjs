@@ -82,7 +82,7 @@ async function later(mine, load, done) {
   } catch (error) {
     if (mine !== asked) return;
     const isNewer = error instanceof TypeError;
-    const problem = make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, isNewer ? "This view could not be loaded. The server may be another one since this page was opened." : explain(error)),
+    const problem = make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, isNewer ? "This page could not be loaded. The server may have been updated since you opened it." : explain(error)),
       make("button", { type: "button", click: () => location.reload() }, icon("again"), "Load the page again"));
     fill(frame ? frame.main : app, problem);
   }

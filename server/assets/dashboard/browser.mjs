@@ -91,8 +91,9 @@ export class Browser {
   build() {
     const head = (/** @type {string} */ order, /** @type {string} */ label) => make("span", { class: order, role: "columnheader", "data-order": order },
       make("button", { type: "button", click: () => this.sortBy(order) }, label));
+    this.allBox = make("button", { type: "button", role: "checkbox", "aria-checked": "false", "aria-label": "Choose all", title: "Choose all (Ctrl A)", click: () => this.chooseAll() });
     this.header = make("div", { class: "head", role: "row", "aria-rowindex": 1 },
-      make("span", { class: "tick", role: "columnheader" }, make("span", { class: "unseen" }, "Chosen")),
+      make("span", { class: "tick", role: "columnheader" }, this.allBox),
       head("name", "Name"), head("size", "Size"), head("time", "Changed"));
     this.list = new Viewport("Files", this.isTiled ? this.tiles() : this.lines(), this.header);
     this.list.seen = (_first, last) => {
@@ -449,6 +450,7 @@ export class Browser {
   drawBar() {
     const { size } = this.selection;
     const wasHidden = this.bar.hidden;
+    this.allBox.setAttribute("aria-checked", size === 0 ? "false" : size === this.rows.length ? "true" : "mixed");
     this.bar.hidden = size === 0;
     if (size === 0) return;
     const targets = this.targets();
@@ -473,6 +475,13 @@ export class Browser {
       press("Rename", "pencil", () => this.rename(), size === 1),
       press("Move", "move", () => this.move()),
       press("Delete", "trash", () => this.remove(), true, { class: "danger" }));
+  }
+
+  /** All, or none where all are. */
+  chooseAll() {
+    if (this.selection.size === this.rows.length) this.selection.clear();
+    else this.selection.all(this.rows.map((entry) => entry.key));
+    this.chosen();
   }
 
   chooseNothing() {

@@ -61,11 +61,11 @@ export const copyLinks = (bucket, keys) =>
 
 /** Lets one choose how the addresses of files are written. @param {string} bucket @param {string[]} keys */
 export function chooseForm(bucket, keys) {
-  const rows = FORMS.map(([label, write]) => {
+  const rows = FORMS.map(([label, write], at) => {
     const text = keys.map((key) => write(publicAddress(bucket, key), key.split("/").at(-1) ?? key)).join("\n");
     return make("li", null,
       make("span", null, make("strong", null, label), make("code", null, text)),
-      make("button", { type: "button", click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("copy"), "Copy"));
+      make("button", { type: "button", autofocus: at === 0, "aria-label": `Copy: ${label}`, click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("copy"), "Copy"));
   });
   const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "A link that ends after a time …"));
   const dialog = open(keys.length === 1 ? `Copy the link of ${nameOf(keys[0])}` : `Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])], { class: "wide" });

@@ -31,7 +31,7 @@ function signInPage(setUpNeeded, entered) {
   if (setUpNeeded) {
     return page("Nobody is here yet", "This server has no operator. When it started it printed a link to set it up, which works once, for half an hour.",
       make("p", null, "If the link is lost or too old, start the server again: it prints another."),
-      make("p", null, "Or, on the machine itself: ", make("code", null, "trug account create"), " and ", make("code", null, "trug apikey create"), "."));
+      make("p", null, "Or, on the machine itself: ", make("code", null, "trug account create --role operator"), ", then ", make("code", null, "trug account password"), "."));
   }
   return page("Sign in", "To see the buckets and files of this server.",
     form([

@@ -31,7 +31,7 @@ function all(frame) {
   const list = part(organisations, (found) => (found.length === 0
     ? nothing("people", "No organisation yet", "In an organisation several accounts share buckets, each with a role.", make("p", { class: "buttons" }, button("New organisation", create, { class: "primary", image: "plus" })))
     : make("div", { class: "cards" }, found.map((it) => make("a", { class: "card", href: addressOf(it.id) }, make("span", { class: "emblem" }, icon("people")), make("strong", null, it.name),
-      make("span", { class: "amount" }, count(it.members.length, "member")), make("span", { class: "faint" }, `You are ${roleOf(it, frame.account)}`))))));
+      make("span", { class: "amount" }, count(it.members.length, "member")), make("span", { class: "faint" }, `Your role is ${roleOf(it, frame.account)}`))))));
   return page("Organisations", { about: "Accounts that share buckets.", actions: [button("New organisation", create, { class: "primary", image: "plus" })] }, list.element);
 }
 
@@ -96,12 +96,12 @@ async function takeIn(it, frame, whole) {
   // Operators know all accounts; others are told an id by its holder.
   const known = frame.account?.role === "operator" ? await allAccounts().catch(() => null) : null;
   const others = known?.filter((account) => !it.members.some((/** @type {any} */ member) => member.account === account.id));
+  if (others?.length === 0) return note("Everybody on this server belongs to it already.", { label: "Make an account", run: () => go("/-/accounts") });
   ask(`Add a member to ${it.name}`, [
     others ? choice("Account", { name: "account" }, others.map((account) => [account.id, account.name]))
       : field("Id of the account", { name: "account", required: true, spellcheck: "false", autocapitalize: "none" }, "Its holder finds it under Your account."),
     choice("Role", { name: "role" }, ROLES, "member"),
   ], "Add", async ({ account, role }) => {
-    if (!account) throw new Error("There is nobody else on this server: make an account first.");
     await putMember(it.id, account.trim(), role);
     whole.load();
   });
