@@ -223,6 +223,36 @@ export const tests = {
     await close(page);
   },
 
+  async "keys choose what is uploaded and bring down what is chosen"() {
+    await store("photos", "brought/a.txt", "a");
+    const page = await open("/-/files/photos/brought/");
+    await focused(page, "a.txt");
+    const chooser = page.waitForEvent("filechooser");
+    await page.keyboard.press("u");
+    assert.equal((await chooser).isMultiple(), true);
+    const download = page.waitForEvent("download");
+    await page.keyboard.press("d");
+    assert.equal((await download).suggestedFilename(), "a.txt");
+    await close(page);
+  },
+
+  async "nothing moves for those who want it still"() {
+    const moving = async (reducedMotion) => {
+      const page = await open("/-/", { reducedMotion });
+      await page.locator(".card").first().waitFor();
+      await page.getByRole("button", { name: "New bucket" }).click();
+      await page.locator("dialog[open]").waitFor();
+      const rules = await page.evaluate(() => [...document.querySelectorAll("*")].filter((it) => {
+        const { transitionDuration, animationName } = getComputedStyle(it);
+        return transitionDuration.split(", ").some((time) => Number.parseFloat(time) > 0) || !["none", "arm"].includes(animationName);
+      }).length);
+      await close(page);
+      return rules;
+    };
+    assert.equal(await moving("reduce"), 0);
+    assert.ok(await moving("no-preference") > 10, "nothing moves for anybody");
+  },
+
   async "every refusal of the server says what to do"() {
     const { Refusal } = await import("../../server/assets/dashboard/api.mjs");
     const { components } = await (await fetch(`${base}/-/openapi.json`)).json();
