@@ -62,7 +62,7 @@ export const tests = {
     await carl.locator(".problem", { hasText: /wrong/i }).waitFor();
     await carl.getByLabel("Current password").fill(PASSWORD);
     await carl.getByRole("button", { name: "Change password" }).click();
-    await note(carl, "The password is another one now").waitFor();
+    await note(carl, "The password is changed").waitFor();
     assert.deepEqual([await signIn("carl", PASSWORD), await signIn("carl", OTHER)], [401, 200]);
     await carl.getByRole("button", { name: "Rename" }).click();
     await dialog(carl).getByLabel("Name").fill("carlo");

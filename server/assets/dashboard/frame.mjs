@@ -95,7 +95,7 @@ export class Frame {
       fill(this.list, all.map((bucket) => make("li", null, make("a", { href: filesAddress(bucket.bucketName), "data-bucket": bucket.bucketName },
         icon(bucket.access === "private" ? "lock" : "bucket"), make("span", { class: "name" }, bucket.bucketName),
         make("small", { title: `${number(bucket.objectCount)} files` }, short(bucket.objectCount), make("span", { class: "unseen" }, " files"))))));
-      if (all.length === 0) this.list.append(make("li", { class: "none faint" }, "None yet"));
+      this.list.classList.toggle("none", all.length === 0);
       this.list.style.setProperty("--rows", String(Math.min(all.length, 3)));
       this.markBucket();
       return all;
