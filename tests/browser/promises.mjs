@@ -65,14 +65,12 @@ export const tests = {
   async "a film is played from the part of the file that is asked for"() {
     await store("photos", "played/film.webm", await film());
     const page = await open("about:blank");
-    const ranges = [];
-    page.on("response", async (answer) => {
-      if (new URL(answer.url()).pathname !== "/photos/played/film.webm" || answer.request().method() !== "GET") return;
-      ranges.push([answer.status(), (await answer.request().allHeaders()).range?.slice(0, 6)]);
-    });
+    const answered = page.waitForResponse((answer) => new URL(answer.url()).pathname === "/photos/played/film.webm" && answer.request().method() === "GET");
     await page.goto("/-/files/photos/played/film.webm");
     await page.waitForFunction(() => document.querySelector("video")?.readyState >= 2);
-    assert.deepEqual(ranges[0], [206, "bytes="]);
+    const answer = await answered;
+    assert.equal(answer.status(), 206);
+    assert.match((await answer.request().allHeaders()).range, /^bytes=\d/);
     assert.deepEqual(await page.evaluate(() => [document.querySelector("video").videoWidth, document.querySelector("video").controls]), [640, true]);
     await close(page);
   },
