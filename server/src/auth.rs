@@ -354,7 +354,7 @@ impl Caller {
         self.check_whole_reach()?;
         match self.account.role {
             Role::Operator => Ok(()),
-            Role::User => Err(ApiError::forbidden("Only an operator of this server may do that")),
+            Role::User => Err(ApiError::forbidden("Only the operator manages accounts")),
         }
     }
 

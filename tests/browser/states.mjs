@@ -5,11 +5,34 @@ import { inFront, look, NARROW } from "./looks.mjs";
 import { fillBucket, openAs } from "./operator.mjs";
 import { fillFolder } from "./preview.mjs";
 import { asOperator as ask } from "./sessions.mjs";
-import { history, storage } from "./told.mjs";
 
 const LOOK = "/-/files/photos/look/";
 const STATES = "/-/files/photos/states/";
 const VECTOR = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 30"><circle cx="20" cy="15" r="11" fill="teal"/></svg>';
+
+/** Usage over time, by the minute or by the hour. */
+function usage(step) {
+  const ms = { minute: 60_000, hour: 3_600_000 }[step];
+  const length = { minute: 60, hour: 24 }[step];
+  const end = Math.floor(Date.now() / ms) * ms;
+  const points = Array.from({ length }, (_, index) => {
+    const wave = 1 + Math.sin((index / length) * Math.PI * 4) + (index % 7) / 7;
+    return {
+      time: new Date(end - (length - 1 - index) * ms).toISOString(), requests: Math.round(1200 * wave), errors: index % 11 === 0 ? 3 : 0, refusals: Math.round(12 * wave),
+      bytesOut: Math.round(8e7 * wave), bytesIn: Math.round(6e6 * wave), images: Math.round(90 * wave), imageMs: Math.round(4200 * wave), objectCount: index < 3 ? null : 12_000 + index * 40,
+      storedBytes: index < 3 ? null : 5e9 + index * 3e7,
+    };
+  });
+  return { step, from: points[0].time, to: points.at(-1).time, ...(step === "minute" ? { since: points[0].time } : {}), points };
+}
+
+/** A store whose disk is full, of which nothing was verified or backed up. */
+const FULL = {
+  health: "full", disk: { totalBytes: 500e9, freeBytes: 4e9, reserveBytes: 5e9 }, index: { bytes: 41e6, waitingChanges: 812, condemned: false },
+  kinds: [{ kind: "log", segments: 14, liveBytes: 11e9, deadBytes: 3.2e9 }, { kind: "compacted", segments: 30, liveBytes: 29e9, deadBytes: 1e9 }, { kind: "big", segments: 812, liveBytes: 92e9, deadBytes: 0 }],
+  segments: [{ id: 12, kind: "log", bytes: 1e9, liveBytes: 3e8, deadBytes: 7e8, objects: 912, sealed: true, verifiedAt: null, damageCount: 0 }], segmentsTruncated: true,
+  retained: { files: 3, bytes: 2.5e9, nextReleaseAt: "2026-11-23T13:00:00.000Z" }, verifiedSince: null, lastBackup: null, damageCount: 0, damage: [], compaction: { wouldFree: 0, wouldCopy: 0, segments: 0 },
+};
 
 const press = (label, options = {}) => (page) => page.getByRole("button", { name: label, ...options }).first().click();
 const asked = (label) => inFront(press(label));
@@ -120,7 +143,7 @@ const FILES = [
   ["playground-failed", "/-/playground/photos/states/broken.png", ".panes .problem"],
   ["home-none", "/-/", ".empty h2", undefined, undefined, { "GET **/api/buckets?*": { buckets: [], nextCursor: null } }],
   ["home-failed", "/-/", ".empty [role=alert]", undefined, undefined, { "GET **/api/buckets?*": BUSY }],
-  ["home-many", "/-/", ".card", undefined, undefined, { "GET **/api/buckets?*": MANY_BUCKETS, "GET **/api/usage/history?*": history(new URL("http://there/?step=hour")) }],
+  ["home-many", "/-/", ".card", undefined, undefined, { "GET **/api/buckets?*": MANY_BUCKETS, "GET **/api/usage/history?*": usage("hour") }],
   ["links-public", "/-/links/photos/look/note.txt", ".columns form", then(press("Make an upload link"), press("Show its address"), seen(".outcome .snippet"))],
   ["upload-link", LOOK, ".row:focus", then(inFront(typed(".")), press(/^Copy an upload link/), seen(".note"))],
   ["organisations-none", "/-/organisations", ".empty h3", undefined, undefined, { "GET **/api/organisations?*": { organisations: [], nextCursor: null } }],
@@ -197,10 +220,10 @@ const managed = (crew) => [
   ["member-remove", `/-/organisations/${crew}`, "table", asked(/^Remove/)],
   ["organisation-delete", `/-/organisations/${crew}`, "table", asked("Delete")],
   ["usage-none", "/-/usage", ".empty", undefined, undefined, { "GET **/api/usage/history?*": { step: "hour", points: [] } }],
-  ["usage-hour", "/-/usage?over=hour", ".plot path", (page) => page.locator(".field-of-plot").first().hover(), undefined, { "GET **/api/usage/history?*": history(new URL("http://there/?step=minute")) }],
+  ["usage-hour", "/-/usage?over=hour", ".plot path", (page) => page.locator(".field-of-plot").first().hover(), undefined, { "GET **/api/usage/history?*": usage("minute") }],
   ["audit-none", "/-/audit?action=member.", ".empty", undefined, undefined, { "GET **/api/audit?*": { entries: [], nextCursor: null } }],
   ["audit-failed", "/-/audit", ".empty [role=alert]", undefined, undefined, { "GET **/api/audit?*": BUSY }],
-  ["storage-full", "/-/storage", ".glances", seen(".how-far"), undefined, { "GET **/api/storage": { ...storage(), health: "full", lastBackup: null, verifiedSince: null, damageCount: 0, damage: [], disk: { totalBytes: 500e9, freeBytes: 4e9, reserveBytes: 5e9 }, compaction: { wouldFree: 0, wouldCopy: 0, segments: 0 } }, "GET **/api/jobs?*": JOBS }],
+  ["storage-full", "/-/storage", ".glances", seen(".how-far"), undefined, { "GET **/api/storage": FULL, "GET **/api/jobs?*": JOBS }],
   ["import-outcome", "/-/files/states/", ".row", then(typed("."), press(/^Import from addresses/), filled("Addresses", "https://example.com/a.jpg\nhttps://example.com/b.jpg"), sent("Import"), said("1 file imported, 1 address not")), undefined, {
     "POST **/api/jobs": [202, { job: { id: "i1", state: "waiting", done: 0, total: 2 } }], "GET **/api/jobs/i1": { job: { id: "i1", state: "done", done: 2, total: 2, failures: [{ url: "https://example.com/b.jpg", error: "it answered 404" }] } },
   }],

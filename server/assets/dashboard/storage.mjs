@@ -69,7 +69,7 @@ export function view() {
         actions: [button("Compact now", () => begin("compact"), { class: "primary", disabled: compaction.segments === 0 })],
       }, make("p", { class: "faint" }, "It goes on by itself where enough is dead, and beside all other work. What is freed cannot be brought back afterwards."), command("trug compact --data /var/lib/trug")),
       panel("Verify", { about: "Reads everything and compares it with its checksums.", actions: [button("Verify now", () => begin("scrub"), { class: "primary" })] }, command("trug scrub --data /var/lib/trug")),
-      panel("Back up", { about: "A copy of everything as it is at one moment, while the server goes on; the next one to the same place copies only what is new." }, command("trug backup --data /var/lib/trug --to /backup/trug")),
+      panel("Back up", { about: "A copy of everything as it is at one moment, while the server works; the next to the same place copies what is new." }, command("trug backup --data /var/lib/trug --to /backup/trug")),
       panel("Segments", { about: "Files of the store. Those with the most dead bytes are first." },
         table("Kinds of segments", [["Kind"], ["Segments", "number"], ["Live", "number"], ["Dead", "number"], ["Share", "wide"]], told.kinds.map((/** @type {any} */ kind) => [
           KINDS[kind.kind] ?? kind.kind, number(kind.segments), bytes(kind.liveBytes), bytes(kind.deadBytes), share(kind.liveBytes, kind.deadBytes)])).element,
