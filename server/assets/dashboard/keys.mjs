@@ -46,7 +46,7 @@ export async function view(place, frame) {
     amend("/-/keys");
     create(frame, list, wanted);
   }
-  return page("API keys", { about: "Programs use a key; people sign in. A key opens what its scopes say, and no more than you may open yourself.", actions: [button("New API key", () => create(frame, list), { class: "primary", image: "plus" })] }, list.element);
+  return page("API keys", { about: "Programs show a key; people sign in. A key opens what its scopes say, and no more than you may yourself.", actions: [button("New API key", () => create(frame, list), { class: "primary", image: "plus" })] }, list.element);
 }
 
 /** @param {any} key @param {{load: () => any}} list */

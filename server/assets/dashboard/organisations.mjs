@@ -31,7 +31,7 @@ function all(frame) {
   const list = part(organisations, (found) => (found.length === 0
     ? nothing("people", "No organisation yet", "In an organisation several accounts share buckets, each with a role.", make("p", { class: "buttons" }, button("New organisation", create, { class: "primary", image: "plus" })))
     : make("div", { class: "cards" }, found.map((it) => make("a", { class: "card", href: addressOf(it.id) }, make("span", { class: "emblem" }, icon("people")), make("strong", null, it.name),
-      make("span", { class: "amount" }, count(it.members.length, "member")), make("span", { class: "faint" }, `Your role is ${roleOf(it, frame.account)}`))))));
+      make("span", { class: "amount" }, count(it.members.length, "member")), make("span", { class: "faint" }, `You are ${roleOf(it, frame.account)}`))))));
   return page("Organisations", { about: "Accounts that share buckets.", actions: [button("New organisation", create, { class: "primary", image: "plus" })] }, list.element);
 }
 

@@ -75,7 +75,7 @@ export class Preview {
     this.title.textContent = nameOf(key);
     this.facts.textContent = "";
     this.refresh();
-    fill(this.stage, make("p", { class: "faint waiting" }, "Loading …"));
+    fill(this.stage, make("p", { class: "faint waiting" }, "Loading"));
     this.stage.className = "stage";
     this.stage.focus();
     try {
