@@ -43,12 +43,12 @@ export const tests = {
       const reply = await route.fetch();
       await route.fulfill({ json: { ...(await reply.json()), nextCursor: "more" } });
     });
-    await page.getByRole("button", { name: "Take somebody in" }).click();
+    await page.getByRole("button", { name: "Add a member" }).click();
     await dialog(page).getByLabel("Name or id").fill("Hannah");
-    await dialog(page).getByRole("button", { name: "Take in" }).click();
+    await dialog(page).getByRole("button", { name: "Add", exact: true }).click();
     await dialog(page).getByText("No account is called “Hannah”").waitFor();
     await dialog(page).getByLabel("Name or id").fill("Hannah of many");
-    await dialog(page).getByRole("button", { name: "Take in" }).click();
+    await dialog(page).getByRole("button", { name: "Add", exact: true }).click();
     await page.getByLabel("Role of Hannah of many").waitFor();
     const { members } = (await ask("GET", `/api/organisations/${organisation.id}`)).organisation;
     assert.ok(members.some((it) => it.account === account.id && it.role === "member"), JSON.stringify(members));

@@ -125,7 +125,7 @@ export const tests = {
     await page.locator(".reason", { hasText: `No <b>${NAMES[1]}</b> here` }).waitFor();
     assert.deepEqual((await page.locator(".item .name").allTextContents()).sort(), NAMES.slice(0, 4).map((name) => `sent/${name}`).sort());
     await page.unroute("**/hostile/sent/*");
-    await page.getByRole("button", { name: "Try again what failed" }).click();
+    await page.getByRole("button", { name: "Retry what failed" }).click();
     await page.locator(".uploads h2", { hasText: "4 files uploaded" }).waitFor();
     await waitForRows(page, 4);
     await close(page);

@@ -1,11 +1,11 @@
 // Every view, light and dark, wide and narrow: nothing that axe calls serious, nothing to scroll sideways.
 
 import assert from "node:assert/strict";
-import { close, findings, open, shot, waitForRows } from "./driver.mjs";
+import { close, findings, open, options, shot, waitForRows } from "./driver.mjs";
 import { fillFolder } from "./preview.mjs";
 
 /** Does something, and waits for the dialog that it opens. */
-const inFront = (act) => async (page) => {
+export const inFront = (act) => async (page) => {
   await act(page);
   await page.locator("dialog[open]").waitFor();
 };
@@ -34,29 +34,80 @@ const VIEWS = [
   ["invitation", "/-/invitation#token", ".entrance form", null, null],
 ];
 
+/** Lets requests be answered so while a view is looked at: by method and pattern, with a status, or by nothing at all. */
+async function telling(page, told) {
+  const routes = Object.entries(told).map(([what, answer]) => {
+    const [method, pattern] = what.split(" ");
+    const [status, json] = Array.isArray(answer) ? answer : [200, answer];
+    return [pattern, (route) => {
+      if (route.request().method() !== method) return route.fallback();
+      return answer === null ? route.abort() : route.fulfill({ status, json: { success: status < 400, ...json } });
+    }];
+  });
+  for (const [pattern, answer] of routes) await page.route(pattern, answer);
+  return async () => {
+    for (const [pattern, answer] of routes) await page.unroute(pattern, answer);
+  };
+}
+
+/** What of a page, or of a dialog in front of it, does not fit. */
+const misfits = (page) => page.evaluate(() => {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const dialog = document.querySelector("dialog[open]:last-of-type");
+  const beyond = [...document.querySelectorAll("#app *, dialog[open] *")].filter((it) => {
+    const box = it.getBoundingClientRect();
+    return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, thead");
+  });
+  const name = (it) => `${it.tagName}.${it.className}`;
+  // What is cut off can be scrolled to, and nobody sees that.
+  const wide = [...document.querySelectorAll("#main, dialog[open], .chosen, .sheet-page, .panel, .uploads")].filter((it) => it.scrollWidth > it.clientWidth + 1);
+  const frame = dialog?.getBoundingClientRect();
+  const isOut = frame && (frame.top < 0 || frame.left < 0 || frame.bottom > innerHeight || frame.right > innerWidth);
+  return [
+    ...(scrollWidth > clientWidth ? [`the page is ${scrollWidth} wide of ${clientWidth}`] : []), ...(isOut ? [`the dialog is at ${JSON.stringify(frame)}`] : []),
+    ...beyond.slice(0, 3).map((it) => `${name(it)} is beyond the edge`), ...wide.slice(0, 3).map((it) => `${name(it)} is ${it.scrollWidth} wide of ${it.clientWidth}`),
+  ];
+});
+
+/** Keeps a picture of what one has to scroll to. */
+async function whole(page, name) {
+  const { width, height } = page.viewportSize();
+  const hidden = await page.evaluate(() => {
+    const it = document.querySelector("dialog[open]:last-of-type") ?? document.querySelector("#main");
+    return it && it.className !== "preview" ? it.scrollHeight - it.clientHeight : 0;
+  });
+  if (hidden < 2 || hidden > 4_000) return;
+  await page.setViewportSize({ width, height: height + hidden });
+  try {
+    await shot(page, `${name}-whole`);
+  } finally {
+    await page.setViewportSize({ width, height });
+  }
+}
+
 /** Looks at views, one after the other. @param {(context: any) => Promise<any>} [begin] opens the page of whoever looks */
 export async function look(kind, context, isAudited, views = VIEWS, begin = (how) => open("about:blank", how)) {
   const complaints = [];
   const pages = new Map();
-  for (const [name, address, awaited, act, session] of views) {
+  for (const [name, address, awaited, act, session, told = {}] of views) {
     if (!pages.has(session)) pages.set(session, await begin({ ...context, ...(session === undefined ? {} : { session }) }));
     const page = pages.get(session);
-    await page.goto(address);
-    // An address with another fragment is the same page.
-    if (address.includes("#")) await page.reload();
-    await page.locator(awaited).first().waitFor();
-    await act?.(page);
-    const wide = await page.evaluate(() => {
-      const { scrollWidth, clientWidth } = document.documentElement;
-      const out = [...document.querySelectorAll("#app *, dialog[open] *")].filter((it) => {
-        const box = it.getBoundingClientRect();
-        return box.width > 0 && box.right > clientWidth + 1 && !it.closest(".side, .unseen, .skip, pre, .canvas, .forms code, .chosen, thead");
-      });
-      return scrollWidth > clientWidth ? [`${scrollWidth} of ${clientWidth}`] : out.slice(0, 3).map((it) => `${it.tagName}.${it.className}`);
-    });
-    if (wide.length > 0) complaints.push(`${name}, ${kind}: wider than the page: ${wide}`);
-    if (isAudited) complaints.push(...(await findings(page)).map((it) => `${name}, ${kind}: ${it}`));
-    await shot(page, `${name}-${kind}`);
+    const forget = await telling(page, told);
+    try {
+      await page.goto(address);
+      // An address with another fragment is the same page.
+      if (address.includes("#")) await page.reload();
+      await page.locator(awaited).first().waitFor();
+      await act?.(page);
+      complaints.push(...(await misfits(page)).map((it) => `${name}, ${kind}: ${it}`));
+      if (isAudited) complaints.push(...(await findings(page)).map((it) => `${name}, ${kind}: ${it}`));
+      await shot(page, `${name}-${kind}`);
+      if (options.shots) await whole(page, `${name}-${kind}`);
+    } catch (error) {
+      // The others are looked at all the same.
+      complaints.push(`${name}, ${kind}: ${error.message}`);
+    }
+    await forget();
   }
   for (const page of pages.values()) await close(page).catch((error) => complaints.push(`${kind}: ${error.message}`));
   assert.deepEqual(complaints, []);

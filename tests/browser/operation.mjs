@@ -37,10 +37,10 @@ export const tests = {
     await requests.getByText("As a table").click();
     assert.equal(await requests.getByRole("row").count(), points.length + 1);
 
-    await page.getByLabel("Of", { exact: true }).selectOption("");
+    await page.getByLabel("Bucket", { exact: true }).selectOption("");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage");
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
-    const [days] = await Promise.all([pointsTold(page), page.getByLabel("Over").selectOption("month")]);
+    const [days] = await Promise.all([pointsTold(page), page.getByLabel("Period").selectOption("month")]);
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage?over=month");
     assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).has("bucketName")], ["day", false]);
     // What was not counted is a gap, and no zero.
@@ -50,14 +50,14 @@ export const tests = {
     await page.waitForFunction((count) => document.querySelector(".plot [role=slider]")?.getAttribute("aria-valuemax") === String(count - 1), days.length);
     const [, left] = /^M([\d.]+) /.exec(await stored.locator("path.line").getAttribute("d"));
     assert.equal(Number(left), first);
-    await page.getByLabel("Of", { exact: true }).selectOption("desk");
+    await page.getByLabel("Bucket", { exact: true }).selectOption("desk");
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage/desk?over=month");
     await page.getByRole("heading", { name: "Usage of desk" }).waitFor();
     await page.locator(".plot").first().waitFor();
     assert.deepEqual([asked.at(-1).get("step"), asked.at(-1).get("bucketName")], ["day", "desk"]);
     await page.goBack();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
-    assert.equal(await page.getByLabel("Over").inputValue(), "month");
+    assert.equal(await page.getByLabel("Period").inputValue(), "month");
     await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
     await page.getByRole("link", { name: "All buckets", exact: true }).click();
     await page.getByRole("link", { name: "Usage of the last day" }).click();
@@ -75,7 +75,7 @@ export const tests = {
     await page.getByRole("row", { name: /account\.create/ }).first().waitFor();
     assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
     await page.getByLabel("About").selectOption("key.");
-    await page.getByRole("button", { name: "Look" }).click();
+    await page.getByRole("button", { name: "Filter" }).click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
     await page.getByRole("row", { name: /webhook\.change/ }).first().waitFor({ state: "detached" });
     await page.getByRole("row", { name: /key\.delete/ }).waitFor();
@@ -85,7 +85,7 @@ export const tests = {
     await page.waitForURL((url) => url.pathname + url.search === `/-/audit?action=key.&actor=${server.olga}`);
     await page.getByRole("row", { name: /key\.delete/ }).waitFor({ state: "detached" });
     await page.reload();
-    assert.equal(await page.getByLabel("By the id").inputValue(), server.olga);
+    assert.equal(await page.getByLabel("By (id)").inputValue(), server.olga);
     await page.getByRole("row", { name: /key\.create/ }).waitFor();
     assert.equal(await page.getByRole("row").count(), 2);
     await page.keyboard.press("?");
@@ -146,7 +146,7 @@ export const tests = {
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     await page.locator(".problem", { hasText: "is not a URL" }).waitFor();
     await dialog(page).getByLabel("Addresses").fill(["cat.txt", "", "none.txt", "slow.txt", "again/cat.txt"].map((name) => name && `${other.origin}/${name}`).join("\n"));
-    await dialog(page).getByLabel("Of names that are taken").selectOption("rename");
+    await dialog(page).getByLabel("When a name is taken").selectOption("rename");
     const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/api/jobs"));
     await dialog(page).getByRole("button", { name: "Import", exact: true }).click();
     const { urls, ...rest } = (await sent).postDataJSON();

@@ -158,7 +158,7 @@ export const tests = {
     await page.locator("dialog.preview .about p", { hasText: "960 × 640" }).waitFor();
     await page.getByRole("button", { name: "Other sizes and formats (p)" }).waitFor();
     await page.keyboard.press("p");
-    const made = page.locator("figure", { hasText: "Made of it" });
+    const made = page.locator("figure", { hasText: "Result" });
     await made.getByText("800 × 533").waitFor();
     await page.getByLabel("Width").fill("300");
     await page.getByLabel("Format").selectOption("jpg");

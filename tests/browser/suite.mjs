@@ -19,8 +19,10 @@ import { tests as outage } from "./outage.mjs";
 import { tests as pages } from "./pages.mjs";
 import { tests as people } from "./people.mjs";
 import { tests as pictures } from "./preview.mjs";
+import { measured as measuredPromises, tests as promises } from "./promises.mjs";
 import { tests as pure } from "./pure.mjs";
 import { invitation, takeUp } from "./sessions.mjs";
+import { tests as states } from "./states.mjs";
 import { tests as tenants } from "./tenants.mjs";
 import { measured as measuredUploads, tests as uploads } from "./uploads.mjs";
 
@@ -30,8 +32,8 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** The longest first, so that none is left over at the end. */
-const together = [looks, pages, hostile, uploads, management, outage, operation, entrance, pictures, people, finding, gone, keyboard, files, tenants, addresses, fresh, pure];
-const alone = [measuredFiles, measuredUploads];
+const together = [looks, states, pages, promises, hostile, uploads, management, outage, operation, entrance, pictures, people, finding, gone, keyboard, files, tenants, addresses, fresh, pure];
+const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those that somebody chose by words. */
 const isMeant = (name) => !options.only || options.only.split(",").some((words) => name.includes(words));

@@ -160,9 +160,9 @@ export const tests = {
     });
     await choose(page, [path]);
     await done(page, "1 file failed");
-    await page.locator(".reason", { hasText: "The bucket takes no text/plain. The bucket takes no files of this type" }).waitFor();
+    await page.locator(".reason", { hasText: "The bucket takes no text/plain. The settings of the bucket say which types" }).waitFor();
     await shot(page, "upload-failed");
-    await page.getByRole("button", { name: "Try again what failed" }).click();
+    await page.getByRole("button", { name: "Retry what failed" }).click();
     await done(page, "1 file uploaded");
     assert.equal(tries, 4);
     await close(page);
@@ -203,7 +203,7 @@ export const tests = {
     assert.equal((await send("DELETE", `${base}/-/session`, undefined, session)).status, 204);
     await choose(page, [path]);
     await enter(page, "ann");
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
     await done(page, "1 file uploaded");
     assert.deepEqual(await keys("photos", "waiting/"), ["waiting/a.txt"]);
     await close(page);

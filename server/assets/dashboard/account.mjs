@@ -13,7 +13,7 @@ const PASSWORD_MAX = 128;
 
 /** What a standing means for whoever has it. @type {Record<string, string>} */
 export const STANDINGS = {
-  good: "Everything works.", notified: "Use is beyond what the plan is for: look at the usage.", upgrade_requested: "Use is beyond the plan for long: ask for another plan.",
+  good: "Everything works.", notified: "Use is beyond what the plan is for: look at the usage.", upgrade_requested: "Use has been beyond the plan for long: ask for another plan.",
   throttled: "All rates are a tenth, until use is within the plan again.", suspended: "Everything but public delivery is refused.",
 };
 
@@ -36,11 +36,11 @@ export function view(_place, frame) {
   const own = part(ownAccount, (account) => [
     facts([
       ["Name", [make("strong", null, account.name), " ", button("Rename", () => rename(account, own, frame), { class: "link" })]],
-      ["Id", [make("code", null, account.id), " ", button("Copy", () => copyAndTell(account.id, "Id copied"), { class: "link", "aria-label": "Copy the id" }), make("small", null, "By it others take you into their organisations.")]],
+      ["Id", [make("code", null, account.id), " ", button("Copy", () => copyAndTell(account.id, "Id copied"), { class: "link", "aria-label": "Copy the id" }), make("small", null, "With it others add you to their organisations.")]],
       ["Role", account.role === "operator" ? badge("operator", "good") : "user"],
       ["Plan", account.plan],
       ["Standing", [standingBadge(account.standing), make("small", null, STANDINGS[account.standing] ?? ""), standingHistory(account.standingChanges ?? [])]],
-      ["May store", [account.storageBytesMax === null ? "any number of bytes" : bytes(account.storageBytesMax), ", ", account.objectCountMax === null ? "any number of files" : `${number(account.objectCountMax)} files`, " ", make("a", { href: "/-/usage" }, "Usage")]],
+      ["May store", [account.storageBytesMax === null && account.objectCountMax === null ? "as much as there is room for" : [account.storageBytesMax === null ? "any number of bytes" : bytes(account.storageBytesMax), ", ", account.objectCountMax === null ? "any number of files" : `${number(account.objectCountMax)} files`], " ", make("a", { href: "/-/usage" }, "Usage")]],
       ["Since", when(account.createdAt)],
     ])]);
   const places = part(sessions, (all) => table("Where you are signed in", [["Browser"], ["Address"], ["Signed in"], ["Last seen"], ["End", "act"]], all.map((/** @type {any} */ it) => [
@@ -50,19 +50,19 @@ export function view(_place, frame) {
   const secret = (/** @type {string} */ label, /** @type {any} */ attributes, /** @type {string} */ hint = "") => field(label, { type: "password", required: true, maxlength: PASSWORD_MAX, ...attributes }, hint);
   const password = form([
     make("input", { type: "text", hidden: true, autocomplete: "username", value: frame.account?.name ?? "", name: "username" }),
-    secret("Password now", { name: "current", autocomplete: "current-password" }),
-    secret("New password", { name: "wanted", minlength: PASSWORD_MIN, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to keep than signs.`),
-    secret("The new one again", { name: "again", autocomplete: "new-password" }),
-  ], "Change it", async ({ current, wanted, again }) => {
-    if (wanted !== again) throw new Error("The two new ones are not alike: type them again.");
+    secret("Current password", { name: "current", autocomplete: "current-password" }),
+    secret("New password", { name: "wanted", minlength: PASSWORD_MIN, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to remember than signs.`),
+    secret("Repeat it", { name: "again", autocomplete: "new-password" }),
+  ], "Change password", async ({ current, wanted, again }) => {
+    if (wanted !== again) throw new Error("The two new passwords are not alike: type them again.");
     await changePassword(current, wanted);
     password.reset();
-    note("The password is another one now. Everywhere else you are signed out.");
+    note("The password is changed. Everywhere else you are signed out.");
     places.load();
   });
   return page("Your account", {},
     panel("You", {}, own.element),
-    panel("Password", { about: "Another password ends all sessions but this one." }, password),
+    panel("Password", { about: "A new password ends all sessions but this one." }, password),
     panel("Where you are signed in", {
       about: "A session ends after a week without use.",
       actions: [button("Sign out everywhere", () => askFirst("Sign out everywhere", "All sessions end, this one too. API keys stay as they are.", "Sign out everywhere", async () => {

@@ -49,11 +49,11 @@ const limitFields = (it) => make("div", { class: "pair" },
   field("May store", { name: "storageBytesMax", value: sizeText(it?.storageBytesMax), placeholder: "no limit", spellcheck: "false" }, "Such as 50 GB."),
   field("Most files", { name: "objectCountMax", type: "number", min: 0, step: 1, value: it?.objectCountMax ?? "", placeholder: "no limit" }));
 
-const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false", autocapitalize: "none" }, "It is signed in with. No two are alike.");
+const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false", autocapitalize: "none" }, "To sign in with. No two accounts have the same.");
 
 /** @param {{load: () => any}} list */
 function create(list) {
-  ask("New account", [nameField(), choice("Plan", { name: "plan" }, PLANS, "Free"), choice("Role", { name: "role" }, ROLES, "user"), limitFields()], "Make it", async (values) => {
+  ask("New account", [nameField(), choice("Plan", { name: "plan" }, PLANS, "Free"), choice("Role", { name: "role" }, ROLES, "user"), limitFields()], "Create", async (values) => {
     const account = await createAccount({ name: values.name, plan: values.plan, role: values.role, ...limits(values) });
     list.load();
     return () => link(account);

@@ -57,7 +57,8 @@ function show(place) {
   if (["files", "search"].includes(place.view) && place.bucket !== "") return put(new Browser(place, around));
   if (!(place.view in LATER) || (OF_BUCKETS.includes(place.view) && place.bucket === "") || (place.view === "playground" && place.key === "")) {
     around.searchIn("");
-    return put(stay(make("div", { class: "empty" }, icon("warning", "icon large"), make("p", null, "There is no such view."), make("p", null, make("a", { href: "/-/" }, "To all buckets")))));
+    return put(stay(make("div", { class: "empty" }, icon("search", "icon large"), make("h1", null, "There is no such page"), make("p", null, "The address may be cut off, or from another version of the dashboard."),
+      make("p", { class: "buttons" }, make("a", { class: "as-button", href: "/-/" }, "All buckets")))));
   }
   put(stay(make("p", { class: "faint coming" }, "Loading …")));
   around.searchIn(WITH_BUCKETS.includes(place.view) ? place.bucket : "");
@@ -81,7 +82,7 @@ async function later(mine, load, done) {
   } catch (error) {
     if (mine !== asked) return;
     const isNewer = error instanceof TypeError;
-    const problem = make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, isNewer ? "This view could not be loaded. The server may be another one since this page was opened." : explain(error)),
+    const problem = make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, isNewer ? "This page could not be loaded. The server may have been updated since you opened it." : explain(error)),
       make("button", { type: "button", click: () => location.reload() }, icon("again"), "Load the page again"));
     fill(frame ? frame.main : app, problem);
   }

@@ -40,6 +40,6 @@ export async function view(place, frame) {
   const filter = form([make("div", { class: "search-row" },
     choice("About", { name: "action" }, ACTIONS, asked.action),
     choice("Bucket", { name: "bucketName" }, [["", "all buckets"], ...buckets.map((/** @type {string} */ it) => [it, it])], asked.bucketName),
-    field("By the id", { name: "actor", value: asked.actor, spellcheck: "false", autocapitalize: "none", placeholder: "of an account or a key" }))], "Look", async (values) => go(addressOf(values)));
-  return page("Audit log", { about: "What was changed, by whom, from where, the last first. Files that come and go are no changes of this kind." }, filter, list.element);
+    field("By (id)", { name: "actor", value: asked.actor, spellcheck: "false", autocapitalize: "none", placeholder: "of an account or a key" }))], "Filter", async (values) => go(addressOf(values)));
+  return page("Audit log", { about: "What was changed, by whom and from where, the newest first. Uploads and deletions of files are not in it." }, filter, list.element);
 }

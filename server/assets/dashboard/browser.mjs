@@ -91,8 +91,9 @@ export class Browser {
   build() {
     const head = (/** @type {string} */ order, /** @type {string} */ label) => make("span", { class: order, role: "columnheader", "data-order": order },
       make("button", { type: "button", click: () => this.sortBy(order) }, label));
+    this.allBox = make("button", { type: "button", role: "checkbox", "aria-checked": "false", "aria-label": "Choose all", title: "Choose all (Ctrl A)", click: () => this.chooseAll() });
     this.header = make("div", { class: "head", role: "row", "aria-rowindex": 1 },
-      make("span", { class: "tick", role: "columnheader" }, make("span", { class: "unseen" }, "Chosen")),
+      make("span", { class: "tick", role: "columnheader" }, this.allBox),
       head("name", "Name"), head("size", "Size"), head("time", "Changed"));
     this.list = new Viewport("Files", this.isTiled ? this.tiles() : this.lines(), this.header);
     this.list.seen = (_first, last) => {
@@ -212,11 +213,11 @@ export class Browser {
     if (this.isSearch) return this.load();
     const before = this.rows.length;
     if (this.coming !== this.source) this.coming?.stop();
-    const quiet = new Listing(this.bucket, this.folder, (error) => {
+    const quiet = new Listing(this.bucket, this.folder, (error, isAskedAgain) => {
       if (isGone(error)) return;
       if (quiet !== this.source) {
         // It is asked again: until then what is shown stays.
-        if (error?.status === 0) return;
+        if (isAskedAgain) return;
         if (!quiet.isWhole && quiet.entries.length < before && !error) return;
         this.source?.stop();
         this.source = /** @type {any} */ (quiet);
@@ -280,8 +281,10 @@ export class Browser {
       const files = source.entries.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.size, 0);
       text = `${count(source.length, "entry", "entries")}, ${bytes(files)}${source.isWhole ? "" : " so far"}`;
     }
-    this.status.textContent = this.failure ? "" : text;
     const isEmpty = total === 0 && (source.isWhole || this.failure);
+    this.status.textContent = isEmpty && (this.failure || !this.isSearch) ? "" : this.failure ? explain(this.failure) : text;
+    // In a bucket that is not there nothing can be done.
+    this.tools.hidden = this.failure?.code === "bucket_not_found";
     this.empty.hidden = !isEmpty;
     this.list.element.hidden = Boolean(isEmpty);
     if (this.isSearch && source.isWhole !== this.saidWhole) say(text);
@@ -289,11 +292,15 @@ export class Browser {
     if (!isEmpty) return;
     if (this.failure) {
       fill(this.empty, icon("warning", "icon large"), make("p", { role: "alert" }, explain(this.failure)),
-        make("button", { type: "button", click: () => this.load() }, icon("again"), "Try again"));
+        make("p", { class: "buttons" },
+          make("button", { type: "button", click: () => this.load() }, icon("again"), "Try again"),
+          this.tools.hidden && make("a", { class: "as-button", href: "/-/" }, "All buckets")));
     } else if (this.isSearch) {
-      fill(this.empty, icon("search", "icon large"), make("p", null, `Nothing is called like “${this.text}”${this.folder ? ` in ${this.folder}` : ""}.`));
+      fill(this.empty, icon("search", "icon large"), make("h2", null, "Nothing found"),
+        make("p", null, `Nothing is called like “${this.text}”${this.folder ? ` in ${this.folder}` : ""}. Try fewer letters, or another spelling.`));
     } else if (this.filter !== "") {
-      fill(this.empty, icon("search", "icon large"), make("p", null, `Nothing here has “${this.filter}” in its name.`));
+      fill(this.empty, icon("search", "icon large"), make("h2", null, "Nothing found"), make("p", null, `Nothing here has “${this.filter}” in its name.`),
+        make("p", { class: "buttons" }, make("button", { type: "button", click: () => { this.filterBox.focus(); this.clearFilter(); } }, icon("close"), "Show all of the folder")));
     } else {
       fill(this.empty, icon("trug", "icon large"), make("h2", null, "Nothing in here yet"),
         make("p", null, "Drop files or folders anywhere on this page, paste them, or choose some."),
@@ -443,6 +450,7 @@ export class Browser {
   drawBar() {
     const { size } = this.selection;
     const wasHidden = this.bar.hidden;
+    this.allBox.setAttribute("aria-checked", size === 0 ? "false" : size === this.rows.length ? "true" : "mixed");
     this.bar.hidden = size === 0;
     if (size === 0) return;
     const targets = this.targets();
@@ -461,12 +469,19 @@ export class Browser {
     fill(this.bar,
       make("button", { type: "button", class: "bare", "aria-label": "Choose nothing", click: () => this.chooseNothing() }, icon("close")),
       make("strong", null, text),
-      press("Copy link", "link", () => this.copy(), hasFiles),
-      press("Other forms", "more", () => this.copyForms(), hasFiles),
+      press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), hasFiles),
+      press("Copy as …", "code", () => this.copyForms(), hasFiles),
       press("Download", "download", () => this.download(), hasFiles),
       press("Rename", "pencil", () => this.rename(), size === 1),
       press("Move", "move", () => this.move()),
       press("Delete", "trash", () => this.remove(), true, { class: "danger" }));
+  }
+
+  /** All, or none where all are. */
+  chooseAll() {
+    if (this.selection.size === this.rows.length) this.selection.clear();
+    else this.selection.all(this.rows.map((entry) => entry.key));
+    this.chosen();
   }
 
   chooseNothing() {
@@ -594,11 +609,16 @@ export class Browser {
       this.list.activate(0);
     } else if (event.key === "Escape") {
       event.preventDefault();
-      this.filter = this.filterBox.value = "";
       if (this.isSearch) return go(filesAddress(this.bucket, this.folder));
-      this.arrange();
+      this.clearFilter();
       this.list.activate(this.list.active);
     }
+  }
+
+  clearFilter() {
+    this.filter = this.filterBox.value = "";
+    this.arrange();
+    this.write();
   }
 
   /** @param {KeyboardEvent} event */

@@ -90,7 +90,7 @@ export async function view(place, frame) {
   const hasBucket = bucket !== ANY_BUCKET;
   const chosen = choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/connect/${encodeURIComponent(event.target.value)}`) }, buckets.map((/** @type {string} */ it) => [it, it]), bucket);
   return page("Connect", {
-    about: "Programs upload with an API key. Where API_KEY stands below, put one; a key that you make now is filled in.",
+    about: "Programs upload with an API key. Put yours where it says API_KEY below, or make one now: it is filled in.",
     actions: [make("a", { class: "as-button primary", href: `/-/keys?new=${hasBucket ? encodeURIComponent(bucket) : ""}` }, icon("key"), "New API key")],
   },
   buckets.length > 0 && chosen,

@@ -1,6 +1,6 @@
 // Addresses of files for other places: as they are, or as those places write them.
 
-import { fileAddress, publicAddress } from "./address.mjs";
+import { fileAddress, nameOf, publicAddress } from "./address.mjs";
 import { explain, uploadLink } from "./api.mjs";
 import { open } from "./dialog.mjs";
 import { make } from "./dom.mjs";
@@ -61,14 +61,14 @@ export const copyLinks = (bucket, keys) =>
 
 /** Lets one choose how the addresses of files are written. @param {string} bucket @param {string[]} keys */
 export function chooseForm(bucket, keys) {
-  const rows = FORMS.map(([label, write]) => {
+  const rows = FORMS.map(([label, write], at) => {
     const text = keys.map((key) => write(publicAddress(bucket, key), key.split("/").at(-1) ?? key)).join("\n");
     return make("li", null,
       make("span", null, make("strong", null, label), make("code", null, text)),
-      make("button", { type: "button", click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("link"), "Copy"));
+      make("button", { type: "button", autofocus: at === 0, "aria-label": `Copy: ${label}`, click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("copy"), "Copy"));
   });
-  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "A link that is good for a time …"));
-  const dialog = open(`Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])]);
+  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "A link that ends after a time …"));
+  const dialog = open(keys.length === 1 ? `Copy the link of ${nameOf(keys[0])}` : `Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])], { class: "wide" });
 }
 
 /** An address to which somebody without a key uploads one time. @param {string} bucket @param {string} folder */

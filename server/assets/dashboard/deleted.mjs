@@ -45,7 +45,7 @@ export function view(place) {
 
   const drawBar = () => {
     redraw(bar,
-      tick("All that are shown", { checked: versions.length > 0 && chosen.size === versions.length, disabled: versions.length === 0, "data-name": "all", change: (/** @type {any} */ event) => chooseAll(event.target.checked) }),
+      tick("All shown", { checked: versions.length > 0 && chosen.size === versions.length, disabled: versions.length === 0, "data-name": "all", change: (/** @type {any} */ event) => chooseAll(event.target.checked) }),
       make("span", { role: "status" }, chosen.size === 0 ? "Nothing is chosen" : `${count(chosen.size, "version")} chosen`),
       button("Bring back what is chosen", () => bringBack([...chosen.values()]), { class: "primary", image: "again", disabled: chosen.size === 0 }),
       button(prefix === "" ? "Bring back the whole bucket …" : `Bring back all of ${prefix} …`, () => bringFolder(), { name: "folder", disabled: prefix !== "" && !prefix.endsWith("/"), title: prefix !== "" && !prefix.endsWith("/") ? "A folder ends with a slash" : null }));
@@ -62,7 +62,7 @@ export function view(place) {
     }));
     const more = cursor !== null && make("p", { class: "more" }, button("Show more", () => load(), { name: "more" }));
     if (versions.length === 0) {
-      fill(body, nothing("check", "Nothing here can come back", prefix ? `Nothing that was called ${prefix}… was deleted, or its space was given back.` : "Nothing was deleted, or its space was given back."), more);
+      fill(body, nothing("check", "Nothing here can come back", prefix ? `Nothing whose name begins with “${prefix}” was deleted, or its space was given back.` : "Nothing was deleted, or its space was given back."), more);
       return;
     }
     const list = table("Versions that can come back", [["Choose", "act first"], ["File", "wide"], ["Size", "number"], ["What happened"], ["For how long"], ["Bring back", "act"]], versions.map((version, at) => [
@@ -126,14 +126,14 @@ export function view(place) {
     if (taken.length > 0) {
       ask(taken.length === 1 ? "Its name is taken" : `${count(taken.length, "name")} are taken`, [
         make("p", null, taken.length === 1 ? `There is a file ${taken[0].path} now.` : "There are files of these names now."),
-        choice("What becomes of them", { name: "onConflict" }, [["rename", "Keep both: what comes back gets another name"], ["overwrite", "What comes back takes their place"]]),
+        choice("What to do", { name: "onConflict" }, [["rename", "Keep both: what comes back gets another name"], ["overwrite", "What comes back takes their place"]]),
       ], "Bring back", (values) => bringBack(taken, values.onConflict));
     }
     await again();
   };
 
   const bringFolder = () => ask(prefix === "" ? `Bring back all of ${bucket}` : `Bring back all of ${prefix}`, [
-    make("p", null, "Of each file that is not there the newest version that is whole. What is there stays as it is."),
+    make("p", null, "Brings back the newest whole version of each file that is missing. What is there stays as it is."),
     choice("Of what was deleted", { name: "since" }, [["1", "in the last hour"], ["24", "in the last day"], ["168", "in the last week"], ["", "at any time"]], "24"),
   ], "Bring back", async ({ since }) => {
     const { job } = await startJob({ kind: "undeleteFolder", bucketName: bucket, prefix, since: since ? new Date(Date.now() - Number(since) * 3_600_000).toISOString() : undefined });

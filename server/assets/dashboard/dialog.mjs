@@ -65,6 +65,8 @@ export function form(contents, label, work, { danger = false, extra = [] } = {})
     } catch (error) {
       problem.textContent = explain(error);
       problem.hidden = false;
+      // A long form would hide it.
+      problem.scrollIntoView({ block: "nearest" });
     } finally {
       button.disabled = false;
     }

@@ -17,7 +17,7 @@ function page(title, about, ...contents) {
     make("section", null, make("p", { class: "logo" }, icon("trug", "icon large"), "trug"), make("h1", null, title), make("p", { class: "faint" }, about), ...contents));
 }
 
-const newPassword = () => field("Password", { name: "password", type: "password", required: true, minlength: PASSWORD_MIN, maxlength: PASSWORD_MAX, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to keep than signs.`);
+const newPassword = () => field("Password", { name: "password", type: "password", required: true, minlength: PASSWORD_MIN, maxlength: PASSWORD_MAX, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to remember than signs.`);
 
 /** The way in that an address names. @param {any} place @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
 export function entrance(place, setUpNeeded, entered) {
@@ -29,11 +29,11 @@ export function entrance(place, setUpNeeded, entered) {
 /** @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
 function signInPage(setUpNeeded, entered) {
   if (setUpNeeded) {
-    return page("Nobody is here yet", "This server has no operator. When it started it printed a link to set it up, which is good for half an hour and for one time.",
+    return page("Nobody is here yet", "This server has no operator. When it started it printed a link to set it up, which works once, for half an hour.",
       make("p", null, "If the link is lost or too old, start the server again: it prints another."),
-      make("p", null, "Or, on the machine itself: ", make("code", null, "trug account create"), " and ", make("code", null, "trug apikey create"), "."));
+      make("p", null, "Or, on the machine itself: ", make("code", null, "trug account create --role operator"), ", then ", make("code", null, "trug account password"), "."));
   }
-  return page("Sign in", "To look at buckets, upload, and look after files.",
+  return page("Sign in", "To see the buckets and files of this server.",
     form([
       field("Name", { name: "name", required: true, autocomplete: "username", autocapitalize: "none", spellcheck: "false", autofocus: true }),
       field("Password", { name: "password", type: "password", required: true, maxlength: PASSWORD_MAX, autocomplete: "current-password" }),
@@ -46,14 +46,14 @@ function signInPage(setUpNeeded, entered) {
 /** @param {string} token @param {() => Promise<void>} entered */
 function setUpPage(token, entered) {
   if (token === "") {
-    return page("The link is not whole", "The address of a set-up ends in # and a long token. Copy all of the line that the server printed.");
+    return page("The link is incomplete", "A link to set up ends in # and a long token. Copy all of the line that the server printed.");
   }
-  const it = page("Set up trug", "Who looks after this server, and where the first files go.",
+  const it = page("Set up trug", "Make the account that runs this server, and a place for the first files.",
     form([
       field("Your name", { name: "name", required: true, maxlength: 100, autocomplete: "username", autocapitalize: "none", spellcheck: "false" }),
       newPassword(),
-      field("First bucket", { name: "bucketName", required: true, minlength: 3, maxlength: 63, value: "files", pattern: "[a-z0-9][a-z0-9._\\-]*", autocapitalize: "none", spellcheck: "false" }, "It stands in the address of every file: 3 to 63 of a–z, 0–9, - . _"),
-      choice("Who may read its files", { name: "access" }, [["public", "Everybody who has the address"], ["private", "Only who has a key, or is signed in"]]),
+      field("First bucket", { name: "bucketName", required: true, minlength: 3, maxlength: 63, value: "files", pattern: "[a-z0-9][a-z0-9._\\-]*", autocapitalize: "none", spellcheck: "false" }, "3 to 63 characters out of a–z, 0–9, - . _ It stands in the address of every file."),
+      choice("Who may read its files", { name: "access" }, [["public", "Anyone with the address"], ["private", "With a key, or signed in"]]),
     ], "Set up", async (values) => {
       const answer = await setUp({ token, ...values });
       it.replaceWith(ready(answer, values.bucketName, entered));
@@ -66,19 +66,19 @@ function setUpPage(token, entered) {
 function ready(answer, bucket, entered) {
   const key = answer.key;
   const base = document.documentElement.dataset.publicUrl || location.origin;
-  return page("It is set up", "This is your first API key. It is shown this once: keep it where you keep passwords.",
+  return page("It is set up", "This is your first API key. It is shown only now: keep it where you keep passwords.",
     make("div", { class: "snippets" },
       snippet("API key", key),
       snippet("Upload from a shell", `curl -H "Authorization: Bearer ${key}" -F file=@cat.jpg ${base}/${bucket}/`)),
-    make("p", null, make("a", { href: `/-/integrations/sharex?bucket=${encodeURIComponent(bucket)}`, download: true }, "An uploader for ShareX"), ", in which the word API_KEY stands for this key."),
+    make("p", null, make("a", { href: `/-/integrations/sharex?bucket=${encodeURIComponent(bucket)}`, download: true }, "An uploader for ShareX"), ", in which you put this key where it says API_KEY."),
     make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => entered() }, "To the files")));
 }
 
 /** @param {string} token @param {() => Promise<void>} entered */
 function invitationPage(token, entered) {
-  if (token === "") return page("The link is not whole", "The address of an invitation ends in # and a long token. Ask for it again, and copy all of it.");
+  if (token === "") return page("The link is incomplete", "A link of an invitation ends in # and a long token. Ask for it again, and copy all of it.");
   return page("Welcome", "You were invited to this server. Choose a password for your account.",
-    form([newPassword()], "Go on", async ({ password }) => {
+    form([newPassword()], "Set password", async ({ password }) => {
       await acceptInvitation(token, password);
       history.replaceState(null, "", "/-/");
       await entered();

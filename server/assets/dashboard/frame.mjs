@@ -95,11 +95,13 @@ export class Frame {
       fill(this.list, all.map((bucket) => make("li", null, make("a", { href: filesAddress(bucket.bucketName), "data-bucket": bucket.bucketName },
         icon(bucket.access === "private" ? "lock" : "bucket"), make("span", { class: "name" }, bucket.bucketName),
         make("small", { title: `${number(bucket.objectCount)} files` }, short(bucket.objectCount), make("span", { class: "unseen" }, " files"))))));
+      this.list.classList.toggle("none", all.length === 0);
       this.list.style.setProperty("--rows", String(Math.min(all.length, 3)));
       this.markBucket();
       return all;
     });
-    this.loaded.catch((error) => complain(error, "The buckets cannot be listed"));
+    // The view of all buckets says so itself.
+    this.loaded.catch((error) => { if (location.pathname !== "/-/") complain(error, "The buckets cannot be listed"); });
   }
 
   /** Marks where one is, and shows what else there is of the bucket. */
@@ -117,6 +119,8 @@ export class Frame {
       if (!is || name === undefined) continue;
       link.parentElement.append(make("ul", null, WITHIN.map(([within, label]) => make("li", null,
         make("a", { href: `/-/${within}/${encodeURIComponent(name)}${within === "deleted" || within === "links" ? "/" : ""}`, "aria-current": view === within ? "page" : null }, label)))));
+      // Of many buckets it may be out of sight.
+      link.parentElement.scrollIntoView({ block: "nearest" });
     }
   }
 

@@ -56,11 +56,11 @@ export class Home {
     const shared = await this.shared();
     ask("New bucket", [
       field("Name", { name: "bucketName", required: true, minlength: 3, maxlength: 63, pattern: "[a-z0-9][a-z0-9._\\-]*", spellcheck: "false", autocapitalize: "none" },
-        "3 to 63 of a–z, 0–9, - . _: it stands in the address of every file."),
-      choice("Who may read its files", { name: "access" }, [["public", "Everybody who has the address"], ["private", "Only who has a key, or is signed in"]]),
+        "3 to 63 characters out of a–z, 0–9, - . _ It stands in the address of every file."),
+      choice("Who may read its files", { name: "access" }, [["public", "Anyone with the address"], ["private", "With a key, or signed in"]]),
       choice("Tuned for", { name: "type" }, [["standard", "Files of all kinds"], ["phone", "Phones and tablets of game servers"]]),
       shared.length > 0 && choice("Belongs to", { name: "organisation" }, [["", "Your account"], ...shared]),
-    ].filter(Boolean), "Make it", async ({ organisation, ...values }) => {
+    ].filter(Boolean), "Create", async ({ organisation, ...values }) => {
       await createBucket(organisation ? { ...values, organisation } : values);
       this.frame.load();
       go(filesAddress(values.bucketName));

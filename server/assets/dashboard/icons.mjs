@@ -17,6 +17,8 @@ const PATHS = {
   list: "M8 6h12 M8 12h12 M8 18h12 M4 6h.01 M4 12h.01 M4 18h.01",
   grid: "M4 4h6v6H4V4Z M14 4h6v6h-6V4Z M4 14h6v6H4v-6Z M14 14h6v6h-6v-6Z",
   link: "M10 14a4 4 0 0 0 5.7 0l3-3A4 4 0 0 0 13 5.3l-1 1 M14 10a4 4 0 0 0-5.7 0l-3 3A4 4 0 0 0 11 18.7l1-1",
+  copy: "M9 9h11v11H9V9Z M15 9V4H4v11h5",
+  code: "M8.5 7l-5 5 5 5 M15.5 7l5 5-5 5",
   trash: "M4 7h16 M9 7V4.5h6V7 M6 7l1 12.5h10L18 7 M10 11v5 M14 11v5",
   pencil: "M4 20l1-4L16 5l3 3L8 19l-4 1Z",
   move: "M4 12h15 M14 7l5 5-5 5",

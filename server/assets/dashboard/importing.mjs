@@ -11,12 +11,12 @@ import { count } from "./text.mjs";
 /** @param {string} bucket @param {string} folder @param {() => void} changed */
 export function importAddresses(bucket, folder, changed) {
   ask("Import from addresses", [
-    lines("Addresses", { name: "urls", rows: 6, required: true }, "One in a line. The server fetches them; it takes public addresses only."),
+    lines("Addresses", { name: "urls", rows: 6, required: true }, "One per line. The server fetches them itself, from public addresses only."),
     field("Into the folder", { name: "prefix", value: folder, maxlength: 1024, spellcheck: "false", autocapitalize: "none" }, "From the root of the bucket."),
-    choice("Of names that are taken", { name: "onConflict" }, [["rename", "store both, the new one under another name"], ["replace", "replace what is there"], ["refuse", "leave what is there, and tell"]]),
+    choice("When a name is taken", { name: "onConflict" }, [["rename", "keep both, the new one under another name"], ["replace", "replace it"], ["refuse", "skip it, and say so"]]),
   ], "Import", async (values) => {
     const urls = linesOf(values.urls);
-    if (urls.length === 0) throw new Error("Write one address at least.");
+    if (urls.length === 0) throw new Error("Give at least one address.");
     const wrong = urls.find((url) => !/^https?:/i.test(url) || !URL.canParse(url));
     if (wrong) throw new Error(`“${wrong}” is no address: it begins with http: or https:`);
     const prefix = values.prefix.replace(/^\/+/, "").replace(/([^/])$/, "$1/");

@@ -12,10 +12,10 @@ import { count } from "./text.mjs";
 /** Scopes, and what they let one do; the first ones are what most keys need. @type {[string, string][]} */
 const SCOPES = [
   ["upload", "store files"], ["read", "read files of private buckets"], ["list", "list and search files"], ["delete", "delete files"],
-  ["presign", "hand out links for one upload"], ["manage", "make and change buckets, keys and webhooks"],
+  ["presign", "make links for one upload"], ["manage", "make and change buckets, keys and webhooks"],
 ];
 /** How long a key is good, in days. @type {[string, string][]} */
-const LIVES = [["", "for ever"], ["1", "a day"], ["7", "a week"], ["30", "30 days"], ["90", "90 days"], ["365", "a year"]];
+const LIVES = [["", "never"], ["1", "in a day"], ["7", "in a week"], ["30", "in 30 days"], ["90", "in 90 days"], ["365", "in a year"]];
 
 /** @param {any} key */
 const isOver = (key) => key.revokedAt !== null || (key.expiresAt !== null && Date.parse(key.expiresAt) <= Date.now());
@@ -32,11 +32,11 @@ export async function view(place, frame) {
     const shown = withEnded ? all : alive;
     if (all.length === 0) return nothing("key", "No API key yet", "A key lets a program upload, read or manage, as far as its scopes go.", make("p", { class: "buttons" }, button("New API key", () => create(frame, list), { class: "primary", image: "plus" })));
     return [
-      table("API keys", [["Name"], ["May", "wide"], ["In"], ["Last used"], ["Good until"], ["Revoke", "act"]], shown.map((key) => [
+      table("API keys", [["Name"], ["Scopes", "wide"], ["Where"], ["Last used"], ["Expires"], ["Revoke", "act"]], shown.map((key) => [
         [make("strong", null, key.name || "without a name"), make("small", null, make("code", null, key.id))],
         make("span", { class: "badges" }, key.scopes.map((/** @type {string} */ scope) => badge(scope, scope === "manage" ? "warn" : ""))),
         key.bucketName ? make("code", null, `${key.bucketName}/${key.prefix ?? ""}`) : "all buckets",
-        when(key.lastUsedAt), key.revokedAt ? badge("revoked", "bad") : isOver(key) ? badge("expired", "bad") : when(key.expiresAt, "for ever"),
+        when(key.lastUsedAt), key.revokedAt ? badge("revoked", "bad") : isOver(key) ? badge("expired", "bad") : when(key.expiresAt),
         key.revokedAt ? "" : button("Revoke", () => end(key, list), { class: "danger", name: `revoke-${key.id}`, "aria-label": `Revoke ${key.name || key.id}` }),
       ])).element,
       all.length > alive.length && make("p", { class: "more" }, button(withEnded ? "Hide those that ended" : `Show ${count(all.length - alive.length, "key that ended", "keys that ended")}`, () => {
@@ -66,13 +66,13 @@ function end(key, list) {
 async function create(frame, list, wanted = "") {
   const buckets = await frame.loaded.catch(() => []);
   ask("New API key", [
-    field("Name", { name: "name", maxlength: 200, placeholder: "phone, backup, website …", spellcheck: "false" }, "What it is for: so that you know later which one to revoke."),
+    field("Name", { name: "name", maxlength: 200, placeholder: "phone, backup, website …", spellcheck: "false" }, "What it is for, so that you know later which one to revoke."),
     make("fieldset", null, make("legend", null, "What it may do"),
       SCOPES.map(([scope, what]) => tick(scope, { name: `scope-${scope}`, checked: scope === "upload" }, what))),
-    choice("In", { name: "bucketName" }, [["", "all buckets"], ...buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName])], wanted),
-    field("Only in the folder", { name: "prefix", maxlength: 1024, placeholder: "calls/", spellcheck: "false", autocapitalize: "none" }, "Empty: all of the bucket. A folder needs a bucket."),
-    choice("Good", { name: "days" }, LIVES, ""),
-  ], "Make it", async (values) => {
+    choice("Bucket", { name: "bucketName" }, [["", "all buckets"], ...buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName])], wanted),
+    field("Only in the folder", { name: "prefix", maxlength: 1024, placeholder: "calls/", spellcheck: "false", autocapitalize: "none" }, "Leave it empty for the whole bucket. A folder needs a bucket."),
+    choice("Expires", { name: "days" }, LIVES, ""),
+  ], "Create", async (values) => {
     const scopes = SCOPES.map(([scope]) => scope).filter((scope) => values[`scope-${scope}`] !== undefined);
     if (scopes.length === 0) throw new Error("Without a scope it may do nothing: choose one at least.");
     if (values.prefix && !values.bucketName) throw new Error("A folder lies in a bucket: choose which.");
@@ -80,7 +80,7 @@ async function create(frame, list, wanted = "") {
     const { key, apiKey } = await createKey({ name: values.name, scopes, bucketName: values.bucketName || undefined, prefix: values.prefix || undefined, expiresAt });
     list.load();
     const bucket = apiKey.bucketName ?? buckets[0]?.bucketName;
-    return () => tellOnce("Your new API key", "It is shown this once: keep it where you keep passwords.", snippet("API key", key),
+    return () => tellOnce("Your new API key", "It is shown only now: keep it where you keep passwords.", snippet("API key", key),
       bucket && scopes.includes("upload") && [make("h3", null, "Use it"), connections(bucket, key)]);
   });
 }

@@ -32,18 +32,18 @@ export async function view(place, frame) {
   return page("Links", { about: "For somebody without a key or an account." },
     choice("Bucket", { change: (/** @type {any} */ event) => go(`/-/links/${encodeURIComponent(event.target.value)}/`) }, buckets.map((/** @type {any} */ it) => [it.bucketName, it.bucketName]), name),
     make("div", { class: "columns" },
-      panel("To upload", { about: "Good for one upload, by a form or a program, and no longer than you are signed in here." }, maker([
-        field("Where to", path({ placeholder: "inbox/" }), "A folder ends with a slash; else it is exactly this file. Empty: anywhere in the bucket's root."),
+      panel("To upload", { about: "Works for one upload, by a form or a program, and no longer than you stay signed in here." }, maker([
+        field("Where to", path({ placeholder: "inbox/" }), "A folder ends with a slash; without one it is the name of the file. Leave it empty for the root of the bucket."),
         choice("Good for", { name: "expiresIn" }, UPLOAD_LIVES, "3600"),
         tick("Replace a file of that name", { name: "overwrite" }),
-        tick("Give it a random name", { name: "randomizeName" }, "Nobody guesses its address."),
+        tick("Give it a random name", { name: "randomizeName" }, "So that nobody can guess its address."),
         tick("Make a thumbnail", { name: "thumbnail", checked: Boolean(bucket?.thumbnails) }),
       ], "Make an upload link", async (values) => {
         const flag = (/** @type {string} */ it) => String(values[it] !== undefined);
         const answer = await uploadToken({ path: `${name}/${values.path.replace(/^\/+/, "")}`, expiresIn: values.expiresIn, overwrite: flag("overwrite"), randomizeName: flag("randomizeName"), thumbnail: flag("thumbnail") });
         return [make("p", { class: "faint" }, `Good for one upload until ${moment(answer.expiresAt)}.`), snippet("Upload link", answer.url), snippet("With curl", `curl -F file=@cat.jpg "${answer.url}"`)];
       })),
-      panel("To download", { about: bucket?.access === "public" ? "The bucket is public: an address is enough, for ever." : "One file, for a time, for everybody who has the link." }, bucket?.access === "public"
+      panel("To download", { about: bucket?.access === "public" ? "The bucket is public: the plain address works, and does not end." : "One file, for a time, for everybody who has the link." }, bucket?.access === "public"
         ? maker([field("File", path({ required: true, placeholder: "2026/cat.jpg" }))], "Show its address", async (values) => [snippet("Address", publicAddress(name, values.path.replace(/^\/+/, "")))])
         : maker([
           field("File", path({ required: true, placeholder: "2026/cat.jpg" })),

@@ -7,11 +7,13 @@ import { countedFolder, isGone, listFolder } from "./api.mjs";
 
 /** Pages that come by themselves; what lies beyond them comes when it is looked at. */
 const PAGES_AHEAD = 200;
+/** A server that is busy is asked so often before that is told. */
+const TRIES_QUIET = 3;
 
 export class Listing {
   /**
    * @param {string} bucket @param {string} prefix
-   * @param {(error: any) => void} changed called after each page, and with an error when it ends by one
+   * @param {(error: any, isAskedAgain?: boolean) => void} changed called after each page, and with an error when it ends by one or goes on in spite of it
    */
   constructor(bucket, prefix, changed) {
     this.bucket = bucket;
@@ -53,14 +55,13 @@ export class Listing {
 
   /** A page; a server that asks for patience gets it, and one that is away is asked until it is back. @param {string | null} cursor @returns {Promise<any>} */
   async page(cursor) {
-    for (let isAway = false; ; ) {
+    for (let tries = 1; ; tries += 1) {
       try {
         return await listFolder(this.bucket, this.prefix, cursor, this.stopped.signal);
       } catch (/** @type {any} */ error) {
-        if (error.status === 0) {
-          if (!isAway) this.changed(error);
-          isAway = true;
-        } else if (![429, 503].includes(error.status) || error.retryAfter > 60) throw error;
+        const isBusy = [429, 503].includes(error.status) && !(error.retryAfter > 60);
+        if (error.status !== 0 && !isBusy) throw error;
+        if (tries === (isBusy ? TRIES_QUIET : 1)) this.changed(error, true);
         await new Promise((done) => setTimeout(done, 1000 * (error.retryAfter || 1)));
         this.stopped.signal.throwIfAborted();
       }

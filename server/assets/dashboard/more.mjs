@@ -15,11 +15,11 @@ export function more(bucket, folder, changed) {
     ["globe", "Import from addresses …", "The server fetches files itself.", () => importAddresses(bucket, folder, changed)],
     ["link", "Copy an upload link", "Somebody without a key uploads here once, within an hour.", () => copyUploadLink(bucket, folder)],
     ["sliders", "Make links …", "To upload or download, with limits.", () => go(within("links", folder))],
-    ["again", "Deleted files", "What was deleted here and can come back.", () => go(within("deleted", folder))],
+    ["trash", "Deleted files", "What was deleted here and can come back.", () => go(within("deleted", folder))],
     ["plug", "Connect", "ShareX, curl, game servers, your own programs.", () => go(within("connect"))],
     ["bell", "Webhooks", "Be told what happens in the bucket.", () => go(within("webhooks"))],
     ["pencil", "Settings of the bucket", "Who reads it, limits, quotas; empty or delete it.", () => go(within("settings"))],
   ];
-  const dialog = open(folder === "" ? bucket : folder, [make("ul", { class: "menu-list" }, ways.map(([image, label, what, run]) => make("li", null,
-    make("button", { type: "button", click: () => { dialog.close(); run(); } }, icon(image), make("span", null, make("strong", null, label), make("small", null, what))))))]);
+  const dialog = open(folder === "" ? bucket : folder, [make("ul", { class: "menu-list" }, ways.map(([image, label, what, run], at) => make("li", null,
+    make("button", { type: "button", autofocus: at === 0, click: () => { dialog.close(); run(); } }, icon(image), make("span", null, make("strong", null, label), make("small", null, what))))))]);
 }

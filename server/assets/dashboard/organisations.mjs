@@ -44,7 +44,7 @@ function all(place, frame) {
 const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false" });
 
 function create() {
-  ask("New organisation", [nameField()], "Make it", async ({ name }) => {
+  ask("New organisation", [nameField()], "Create", async ({ name }) => {
     const it = await createOrganisation(name);
     go(addressOf(it.id));
   });
@@ -62,13 +62,13 @@ function one(id, frame) {
     return [
       panel("Members", {
         about: [`Your role is ${role}.`, decides ? "" : " An owner decides who belongs to it."],
-        actions: [decides && button("Take somebody in", () => takeIn(it, frame, whole), { class: "primary", image: "plus" })].filter(Boolean),
+        actions: [decides && button("Add a member", () => takeIn(it, frame, whole), { class: "primary", image: "plus" })].filter(Boolean),
       }, table("Members", [["Name"], ["Role"], ["Do", "act"]], members.map((member) => [
-        [make("strong", null, member.name), member.account === me && badge("you"), member.account === it.account && badge("the account that owns it", "good"), make("small", null, make("code", null, member.account))],
+        [make("strong", null, member.name), member.account === me && badge("you"), member.account === it.account && badge("its account", "good"), make("small", null, make("code", null, member.account))],
         decides && member.account !== it.account ? roleChoice(it, member, whole) : badge(member.role),
         member.account === it.account ? "" : (decides || member.account === me) && button(member.account === me ? "Leave" : "Remove", () => remove(it, member, me, whole), { class: "danger", name: `remove-${member.account}`, "aria-label": member.account === me ? "Leave" : `Remove ${member.name}` }),
       ])).element),
-      panel("Buckets", { about: "They count to the account that owns the organisation." }, buckets.length === 0
+      panel("Buckets", { about: "They count towards the account that owns the organisation." }, buckets.length === 0
         ? make("p", { class: "faint" }, "None yet. An admin makes one under All buckets, and chooses this organisation there.")
         : make("ul", { class: "ways" }, buckets.map((/** @type {any} */ bucket) => make("li", null, make("a", { href: filesAddress(bucket.bucketName) }, bucket.bucketName), make("span", { class: "faint" }, ` ${count(bucket.objectCount, "file")}`))))),
       panel("The organisation", {}, make("p", { class: "faint" }, "Since ", when(it.createdAt), ". Its id is ", make("code", null, it.id), "."),
@@ -77,7 +77,7 @@ function one(id, frame) {
             await renameOrganisation(id, name);
             whole.load();
           })),
-          button("Delete", () => askFirst(`Delete ${it.name}`, buckets.length > 0 ? "It has buckets: delete these first." : "Its members lose nothing but each other: it has no buckets.", "Delete it", async () => {
+          button("Delete", () => askFirst(`Delete ${it.name}`, buckets.length > 0 ? "It has buckets: delete them first." : "Its members lose nothing but each other: it has no buckets.", "Delete it", async () => {
             await deleteOrganisation(id);
             note(`${it.name} is deleted.`);
             go("/-/organisations");
@@ -102,12 +102,12 @@ async function takeIn(it, frame, whole) {
   // Operators know all accounts, and choose where these are few; others are told an id by its holder.
   const known = frame.account?.role === "operator" ? await accounts(null).catch(() => null) : null;
   const others = known?.nextCursor === null && known.accounts.filter((/** @type {any} */ account) => !it.members.some((/** @type {any} */ member) => member.account === account.id));
-  ask(`Take somebody into ${it.name}`, [
+  if (others && others.length === 0) return note("Everybody on this server belongs to it already.", { label: "Make an account", run: () => go("/-/accounts") });
+  ask(`Add a member to ${it.name}`, [
     others ? choice("Account", { name: "account" }, others.map((/** @type {any} */ account) => [account.id, account.name]))
       : field(known ? "Name or id of the account" : "Id of the account", { name: "account", required: true, spellcheck: "false", autocapitalize: "none" }, "Its holder finds it under Your account."),
     choice("Role", { name: "role" }, ROLES, "member"),
-  ], "Take in", async ({ account, role }) => {
-    if (!account) throw new Error("There is nobody else on this server: make an account first.");
+  ], "Add", async ({ account, role }) => {
     await putMember(it.id, known && !others ? await idOf(account.trim()) : account.trim(), role);
     whole.load();
   });

@@ -180,13 +180,13 @@ export const when = (iso, never = "never") => (iso ? make("time", { datetime: is
 /** Text that is copied as it stands. @param {string} title @param {string} text @param {...any} actions beside the button that copies */
 export function snippet(title, text, ...actions) {
   return make("section", { class: "snippet" },
-    make("header", null, make("h3", null, title), make("span", { class: "buttons" }, actions, make("button", { type: "button", "aria-label": `Copy: ${title}`, click: () => copyAndTell(text, `${title} copied`) }, icon("link"), "Copy"))),
+    make("header", null, make("h3", null, title), make("span", { class: "buttons" }, actions, make("button", { type: "button", "aria-label": `Copy: ${title}`, click: () => copyAndTell(text, `${title} copied`) }, icon("copy"), "Copy"))),
     make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
 }
 
 /** A line for a shell on the machine, to be copied. @param {string} text */
-export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine, where its data lies there: "), make("code", null, text),
-  make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Line copied") }, icon("link")));
+export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine itself, with its data folder: "), make("code", null, text),
+  make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Line copied") }, icon("copy")));
 
 /** Something to turn on or off. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
 export function tick(label, attributes, hint) {
@@ -208,7 +208,7 @@ export const linesOf = (text) => text.split("\n").map((line) => line.trim()).fil
 
 /** Asks to type a name before something is done that cannot be taken back. @param {string} title @param {any} about @param {string} name @param {string} label @param {() => Promise<any>} work */
 export const askTyped = (title, about, name, label, work) => ask(title, [make("p", null, about),
-  field(`Type ${name} to go on`, { name: "typed", required: true, spellcheck: "false", autocapitalize: "none" })], label, async ({ typed }) => {
+  field(`Type “${name}” to confirm`, { name: "typed", required: true, spellcheck: "false", autocapitalize: "none" })], label, async ({ typed }) => {
   if (typed !== name) throw new Error(`That is not “${name}”. Nothing was done.`);
   return work();
 }, { danger: true });
@@ -218,6 +218,6 @@ export const askFirst = (title, about, label, work) => ask(title, [make("p", nul
 
 /** Shows something that is told this once. @param {string} title @param {string} about @param {...any} contents */
 export function tellOnce(title, about, ...contents) {
-  const dialog = open(title, [make("div", { class: "told" }, make("p", { class: "once" }, icon("warning"), about), contents, make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => dialog.close() }, "I have kept it")))], { class: "wide" });
+  const dialog = open(title, [make("div", { class: "told" }, make("p", { class: "once" }, icon("warning"), about), contents, make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => dialog.close() }, "I have saved it")))], { class: "wide" });
   return dialog;
 }

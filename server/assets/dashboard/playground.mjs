@@ -48,19 +48,19 @@ class Playground {
     this.range = make("input", { name: "quality", type: "range", min: 1, max: 100, value: values.quality || 80, "aria-label": "Quality" });
     this.form = make("form", { class: "controls", input: () => this.changed(), submit: (/** @type {Event} */ event) => event.preventDefault() },
       make("div", { class: "pair" }, side("Width", "width"), side("Height", "height")),
-      choice("When both are set", { name: "fit" }, [["", "inside of the box"], ["cover", "fill the box, cut off"], ["fill", "stretch"]], values.fit),
+      choice("When both are set", { name: "fit" }, [["", "fit inside the box"], ["cover", "fill the box, and crop"], ["fill", "stretch to the box"]], values.fit),
       choice("Format", { name: "format" }, [["", "as it is"], ["webp", "WebP"], ["avif", "AVIF"], ["jpg", "JPEG"], ["png", "PNG"], ["gif", "GIF"], ["auto", "auto: what the browser takes"]], values.format),
       make("p", { class: "field" }, make("label", { class: "check" },
         make("input", { type: "checkbox", name: "own", checked: values.quality !== "" }), "Quality ", this.quality), this.range),
-      choice("Pixels for each point", { name: "dpr" }, [["", "1"], ["2", "2"], ["3", "3"]], values.dpr),
-      make("button", { type: "button", click: () => this.reset() }, icon("again"), "Begin again"));
+      choice("Pixels per CSS pixel", { name: "dpr" }, [["", "1"], ["2", "2"], ["3", "3"]], values.dpr),
+      make("button", { type: "button", click: () => this.reset() }, icon("again"), "Start over"));
     const pane = (/** @type {string} */ title) => {
       const facts = make("p", { class: "facts faint" });
       const canvas = make("div", { class: "canvas" });
       return { facts, canvas, element: make("figure", null, make("figcaption", null, make("h2", null, title), facts), canvas) };
     };
     this.before = pane("Original");
-    this.after = pane("Made of it");
+    this.after = pane("Result");
     this.saving = make("p", { class: "saving", role: "status" });
     this.snippets = make("div", { class: "snippets" });
     fill(this.element,
@@ -147,7 +147,7 @@ class Playground {
     const type = (answer.headers.get("Content-Type") ?? "").replace("image/", "").toUpperCase();
     const skipped = answer.headers.get("X-Image-Transform")?.split("reason=")[1];
     pane.facts.textContent = [
-      `${number(image.naturalWidth)} × ${number(image.naturalHeight)}`, type, bytes(blob.size), `here in ${Math.round(took)} ms`, `decoded in ${Math.max(1, Math.round(decoded))} ms`,
+      `${number(image.naturalWidth)} × ${number(image.naturalHeight)}`, type, bytes(blob.size), `loaded in ${number(Math.round(took))} ms`, `decoded in ${Math.max(1, Math.round(decoded))} ms`,
     ].join(" · ");
     return { bytes: blob.size, skipped, type };
   }

@@ -42,15 +42,15 @@ export class Preview {
     this.zoomTools = make("span", { class: "zoom", hidden: true },
       press("Smaller (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Larger (+)", "plus", () => this.zoomBy(1.5)));
     this.playTool = press("Other sizes and formats (p)", "sliders", () => this.play());
+    this.fileTools = [
+      press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy the link as … (f)", "code", () => chooseForm(this.bucket, [this.key])),
+      press("Download (d)", "download", () => this.download()), press("Delete (Del)", "trash", () => this.remove()),
+    ];
     this.before = press("The one before (←)", "left", () => this.step(-1), { class: "bare beside before" });
     this.next = press("The next (→)", "right", () => this.step(1), { class: "bare beside next" });
     this.dialog = make("dialog", { class: "preview", "aria-labelledby": "preview-title" },
       make("header", null, make("div", { class: "about" }, this.title, this.facts), this.zoomTools,
-        make("span", { class: "tools" }, this.playTool,
-          press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])),
-          press("Other forms of the link (f)", "more", () => chooseForm(this.bucket, [this.key])),
-          press("Download (d)", "download", () => this.download()),
-          press("Delete (Del)", "trash", () => this.remove()),
+        make("span", { class: "tools" }, this.playTool, this.fileTools,
           press("Close (Esc)", "close", () => this.dialog.close()))),
       this.before, this.stage, this.next);
     this.dialog.addEventListener("close", () => this.ended());
@@ -71,6 +71,7 @@ export class Preview {
     this.scale = 0;
     this.zoomTools.hidden = true;
     this.playTool.hidden = true;
+    this.isThere(true);
     this.title.textContent = nameOf(key);
     this.facts.textContent = "";
     this.refresh();
@@ -90,9 +91,15 @@ export class Preview {
       await this.present(kind, size, type, signal);
     } catch (/** @type {any} */ error) {
       if (isGone(error)) return;
+      this.isThere(error.status !== 404);
       const text = error.status === 404 ? "This file is not here any more. It may have been moved, renamed or deleted." : explain(error);
       fill(this.stage, make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, text)));
     }
+  }
+
+  /** Of a file that is gone nothing is copied or deleted. @param {boolean} isThere */
+  isThere(isThere) {
+    for (const tool of this.fileTools) tool.hidden = !isThere;
   }
 
   /** Says again which files are beside this one: the list may have grown. */
@@ -106,7 +113,7 @@ export class Preview {
     // Its version, so that a file that was replaced is not shown as it was.
     const address = fileAddress(this.bucket, this.key, { v: this.version?.replaceAll('"', "").slice(0, 12) });
     const otherwise = () => this.hex(size, signal);
-    if (size === 0) return fill(this.stage, make("p", { class: "faint" }, "The file is empty."));
+    if (size === 0) return fill(this.stage, make("div", { class: "empty" }, icon("file", "icon large"), make("p", null, "The file is empty.")));
     switch (kind) {
       case "picture":
       case "vector":
@@ -230,11 +237,14 @@ export class Preview {
     try {
       const head = await this.head(HEX_BYTES, size, signal);
       const rows = [];
-      for (let at = 0; at < head.length; at += 16) {
-        const row = [...head.subarray(at, at + 16)];
+      // A narrow screen has room for half of a line.
+      const wide = this.stage.clientWidth < 640 ? 8 : 16;
+      for (let at = 0; at < head.length; at += wide) {
+        const row = [...head.subarray(at, at + wide)];
         const digits = row.map((byte) => byte.toString(16).padStart(2, "0"));
         const letters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·")).join("");
-        rows.push(`${at.toString(16).padStart(6, "0")}  ${digits.slice(0, 8).join(" ").padEnd(23)}  ${digits.slice(8).join(" ").padEnd(23)}  ${letters}`);
+        const halves = [digits.slice(0, 8), digits.slice(8)].slice(0, wide / 8).map((half) => half.join(" ").padEnd(23));
+        rows.push([at.toString(16).padStart(4, "0"), ...halves, letters].join("  "));
       }
       fill(this.stage, make("p", { class: "faint part" }, size > head.length ? `The first ${count(head.length, "byte")}.` : `${count(size, "byte")}.`),
         make("pre", { class: "text hex", tabindex: "0", role: "group", "aria-label": "Bytes" }, rows.join("\n")));

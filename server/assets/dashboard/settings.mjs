@@ -47,18 +47,18 @@ export function changesOf(bucket, values) {
 function settingsForm(bucket, mayChange, saved) {
   const it = form([
     make("fieldset", { disabled: !mayChange }, make("legend", null, "Reading"),
-      choice("Who may read its files", { name: "access" }, [["public", "Everybody who has the address"], ["private", "Only who has a key, a link, or is signed in"]], bucket.access),
-      field("Where a file is missing, send", { name: "placeholder", value: bucket.placeholder ?? "", placeholder: "missing.png", spellcheck: "false", autocapitalize: "none" }, "A file of this bucket, or /bucket/file of another one of the same account. It goes out with 404."),
-      field("Cache-Control", { name: "cacheControl", value: bucket.cacheControl ?? "", maxlength: 200, placeholder: "public, max-age=300, stale-while-revalidate=60", spellcheck: "false", autocapitalize: "none" }, "How long browsers and proxies keep files. Empty: as shown. Files with random names are always kept for a year."),
-      lines("Pages that may read its files", { name: "corsOrigins", value: bucket.corsOrigins.join("\n") }, "Origins, one in a line; * for all."),
-      tick("Send HTML as pages", { name: "serveHtml", checked: bucket.serveHtml }, "Without scripts. Else HTML goes out as plain text.")),
+      choice("Who may read its files", { name: "access" }, [["public", "Anyone with the address"], ["private", "With a key or a link, or signed in"]], bucket.access),
+      field("Where a file is missing, send", { name: "placeholder", value: bucket.placeholder ?? "", placeholder: "missing.png", spellcheck: "false", autocapitalize: "none" }, "A file of this bucket, or /bucket/file of another one of the same account. It is sent with status 404."),
+      field("Cache-Control", { name: "cacheControl", value: bucket.cacheControl ?? "", maxlength: 200, placeholder: "public, max-age=300, stale-while-revalidate=60", spellcheck: "false", autocapitalize: "none" }, "How long browsers and proxies keep files; as shown where this is empty. Files with random names are always kept for a year."),
+      lines("Pages that may read its files", { name: "corsOrigins", value: bucket.corsOrigins.join("\n") }, "Origins, one per line; * for all."),
+      tick("Send HTML as pages", { name: "serveHtml", checked: bucket.serveHtml }, "Without scripts. Where this is off, HTML is sent as plain text.")),
     make("fieldset", { disabled: !mayChange }, make("legend", null, "Storing"),
-      lines("Types that it takes", { name: "allowedTypes", value: bucket.allowedTypes.join("\n"), placeholder: "image/*" }, "Media types, one in a line, such as image/* or application/pdf. Empty: all."),
+      lines("Types that it takes", { name: "allowedTypes", value: bucket.allowedTypes.join("\n"), placeholder: "image/*" }, "Media types, one per line, such as image/* or application/pdf. Leave it empty for all."),
       make("div", { class: "pair" },
-        field("Largest file", { name: "fileBytesMax", value: sizeText(bucket.fileBytesMax), placeholder: "as the server takes" }, "Such as 25 MB."),
+        field("Largest file", { name: "fileBytesMax", value: sizeText(bucket.fileBytesMax), placeholder: "as the server allows" }, "Such as 25 MB."),
         field("Quota", { name: "quotaBytes", value: sizeText(bucket.quotaBytes), placeholder: "none" }, "Such as 20 GB.")),
       field("Most files", { name: "quotaObjects", type: "number", min: 0, step: 1, value: bucket.quotaObjects ?? "", placeholder: "any number" }),
-      tick("Make thumbnails of pictures", { name: "thumbnails", checked: bucket.thumbnails }, "For uploads that do not say themselves.")),
+      tick("Make thumbnails of pictures", { name: "thumbnails", checked: bucket.thumbnails }, "For uploads that do not say otherwise.")),
   ], "Save", async (values) => {
     const changes = changesOf(bucket, values);
     if (Object.keys(changes).length === 0) return void note("Nothing was changed.");
@@ -73,26 +73,26 @@ function settingsForm(bucket, mayChange, saved) {
 /** @param {any} place @param {any} frame */
 export function view(place, frame) {
   const name = place.bucket;
-  const it = page(`Settings of ${name}`, { about: make("a", { href: filesAddress(name) }, "To its files") });
+  const it = page(`Settings of ${name}`, { about: make("a", { href: filesAddress(name) }, "Open its files") });
   const settings = part(async () => {
     const bucket = await showBucket(name);
     return { bucket, role: await roleIn(bucket, frame.account) };
   }, ({ bucket, role }) => {
     const mayChange = ROLES.indexOf(role) >= 2;
     return [
-      panel("What it is", {}, facts([
+      panel("About it", {}, facts([
         ["Kind", bucket.type === "phone" ? "phone: for phones and tablets of game servers" : "standard"],
         ["Holds", `${count(bucket.objectCount, "file")}, ${bytes(bucket.totalBytes)}`],
         ["Quota", bucket.quotaBytes || bucket.quotaObjects ? [quota("bytes", bucket.totalBytes, bucket.quotaBytes, bytes), quota("files", bucket.objectCount, bucket.quotaObjects, number)] : "none"],
         ["Belongs to", bucket.organisation ? make("a", { href: `/-/organisations/${bucket.organisation}` }, "an organisation") : "your account"],
         ["Your role", badge(role)],
-        ["Made", when(bucket.createdAt)],
+        ["Created", when(bucket.createdAt)],
       ])),
       panel("Settings", { about: mayChange ? null : `Your role is ${role}: an admin or the owner of the organisation may change them.` }, settingsForm(bucket, mayChange, () => {
         frame.load();
         settings.load();
       })),
-      mayChange && panel("The end", { class: "danger-panel", about: "What was emptied can be brought back for a while, from Deleted files. A bucket that was deleted cannot." }, make("div", { class: "choices" },
+      mayChange && panel("Danger zone", { class: "danger-panel", about: "What was emptied can be brought back for a while, under Deleted files. A bucket that was deleted cannot." }, make("div", { class: "choices" },
         make("div", null, make("p", null, make("strong", null, "Empty it"), make("small", null, "Deletes every file, and leaves the bucket and its settings.")), button("Empty …", () => empty(bucket, work), { class: "danger" })),
         make("div", null, make("p", null, make("strong", null, "Delete it"), make("small", null, "With all files, webhooks and settings. Its name is free again when the files are gone.")), button("Delete …", () => end(bucket, frame), { class: "danger" })))),
     ];
@@ -110,9 +110,9 @@ function quota(what, used, limit, words) {
 
 /** @param {any} bucket @param {{begin: (job: any) => any}} work */
 function empty(bucket, work) {
-  askTyped(`Empty ${bucket.bucketName}`, `What is in it, ${count(bucket.objectCount, "file")}, is deleted, by work that goes on behind this page and that you can cancel.`, bucket.bucketName, "Empty it", async () => {
+  askTyped(`Empty ${bucket.bucketName}`, `All that is in it, ${count(bucket.objectCount, "file")}, is deleted by a job, which goes on without this page, and which you can cancel.`, bucket.bucketName, "Empty it", async () => {
     const { job } = await startJob({ kind: "emptyBucket", bucketName: bucket.bucketName });
-    note("It is being emptied. Below you see how far that is.");
+    note("It is being emptied. How far that is stands below.");
     work.begin(job);
   });
 }

@@ -40,7 +40,7 @@ function health(it) {
 const age = (iso, never) => [iso === null ? badge(never, "warn") : when(iso), iso !== null && Date.now() - Date.parse(iso) > OLD_MS && badge("long ago", "warn")];
 
 export function view() {
-  const it = page("Storage", { about: "How it is with everything on the disk." });
+  const it = page("Storage", { about: "The state of all that lies on the disk." });
   const state = part(storage, (told) => {
     const live = told.kinds.reduce((/** @type {number} */ sum, /** @type {any} */ kind) => sum + kind.liveBytes, 0);
     const dead = told.kinds.reduce((/** @type {number} */ sum, /** @type {any} */ kind) => sum + kind.deadBytes, 0);
@@ -55,13 +55,13 @@ export function view() {
           ...(disk ? /** @type {[string, any, any][]} */ ([["Free", bytes(disk.freeBytes), `of ${bytes(disk.totalBytes)}`]]) : []),
           ["Damage", told.damageCount === 0 ? "none" : number(told.damageCount), told.damageCount === 0 ? "known" : "see above"],
         ]),
-        disk && [bar("The disk", [["live", live, `${bytes(live)} live`], ["dead", dead, `${bytes(dead)} dead`], ["other", disk.totalBytes - disk.freeBytes - live - dead, `${bytes(Math.max(0, disk.totalBytes - disk.freeBytes - live - dead))} of others`], ["free", disk.freeBytes, `${bytes(disk.freeBytes)} free`]]),
-          make("p", { class: "legend" }, ["live", "dead", "other", "free"].map((name) => make("span", { class: name }, name === "other" ? "of others" : name)))],
+        disk && [bar("The disk", [["live", live, `${bytes(live)} live`], ["dead", dead, `${bytes(dead)} dead`], ["other", disk.totalBytes - disk.freeBytes - live - dead, `${bytes(Math.max(0, disk.totalBytes - disk.freeBytes - live - dead))} of other files`], ["free", disk.freeBytes, `${bytes(disk.freeBytes)} free`]]),
+          make("p", { class: "legend" }, ["live", "dead", "other", "free"].map((name) => make("span", { class: name }, name === "other" ? "other files" : name)))],
         facts([
           ["State", health(told)],
           ...(disk ? /** @type {[string, any][]} */ ([["Kept free", `${bytes(disk.reserveBytes)}: with less, uploads are refused`]]) : []),
           ...(index ? /** @type {[string, any][]} */ ([["Index", [`${bytes(index.bytes)}, ${count(index.waitingChanges, "change")} not in it yet`, index.condemned && badge("damaged: the next start makes it anew", "bad")]]]) : []),
-          ...(told.retained?.files > 0 ? /** @type {[string, any][]} */ ([["Can come back", [`${count(told.retained.files, "large file")} that went, ${bytes(told.retained.bytes)}`, told.retained.nextReleaseAt && [", the first until ", when(told.retained.nextReleaseAt)]]]]) : []),
+          ...(told.retained?.files > 0 ? /** @type {[string, any][]} */ ([["Can come back", [`${count(told.retained.files, "large file")}, ${bytes(told.retained.bytes)}`, told.retained.nextReleaseAt && [", the first until ", when(told.retained.nextReleaseAt)]]]]) : []),
           ["All verified", age(told.verifiedSince, "not everything yet")],
           ["Last backup", told.lastBackup ? [age(told.lastBackup.at, ""), ` to `, make("code", null, told.lastBackup.to), told.lastBackup.damageCount > 0 && badge(`${number(told.lastBackup.damageCount)} damaged`, "bad")] : badge("never", "warn")],
         ])),

@@ -33,7 +33,7 @@ const title = make("h2", null, "Uploads");
 const line = make("p", { class: "faint" });
 const bar = make("progress", { max: 1, value: 0, "aria-label": "All uploads" });
 const pause = make("button", { type: "button", class: "bare", click: () => setPaused(!queue.isPaused) });
-const retry = make("button", { type: "button", class: "link", hidden: true, click: () => { queue.retryFailed(); work(); } }, "Try again what failed");
+const retry = make("button", { type: "button", class: "link", hidden: true, click: () => { queue.retryFailed(); work(); } }, "Retry what failed");
 const fold = make("button", { type: "button", class: "bare", click: () => { isOpen = !isOpen; draw(); } });
 const shut = make("button", { type: "button", class: "bare", "aria-label": "Cancel or close", click: () => cancelAll() }, icon("close"));
 const policy = make("select", { change: () => { kept.set("policy", policy.value); } },
@@ -246,7 +246,7 @@ function draw() {
   bar.value = part;
   bar.hidden = items.length === 0;
   fill(pause, icon(queue.isPaused ? "play" : "pause"));
-  pause.setAttribute("aria-label", queue.isPaused ? "Go on" : "Pause");
+  pause.setAttribute("aria-label", queue.isPaused ? "Resume" : "Pause");
   pause.hidden = !isBusy;
   fill(fold, icon(isOpen ? "down" : "up"));
   fold.setAttribute("aria-label", isOpen ? "Fold" : "Unfold");
@@ -282,7 +282,7 @@ function drawItem(element, index) {
   const item = queue.items[index];
   if (!item) return;
   const [name, how, filled, button] = element.children;
-  const words = { waiting: "Waiting", sending: `${Math.floor((100 * item.sent) / Math.max(1, item.file.size))} %`, done: "Done", skipped: "Skipped", failed: item.problem };
+  const words = { waiting: "Waiting", sending: `${Math.floor((100 * item.sent) / Math.max(1, item.file.size))} %`, done: "Done", skipped: "Skipped", failed: "Failed" };
   name.textContent = item.folder + item.file.name;
   name.title = name.textContent;
   how.textContent = words[item.state];

@@ -43,7 +43,7 @@ export function plots(answer) {
     drawn("Errors", hasRefusals ? `${count(sumOf(points, "errors"), "error")}, ${count(sumOf(points, "refusals"), "refusal")}` : count(sumOf(points, "errors"), "error"),
       [{ name: "Errors of the server", values: values("errors"), class: "bad" }, ...(hasRefusals ? [{ name: "Refusals", values: values("refusals"), class: "second" }] : [])], whole),
     drawn("Pictures made", `${number(sumOf(points, "images"))} in all`, [{ name: "Pictures", values: values("images") }], whole),
-    drawn("Time for pictures", `${work(sumOf(points, "imageMs"))} of a processor`, [{ name: "Time", values: values("imageMs") }], work),
+    drawn("Time for pictures", `${work(sumOf(points, "imageMs"))} of processor time`, [{ name: "Time", values: values("imageMs") }], work),
   ];
 }
 
@@ -53,7 +53,7 @@ export async function view(place, frame) {
   const [name, , step, back] = SPANS.find(([it]) => it === place.values.get("over")) ?? SPANS[1];
   const addressOf = (/** @type {string} */ it, /** @type {string} */ over) => `/-/usage${it === "" ? "" : `/${encodeURIComponent(it)}`}${query({ over: over === "day" ? null : over })}`;
   const buckets = (await frame.loaded).map((/** @type {any} */ it) => it.bucketName);
-  const it = page(bucket === "" ? "Usage" : `Usage of ${bucket}`, { about: "What is asked for, what goes out, and what is stored." });
+  const it = page(bucket === "" ? "Usage" : `Usage of ${bucket}`, { about: "Requests, traffic, and what is stored." });
   const history = part(() => usageHistory({ step, bucketName: bucket, from: step === "minute" ? null : new Date(Date.now() - back).toISOString() }, it.stopped), (answer) => (answer.points.length === 0
     ? nothing("chart", "Nothing was counted yet", "Counts come by the minute.")
     : [
@@ -81,8 +81,8 @@ export async function view(place, frame) {
   });
   it.element.append(
     make("div", { class: "choosers" },
-      choice("Of", { change: (/** @type {any} */ event) => go(addressOf(event.target.value, name)) }, [["", "all buckets"], ...buckets.map((/** @type {string} */ one) => [one, one])], bucket),
-      choice("Over", { change: (/** @type {any} */ event) => go(addressOf(bucket, event.target.value)) }, SPANS.map(([one, words]) => /** @type {[string, string]} */ ([one, words])), name)),
+      choice("Bucket", { change: (/** @type {any} */ event) => go(addressOf(event.target.value, name)) }, [["", "all buckets"], ...buckets.map((/** @type {string} */ one) => [one, one])], bucket),
+      choice("Period", { change: (/** @type {any} */ event) => go(addressOf(bucket, event.target.value)) }, SPANS.map(([one, words]) => /** @type {[string, string]} */ ([one, words])), name)),
     make("div", null, history.element),
     panel("Room", {}, room.element));
   return it;

@@ -169,8 +169,10 @@ export class Viewport {
     this.spacer.style.height = `${outer}px`;
     const y = Math.floor(index / columns) * this.layout.height;
     const top = this.scroller.scrollTop * ratio;
+    // Something may lie over the end of the list.
+    const free = height - (Number.parseFloat(getComputedStyle(this.scroller).paddingBottom) || 0);
     if (y < top) this.scroller.scrollTop = y / ratio;
-    else if (y + this.layout.height > top + height) this.scroller.scrollTop = (y + this.layout.height - height) / ratio;
+    else if (y + this.layout.height > top + free) this.scroller.scrollTop = (y + this.layout.height - free) / ratio;
   }
 
   /** Rows of a page. */

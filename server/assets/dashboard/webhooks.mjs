@@ -61,7 +61,7 @@ function card(bucket, it, list) {
     ["For", it.prefix ? make("code", null, it.prefix) : "all files"],
     ["Waiting", [number(it.pendingCount), it.retryingCount > 0 && make("small", null, ` of which ${number(it.retryingCount)} failed before`)]],
     ["Given up", it.deadLetterCount > 0 ? make("a", { href: `/-/webhooks/${encodeURIComponent(bucket)}/${it.id}` }, `${count(it.deadLetterCount, "event")}: look and send again`) : "none"],
-    ["No room for", it.droppedCount > 0 ? badge(count(it.droppedCount, "event"), "bad") : "none"],
+    ["Dropped", it.droppedCount > 0 ? badge(count(it.droppedCount, "event"), "bad") : "none"],
     ["Last try", [when(it.lastAttemptAt), it.lastStatus && ` answered ${it.lastStatus}`, it.lastError && make("small", null, ` ${it.lastError}`)]],
     ["Last delivery", when(it.lastDeliveryAt)],
   ]));
@@ -70,10 +70,10 @@ function card(bucket, it, list) {
 /** @param {string} bucket @param {any} it @param {{load: () => any}} list */
 function edit(bucket, it, list) {
   ask(it ? "Edit the webhook" : "New webhook", [
-    field("Address", { name: "url", type: "url", required: true, maxlength: 2048, value: it?.url ?? "", spellcheck: "false", autocapitalize: "none" }, "Where messages are posted to. In private networks only what the operator allowed."),
+    field("Address", { name: "url", type: "url", required: true, maxlength: 2048, value: it?.url ?? "", spellcheck: "false", autocapitalize: "none" }, "Where messages are sent, by POST. In private networks only where the operator allows it."),
     make("fieldset", { class: "stacked" }, make("legend", null, "When"), EVENTS.map(([name, what]) => tick(what, { name, checked: it ? it.events.includes(name) : name === "s3:ObjectCreated:*" }, name.slice(3)))),
     field("Only of files that begin with", { name: "prefix", maxlength: 1024, value: it?.prefix ?? "", placeholder: "calls/", spellcheck: "false", autocapitalize: "none" }),
-  ], it ? "Save" : "Make it", async (values) => {
+  ], it ? "Save" : "Create", async (values) => {
     const known = EVENTS.map(([name]) => name);
     const others = (it?.events ?? []).filter((/** @type {string} */ name) => !known.includes(name));
     const events = [...known.filter((name) => /** @type {any} */ (values)[name] !== undefined), ...others];
@@ -81,7 +81,7 @@ function edit(bucket, it, list) {
     const body = { url: values.url, events, prefix: values.prefix };
     const { secret } = await (it ? editWebhook(bucket, it.id, body) : createWebhook(bucket, body));
     list.load();
-    return () => secret && tellOnce("The secret of the webhook", "It is shown this once. With it your server finds out whether a message is from here.", snippet("Secret", secret),
+    return () => secret && tellOnce("The secret of the webhook", "It is shown only now. With it your server verifies that a message is from here.", snippet("Secret", secret),
       make("p", null, "Messages are those of Standard Webhooks, whose libraries verify them."));
   });
 }

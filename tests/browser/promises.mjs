@@ -1,0 +1,303 @@
+// Single promises that no other file looks at: what the tab says, what is asked before one leaves, what a film asks for,
+// what is left of a search that was typed over, links where the browser gives no clipboard, what every refusal advises.
+
+import assert from "node:assert/strict";
+import { base, close, focused, keys, open, options, shows, store, waitForRows, withClipboard } from "./driver.mjs";
+import { until } from "./operator.mjs";
+import { fillFolder } from "./preview.mjs";
+import { film } from "./states.mjs";
+
+/** How long what was deleted can be taken back from where one is: product 4.3, U15. */
+const UNDO_MS = 10_000;
+/** How long a list of a hundred thousand takes to be drawn first: U1. */
+const DRAW_MS_MAX = 50;
+
+/** Codes whose sentence names what is wrong with what was sent, or which no page asks for. */
+const SAID_ENOUGH = [
+  "bad_form", "bad_header", "bad_json", "bad_parameter", "bad_path", "bad_request", "head_too_large", "internal", "method_not_allowed", "no_file", "not_found",
+  "range_not_satisfiable", "tus_version", "unsupported_media_type", "uri_too_long",
+];
+
+const note = (page, text) => page.locator(".note", { hasText: text });
+const files = (...names) => names.map((name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(name.repeat(20_000)) }));
+
+/** Whether somebody who leaves now is asked first. */
+const isAsked = (page) => page.evaluate(() => {
+  const event = new Event("beforeunload", { cancelable: true });
+  dispatchEvent(event);
+  return event.defaultPrevented;
+});
+
+/** Lets uploads take their time until it is called. */
+async function slowly(page) {
+  const client = await page.context().newCDPSession(page);
+  await client.send("Network.enable");
+  await client.send("Network.emulateNetworkConditions", { offline: false, latency: 50, downloadThroughput: -1, uploadThroughput: 60_000 });
+  return () => client.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+}
+
+export const tests = {
+  async "an upload is told by the tab, held up, gone on with, and not left by mistake"() {
+    const page = await open("/-/files/photos/tab/");
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    const icon = () => page.locator("#icon").getAttribute("href");
+    const before = await icon();
+    assert.equal(await isAsked(page), false, "nothing is on its way, and one is asked");
+    const hurry = await slowly(page);
+    await page.locator(".pick-files").setInputFiles(files("one.txt", "two.txt", "three.txt"));
+    await page.waitForFunction(() => /^\d+ % · /.test(document.title));
+    await page.waitForFunction((was) => document.getElementById("icon").href !== was, before);
+    assert.equal(await isAsked(page), true);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.locator(".uploads header p", { hasText: "Paused" }).waitFor();
+    assert.deepEqual(await keys("photos", "tab/"), []);
+    await page.getByRole("button", { name: "Cancel: two.txt" }).click();
+    await hurry();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator(".uploads h2", { hasText: "2 files uploaded" }).waitFor();
+    assert.deepEqual(await keys("photos", "tab/"), ["tab/one.txt", "tab/three.txt"]);
+    await page.waitForFunction(() => !/%/.test(document.title));
+    assert.equal(await icon(), before);
+    assert.equal(await isAsked(page), false);
+    await close(page);
+  },
+
+  async "a film is played from the part of the file that is asked for"() {
+    await store("photos", "played/film.webm", await film());
+    const page = await open("about:blank");
+    const answered = page.waitForResponse((answer) => new URL(answer.url()).pathname === "/photos/played/film.webm" && answer.request().method() === "GET");
+    await page.goto("/-/files/photos/played/film.webm");
+    await page.waitForFunction(() => document.querySelector("video")?.readyState >= 2);
+    const answer = await answered;
+    assert.equal(answer.status(), 206);
+    assert.match((await answer.request().allHeaders()).range, /^bytes=\d/);
+    assert.deepEqual(await page.evaluate(() => [document.querySelector("video").videoWidth, document.querySelector("video").controls]), [640, true]);
+    await close(page);
+  },
+
+  async "what a picture shows through stands on a grid"() {
+    await fillFolder();
+    const page = await open("/-/files/photos/look/disc.png");
+    await page.locator(".zoom:not([hidden])").waitFor();
+    assert.match(await page.locator(".canvas img").evaluate((it) => getComputedStyle(it).backgroundImage), /conic-gradient/);
+    await close(page);
+  },
+
+  async "a search that is typed over is given up, and only the last one is shown"() {
+    await store("photos", "typed/alpha beta.txt", "a");
+    await store("photos", "typed/alpha gamma.txt", "b");
+    const page = await open("/-/files/photos/typed/");
+    await waitForRows(page, 2);
+    const asked = [];
+    const given = [];
+    page.on("request", (request) => { if (request.url().includes("/api/search/")) asked.push(new URL(request.url()).searchParams.get("q")); });
+    page.on("requestfailed", (request) => { if (request.url().includes("/api/search/")) given.push(new URL(request.url()).searchParams.get("q")); });
+    // The first answer comes when nobody waits for it any more.
+    await page.route("**/api/search/**q=alpha&**", () => {});
+    await page.keyboard.press("/");
+    await page.keyboard.type("alpha");
+    await page.waitForURL(/q=alpha&/);
+    await page.keyboard.type(" gamma");
+    await page.locator(".row mark", { hasText: "gamma" }).waitFor();
+    await shows(page, ["alpha gamma.txt"]);
+    assert.ok(asked.includes("alpha") && asked.at(-1) === "alpha gamma", asked.join());
+    assert.ok(given.includes("alpha"), "the first request goes on");
+    await close(page);
+  },
+
+  "links are copied where the browser gives no clipboard, as picture for pages and forums": () => withClipboard(async () => {
+    await fillFolder();
+    const page = await open("about:blank");
+    await page.addInitScript(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+    // In front of a preview, too, where nothing else can be chosen.
+    await page.goto("/-/files/photos/look/disc.png");
+    await page.locator(".zoom:not([hidden])").waitFor();
+    const other = await open("/-/");
+    const clipboard = async () => {
+      await other.bringToFront();
+      const text = await other.evaluate(() => navigator.clipboard.readText());
+      await page.bringToFront();
+      return text;
+    };
+    const url = `${new URL(page.url()).origin}/photos/look/disc.png`;
+    for (const [form, expected] of [["HTML", `<img src="${url}" alt="disc.png">`], ["BBCode", `[img]${url}[/img]`], ["Markdown", `![disc.png](${url})`]]) {
+      await page.keyboard.press("f");
+      await page.locator(".forms li", { hasText: form }).getByRole("button").click();
+      await note(page, `${form} copied`).first().waitFor({ state: "attached" });
+      assert.equal(await clipboard(), expected);
+    }
+    await page.keyboard.press("c");
+    await note(page, "1 link copied").waitFor({ state: "attached" });
+    assert.equal(await clipboard(), url);
+    await close(other);
+    await close(page);
+  }),
+
+  async "what was deleted can be taken back for ten seconds where one is"() {
+    await store("photos", "briefly/a.txt", "a");
+    await store("photos", "briefly/b.txt", "b");
+    const page = await open("about:blank");
+    await page.clock.install();
+    await page.goto("/-/files/photos/briefly/");
+    await focused(page, "a.txt");
+    await page.keyboard.press("Delete");
+    await note(page, "“a.txt” deleted").getByRole("button", { name: "Undo" }).waitFor();
+    await page.mouse.move(5, 5);
+    await page.clock.runFor(UNDO_MS - 1_000);
+    assert.equal(await note(page, "“a.txt” deleted").count(), 1, "it is gone too soon");
+    await page.clock.runFor(2_000);
+    await note(page, "“a.txt” deleted").waitFor({ state: "detached" });
+    await close(page);
+  },
+
+  async "a double click on the last row opens it, and presses nothing that came up over it"() {
+    const names = Array.from({ length: 40 }, (_, number) => `doubly/${String(number).padStart(2, "0")}.txt`);
+    await Promise.all(names.map((name) => store("photos", name, name)));
+    const page = await open("/-/files/photos/doubly/");
+    await focused(page, "00.txt");
+    await page.keyboard.press("End");
+    await focused(page, "39.txt");
+    const box = await page.locator(".row:focus").boundingBox();
+    const asked = [];
+    page.on("request", (request) => { if (["POST", "DELETE"].includes(request.method())) asked.push(request.url()); });
+    for (const part of [0.3, 0.5, 0.6, 0.7]) {
+      await page.mouse.dblclick(box.x + box.width * part, box.y + box.height / 2);
+      await page.locator("dialog.preview pre", { hasText: "doubly/39.txt" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.locator("dialog.preview").waitFor({ state: "detached" });
+      await page.keyboard.press("Escape");
+      await page.locator(".chosen").waitFor({ state: "hidden" });
+    }
+    assert.deepEqual(asked, []);
+    // What has the focus is not behind the bar.
+    await page.keyboard.press("Home");
+    await page.keyboard.press(" ");
+    await page.locator(".chosen:not([hidden])").waitFor();
+    await page.keyboard.press("End");
+    await focused(page, "39.txt");
+    const [row, bar] = [await page.locator(".row:focus").boundingBox(), await page.locator(".chosen").boundingBox()];
+    assert.ok(row.y + row.height <= bar.y, `the row ends at ${row.y + row.height}, the bar begins at ${bar.y}`);
+    await close(page);
+  },
+
+  async "all are chosen by the box above them, and none by the same"() {
+    await Promise.all(["a", "b", "c"].map((name) => store("photos", `boxed/${name}.txt`, name)));
+    const page = await open("/-/files/photos/boxed/");
+    await waitForRows(page, 3);
+    const box = page.getByRole("checkbox", { name: "Choose all" });
+    await page.locator(".row").first().locator(".tick").click();
+    await page.locator("[aria-checked=mixed]").waitFor();
+    await box.click();
+    await page.getByRole("toolbar").getByText("3 chosen").waitFor();
+    assert.equal(await box.getAttribute("aria-checked"), "true");
+    await box.click();
+    await page.locator(".chosen").waitFor({ state: "hidden" });
+    assert.equal(await box.getAttribute("aria-checked"), "false");
+    await close(page);
+  },
+
+  async "a list whose server is busy says so, and is there when it is not"() {
+    await store("photos", "busy/a.txt", "a");
+    const page = await open("about:blank");
+    let isBusy = true;
+    await page.route("**/api/list-objects?*", (route) => (isBusy ? route.fulfill({ status: 503, json: { success: false, code: "overloaded", error: "The server is busy" } }) : route.continue()));
+    await page.goto("/-/files/photos/busy/");
+    await page.getByRole("alert").filter({ hasText: "try again in a moment" }).waitFor();
+    isBusy = false;
+    await shows(page, ["a.txt"]);
+    await page.getByRole("alert").waitFor({ state: "hidden" });
+    await close(page);
+  },
+
+  async "a grid says how long it is and where one is in it, and the keys lead by pages"() {
+    const page = await open("/-/files/many/");
+    await waitForRows(page, options.many);
+    await focused(page, "file-000000.txt");
+    const grid = page.getByRole("grid", { name: "Files" });
+    assert.equal(await grid.getAttribute("aria-rowcount"), String(options.many + 1));
+    assert.equal(await page.locator(".row:focus").getAttribute("aria-rowindex"), "2");
+    await page.keyboard.press("PageDown");
+    const down = Number(await page.locator(".row:focus").getAttribute("aria-rowindex"));
+    assert.ok(down > 10, `a page is ${down - 2} rows`);
+    await page.keyboard.press("PageDown");
+    await page.keyboard.press("PageUp");
+    assert.equal(Number(await page.locator(".row:focus").getAttribute("aria-rowindex")), down);
+    assert.equal(await page.locator(".viewport [tabindex='0']").count(), 1, "more than one row is in the order of tabs");
+    await close(page);
+  },
+
+  async "keys choose what is uploaded and bring down what is chosen"() {
+    await store("photos", "brought/a.txt", "a");
+    const page = await open("about:blank");
+    // Listened for before there is a page, or a key is quicker than the browser is told to tell of it.
+    const choosers = [];
+    page.on("filechooser", (chooser) => choosers.push(chooser));
+    await page.goto("/-/files/photos/brought/");
+    await focused(page, "a.txt");
+    await page.keyboard.press("u");
+    await until(() => choosers.length > 0, "files can be chosen");
+    assert.equal(choosers[0].isMultiple(), true);
+    const download = page.waitForEvent("download");
+    await page.keyboard.press("d");
+    assert.equal((await download).suggestedFilename(), "a.txt");
+    await close(page);
+  },
+
+  async "nothing moves for those who want it still"() {
+    const moving = async (reducedMotion) => {
+      const page = await open("/-/", { reducedMotion });
+      await page.locator(".card").first().waitFor();
+      await page.getByRole("button", { name: "New bucket" }).click();
+      await page.locator("dialog[open]").waitFor();
+      const rules = await page.evaluate(() => [...document.querySelectorAll("*")].filter((it) => {
+        const { transitionDuration, animationName } = getComputedStyle(it);
+        return transitionDuration.split(", ").some((time) => Number.parseFloat(time) > 0) || !["none", "arm"].includes(animationName);
+      }).length);
+      await close(page);
+      return rules;
+    };
+    assert.equal(await moving("reduce"), 0);
+    assert.ok(await moving("no-preference") > 10, "nothing moves for anybody");
+  },
+
+  async "every refusal of the server says what to do"() {
+    const { Refusal } = await import("../../server/assets/dashboard/api.mjs");
+    const { components } = await (await fetch(`${base}/-/openapi.json`)).json();
+    const codes = components.schemas.ApiError.properties.code.enum;
+    assert.ok(codes.length > 50, `${codes.length} codes`);
+    const advice = (code) => new Refusal(400, { code, error: "It was refused" }).advice;
+    assert.deepEqual(codes.filter((code) => advice(code) === "It was refused.").sort(), SAID_ENOUGH);
+    assert.equal(new Refusal(500, { code: "internal", error: "Something went wrong", requestId: "r1" }).advice, "Something went wrong. The server's log knows more under r1.");
+  },
+};
+
+/** Those that measure time. */
+export const measured = {
+  async "a list of a hundred thousand is drawn at once"() {
+    const page = await open("/-/files/many/");
+    await waitForRows(page, options.many);
+    const module = await page.evaluate(() => performance.getEntriesByType("resource").find((it) => it.name.endsWith("/viewport.mjs")).name);
+    const times = await page.evaluate(async ({ module, many }) => {
+      const { Viewport } = await import(module);
+      const taken = [];
+      for (let turn = 0; turn < 5; turn += 1) {
+        const list = new Viewport("Measured", { role: "grid", height: 42, make: () => document.createElement("div"), draw: (row, index) => { row.textContent = `row ${index}`; } });
+        list.element.style.cssText = "position: fixed; inset: 0; display: flex";
+        document.body.append(list.element);
+        const began = performance.now();
+        list.setCount(many);
+        list.draw();
+        list.element.getBoundingClientRect();
+        taken.push(performance.now() - began);
+        list.close();
+        list.element.remove();
+      }
+      return taken;
+    }, { module, many: options.many });
+    // The quickest: what else the machine does is not the page's.
+    const best = Math.min(...times);
+    assert.ok(best < DRAW_MS_MAX, `${times.map(Math.round)} ms`);
+    await close(page);
+    return `${best.toFixed(1)} ms`;
+  },
+};
