@@ -1,11 +1,10 @@
-// Single promises that no other file looks at: what the tab says, what is asked before one leaves, what a film asks for,
+// Single promises that no other file looks at: what the tab says, what is asked before one leaves,
 // what is left of a search that was typed over, links where the browser gives no clipboard, what every refusal advises.
 
 import assert from "node:assert/strict";
 import { base, close, focused, keys, open, options, shows, store, waitForRows, withClipboard } from "./driver.mjs";
 import { until } from "./operator.mjs";
 import { fillFolder } from "./preview.mjs";
-import { film } from "./states.mjs";
 
 /** How long what was deleted can be taken back from where one is: product 4.3, U15. */
 const UNDO_MS = 10_000;
@@ -59,19 +58,6 @@ export const tests = {
     await page.waitForFunction(() => !/%/.test(document.title));
     assert.equal(await icon(), before);
     assert.equal(await isAsked(page), false);
-    await close(page);
-  },
-
-  async "a film is played from the part of the file that is asked for"() {
-    await store("photos", "played/film.webm", await film());
-    const page = await open("about:blank");
-    const answered = page.waitForResponse((answer) => new URL(answer.url()).pathname === "/photos/played/film.webm" && answer.request().method() === "GET");
-    await page.goto("/-/files/photos/played/film.webm");
-    await page.waitForFunction(() => document.querySelector("video")?.readyState >= 2);
-    const answer = await answered;
-    assert.equal(answer.status(), 206);
-    assert.match((await answer.request().allHeaders()).range, /^bytes=\d/);
-    assert.deepEqual(await page.evaluate(() => [document.querySelector("video").videoWidth, document.querySelector("video").controls]), [640, true]);
     await close(page);
   },
 

@@ -44,7 +44,7 @@ const typed = (key) => (page) => page.keyboard.press(key);
 const said = (words) => (page) => page.getByText(words).first().waitFor();
 
 /** A second of film, recorded by the browser itself. */
-export async function film() {
+async function film() {
   const page = await open("about:blank");
   const bytes = await page.evaluate(async () => {
     const canvas = document.createElement("canvas");

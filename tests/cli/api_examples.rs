@@ -61,7 +61,11 @@ const SECTIONS: &[Section] = &[
     section("Buckets", &[200; 6]),
     section("Moves", &[200; 2]),
     // Values, not names.
-    Section { absent: &["deleted", "replaced"], ..section("Undelete", &[200; 2]) },
+    Section {
+        absent: &["deleted", "replaced"],
+        like: &["Delete"],
+        ..section("Undelete", &[200; 3])
+    },
     Section {
         absent: &["files", "addresses", "url", "waiting", "running", "cancelled", "failed"],
         ..section("Jobs", &[202, 200])

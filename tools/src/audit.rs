@@ -6,7 +6,7 @@ use server::limits::AUDIT_PAGE_MAX;
 use server::management::{AuditAsked, Request};
 
 use crate::exit::{self, Failure};
-use crate::management::{Shown, StoreArgs, perform};
+use crate::management::{StoreArgs, perform};
 
 /// Show who changed what, the newest first: buckets, keys, accounts, organisations, sessions, jobs, webhooks.
 ///
@@ -29,15 +29,20 @@ pub(crate) struct Args {
     /// Only what was before this entry.
     #[arg(long, value_name = "ENTRY")]
     before: Option<u64>,
-    #[command(flatten)]
-    shown: Shown<100, { AUDIT_PAGE_MAX as u64 }>,
+    /// Show at most this many entries.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = SHOWN,
+        value_parser = clap::value_parser!(u64).range(1..=AUDIT_PAGE_MAX as u64)
+    )]
+    limit: u64,
 }
 
+const SHOWN: u64 = 100;
+
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { store, bucket, action, actor, before, shown } = args;
+    let Args { store, bucket, action, actor, before, limit } = args;
     let before = before.map(|number| number.to_string());
-    perform(
-        &store,
-        Request::Audit(AuditAsked { bucket, action, actor, before, limit: shown.limit }),
-    )
+    perform(&store, Request::Audit(AuditAsked { bucket, action, actor, before, limit }))
 }

@@ -5,7 +5,7 @@
 use server::management::Request;
 
 use crate::exit::{self, Failure};
-use crate::management::{Shown, StoreArgs, perform};
+use crate::management::{StoreArgs, perform};
 
 /// Show earlier versions of files, and which of them can be brought back.
 ///
@@ -26,11 +26,19 @@ pub(crate) struct Args {
     /// Only what happened then or later, as 2030-01-31T12:00:00Z.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    #[command(flatten)]
-    shown: Shown<1_000, { engine::limits::VERSIONS_MAX as u64 }>,
+    /// Show at most this many versions.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = SHOWN,
+        value_parser = clap::value_parser!(u64).range(1..=engine::limits::VERSIONS_MAX as u64)
+    )]
+    limit: u64,
 }
 
+const SHOWN: u64 = 1_000;
+
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { store, bucket, path, since, shown } = args;
-    perform(&store, Request::History { bucket, path, since, limit: shown.limit })
+    let Args { store, bucket, path, since, limit } = args;
+    perform(&store, Request::History { bucket, path, since, limit })
 }

@@ -35,19 +35,6 @@ pub(crate) struct StoreArgs {
     json: bool,
 }
 
-/// How many entries of something long are shown.
-#[derive(clap::Args)]
-pub(crate) struct Shown<const DEFAULT: u64, const MAX: u64> {
-    /// Show at most this many.
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value_t = DEFAULT,
-        value_parser = clap::value_parser!(u64).range(1..=MAX)
-    )]
-    pub(crate) limit: u64,
-}
-
 impl StoreArgs {
     pub(crate) fn data(&self) -> &Path {
         &self.data
