@@ -41,6 +41,16 @@ export const tests = {
     assert.deepEqual(names(queue.take(0)), ["b"]);
   },
 
+  "bytes on their way are whole, so that nothing is left of what was held up"() {
+    const queue = new Queue();
+    queue.add([found("a", 140_000), found("b", 160_001), found("c", 180_003)], "pics", "");
+    const batch = queue.take(0);
+    for (const part of [0.1, 0.3, 0.7]) batch.forEach((item) => queue.progress(item, item.file.size * part));
+    assert.equal(queue.sent, 98_000 + 112_001 + 126_002);
+    batch.forEach((item) => queue.again(item));
+    assert.equal(queue.sent, 0);
+  },
+
   "a busy server gets patience, and what goes on failing fails in the end"() {
     const queue = new Queue();
     queue.add([found("a", 1)], "pics", "");

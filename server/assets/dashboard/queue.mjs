@@ -70,8 +70,9 @@ export class Queue {
     this.progress(item, sent);
   }
 
-  /** @param {Item} item @param {number} sent */
-  progress(item, sent) {
+  /** @param {Item} item @param {number} part of it in bytes, which are whole: sums of fractions come to less than nothing */
+  progress(item, part) {
+    const sent = Math.round(part);
     this.sent += sent - item.sent;
     item.sent = sent;
   }
