@@ -132,14 +132,14 @@ async function evidence(page, name) {
   ].join("\n");
 }
 
-/** Serious findings of axe on what is shown. */
-export async function findings(page) {
-  await page.evaluate(AXE);
-  return page.evaluate(async () => {
-    const result = await window.axe.run(document, { resultTypes: ["violations"] });
+/** Serious findings of axe on what is shown, of all its rules or of these. @param {string[]} [rules] */
+export async function findings(page, rules) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+  return page.evaluate(async (only) => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: only } : {}) });
     const serious = result.violations.filter((it) => ["serious", "critical"].includes(it.impact));
     return serious.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
-  });
+  }, rules);
 }
 
 /** A request of the API, with the key; of another server where one is named. */

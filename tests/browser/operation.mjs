@@ -35,6 +35,7 @@ export const tests = {
     await requests.locator("output", { hasText: new RegExp(`: ${before}$`) }).waitFor();
     assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`: ${before}$`));
     await requests.getByText("As a table").click();
+    await requests.getByRole("row").nth(points.length).waitFor();
     assert.equal(await requests.getByRole("row").count(), points.length + 1);
 
     await page.getByLabel("Bucket", { exact: true }).selectOption("");
