@@ -106,6 +106,7 @@ fn serve(address: &str, arguments: &Arguments) -> Result<(), String> {
         config: Config::new(layer).map_err(text)?,
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy),
+        changes: None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(text)?;
     let (stop, stopped) = watch::channel(Stop::Running);

@@ -24,9 +24,10 @@ use engine::{CompactionOptions, ScrubOptions};
 
 use self::kind::Written;
 use crate::address::Network;
-use crate::destination::Origin;
+use crate::destination::{Origin, Scheme};
 use crate::limits;
 use crate::roots::ExtraRoots;
+use crate::tls::Identity;
 
 pub use self::kind::Texts;
 pub use self::public_url::PublicUrl;
@@ -40,6 +41,13 @@ pub struct Config {
     pub listen: SocketAddr,
     /// What stands before `/{bucket}/{key}` in the addresses that the server gives out. Without it: where it listens.
     pub public_url: Option<PublicUrl>,
+    /// Where certificates and their key lie, in PEM, with which the server speaks TLS. Whoever reads them puts them
+    /// into `tls`.
+    pub tls_files: Option<TlsFiles>,
+    /// This pair.
+    pub tls: Option<Identity>,
+    /// How long browsers are told to use TLS alone. None: they are not.
+    pub hsts: Option<Duration>,
     /// Largest request body.
     pub body_bytes_max: u64,
     /// Where the premium endpoint listens. None: there is none.
@@ -97,6 +105,13 @@ pub struct Config {
     pub webhook_roots: ExtraRoots,
 }
 
+/// The files of a certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificates: PathBuf,
+    pub key: PathBuf,
+}
+
 /// A setting that cannot be used: where it stands and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -118,6 +133,10 @@ impl Config {
         Ok(Self {
             listen: needed("listen", address("listen", layer.listen)?)?,
             public_url: layer.public_url.as_deref().map(PublicUrl::parse).transpose()?,
+            tls_files: tls_files(layer.tls_certificate_file, layer.tls_key_file)?,
+            tls: None,
+            hsts: Some(seconds("tls_hsts_seconds", layer.tls_hsts_seconds, limits::HSTS_MAX)?)
+                .filter(|hsts| !hsts.is_zero()),
             body_bytes_max: within(
                 "body_bytes_max",
                 layer.body_bytes_max,
@@ -192,6 +211,13 @@ impl Config {
     }
 }
 
+impl Config {
+    /// What is spoken where it listens.
+    pub fn scheme(&self) -> Scheme {
+        if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+}
+
 impl Default for Config {
     #[allow(clippy::expect_used, reason = "the defaults are constants, which a test checks")]
     fn default() -> Self {
@@ -232,6 +258,20 @@ fn address(name: &'static str, text: Option<String>) -> Result<Option<SocketAddr
     let Some(text) = text else { return Ok(None) };
     let why = || format!("{text:?} is not an address like 127.0.0.1:8080");
     text.parse().map(Some).map_err(|_| ConfigError::of(name, why()))
+}
+
+/// Both or neither.
+fn tls_files(
+    certificates: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> Result<Option<TlsFiles>, ConfigError> {
+    let missing = |setting, other| ConfigError::of(setting, format!("{other} goes with it"));
+    match (certificates, key) {
+        (Some(certificates), Some(key)) => Ok(Some(TlsFiles { certificates, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(missing("tls_certificate_file", "tls_key_file")),
+        (None, Some(_)) => Err(missing("tls_key_file", "tls_certificate_file")),
+    }
 }
 
 /// 0 is none.
@@ -377,7 +417,7 @@ mod tests {
 
     #[test]
     fn rates_may_be_none_and_networks_are_a_list_or_a_text() {
-        let config = |pairs| variables(pairs).and_then(Config::new);
+        let config = |pairs: &[(&str, &str)]| variables(pairs).and_then(Config::new);
         let none = config(&[("TRUG_ADDRESS_REQUESTS_PER_SECOND", "0")]).unwrap();
         assert_eq!(none.address_requests_per_second, 0);
         assert!(config(&[("TRUG_ADDRESS_REQUESTS_BURST", "1000001")]).is_err());
@@ -390,6 +430,24 @@ mod tests {
         assert_eq!((text.trusted_networks.len(), &text), (2, &list));
         let error = config(&[("TRUG_TRUSTED_NETWORKS", "10.0.0.0/33")]).unwrap_err().to_string();
         assert!(error.contains("10.0.0.0/33"), "{error}");
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_go_together() {
+        let config = |pairs: &[(&str, &str)]| variables(pairs).and_then(Config::new);
+        let certificate = ("TRUG_TLS_CERTIFICATE_FILE", "/a");
+        let key = ("TRUG_TLS_KEY_FILE", "/b");
+        let files = config(&[certificate, key]).unwrap().tls_files.unwrap();
+        assert_eq!((files.certificates, files.key), ("/a".into(), "/b".into()));
+        let error = config(&[certificate]).unwrap_err().to_string();
+        assert_eq!(error, "tls_certificate_file: tls_key_file goes with it");
+        assert_eq!(config(&[key]).unwrap_err().setting(), Some("tls_key_file"));
+        assert_eq!(config(&[]).unwrap().tls_files, None);
+        let hsts =
+            |text: &str| config(&[("TRUG_TLS_HSTS_SECONDS", text)]).map(|config| config.hsts);
+        assert_eq!(hsts("0").unwrap(), None);
+        assert_eq!(hsts("300").unwrap(), Some(Duration::from_secs(300)));
+        assert!(hsts("9000000000").is_err());
     }
 
     #[test]

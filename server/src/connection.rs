@@ -1,5 +1,13 @@
 //! The accept loop: from a listening socket to requests, with a bound on everything that a client can make us hold.
 //!
+//! ```text
+//! connection  the loop, and HTTP/1 on one connection
+//! secure      TLS, which says whether HTTP/1.1 or HTTP/2 is spoken
+//! http2       HTTP/2 on one connection, its frames counted by `frames`
+//! checks      what a request must be
+//! places      how many connections an address has
+//! ```
+//!
 //! `axum::serve` waits for ever for the head of a request; this does not. Promises: silent, half-sent and trickling
 //! connections end within their time-outs; there are never more connections than allowed, in all and from one address;
 //! a request with no `Host`, two, or one that its address contradicts never reaches the service; what cannot be read as
@@ -7,21 +15,26 @@
 //! dropped when its client goes away, but not when that only ends what it sends; stopping lets requests in flight end,
 //! for a while. Never here: what is served.
 
-use std::collections::HashMap;
+mod answer;
+mod checks;
+mod frames;
+mod http2;
+mod places;
+mod secure;
+
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, HeaderValue};
-use http::uri::Authority;
-use http::{Request, Response, StatusCode, Version};
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -32,10 +45,14 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::address::AddressKey;
-use crate::error::{ApiError, Asked};
+use self::answer::AnswerBody;
+use self::checks::{check_count, check_host, is_watched, refuse};
+use self::places::Addresses;
+use self::secure::{Secured, secured};
+use crate::error::Asked;
 use crate::limits;
 use crate::paced_io::{Exchange, PacedIo, Waits};
+use crate::tls::CurrentTls;
 
 /// The bounds of an accept loop.
 #[derive(Clone)]
@@ -50,6 +67,8 @@ pub struct ConnectionOptions {
     pub exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// How long requests in flight get when the loop is stopped.
     pub drain: Duration,
+    /// The pair with which TLS is spoken. None: it is not.
+    pub tls: Option<Arc<CurrentTls>>,
 }
 
 impl ConnectionOptions {
@@ -68,6 +87,7 @@ impl ConnectionOptions {
             per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             exempt: Arc::new(|address| address.is_loopback()),
             drain: limits::DRAIN_WAIT,
+            tls: None,
         }
     }
 }
@@ -124,10 +144,13 @@ impl Peer {
 /// What connections come from.
 pub trait Listener: Send {
     /// A connection.
-    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static;
 
     /// Waits for the next connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Io, Peer)>> + Send;
+
+    /// Waits for the first byte of a connection, and leaves it there. `None` where none comes.
+    fn first_byte(io: &Self::Io) -> impl Future<Output = io::Result<Option<u8>>> + Send;
 }
 
 impl Listener for TcpListener {
@@ -139,6 +162,12 @@ impl Listener for TcpListener {
         let _ = stream.set_nodelay(true);
         Ok((stream, Peer::Address(address)))
     }
+
+    async fn first_byte(io: &Self::Io) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        let count = io.peek(&mut byte).await?;
+        Ok(byte.first().copied().filter(|_| count > 0))
+    }
 }
 
 impl Listener for UnixListener {
@@ -147,6 +176,11 @@ impl Listener for UnixListener {
     async fn accept(&mut self) -> io::Result<(Self::Io, Peer)> {
         let (stream, _) = UnixListener::accept(self).await?;
         Ok((stream, Peer::Local))
+    }
+
+    /// Within one machine nobody speaks TLS.
+    async fn first_byte(_: &Self::Io) -> io::Result<Option<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 
@@ -163,7 +197,7 @@ where
         + Clone
         + Send
         + 'static,
-    S::Future: Send,
+    S::Future: Send + 'static,
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -198,11 +232,17 @@ where
             }
         };
         let Some(place) = Addresses::enter(&addresses, peer, &options) else { continue };
-        let connection = serve(io, peer, service.clone(), options.waits, stop.clone());
-        connections.spawn(async move {
-            connection.await;
-            drop((permit, place));
-        });
+        let (service, waits, stop) = (service.clone(), options.waits, stop.clone());
+        match options.tls.clone() {
+            None => connections.spawn(async move {
+                serve(io, peer, service, waits, stop).await;
+                drop((permit, place));
+            }),
+            Some(tls) => connections.spawn(async move {
+                serve_secured::<L, S, B>(io, &tls, peer, service, waits, stop).await;
+                drop((permit, place));
+            }),
+        };
     }
 
     drop(listener);
@@ -250,7 +290,38 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A connection without a request yet gets this long to send one when the loop is stopped: it may be on its way.
 const FRESH_WAIT: Duration = Duration::from_millis(500);
 
-/// One connection, from its first byte to its last.
+/// One connection with TLS, which has as long to be agreed on as a request's head. Of one that is not agreed on when
+/// the loop is stopped nothing is lost.
+async fn serve_secured<L, S, B>(
+    io: L::Io,
+    tls: &CurrentTls,
+    peer: Peer,
+    service: S,
+    waits: Waits,
+    stop: watch::Receiver<Stop>,
+) where
+    L: Listener,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut stopping = stop.clone();
+    let agreed = tokio::select! {
+        biased;
+        agreed = tokio::time::timeout(waits.head, secured::<L>(io, tls)) => agreed,
+        _ = stopping.wait_for(|it| *it != Stop::Running) => return,
+    };
+    match agreed {
+        Ok(Ok(Some(Secured::Http1(io)))) => serve(io, peer, service, waits, stop).await,
+        Ok(Ok(Some(Secured::Http2(io)))) => http2::serve(io, peer, service, waits, stop).await,
+        Ok(Ok(None)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, ?peer, "TLS was not agreed on"),
+        Err(_) => tracing::debug!(?peer, "TLS was not agreed on in time"),
+    }
+}
+
+/// One connection of HTTP/1, from its first byte to its last.
 async fn serve<I, S, B>(
     io: I,
     peer: Peer,
@@ -319,131 +390,10 @@ async fn serve<I, S, B>(
     }
 }
 
-/// The whole answer to a head that hyper cannot read, as it goes out.
-fn refuse(status: u16) -> Bytes {
-    let error = match status {
-        414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "The address is too long"),
-        431 => head_too_large(),
-        _ => ApiError::bad_request("The request's head cannot be read"),
-    };
-    let (head, body) = error.response(&Asked::default()).into_parts();
-    let mut answer = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
-    for (name, value) in &head.headers {
-        answer.extend_from_slice(name.as_str().as_bytes());
-        answer.extend_from_slice(b": ");
-        answer.extend_from_slice(value.as_bytes());
-        answer.extend_from_slice(b"\r\n");
-    }
-    let end = format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
-    answer.extend_from_slice(end.as_bytes());
-    answer.extend_from_slice(&body);
-    answer.into()
-}
-
-fn head_too_large() -> ApiError {
-    ApiError::new(
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-        "head_too_large",
-        "The request's head is too large",
-    )
-}
-
-/// Refuses a request with too many header fields. Hyper itself refuses more than a hundred; it could be told of our
-/// bound, but then takes memory for so many at each request.
-fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
-    match request.headers().len() <= limits::HEADERS_MAX {
-        true => Ok(()),
-        false => Err(head_too_large()),
-    }
-}
-
-/// Whether a request is only answered for as long as its client is there. What changes something is done to its end;
-/// HTTP/1.0 has no interim answers to find out by.
-fn is_watched<B: Body>(request: &Request<B>) -> bool {
-    let asks_only = request.method().is_safe() && request.body().is_end_stream();
-    asks_only && request.version() == Version::HTTP_11
-}
-
-/// Refuses a request whose `Host` is missing, doubled, no host at all, or not that of its address.
-fn check_host<B>(request: &Request<B>) -> Result<(), ApiError> {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    let (host, second) = (hosts.next(), hosts.next());
-    if second.is_some() {
-        return Err(ApiError::bad_request("The request has more than one Host header"));
-    }
-    let Some(host) = host else {
-        if request.version() == Version::HTTP_10 {
-            return Ok(());
-        }
-        return Err(ApiError::bad_request("The request has no Host header"));
-    };
-    let authority = match host.as_bytes() {
-        b"" => None,
-        bytes => match Authority::try_from(bytes) {
-            Ok(authority) if !authority.as_str().contains('@') => Some(authority),
-            _ => return Err(ApiError::bad_request("The Host header names no host")),
-        },
-    };
-    match (request.uri().authority(), authority) {
-        (Some(asked), Some(named)) if is_same_host(asked, &named) => Ok(()),
-        (Some(_), _) => {
-            Err(ApiError::bad_request("The request's address and its Host header differ"))
-        }
-        (None, _) => Ok(()),
-    }
-}
-
-fn is_same_host(one: &Authority, other: &Authority) -> bool {
-    one.host().eq_ignore_ascii_case(other.host())
-        && one.port_u16().unwrap_or(80) == other.port_u16().unwrap_or(80)
-}
-
-/// How many connections each address has.
-#[derive(Default)]
-struct Addresses(Mutex<HashMap<AddressKey, usize>>);
-
-/// A connection's place among those of its address, given back when it is dropped.
-struct AddressPlace(Option<(Arc<Addresses>, AddressKey)>);
-
-impl Addresses {
-    /// A place for one more connection; `None` when the address has its share.
-    fn enter(this: &Arc<Self>, peer: Peer, options: &ConnectionOptions) -> Option<AddressPlace> {
-        let Some(ip) = peer.ip().filter(|ip| !(options.exempt)(*ip)) else {
-            return Some(AddressPlace(None));
-        };
-        let key = AddressKey::of(ip);
-        let mut counts = this.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(key).or_insert(0);
-        if *count >= options.per_address_max {
-            return None;
-        }
-        *count += 1;
-        Some(AddressPlace(Some((this.clone(), key))))
-    }
-}
-
-impl Drop for AddressPlace {
-    fn drop(&mut self) {
-        let Some((addresses, key)) = &self.0 else { return };
-        let mut counts = addresses.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(key) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(key);
-            }
-        }
-    }
-}
-
-/// The body of an answer; its end is the end of the exchange.
+/// The body of an answer of HTTP/1; its end is the end of the exchange.
 struct Answer<B> {
     body: AnswerBody<B>,
     exchange: Arc<Exchange>,
-}
-
-enum AnswerBody<B> {
-    Service(B),
-    Own(Option<Bytes>),
 }
 
 impl<B> Drop for Answer<B> {
@@ -460,26 +410,15 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match &mut self.body {
-            AnswerBody::Service(body) => Pin::new(body).poll_frame(cx),
-            AnswerBody::Own(body) => Poll::Ready(body.take().map(|data| Ok(Frame::data(data)))),
-        }
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.body {
-            AnswerBody::Service(body) => body.is_end_stream(),
-            AnswerBody::Own(body) => body.is_none(),
-        }
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.body {
-            AnswerBody::Service(body) => body.size_hint(),
-            AnswerBody::Own(body) => {
-                SizeHint::with_exact(body.as_ref().map_or(0, |data| data.len() as u64))
-            }
-        }
+        self.body.size_hint()
     }
 }
 

@@ -35,12 +35,16 @@ use crate::tus::option_headers;
 pub struct App {
     state: AppState,
     router: Router,
+    /// What browsers are told of TLS.
+    hsts: Option<HeaderValue>,
 }
 
 impl App {
     /// Puts the service together.
     pub fn new(state: AppState) -> Self {
-        Self { router: router(state.clone()), state }
+        let told = state.config.hsts.filter(|_| state.config.tls.is_some());
+        let hsts = told.and_then(|hsts| format!("max-age={}", hsts.as_secs()).try_into().ok());
+        Self { router: router(state.clone()), state, hsts }
     }
 
     /// Answers a request. What waits for the rarer answers lies in memory of its own, for what waits here is moved
@@ -56,7 +60,8 @@ impl App {
         let target = is_delivery(&head).then(|| Target::from_path(head.uri.path()));
         let bucket = self.bucket(head.uri.path(), target.as_ref());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
-        let is_for_own_pages = target.is_none() && is_for_own_pages(head.uri.path());
+        let is_delivered = target.is_some();
+        let is_for_own_pages = !is_delivered && is_for_own_pages(head.uri.path());
         let nobody = self.state.catalog.traffic_elsewhere();
         let (answer, traffic) = match target {
             Some(target) => {
@@ -78,6 +83,9 @@ impl App {
         }
         if is_for_own_pages {
             allow_no_origin(response.headers_mut());
+        }
+        if let Some(hsts) = self.hsts.as_ref().filter(|_| !is_delivered) {
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
         }
         traffic.note_answer(response.status(), self.state.clock.unix_ms());
         response.map(|body| Metered::new(body, traffic))

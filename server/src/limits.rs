@@ -199,6 +199,35 @@ pub const LINGER_BYTES_MAX: u64 = 256 * MIB;
 pub const CONNECTIONS_MAX: usize = 8_192;
 /// Connections at once from one address, or one /64 of IPv6.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
+/// Of a request without TLS where it is spoken so much is read, so that the answer is seen.
+pub const PLAIN_BYTES_READ_MAX: usize = 64 * 1_024;
+/// Requests at once on one connection of HTTP/2. RFC 9113, 6.5.2 wants no fewer.
+pub const HTTP2_STREAMS_MAX: u32 = 100;
+/// Bytes that a client may send ahead on one stream of HTTP/2: 10 MB a second at 50 ms from here to there and back.
+pub const HTTP2_STREAM_WINDOW_BYTES: u32 = 512 * 1_024;
+/// The same on all streams of a connection: what it may hold of uploads in memory.
+pub const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1_024 * 1_024;
+/// Bytes of an answer of HTTP/2 that wait for the client, beside the piece that was handed over last.
+pub const HTTP2_SEND_BYTES_MAX: usize = 64 * 1_024;
+/// Largest frame of HTTP/2, and largest piece of an answer: the least that RFC 9113 allows.
+pub const HTTP2_FRAME_BYTES_MAX: u32 = 16 * 1_024;
+/// Longest request head of HTTP/2.
+pub const HTTP2_HEAD_BYTES_MAX: u32 = HEAD_BYTES_MAX as u32;
+/// Header fields that a connection of HTTP/2 remembers.
+pub const HTTP2_HEADER_TABLE_BYTES: u32 = 4 * 1_024;
+/// Requests that were reset before they were looked at ("rapid reset"); more end the connection.
+pub const HTTP2_RESETS_PENDING_MAX: usize = 20;
+/// Streams that were ended for their client's errors; more end the connection.
+pub const HTTP2_ERRORS_MAX: usize = 100;
+/// Frames of HTTP/2 that carry nothing (`PING`, `SETTINGS`, resets and so on) that may come at once: a page that is
+/// left resets some hundred pictures,
+pub const HTTP2_EMPTY_FRAMES_BURST: u64 = 1_000;
+/// that may come in each second,
+pub const HTTP2_EMPTY_FRAMES_PER_SECOND: u64 = 100;
+/// and one more for so many bytes that go out: who takes them says so, twice at least for each window.
+pub const HTTP2_BYTES_PER_EMPTY_FRAME: u64 = 1_024;
+/// The longest that browsers may be told to use TLS alone: two years, which is what lists of such hosts ask for.
+pub const HSTS_MAX: Duration = Duration::from_secs(2 * 365 * 24 * 60 * 60);
 /// Requests in flight get this long when the server stops. Product 3.2.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(30);
 /// The most that it may be set to.

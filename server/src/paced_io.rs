@@ -26,7 +26,8 @@ use crate::pace::{Pace, poll_timer, set_timer};
 /// How long is waited for what.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// For a complete request head, from its first byte or from the opening of the connection.
+    /// For a complete request head, from its first byte or from the opening of the connection; and for TLS to be agreed
+    /// on before that.
     pub head: Duration,
     /// For the next request, after an answer.
     pub idle: Duration,

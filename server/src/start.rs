@@ -15,7 +15,7 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::address::is_exempt;
 use crate::bridge::blocking;
@@ -23,8 +23,10 @@ use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
 use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
+use crate::destination::Scheme;
 use crate::dispatch::App;
 use crate::state::AppState;
+use crate::tls::CurrentTls;
 use crate::upkeep::Upkeep;
 
 /// What is served.
@@ -36,6 +38,16 @@ pub struct Service {
     pub config: Config,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
+    /// What changes while it is served.
+    pub changes: Option<mpsc::Receiver<Change>>,
+}
+
+/// What is so from now on.
+#[derive(Debug)]
+pub struct Change {
+    pub config: Config,
+    /// Told when it is so.
+    pub done: oneshot::Sender<()>,
 }
 
 /// What is told when requests are taken.
@@ -44,6 +56,8 @@ pub struct Started {
     pub listen: SocketAddr,
     /// Where its premium endpoint listens.
     pub upload_listen: Option<SocketAddr>,
+    /// What is spoken there.
+    pub scheme: Scheme,
     /// What stands before the addresses that it gives out.
     pub public_url: PublicUrl,
     /// The link that makes the first account, while there is none: without one nobody can upload. A secret: for whoever
@@ -77,20 +91,24 @@ async fn serve_open(
     stop: watch::Receiver<Stop>,
     started: impl FnOnce(&Started),
 ) -> Result<(), ServeError> {
-    let Service { store, data, config, clock, entropy } = service;
+    let Service { store, data, config, clock, entropy, changes } = service;
     let (listener, listen) = bind(config.listen).await?;
     let upload_listener = match config.upload_listen {
         Some(address) => Some(bind(address).await?),
         None => None,
     };
     let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
-    let public_url = config.public_url.clone().unwrap_or_else(|| PublicUrl::of_listener(listen));
+    let scheme = config.scheme();
+    let public_url = config.public_url.clone();
+    let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
     let trusted = config.trusted_networks.clone();
+    let tls = config.tls.as_ref().map(|identity| Arc::new(CurrentTls::new(identity)));
     let options = ConnectionOptions {
         exempt: Arc::new(move |address| is_exempt(address, &trusted)),
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
         drain: config.drain,
+        tls: tls.clone(),
         ..ConnectionOptions::new()
     };
     let url = public_url.clone();
@@ -98,7 +116,7 @@ async fn serve_open(
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
-    started(&Started { listen, upload_listen, public_url, set_up_link });
+    started(&Started { listen, upload_listen, scheme, public_url, set_up_link });
 
     let public = serve_app(App::new(state.clone()), listener, options.clone(), stop.clone());
     let premium = async {
@@ -107,7 +125,10 @@ async fn serve_open(
     };
     let mut stopping = stop.clone();
     let announce = async {
-        let _ = stopping.wait_for(|it| *it != Stop::Running).await;
+        tokio::select! {
+            _ = stopping.wait_for(|it| *it != Stop::Running) => {}
+            () = change(changes, tls.as_deref()) => {}
+        }
         state.start_draining();
     };
     let upkeep = Upkeep::start(&state);
@@ -119,6 +140,20 @@ async fn serve_open(
         tracing::warn!(connections = cut_off, "connections were cut off");
     }
     Ok(())
+}
+
+/// Does what is told, for as long as requests are taken.
+async fn change(changes: Option<mpsc::Receiver<Change>>, tls: Option<&CurrentTls>) {
+    if let Some(mut changes) = changes {
+        while let Some(Change { config, done }) = changes.recv().await {
+            if let Some((tls, identity)) = tls.zip(config.tls.as_ref()) {
+                tls.replace(identity);
+            }
+            // Whoever told it may not wait for it.
+            let _ = done.send(());
+        }
+    }
+    std::future::pending().await
 }
 
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
@@ -177,7 +212,8 @@ mod tests {
         let surroundings = Surroundings { disk, clock: clock.clone(), entropy: entropy.clone() };
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Service { store, data, config: Config { listen, ..Config::default() }, clock, entropy }
+        let config = Config { listen, ..Config::default() };
+        Service { store, data, config, clock, entropy, changes: None }
     }
 
     fn put(store: &Store, key: &str, bytes: &[u8]) {
@@ -227,7 +263,7 @@ mod tests {
         let (tell, told) = tokio::sync::oneshot::channel();
         let server = tokio::spawn(serve(service, stopped, move |started| {
             assert!(started.set_up_link.is_some());
-            assert_eq!(started.public_url, PublicUrl::of_listener(started.listen));
+            assert_eq!(started.public_url, PublicUrl::of_listener(Scheme::Http, started.listen));
             tell.send(started.listen).unwrap();
         }));
         let listen = told.await.unwrap();

@@ -6,7 +6,7 @@
 //! byte. What was in flight happened or did not, but whole: all files of a request, or none. A resumable upload goes on
 //! from what was told.
 //!
-//! And does memory stay flat under many bytes and many connections?
+//! And does memory stay flat under many bytes and many connections? Is TLS what other programs take for it?
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,5 +24,6 @@ mod ledger;
 mod memory;
 mod power_cut;
 mod resumable;
+mod tls;
 mod tus_js;
 mod webhooks;

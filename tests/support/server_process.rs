@@ -25,7 +25,7 @@ pub struct ServerProcess {
 }
 
 /// What stands before the address in what a server prints.
-const LISTENING: &str = "listening on http://";
+const LISTENING: &str = "listening on http";
 /// How long a server may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -72,8 +72,10 @@ impl ServerProcess {
                     panic!("the server does not start ({why}): {}{}", self.output(), self.log())
                 }
             };
-            if let Some(address) = line.strip_prefix(LISTENING) {
-                return address.parse().expect("an address is printed");
+            if let Some(url) = line.strip_prefix(LISTENING) {
+                let address = url.strip_prefix('s').unwrap_or(url).strip_prefix("://");
+                let address = address.and_then(|address| address.parse().ok());
+                return address.expect("an address is printed");
             }
         }
     }
@@ -114,8 +116,27 @@ impl ServerProcess {
 
     /// Asks it to stop, as a service manager does.
     pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Asks it to read again what may change.
+    pub fn reload(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::TERM).expect("the server is there to be told");
+        kill_process(pid, signal).expect("the server is there to be told");
+    }
+
+    /// Waits until this has been logged.
+    pub fn wait_for_log(&self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.log().contains(text) {
+            assert!(Instant::now() < deadline, "{text:?} is not logged: {}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.log()
     }
 
     /// Kills it: nothing in it gets to run again.

@@ -28,7 +28,18 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots", "crew"],
+    &[
+        "limits",
+        "reserved",
+        "conditional",
+        "pace",
+        "claims",
+        "bridge",
+        "address",
+        "roots",
+        "tls",
+        "crew",
+    ],
     &["destination", "traffic"],
     &[
         "object_name",

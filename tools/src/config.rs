@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use engine::{Clock, SystemClock};
 use server::config::{InForce, SettingDefault, VARIABLE_PREFIX, settings};
 
 use crate::exit::{self, Failure};
@@ -45,8 +46,15 @@ pub(crate) struct ReferenceArgs {}
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Check(args) => {
-            sources::config(&args.settings.sources()?)?;
-            output::result("the settings can be used\n")
+            let config = sources::config(&args.settings.sources()?)?;
+            for warning in sources::warnings(&config, SystemClock::new().unix_ms()) {
+                output::note(&format!("warning: {warning}"));
+            }
+            let mut text = "the settings can be used\n".to_owned();
+            if let Some(end) = config.tls.and_then(|identity| identity.ends()) {
+                text.push_str(&format!("the certificate holds until {end}\n"));
+            }
+            output::result(&text)
         }
         Command::Show(args) => {
             let found = args.settings.sources()?;

@@ -30,6 +30,7 @@ mod organisation;
 mod output;
 mod password;
 mod progress;
+mod reload;
 mod scrub;
 mod serve;
 mod settings;

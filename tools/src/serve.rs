@@ -6,7 +6,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
+use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
 use images::AVIF_ENCODER;
 use server::config::PublicUrl;
 use server::{ServeError, Service, Started, Stop};
@@ -14,13 +14,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
+use crate::reload::Reload;
 use crate::{first_run, logging, open_files, output, settings};
 
 /// Serve a data folder, which is made when there is none.
 ///
 /// Every setting of the configuration file can also be given as an environment variable, TRUG_ and the setting in
 /// capitals, and by --set. `trug config reference` lists them. SIGTERM and SIGINT let requests in flight end; a second
-/// one stops at once.
+/// one stops at once. SIGHUP reads the certificate again.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug serve --data data --listen 127.0.0.1:8080"))]
 pub(crate) struct Args {
@@ -39,10 +40,16 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     // Before the store is opened, so that a signal that comes meanwhile is not lost.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let stop = {
+    let (stop, stopped) = watch::channel(Stop::Running);
+    let (reload, changes) = {
         let _entered = runtime.enter();
-        stop_by_signals().map_err(|error| Failure::failed(format!("no signals: {error}")))?
+        let begun =
+            stop_by_signals(stop.clone()).and_then(|()| Reload::begin(config.clone(), stop));
+        begun.map_err(|error| Failure::failed(format!("no signals: {error}")))?
     };
+    for warning in settings::warnings(&config, SystemClock::new().unix_ms()) {
+        tracing::warn!("{warning}");
+    }
     let options = OpenOptions {
         reserve_bytes: config.reserve_bytes,
         undelete_window_ms: u64::try_from(config.undelete_window.as_millis()).unwrap_or(u64::MAX),
@@ -61,8 +68,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         config,
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy),
+        changes: Some(changes),
     };
-    let served = runtime.block_on(server::serve(service, stop, |started| announce(&data, started)));
+    runtime.spawn(reload.run());
+    let served =
+        runtime.block_on(server::serve(service, stopped, |started| announce(&data, started)));
     served.map_err(with_hint)?;
     tracing::info!("stopped");
     Ok(())
@@ -84,10 +94,10 @@ fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
 
 /// Says where the server listens, and what to do first where nothing was done yet.
 fn announce(data: &Path, started: &Started) {
-    let url = PublicUrl::of_listener(started.listen);
+    let url = PublicUrl::of_listener(started.scheme, started.listen);
     let mut text = format!("{AVIF_ENCODER}\nlistening on {}\n", url.as_str());
     if let Some(listen) = started.upload_listen {
-        let url = PublicUrl::of_listener(listen);
+        let url = PublicUrl::of_listener(started.scheme, listen);
         text.push_str(&format!("premium endpoint on {}\n", url.as_str()));
     }
     if started.public_url != url {
@@ -113,10 +123,9 @@ fn with_hint(error: ServeError) -> Failure {
 }
 
 /// Stops by the first SIGTERM or SIGINT, at once by the second.
-fn stop_by_signals() -> std::io::Result<watch::Receiver<Stop>> {
+fn stop_by_signals(stop: watch::Sender<Stop>) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (stop, stopped) = watch::channel(Stop::Running);
     tokio::spawn(async move {
         either(&mut terminate, &mut interrupt).await;
         tracing::info!("stopping: requests in flight may end, a second signal stops at once");
@@ -127,7 +136,7 @@ fn stop_by_signals() -> std::io::Result<watch::Receiver<Stop>> {
         // Dropping the sender would say "drain".
         std::future::pending::<()>().await;
     });
-    Ok(stopped)
+    Ok(())
 }
 
 async fn either(one: &mut Signal, other: &mut Signal) {

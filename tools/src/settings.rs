@@ -4,16 +4,18 @@
 
 use std::env;
 use std::fmt::Display;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use server::Config;
-use server::config::{Layer, Sources, Texts, VARIABLE_PREFIX};
+use server::config::{Layer, Sources, Texts, TlsFiles, VARIABLE_PREFIX};
 use server::roots::ExtraRoots;
+use server::tls::{BadIdentity, Identity};
 
 use crate::exit::Failure;
 
 /// The flags that are settings, and the file.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Flags {
     /// A configuration file, TOML.
     #[arg(long, value_name = "FILE", env = "TRUG_CONFIG")]
@@ -38,8 +40,8 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// What all sources say.
-    pub(crate) fn sources(self) -> Result<Sources, Failure> {
-        let Self { config, listen, upload_listen, public_url, webhook_allow, set } = self;
+    pub(crate) fn sources(&self) -> Result<Sources, Failure> {
+        let Self { config, listen, upload_listen, public_url, webhook_allow, set } = self.clone();
         let set = Layer::from_assignments(set.iter().map(String::as_str), "--set")?;
         let webhook_allow = webhook_allow.map(Texts);
         let flags = Layer { listen, upload_listen, public_url, webhook_allow, ..Layer::default() };
@@ -59,7 +61,43 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     if let Some(path) = &config.webhook_ca_file {
         config.webhook_roots = read_roots(path)?;
     }
+    config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
     Ok(config)
+}
+
+/// What should be looked at, though it can be used.
+#[allow(clippy::disallowed_methods, reason = "the key is no file of the store")]
+pub(crate) fn warnings(config: &Config, now_ms: u64) -> Vec<String> {
+    let (Some(files), Some(identity)) = (&config.tls_files, &config.tls) else { return Vec::new() };
+    let named = |path: &Path, why: &str| format!("{}: {why}", path.display());
+    let mut found = Vec::new();
+    if let Some(why) = identity.warning(now_ms) {
+        found.push(named(&files.certificates, &why));
+    }
+    let mode = std::fs::metadata(&files.key).map(|key| key.permissions().mode());
+    if mode.is_ok_and(|mode| mode & OPEN_TO_OTHERS != 0) {
+        found.push(named(&files.key, "everybody on this machine can read the key"));
+    }
+    found
+}
+
+/// Bits of a file's mode.
+const OPEN_TO_OTHERS: u32 = 0o007;
+
+/// Reads a certificate and its key.
+#[allow(clippy::disallowed_methods, reason = "certificates are no files of the store")]
+pub(crate) fn read_identity(files: &TlsFiles) -> Result<Identity, Failure> {
+    let refuse = |setting: &str, path: &Path, why: &dyn Display| {
+        Failure::wrong_usage(format!("{setting}: {}: {why}", path.display()))
+    };
+    let bad_chain = |why: &dyn Display| refuse("tls_certificate_file", &files.certificates, why);
+    let bad_key = |why: &dyn Display| refuse("tls_key_file", &files.key, why);
+    let certificates = std::fs::read(&files.certificates).map_err(|why| bad_chain(&why))?;
+    let key = std::fs::read(&files.key).map_err(|why| bad_key(&why))?;
+    Identity::parse(&certificates, &key).map_err(|bad| match bad {
+        BadIdentity::Certificates(why) => bad_chain(&why),
+        BadIdentity::Key(why) => bad_key(&why),
+    })
 }
 
 /// What the environment says; it says nothing in letters that are not UTF-8.

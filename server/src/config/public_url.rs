@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 
 use super::ConfigError;
+use crate::destination::Scheme;
 
 /// The public address of the service: `http` or `https`, without a final slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl PublicUrl {
     }
 
     /// The address at which a server that listens there can be reached from the same machine.
-    pub fn of_listener(listen: SocketAddr) -> Self {
+    pub fn of_listener(scheme: Scheme, listen: SocketAddr) -> Self {
         let host = if listen.ip().is_unspecified() {
             "localhost".to_owned()
         } else if listen.is_ipv6() {
@@ -33,7 +34,11 @@ impl PublicUrl {
         } else {
             listen.ip().to_string()
         };
-        Self(format!("http://{host}:{}", listen.port()))
+        let scheme = match scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        Self(format!("{scheme}://{host}:{}", listen.port()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -56,13 +61,13 @@ mod tests {
 
     #[test]
     fn without_a_public_address_the_listener_is_named_so_that_it_can_be_reached() {
-        for (listen, url) in [
-            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
-            ("0.0.0.0:80", "http://localhost:80"),
-            ("[::]:80", "http://localhost:80"),
-            ("[::1]:80", "http://[::1]:80"),
+        for (scheme, listen, url) in [
+            (Scheme::Http, "127.0.0.1:8080", "http://127.0.0.1:8080"),
+            (Scheme::Http, "0.0.0.0:80", "http://localhost:80"),
+            (Scheme::Https, "[::]:443", "https://localhost:443"),
+            (Scheme::Https, "[::1]:80", "https://[::1]:80"),
         ] {
-            assert_eq!(PublicUrl::of_listener(listen.parse().unwrap()).as_str(), url);
+            assert_eq!(PublicUrl::of_listener(scheme, listen.parse().unwrap()).as_str(), url);
         }
     }
 

@@ -115,6 +115,13 @@ settings! {
     listen: String = Value("127.0.0.1:8080".to_owned()),
     /// what stands before the addresses that it gives out, with `http` or `https`
     public_url: String = Words("where it listens"),
+    /// certificates (PEM) with which it speaks TLS itself, its own first; read again when they change, and on SIGHUP
+    tls_certificate_file: PathBuf = Words("none: without TLS"),
+    /// the key of the first of them (PEM), which nobody else should be able to read
+    tls_key_file: PathBuf = Words("none"),
+    /// for how long browsers shall use TLS alone for this host and all its ports (`Strict-Transport-Security`), said by
+    /// the dashboard and the API where it speaks TLS itself; 0: nothing is said
+    tls_hsts_seconds: u64 = Value(0),
     /// largest upload request
     body_bytes_max: u64 = Value(limits::BODY_BYTES_MAX),
     /// where the premium endpoint listens

@@ -1,0 +1,127 @@
+//! What a request must be before the service sees it, and what others are answered.
+//!
+//! Never here: connections.
+
+use bytes::Bytes;
+use http::header::{HOST, HeaderValue};
+use http::uri::{Authority, Scheme};
+use http::{Request, StatusCode, Uri, Version};
+use http_body::Body;
+
+use crate::error::{ApiError, Asked};
+use crate::limits;
+
+/// The whole answer to a head that hyper cannot read, as it goes out.
+pub(super) fn refuse(status: u16) -> Bytes {
+    let error = match status {
+        414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "The address is too long"),
+        431 => head_too_large(),
+        _ => ApiError::bad_request("The request's head cannot be read"),
+    };
+    written(&error)
+}
+
+/// The whole answer to who speaks without TLS where it is spoken, as it goes out.
+pub(super) fn refuse_plain() -> Bytes {
+    let message = "TLS is spoken here: the address begins with https://";
+    written(&ApiError::new(StatusCode::BAD_REQUEST, "tls_required", message))
+}
+
+/// An answer as HTTP/1.1, after which the connection ends.
+fn written(error: &ApiError) -> Bytes {
+    let (head, body) = error.response(&Asked::default()).into_parts();
+    let mut answer = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
+    for (name, value) in &head.headers {
+        answer.extend_from_slice(name.as_str().as_bytes());
+        answer.extend_from_slice(b": ");
+        answer.extend_from_slice(value.as_bytes());
+        answer.extend_from_slice(b"\r\n");
+    }
+    let end = format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    answer.extend_from_slice(end.as_bytes());
+    answer.extend_from_slice(&body);
+    answer.into()
+}
+
+fn head_too_large() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "head_too_large",
+        "The request's head is too large",
+    )
+}
+
+/// Refuses a request with too many header fields. Hyper itself refuses more than a hundred; it could be told of our
+/// bound, but then takes memory for so many at each request.
+pub(super) fn check_count<B>(request: &Request<B>) -> Result<(), ApiError> {
+    match request.headers().len() <= limits::HEADERS_MAX {
+        true => Ok(()),
+        false => Err(head_too_large()),
+    }
+}
+
+/// Whether a request changes nothing, so that it is only answered for as long as its client is there. What changes
+/// something is done to its end.
+pub(super) fn asks_only<B: Body>(request: &Request<B>) -> bool {
+    request.method().is_safe() && request.body().is_end_stream()
+}
+
+/// The same for HTTP/1, of which 1.0 has no interim answers to find out by who is there.
+pub(super) fn is_watched<B: Body>(request: &Request<B>) -> bool {
+    asks_only(request) && request.version() == Version::HTTP_11
+}
+
+/// Checks the host of a request of HTTP/2, and has it said as HTTP/1.1 says it: by `Host`, before an address that is a
+/// path.
+pub(super) fn settle_host<B>(request: &mut Request<B>) -> Result<(), ApiError> {
+    let authority = request.uri().authority();
+    if !request.headers().contains_key(HOST)
+        && let Some(Ok(host)) = authority.map(|it| HeaderValue::try_from(it.as_str()))
+    {
+        request.headers_mut().insert(HOST, host);
+    }
+    check_host(request)?;
+    if let Some(path) = request.uri().path_and_query().cloned() {
+        *request.uri_mut() = Uri::from(path);
+    }
+    Ok(())
+}
+
+/// Refuses a request whose `Host` is missing, doubled, no host at all, or not that of its address.
+pub(super) fn check_host<B>(request: &Request<B>) -> Result<(), ApiError> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err(ApiError::bad_request("The request has more than one Host header"));
+    }
+    let Some(host) = host else {
+        if request.version() == Version::HTTP_10 {
+            return Ok(());
+        }
+        return Err(ApiError::bad_request("The request has no Host header"));
+    };
+    let authority = match host.as_bytes() {
+        b"" => None,
+        bytes => match Authority::try_from(bytes) {
+            Ok(authority) if !authority.as_str().contains('@') => Some(authority),
+            _ => return Err(ApiError::bad_request("The Host header names no host")),
+        },
+    };
+    match (request.uri().authority(), authority) {
+        (Some(asked), Some(named)) if is_same_host(asked, &named, usual_port(request)) => Ok(()),
+        (Some(_), _) => {
+            Err(ApiError::bad_request("The request's address and its Host header differ"))
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+/// The port of an address that says none.
+fn usual_port<B>(request: &Request<B>) -> u16 {
+    if request.uri().scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 }
+}
+
+fn is_same_host(one: &Authority, other: &Authority, usual_port: u16) -> bool {
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(usual_port);
+    one.host().eq_ignore_ascii_case(other.host()) && port(one) == port(other)
+}

@@ -1,0 +1,216 @@
+//! The bytes of a connection of HTTP/2: which frames come in, and how much goes out.
+//!
+//! `h2` answers every frame, be it a request or a `PING`; who sends nothing but such frames keeps a processor busy for
+//! nothing. So frames that carry nothing are counted, like requests: so many at once, and so many in a second, more
+//! where much goes out. Promises: bytes are passed on as they are; who sends more is cut off.
+//! Never here: what a frame means.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use crate::limits;
+
+/// A connection whose frames are counted.
+pub(super) struct CountedFrames<I> {
+    io: I,
+    frames: Frames,
+    allowance: Allowance,
+    written: Arc<AtomicU64>,
+}
+
+/// Where in the bytes that come in we are (RFC 9113, 3.4 and 4.1).
+struct Frames {
+    /// Bytes that are passed over: first the preface, then what frames carry.
+    passed_over: usize,
+    head: [u8; HEAD_BYTES],
+    head_bytes: usize,
+}
+
+/// How many frames that carry nothing may still come.
+struct Allowance {
+    left: u64,
+    counted_at: Instant,
+    written: u64,
+}
+
+const PREFACE_BYTES: usize = 24;
+const HEAD_BYTES: usize = 9;
+/// Types of frames.
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+/// The flag of a frame after which nothing comes on its stream.
+const END_STREAM: u8 = 1;
+
+impl<I> CountedFrames<I> {
+    /// Counts what goes out in `written`.
+    pub(super) fn new(io: I, written: Arc<AtomicU64>) -> Self {
+        let frames = Frames { passed_over: PREFACE_BYTES, head: [0; HEAD_BYTES], head_bytes: 0 };
+        let left = limits::HTTP2_EMPTY_FRAMES_BURST;
+        let allowance = Allowance { left, counted_at: Instant::now(), written: 0 };
+        Self { io, frames, allowance, written }
+    }
+
+    fn note_written(&self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.written.fetch_add(*bytes as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Frames {
+    /// Goes on over what came in; the number of frames in it that carry nothing.
+    fn empty_in(&mut self, mut bytes: &[u8]) -> u64 {
+        let mut count = 0;
+        while !bytes.is_empty() {
+            if self.passed_over > 0 {
+                let (_, rest) = bytes.split_at(self.passed_over.min(bytes.len()));
+                self.passed_over -= bytes.len() - rest.len();
+                bytes = rest;
+                continue;
+            }
+            let (came, rest) = bytes.split_at((HEAD_BYTES - self.head_bytes).min(bytes.len()));
+            let places = self.head.iter_mut().skip(self.head_bytes);
+            places.zip(came).for_each(|(place, byte)| *place = *byte);
+            self.head_bytes += came.len();
+            bytes = rest;
+            if self.head_bytes == HEAD_BYTES {
+                self.head_bytes = 0;
+                let [high, middle, low, kind, flags, ..] = self.head;
+                let length = [high, middle, low].into_iter();
+                self.passed_over = length.fold(0, |sum, byte| sum << 8 | usize::from(byte));
+                let carries = match kind {
+                    DATA => self.passed_over > 0 || flags & END_STREAM != 0,
+                    kind => kind == HEADERS,
+                };
+                count += u64::from(!carries);
+            }
+        }
+        count
+    }
+}
+
+impl Allowance {
+    /// Takes so many. False: there are not as many left.
+    fn take(&mut self, count: u64, written: u64) -> bool {
+        let now = Instant::now();
+        let passed_ms = now.duration_since(self.counted_at).as_millis() as u64;
+        // Less than the time of one frame is saved up for the next look.
+        let by_time = passed_ms.saturating_mul(limits::HTTP2_EMPTY_FRAMES_PER_SECOND) / 1_000;
+        if by_time > 0 {
+            self.counted_at = now;
+        }
+        let by_bytes = (written - self.written) / limits::HTTP2_BYTES_PER_EMPTY_FRAME;
+        self.written += by_bytes * limits::HTTP2_BYTES_PER_EMPTY_FRAME;
+        let more = self.left.saturating_add(by_time).saturating_add(by_bytes);
+        self.left = more.min(limits::HTTP2_EMPTY_FRAMES_BURST);
+        match self.left.checked_sub(count) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for CountedFrames<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut this.io).poll_read(cx, buf))?;
+        let came = buf.filled().get(before..).unwrap_or_default();
+        let count = this.frames.empty_in(came);
+        if count > 0 && !this.allowance.take(count, this.written.load(Ordering::Relaxed)) {
+            let why = "the client floods us with frames";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, why)));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for CountedFrames<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.note_written(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.note_written(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, payload: usize) -> Vec<u8> {
+        let length = [payload >> 16, payload >> 8, payload].map(|part| part as u8);
+        let head = [length[0], length[1], length[2], kind, flags, 0, 0, 0, 1];
+        [head.as_slice(), &vec![b'x'; payload]].concat()
+    }
+
+    #[tokio::test]
+    async fn frames_that_carry_nothing_are_counted_however_the_bytes_come() {
+        let carrying = [frame(DATA, 0, 70_000), frame(DATA, END_STREAM, 0), frame(HEADERS, 4, 30)];
+        let empty = [frame(DATA, 0, 0), frame(6, 0, 8), frame(4, 0, 18), frame(9, 4, 100)];
+        let all = [vec![b'P'; PREFACE_BYTES], carrying.concat(), empty.concat()].concat();
+        for piece in [1, 3, 9, 24, 1_000, all.len()] {
+            let written = Arc::new(AtomicU64::new(0));
+            let mut frames = CountedFrames::new(tokio::io::empty(), written).frames;
+            let counted: u64 = all.chunks(piece).map(|bytes| frames.empty_in(bytes)).sum();
+            assert_eq!(counted, 4, "in pieces of {piece}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_allowance_is_used_up_and_comes_back_with_time_and_with_bytes() {
+        let written = Arc::new(AtomicU64::new(0));
+        let mut allowance = CountedFrames::new(tokio::io::empty(), written).allowance;
+        let (burst, rate) =
+            (limits::HTTP2_EMPTY_FRAMES_BURST, limits::HTTP2_EMPTY_FRAMES_PER_SECOND);
+        assert!(allowance.take(burst, 0));
+        assert!(!allowance.take(1, 0));
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        assert!(allowance.take(rate, 0));
+        assert!(!allowance.take(1, 0));
+        let bytes = 10 * limits::HTTP2_BYTES_PER_EMPTY_FRAME + 1;
+        assert!(allowance.take(10, bytes));
+        assert!(!allowance.take(1, bytes));
+        tokio::time::advance(std::time::Duration::from_secs(3_600)).await;
+        assert!(!allowance.take(burst + 1, bytes), "no more is saved up than the first");
+        assert!(allowance.take(burst, bytes));
+    }
+}

@@ -1,0 +1,259 @@
+//! HTTP/2 on one connection (RFC 9113), with an end to everything that many streams make possible.
+//!
+//! Promises: a connection on which nothing is asked and nothing taken ends, as does one that answers no `PING`; a
+//! stream whose client takes nothing of its answer ends alone; requests that are reset, or frames that carry nothing,
+//! end the connection when they are many (`frames`); a request that changes something is done to its end. Memory of one
+//! connection is bounded by the windows and buffers of `limits`.
+//! Never here: what is served.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::http2;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::answer::AnswerBody;
+use super::checks::{asks_only, check_count, settle_host};
+use super::frames::CountedFrames;
+use super::{Peer, Stop};
+use crate::bridge::to_its_end;
+use crate::error::Asked;
+use crate::limits;
+use crate::pace::Pace;
+use crate::paced_io::Waits;
+
+/// What goes on on a connection.
+#[derive(Default)]
+struct Activity {
+    /// Requests whose answers are not complete.
+    open: AtomicUsize,
+    begun: AtomicU64,
+}
+
+/// A request whose answer is not complete.
+struct OpenRequest(Arc<Activity>);
+
+impl OpenRequest {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.begun.fetch_add(1, Ordering::Relaxed);
+        activity.open.fetch_add(1, Ordering::Relaxed);
+        Self(activity.clone())
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Less than this goes out on a connection where nothing is taken: answers to a few `PING`.
+const TAKEN_BYTES_MIN: u64 = 4_000;
+
+/// Serves one connection, from its first byte to its last.
+pub(super) async fn serve<I, S, B>(
+    io: I,
+    peer: Peer,
+    service: S,
+    waits: Waits,
+    mut stop: watch::Receiver<Stop>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (activity, written) = (Arc::new(Activity::default()), Arc::new(AtomicU64::new(0)));
+    let io = TokioIo::new(CountedFrames::new(io, written.clone()));
+    let shared = activity.clone();
+    let answer = move |mut request: Request<Incoming>| {
+        let open = OpenRequest::begin(&shared);
+        request.extensions_mut().insert(peer);
+        let asks_only = asks_only(&request);
+        let answer = match check_count(&request).and_then(|()| settle_host(&mut request)) {
+            Ok(()) => Ok(service.call(request)),
+            Err(refusal) => Err(refusal.response(&Asked::of(request.headers(), ""))),
+        };
+        async move {
+            let response = match answer {
+                // Who resets a request lets go of its answer; so does hyper.
+                Ok(answer) if asks_only => answer.await?.map(AnswerBody::Service),
+                Ok(answer) => to_its_end(answer).await?.map(AnswerBody::Service),
+                Err(refusal) => refusal.map(|body| AnswerBody::Own(Some(body))),
+            };
+            Ok::<_, Infallible>(response.map(|body| StreamBody { body, rest: None, _open: open }))
+        }
+    };
+    let mut builder = http2::Builder::new(PacedStreams { wait: waits.answer });
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(waits.idle / 3)
+        .keep_alive_timeout(waits.idle / 3)
+        .max_header_list_size(limits::HTTP2_HEAD_BYTES_MAX)
+        .header_table_size(limits::HTTP2_HEADER_TABLE_BYTES)
+        .max_frame_size(limits::HTTP2_FRAME_BYTES_MAX)
+        .max_concurrent_streams(limits::HTTP2_STREAMS_MAX)
+        .max_pending_accept_reset_streams(limits::HTTP2_RESETS_PENDING_MAX)
+        .max_local_error_reset_streams(limits::HTTP2_ERRORS_MAX)
+        .initial_stream_window_size(limits::HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::HTTP2_CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(limits::HTTP2_SEND_BYTES_MAX);
+    let mut connection = pin!(builder.serve_connection(io, service_fn(answer)));
+
+    let done = || {
+        let begun = activity.begun.load(Ordering::Relaxed);
+        (begun, written.load(Ordering::Relaxed) / TAKEN_BYTES_MIN)
+    };
+    let (mut look_at, mut seen, mut is_ending) = (Instant::now() + waits.head, done(), false);
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, ?peer, "connection ended");
+                }
+                return;
+            }
+            _ = stop.wait_for(|it| *it != Stop::Running), if !is_ending => {
+                is_ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = sleep_until(look_at) => {
+                let is_busy = activity.open.load(Ordering::Relaxed) > 0 || done() != seen;
+                if is_busy {
+                    (seen, look_at) = (done(), Instant::now() + waits.idle);
+                } else if is_ending {
+                    // It was asked to end, and does not.
+                    return;
+                } else {
+                    is_ending = true;
+                    connection.as_mut().graceful_shutdown();
+                    look_at = Instant::now() + waits.linger;
+                }
+            }
+        }
+    }
+}
+
+/// Runs what answers streams, each only for as long as its client takes of the answer.
+#[derive(Clone, Copy)]
+struct PacedStreams {
+    wait: Duration,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for PacedStreams {
+    fn execute(&self, stream: F) {
+        tokio::spawn(paced(stream, self.wait));
+    }
+}
+
+/// A piece of an answer that was handed over, and the next that is not asked for yet.
+#[derive(Default)]
+struct Handing {
+    is_waiting: AtomicBool,
+    taken: AtomicU64,
+}
+
+tokio::task_local! {
+    static HANDING: Arc<Handing>;
+}
+
+/// Hyper asks for the next piece when there is room for it: in the client's window, and in the buffer before the
+/// socket. A stream that is let go of is reset.
+async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
+    let handing = Arc::new(Handing::default());
+    let mut stream = pin!(HANDING.scope(handing.clone(), stream));
+    let mut pace = Pace::new(wait, 1);
+    poll_fn(|cx| {
+        if stream.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let taken = handing.taken.swap(0, Ordering::Relaxed);
+        let is_waiting = handing.is_waiting.load(Ordering::Relaxed);
+        if taken > 0 || !is_waiting {
+            pace.progress(taken);
+        }
+        if !is_waiting {
+            return Poll::Pending;
+        }
+        ready!(pace.poll_late(cx));
+        tracing::debug!("a stream's client took nothing of its answer");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// The body of an answer, in pieces that are small enough to see a slow client go on.
+struct StreamBody<B> {
+    body: AnswerBody<B>,
+    rest: Option<Bytes>,
+    _open: OpenRequest,
+}
+
+impl<B> StreamBody<B> {
+    /// The next piece of what is there.
+    fn piece(&mut self) -> Option<Bytes> {
+        let mut piece = self.rest.take()?;
+        if piece.len() > limits::HTTP2_FRAME_BYTES_MAX as usize {
+            self.rest = Some(piece.split_off(limits::HTTP2_FRAME_BYTES_MAX as usize));
+        }
+        let _ = HANDING.try_with(|handing| handing.is_waiting.store(true, Ordering::Relaxed));
+        Some(piece)
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for StreamBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let _ = HANDING.try_with(|handing| {
+            if handing.is_waiting.swap(false, Ordering::Relaxed) {
+                handing.taken.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        if self.rest.is_none() {
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                other => return Poll::Ready(other),
+            };
+            match frame.into_data() {
+                Ok(data) => self.rest = Some(data),
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        Poll::Ready(self.piece().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.as_ref().map_or(0, Bytes::len) as u64;
+        let (lower, upper) = (hint.lower(), hint.upper());
+        if let Some(upper) = upper {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(lower.saturating_add(rest));
+        hint
+    }
+}

@@ -1,0 +1,156 @@
+//! Who the server is to those who connect over TLS: a chain of certificates and its key, and which pair holds now.
+//!
+//! Promises: a pair that does not belong together is none; TLS 1.2 and 1.3, without early data; a connection keeps the
+//! pair that it began with. Never here: reading files; connections.
+
+mod validity;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{InconsistentKeys, ServerConfig};
+
+use self::validity::Validity;
+
+/// HTTP/2, as TLS names it.
+pub const HTTP2: &[u8] = b"h2";
+/// HTTP/1.1, as TLS names it.
+pub const HTTP1: &[u8] = b"http/1.1";
+
+/// A chain of certificates and the key of the first of them.
+#[derive(Clone)]
+pub struct Identity {
+    chain: Arc<[CertificateDer<'static>]>,
+    key: Arc<PrivateKeyDer<'static>>,
+    config: Arc<ServerConfig>,
+    validity: Option<Validity>,
+}
+
+/// Why texts are no pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadIdentity {
+    /// It lies with the certificates.
+    Certificates(String),
+    /// It lies with the key.
+    Key(String),
+}
+
+/// The pair that new connections are made with. It may be replaced at any time.
+pub struct CurrentTls(ArcSwap<ServerConfig>);
+
+impl Identity {
+    /// Reads a chain, the server's own certificate first, and its key (PKCS #8, PKCS #1 or SEC 1), both in PEM.
+    pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Self, BadIdentity> {
+        let bad_chain = |why: &dyn fmt::Display| BadIdentity::Certificates(why.to_string());
+        let chain = CertificateDer::pem_slice_iter(certificates).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|why| bad_chain(&why))?;
+        let Some(own) = chain.first() else {
+            return Err(bad_chain(&"there is no certificate in it"));
+        };
+        let validity = Validity::of(own);
+        let bad_key = |why: &dyn fmt::Display| BadIdentity::Key(why.to_string());
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|why| match why {
+            pem::Error::NoItemsFound => bad_key(&"there is no key in it, or one with a password"),
+            why => bad_key(&why),
+        })?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|why| bad_key(&why))?.with_no_client_auth();
+        let mut config =
+            builder.with_single_cert(chain.clone(), key.clone_key()).map_err(|why| match why {
+                rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                    bad_key(&"it is not the key of the first certificate")
+                }
+                rustls::Error::InvalidCertificate(_) => bad_chain(&why),
+                why => bad_key(&why),
+            })?;
+        config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
+        config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(|why| bad_key(&why))?;
+        let (chain, key, config) = (chain.into(), Arc::new(key), Arc::new(config));
+        Ok(Self { chain, key, config, validity })
+    }
+
+    /// What is to be said of the times between which the certificate holds.
+    pub fn warning(&self, now_ms: u64) -> Option<String> {
+        self.validity.as_ref()?.warning(now_ms)
+    }
+
+    /// Until when the certificate holds, as it is shown.
+    pub fn ends(&self) -> Option<String> {
+        self.validity.as_ref().map(Validity::end)
+    }
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.key == other.key
+    }
+}
+
+impl Eq for Identity {}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("certificates", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+impl CurrentTls {
+    /// Begins with a pair.
+    pub fn new(identity: &Identity) -> Self {
+        Self(ArcSwap::new(identity.config.clone()))
+    }
+
+    /// From now on connections are made with another pair; the ones that are there go on.
+    pub fn replace(&self, identity: &Identity) {
+        self.0.store(identity.config.clone());
+    }
+
+    /// The pair of the next connection.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.0.load_full()
+    }
+}
+
+impl fmt::Debug for CurrentTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CurrentTls")
+    }
+}
+
+impl fmt::Display for BadIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificates(why) | Self::Key(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for BadIdentity {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_pair_is_refused_by_its_part() {
+        let certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let key = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        let locked =
+            b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        for bad in
+            [&b""[..], b"hello", b"-----BEGIN CERTIFICATE-----\n%%\n-----END CERTIFICATE-----\n"]
+        {
+            let refused = Identity::parse(bad, key).unwrap_err();
+            assert!(matches!(refused, BadIdentity::Certificates(_)), "{refused:?}");
+        }
+        for bad in [&b""[..], b"hello", key, locked] {
+            let refused = Identity::parse(certificate, bad).unwrap_err();
+            assert!(matches!(refused, BadIdentity::Key(_)), "{refused:?}");
+        }
+    }
+}

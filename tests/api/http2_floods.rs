@@ -1,0 +1,247 @@
+//! HTTP/2 by those who mean harm: resets, frames that carry nothing, heads without an end, windows that never open.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use server::connection::ConnectionOptions;
+use server::paced_io::Waits;
+use tests::secure::Http2;
+use tests::wire::{Listening, now};
+use tests::{Authority, World};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+const SHORT: Duration = Duration::from_millis(400);
+const LATE: Duration = Duration::from_secs(10);
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// `GET https://localhost/photos/a.txt`, by the tables of RFC 7541: `:authority` and `:path` as they are.
+const GET: &[u8] = b"\x82\x87\x01\x09localhost\x04\x0d/photos/a.txt";
+
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, high, middle, low] = bytes_of(payload.len() as u32);
+    [&[high, middle, low, kind, flags], &bytes_of(stream)[..], payload].concat()
+}
+
+/// As HTTP/2 writes numbers.
+fn bytes_of(number: u32) -> [u8; 4] {
+    [number >> 24, number >> 16, number >> 8, number].map(|part| part as u8)
+}
+
+async fn listening() -> (World, Authority, Listening) {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"hello").await;
+    client.put("/photos/", "large.bin", &vec![7; 2 << 20]).await;
+    let authority = Authority::new();
+    let waits = Waits {
+        head: 2 * SHORT,
+        idle: 3 * SHORT,
+        answer: SHORT,
+        presence: SHORT / 10,
+        linger: SHORT,
+        linger_bytes_max: 1 << 20,
+    };
+    let tls = Some(authority.server());
+    let options = ConnectionOptions { waits, tls, ..ConnectionOptions::new() };
+    let listening = Listening::start(world.app(), options).await;
+    (world, authority, listening)
+}
+
+/// A connection that has said hello.
+async fn raw(authority: &Authority, server: &Listening) -> TlsStream<TcpStream> {
+    let mut io = authority.connect(server.address, &[b"h2"]).await.expect("TLS is agreed on");
+    io.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
+    io
+}
+
+/// Writes these bytes again and again, reading what comes, until the other side ends; how often they were written.
+async fn flood(io: TlsStream<TcpStream>, bytes: impl Fn(u32) -> Vec<u8>, count: u32) -> u32 {
+    let (mut read, mut write) = tokio::io::split(io);
+    let reading = tokio::spawn(async move {
+        let mut scratch = vec![0; 64 * 1_024];
+        while let Ok(1..) = read.read(&mut scratch).await {}
+    });
+    for number in 0..count {
+        if write.write_all(&bytes(number)).await.is_err() || write.flush().await.is_err() {
+            return number;
+        }
+        if reading.is_finished() {
+            return number;
+        }
+    }
+    match tokio::time::timeout(LATE, reading).await {
+        Ok(_) => count,
+        Err(_) => panic!("the connection stands after {count}"),
+    }
+}
+
+/// Whether others are served.
+async fn check_others(authority: &Authority, server: &Listening) {
+    let http2 = authority.http2(server.address).await;
+    assert_eq!(http2.get("/photos/a.txt").await.expect("it is answered").body, "hello");
+}
+
+#[tokio::test]
+async fn the_head_that_these_tests_write_is_one() {
+    let (_world, authority, server) = listening().await;
+    let mut io = raw(&authority, &server).await;
+    io.write_all(&frame(HEADERS, END_STREAM | END_HEADERS, 1, GET)).await.unwrap();
+    let mut bytes = Vec::new();
+    let began = now();
+    while !bytes.ends_with(b"hello") && began.elapsed() < LATE {
+        tokio::time::timeout(LATE, io.read_buf(&mut bytes)).await.unwrap().unwrap();
+    }
+    assert!(bytes.windows(5).any(|window| window == b"hello"), "{bytes:?}");
+}
+
+#[tokio::test]
+async fn requests_that_are_reset_by_the_thousand_end_the_connection() {
+    let (_world, authority, server) = listening().await;
+    let io = raw(&authority, &server).await;
+    let reset = |number: u32| {
+        let stream = 2 * number + 1;
+        let head = frame(HEADERS, END_STREAM | END_HEADERS, stream, GET);
+        [head, frame(RST_STREAM, 0, stream, &bytes_of(8))].concat()
+    };
+    let done = flood(io, reset, 10_000).await;
+    assert!(done < 10_000, "{done}");
+    check_others(&authority, &server).await;
+    // In one piece, as fast as it goes.
+    let mut io = raw(&authority, &server).await;
+    let all: Vec<u8> = (0..10_000).flat_map(reset).collect();
+    let _ = io.write_all(&all).await;
+    let mut rest = Vec::new();
+    let _ = tokio::time::timeout(LATE, io.read_to_end(&mut rest)).await.expect("it ends");
+    assert!(rest.len() < 100_000, "{} bytes", rest.len());
+    check_others(&authority, &server).await;
+}
+
+#[tokio::test]
+async fn frames_that_carry_nothing_end_the_connection_when_they_are_many() {
+    let (_world, authority, server) = listening().await;
+    let floods: [(&str, Vec<u8>); 4] = [
+        ("PING", frame(PING, 0, 0, &[0; 8])),
+        ("SETTINGS", frame(SETTINGS, 0, 0, &[])),
+        ("SETTINGS that say something", frame(SETTINGS, 0, 0, &[0, 1, 0, 0, 16, 0])),
+        ("PRIORITY", frame(2, 0, 1, &[0, 0, 0, 0, 9])),
+    ];
+    for (what, bytes) in floods {
+        let io = raw(&authority, &server).await;
+        // Some hundred at a time, as they fit into a packet.
+        let many = bytes.repeat(100);
+        let done = flood(io, |_| many.clone(), 1_000).await;
+        assert!(done < 1_000, "{what}: {done}");
+        check_others(&authority, &server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_head_without_an_end_ends_the_connection() {
+    let (_world, authority, server) = listening().await;
+    let mut io = raw(&authority, &server).await;
+    io.write_all(&frame(HEADERS, END_STREAM, 1, GET)).await.unwrap();
+    // A field that is never indexed, again and again.
+    let field = [&b"\x10\x01x\x7f\x81\x01"[..], &[b'y'; 256]].concat();
+    let more = frame(CONTINUATION, 0, 1, &field.repeat(16));
+    let done = flood(io, |_| more.clone(), 10_000).await;
+    // What is on its way counts, too.
+    assert!(done < 2_000, "{done} frames of {} bytes", more.len());
+    // And one that waits.
+    let mut io = raw(&authority, &server).await;
+    io.write_all(&frame(HEADERS, END_STREAM, 1, GET)).await.unwrap();
+    let (began, mut rest) = (now(), Vec::new());
+    let _ = tokio::time::timeout(LATE, io.read_to_end(&mut rest)).await.expect("it ends");
+    assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
+    check_others(&authority, &server).await;
+}
+
+#[tokio::test]
+async fn more_streams_than_are_allowed_are_refused_and_those_that_are_go_on() {
+    let (_world, authority, server) = listening().await;
+    let mut builder = h2::client::Builder::new();
+    // Nothing of an answer may come but its head.
+    let http2 = authority.http2_with(server.address, builder.initial_window_size(0)).await;
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        let mut sender = http2.sender.clone().ready().await.unwrap();
+        let request = Http2::request(Method::GET, "/photos/large.bin", &[]);
+        held.push(sender.send_request(request, true).unwrap());
+    }
+    let (first, _) = held.swap_remove(0);
+    assert_eq!(first.await.unwrap().status(), 200);
+    assert_eq!(http2.sender.current_max_send_streams(), 100, "as the server said");
+    check_others(&authority, &server).await;
+}
+
+#[tokio::test]
+async fn a_stream_whose_answer_is_not_taken_ends_alone() {
+    let (_world, authority, server) = listening().await;
+    let mut builder = h2::client::Builder::new();
+    let http2 =
+        authority.http2_with(server.address, builder.initial_connection_window_size(1 << 20)).await;
+    let mut sender = http2.sender.clone().ready().await.unwrap();
+    let request = Http2::request(Method::GET, "/photos/large.bin", &[]);
+    let (answer, _) = sender.send_request(request, true).unwrap();
+    let (head, mut stalled) = answer.await.unwrap().into_parts();
+    assert_eq!(head.status, 200);
+    // It takes nothing, while others on the same connection are answered.
+    let began = now();
+    while began.elapsed() < 3 * SHORT {
+        assert_eq!(http2.get("/photos/a.txt").await.unwrap().body, "hello");
+        tokio::time::sleep(SHORT / 4).await;
+    }
+    let mut taken = 0;
+    let error = loop {
+        match tokio::time::timeout(LATE, stalled.data()).await.expect("it ends") {
+            Some(Ok(piece)) => taken += piece.len(),
+            Some(Err(error)) => break error,
+            None => panic!("all {taken} bytes came"),
+        }
+    };
+    assert!(error.is_reset(), "{error}");
+    assert!(taken < 2 << 20, "{taken}");
+    assert_eq!(http2.get("/photos/a.txt").await.unwrap().body, "hello");
+}
+
+#[tokio::test]
+async fn a_stream_whose_answer_is_taken_slowly_comes_whole() {
+    let (_world, authority, server) = listening().await;
+    let http2 = authority.http2(server.address).await;
+    let mut sender = http2.sender.clone().ready().await.unwrap();
+    let request = Http2::request(Method::GET, "/photos/large.bin", &[]);
+    let (answer, _) = sender.send_request(request, true).unwrap();
+    let mut body = answer.await.unwrap().into_body();
+    let mut taken = 0;
+    while let Some(piece) = body.data().await {
+        let piece: Bytes = piece.expect("it is not reset");
+        taken += piece.len();
+        body.flow_control().release_capacity(piece.len()).unwrap();
+        // Slower than it is read, faster than the server's patience ends.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(taken, 2 << 20);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_told_to_go_and_one_that_answers_no_ping_ends() {
+    let (_world, authority, server) = listening().await;
+    let http2 = authority.http2(server.address).await;
+    assert_eq!(http2.get("/photos/a.txt").await.unwrap().body, "hello");
+    let began = now();
+    tokio::time::timeout(LATE, http2.driver).await.expect("it ends").unwrap().unwrap();
+    assert!(began.elapsed() >= 2 * SHORT, "{:?}", began.elapsed());
+
+    let mut io = raw(&authority, &server).await;
+    let (began, mut rest) = (now(), Vec::new());
+    let _ = tokio::time::timeout(LATE, io.read_to_end(&mut rest)).await.expect("it ends");
+    assert!(began.elapsed() >= SHORT / 2, "{:?}", began.elapsed());
+}

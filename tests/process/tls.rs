@@ -1,0 +1,189 @@
+//! TLS of the real binary: with curl for a client, and certificates that change under it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tests::commands::run;
+use tests::secure::{Authority, Holds, Pair};
+use tests::{DataFolder, ServerProcess};
+
+struct Served {
+    folder: DataFolder,
+    key: String,
+    server: ServerProcess,
+}
+
+fn files(folder: &DataFolder) -> (PathBuf, PathBuf) {
+    (folder.beside().join("tls.crt"), folder.beside().join("tls.key"))
+}
+
+fn command(folder: &DataFolder) -> Command {
+    let (certificates, key) = files(folder);
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("TRUG_PLAN_RATES", "false");
+    command.env("TRUG_TLS_CERTIFICATE_FILE", certificates).env("TRUG_TLS_KEY_FILE", key);
+    command
+}
+
+fn serve(pair: &Pair) -> Served {
+    let (folder, key) = DataFolder::with_bucket();
+    let (certificates, private) = files(&folder);
+    pair.write(&certificates, &private);
+    let server = ServerProcess::start(&mut command(&folder));
+    Served { folder, key, server }
+}
+
+impl Served {
+    /// What curl says, with an exit code that is not zero where it is not served.
+    fn curl(&self, authority: &Authority, words: &[&str]) -> tests::Ran {
+        let roots = self.folder.beside().join("roots.pem");
+        fs::write(&roots, authority.pem()).unwrap();
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--cacert"]).arg(&roots).args(words);
+        run(&mut curl)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.server.address().port())
+    }
+}
+
+#[test]
+fn curl_stores_and_reads_over_both_protocols() {
+    let authority = Authority::new();
+    let served = serve(&authority.pair(Holds::Now));
+    let output = served.server.output();
+    let address = served.server.address();
+    assert!(output.contains(&format!("listening on https://{address}\n")), "{output}");
+    let bytes: Vec<u8> =
+        (0..9_000_000_u32).map(|at| (at.wrapping_mul(40_503) >> 7) as u8).collect();
+    let file = served.folder.beside().join("large.bin");
+    fs::write(&file, &bytes).unwrap();
+    let form = format!("file=@{}", file.display());
+    let key = format!("Authorization: Bearer {}", served.key);
+    let back = served.folder.beside().join("back.bin");
+    let to = back.to_str().unwrap();
+    for (protocol, version) in [("--http2", "2"), ("--http1.1", "1.1")] {
+        let place = served.url(&format!("/photos/{version}/"));
+        let stored = served.curl(&authority, &[protocol, "-H", &key, "-F", &form, &place]);
+        let reply: serde_json::Value = serde_json::from_str(&stored.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {stored:?}"));
+        // Where nobody says otherwise, addresses begin with https.
+        let url = reply["url"].as_str().unwrap_or_else(|| panic!("{stored:?}"));
+        assert_eq!(url, format!("https://{address}/photos/{version}/large.bin"));
+        let path = served.url(&format!("/photos/{version}/large.bin"));
+        let words = [protocol, "-w", "%{http_version}", "-o", to, &path];
+        let read = served.curl(&authority, &words);
+        assert_eq!((read.code, &*read.stdout), (0, version), "{read:?}");
+        assert!(fs::read(&back).unwrap() == bytes, "{protocol}");
+    }
+    // Without TLS curl is told what to do.
+    let plain = format!("http://{address}/photos/2/large.bin");
+    let plain = served.curl(&authority, &[&plain]);
+    assert!(plain.stdout.contains("tls_required"), "{plain:?}");
+    served.server.stop();
+}
+
+#[test]
+fn cookies_are_for_tls_alone_where_the_server_speaks_it() {
+    let authority = Authority::new();
+    let (folder, _) = DataFolder::with_bucket();
+    let password = folder.beside().join("password");
+    fs::write(&password, "correct horse battery").unwrap();
+    let password = password.to_str().unwrap();
+    folder.done(&["account", "password", "--account", "ann", "--password-file", password]);
+    let (certificates, key) = files(&folder);
+    authority.pair(Holds::Now).write(&certificates, &key);
+    let mut command = command(&folder);
+    let server = ServerProcess::start(command.env("TRUG_TLS_HSTS_SECONDS", "300"));
+    let served = Served { folder, key: String::new(), server };
+    let body = r#"{"name":"ann","password":"correct horse battery"}"#;
+    let url = served.url("/-/session");
+    let words = ["-i", "-H", "Content-Type: application/json", "-H", "Sec-Fetch-Site: same-origin"];
+    let signed_in = served.curl(&authority, &[&words[..], &["-d", body, &url]].concat());
+    let answer = signed_in.stdout.to_ascii_lowercase();
+    assert!(answer.contains("set-cookie: __host-trug-session="), "{answer}");
+    assert!(answer.contains("; secure"), "{answer}");
+    assert!(answer.contains("strict-transport-security: max-age=300\r\n"), "{answer}");
+    let file = served.curl(&authority, &["-i", &served.url("/photos/none.txt")]).stdout;
+    assert!(!file.to_ascii_lowercase().contains("strict-transport"), "files say nothing: {file}");
+    served.server.stop();
+}
+
+#[test]
+fn another_certificate_is_taken_at_a_signal_and_by_itself() {
+    let (first, second) = (Authority::new(), Authority::new());
+    let served = serve(&first.pair(Holds::Now));
+    let (certificates, key) = files(&served.folder);
+    let health = served.url("/-/health");
+    let is_trusted = |authority: &Authority| {
+        let asked = served.curl(authority, &[&health]);
+        // 60 is no trust; 35 another authority of the same name, whose signature is not this one.
+        assert!(matches!(asked.code, 0 | 35 | 60), "{asked:?}");
+        asked.code == 0
+    };
+    assert!(is_trusted(&first) && !is_trusted(&second));
+
+    second.pair(Holds::Now).write(&certificates, &key);
+    served.server.reload();
+    served.server.wait_for_log("another certificate is in use");
+    assert!(is_trusted(&second) && !is_trusted(&first));
+
+    // What is no pair changes nothing, and is told.
+    fs::write(&certificates, first.pair(Holds::Now).certificates).unwrap();
+    served.server.reload();
+    let log = served.server.wait_for_log("the certificate that was in use stays so");
+    assert!(log.contains("it is not the key of the first certificate"), "{log}");
+    fs::write(&certificates, "nothing").unwrap();
+    served.server.reload();
+    served.server.wait_for_log("there is no certificate in it");
+    assert!(is_trusted(&second) && !is_trusted(&first));
+
+    // One that has expired is taken, with a warning; and without a signal.
+    first.pair(Holds::Before).write(&certificates, &key);
+    served.server.wait_for_log("the certificate has expired at 2002-01-01");
+    served.server.wait_for_log("\"ends\":\"2002-01-01T00:00:00Z\"");
+    assert!(!is_trusted(&first) && !is_trusted(&second));
+    first.pair(Holds::Now).write(&certificates, &key);
+    served.server.reload();
+    while !is_trusted(&first) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    served.server.stop();
+}
+
+#[test]
+fn a_check_reads_the_pair_and_a_server_does_not_start_without_one() {
+    let authority = Authority::new();
+    let folder = DataFolder::new();
+    let (certificates, key) = files(&folder);
+    let check = || {
+        let mut command = tests::commands::trug();
+        command.args(["config", "check"]);
+        command.env("TRUG_TLS_CERTIFICATE_FILE", &certificates).env("TRUG_TLS_KEY_FILE", &key);
+        run(&mut command)
+    };
+    check().check_failure(2, "tls_certificate_file: ");
+    let ran = run(&mut command(&folder));
+    ran.check_failure(2, "tls_certificate_file: ");
+    authority.pair(Holds::Now).write(&certificates, &key);
+    let ran = check();
+    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:?}");
+    assert!(ran.stdout.contains("the certificate holds until "), "{ran:?}");
+
+    use std::os::unix::fs::PermissionsExt;
+    authority.pair(Holds::Before).write(&certificates, &key);
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = check();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("the certificate has expired"), "{ran:?}");
+    assert!(ran.stderr.contains("everybody on this machine can read the key"), "{ran:?}");
+
+    fs::write(&key, authority.pair(Holds::Now).key).unwrap();
+    check().check_failure(2, "tls_key_file: ");
+    let mut alone = tests::commands::trug();
+    alone.args(["config", "check"]).env("TRUG_TLS_KEY_FILE", &key);
+    run(&mut alone)
+        .check_failure(2, "environment: tls_key_file: tls_certificate_file goes with it");
+}
