@@ -68,8 +68,12 @@ impl Network {
 
 /// Whether an address is the machine's own, or lies in one of the networks: no bound for addresses applies to it.
 pub fn is_exempt(address: IpAddr, networks: &[Network]) -> bool {
-    let is_own = address.to_canonical().is_loopback();
-    is_own || networks.iter().any(|network| network.contains(address))
+    address.to_canonical().is_loopback() || is_in(address, networks)
+}
+
+/// Whether an address lies in one of the networks.
+pub fn is_in(address: IpAddr, networks: &[Network]) -> bool {
+    networks.iter().any(|network| network.contains(address))
 }
 
 impl fmt::Display for Network {

@@ -1,14 +1,179 @@
 //! Which address a request comes from: the one place that decides it.
 //!
-//! It is the other end of the connection. Never here: what is done with it.
+//! It is the other end of the connection; where that is a proxy which the operator trusts, it is what the proxy says in
+//! `X-Forwarded-For`, and nobody else is believed. Proxies append to that list what connected to them, so it is read
+//! from its end, as long as those are trusted that it names; what stands before that anybody may have written.
+//! Promises: whatever is said there, there is an address; no more is read of it than a bound. Never here: what is done
+//! with it; no other word of a proxy is heard.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use http::Extensions;
+use http::request::Parts;
+use http::{Extensions, HeaderMap, HeaderName};
 
+use crate::address::{Network, is_in};
 use crate::connection::Peer;
+use crate::limits::PROXIES_IN_A_ROW_MAX;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address of the client; `None` for one of this machine that has none.
 pub fn client_address(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().and_then(|peer| peer.ip())
+}
+
+/// Lets the address of a request that came by a trusted proxy be its client's from here on.
+pub fn look_behind_proxies(head: &mut Parts, proxies: &[Network]) {
+    if proxies.is_empty() {
+        return;
+    }
+    let Some(peer) = client_address(&head.extensions).filter(|peer| is_in(*peer, proxies)) else {
+        return;
+    };
+    let client = behind(peer, &head.headers, proxies);
+    if client != peer {
+        head.extensions.insert(Peer::Behind(client));
+    }
+}
+
+/// The client of a trusted proxy: the last in the list who is no trusted proxy himself. Where the list ends, or says
+/// something that is no address, it is the one who said that.
+fn behind(proxy: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+    let mut known = proxy;
+    // Several such headers are one list.
+    let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
+    let entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
+    for entry in entries.take(PROXIES_IN_A_ROW_MAX) {
+        let Some(address) = std::str::from_utf8(entry).ok().and_then(parse) else { break };
+        known = address;
+        if !is_in(address, proxies) {
+            break;
+        }
+    }
+    known
+}
+
+/// Reads `192.0.2.7`, `192.0.2.7:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`. No client has an address of
+/// the machine itself, to which no bounds apply: a proxy that says so passes on what it was told.
+fn parse(text: &str) -> Option<IpAddr> {
+    let text = text.trim_matches([' ', '\t']);
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let address = match bare {
+        Some(bare) => bare.parse().ok().filter(IpAddr::is_ipv6),
+        None => text.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip())),
+    };
+    let address = address?.to_canonical();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, Request};
+
+    use super::*;
+
+    /// Whom a request is from that comes from `peer` with these lines.
+    fn client(peer: &str, lines: &[&[u8]]) -> String {
+        let proxies = ["10.0.0.0/8", "127.0.0.1", "2001:db8:ffff::/48"];
+        let proxies: Vec<_> = proxies.iter().map(|text| Network::parse(text).unwrap()).collect();
+        let mut head = Request::new(()).into_parts().0;
+        let peer = SocketAddr::new(peer.parse().unwrap(), 40_000);
+        head.extensions.insert(Peer::Address(peer));
+        for line in lines {
+            head.headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(line).unwrap());
+        }
+        look_behind_proxies(&mut head, &proxies);
+        client_address(&head.extensions).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_believed_and_nobody_else() {
+        assert_eq!(client("10.0.0.1", &[b"192.0.2.7"]), "192.0.2.7");
+        assert_eq!(client("127.0.0.1", &[b"2001:db8::7"]), "2001:db8::7");
+        assert_eq!(client("::ffff:10.0.0.1", &[b"192.0.2.7"]), "192.0.2.7");
+        assert_eq!(client("2001:db8:ffff::1", &[b"::ffff:192.0.2.7"]), "192.0.2.7");
+        for peer in ["192.0.2.1", "11.0.0.1", "127.0.0.2", "2001:db8::1", "::1"] {
+            assert_eq!(client(peer, &[b"192.0.2.7"]), peer);
+        }
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+    }
+
+    #[test]
+    fn the_list_is_read_from_its_end_as_long_as_proxies_are_named() {
+        for (lines, found) in [
+            (&[&b"203.0.113.1, 192.0.2.7"[..]][..], "192.0.2.7"),
+            (&[b"203.0.113.1, 192.0.2.7, 10.0.0.9"], "192.0.2.7"),
+            (&[b"203.0.113.1, 192.0.2.7, 10.0.0.9, 10.0.0.8,10.1.1.1"], "192.0.2.7"),
+            // All of them are proxies: the first who spoke.
+            (&[b"10.0.0.9, 10.0.0.8"], "10.0.0.9"),
+            // Several headers are one list, in their order.
+            (&[b"203.0.113.1", b"192.0.2.7"], "192.0.2.7"),
+            (&[b"192.0.2.7", b"10.0.0.9, 10.0.0.8"], "192.0.2.7"),
+        ] {
+            assert_eq!(client("10.0.0.1", lines), found, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn ports_and_brackets_are_no_part_of_an_address() {
+        for (entry, found) in [
+            ("192.0.2.7:4711", "192.0.2.7"),
+            ("[2001:db8::7]:4711", "2001:db8::7"),
+            ("[2001:db8::7]", "2001:db8::7"),
+            ("\t 192.0.2.7 \t", "192.0.2.7"),
+        ] {
+            assert_eq!(client("10.0.0.1", &[entry.as_bytes()]), found, "{entry}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_never_walked_past() {
+        for bad in [
+            "",
+            " ",
+            ",",
+            "unknown",
+            "_hidden",
+            "localhost",
+            "192.0.2",
+            "192.0.2.7.8",
+            "0x7f000001",
+            "192.0.2.7:",
+            "192.0.2.7:99999",
+            "[192.0.2.7]",
+            "[2001:db8::7",
+            "2001:db8::7]",
+            "[]",
+            "fe80::1%eth0",
+            "192.0.2.7;a",
+            "\"192.0.2.7\"",
+            "for=192.0.2.7",
+            "192.0.2.7 192.0.2.8",
+            "127.0.0.1",
+            "::1",
+            "0.0.0.0",
+            "::",
+            "::ffff:127.0.0.1",
+            "[::1]:80",
+        ] {
+            let line = format!("203.0.113.1, {bad}");
+            assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "10.0.0.1", "{bad:?}");
+            // The proxy behind it is believed as far as it goes.
+            let line = format!("203.0.113.1, {bad}, 10.0.0.9");
+            assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "10.0.0.9", "{bad:?}");
+        }
+        assert_eq!(client("10.0.0.1", &[b"203.0.113.1, \xff\xfe"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_list_without_an_end_is_not_read_to_it() {
+        let long = vec!["10.0.0.9"; 1_500].join(", ");
+        let line = format!("192.0.2.7, {long}");
+        assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "10.0.0.9");
+        let many = vec![&b"10.0.0.9"[..]; 64];
+        assert_eq!(client("10.0.0.1", &many), "10.0.0.9");
+        let in_a_row = vec!["10.0.0.9"; PROXIES_IN_A_ROW_MAX - 1].join(",");
+        let line = format!("192.0.2.7,{in_a_row}");
+        assert_eq!(client("10.0.0.1", &[line.as_bytes()]), "192.0.2.7");
+    }
 }

@@ -80,6 +80,8 @@ pub struct Config {
     pub address_requests_burst: u32,
     /// To addresses in these, as to the machine itself, no bound for addresses applies.
     pub trusted_networks: Vec<Network>,
+    /// Proxies in these are believed from whom a request comes.
+    pub trusted_proxies: Vec<Network>,
     /// Hosts beside that of the public address under which people open the dashboard, in lower case.
     pub dashboard_hosts: Vec<String>,
     /// Whether the server looks once a day which accounts break fair use.
@@ -187,7 +189,8 @@ impl Config {
                 layer.address_requests_burst,
                 rates.clone(),
             )?,
-            trusted_networks: networks(layer.trusted_networks)?,
+            trusted_networks: networks("trusted_networks", layer.trusted_networks)?,
+            trusted_proxies: networks("trusted_proxies", layer.trusted_proxies)?,
             dashboard_hosts: hosts(layer.dashboard_hosts)?,
             fair_use_sweep: needed("fair_use_sweep", layer.fair_use_sweep)?,
             search_memory_bytes: needed("search_memory_bytes", layer.search_memory_bytes)?,
@@ -288,10 +291,10 @@ fn scrub(days: Option<u64>, rate: Option<u64>) -> Result<Option<ScrubOptions>, C
     Ok((days > 0).then_some(ScrubOptions { period, bytes_per_second_max }))
 }
 
-fn networks(texts: Option<Texts>) -> Result<Vec<Network>, ConfigError> {
+fn networks(name: &'static str, texts: Option<Texts>) -> Result<Vec<Network>, ConfigError> {
     let read = |text: &String| {
         let why = format!("{text:?} is not a network like 10.0.0.0/8");
-        Network::parse(text).ok_or(ConfigError::of("trusted_networks", why))
+        Network::parse(text).ok_or(ConfigError::of(name, why))
     };
     texts.unwrap_or_default().0.iter().map(read).collect()
 }
@@ -428,8 +431,11 @@ mod tests {
         let list = "trusted_networks = [\"10.0.0.0/8\", \"::1\"]";
         let list = Config::new(Layer::from_toml(list, "file").unwrap()).unwrap();
         assert_eq!((text.trusted_networks.len(), &text), (2, &list));
-        let error = config(&[("TRUG_TRUSTED_NETWORKS", "10.0.0.0/33")]).unwrap_err().to_string();
-        assert!(error.contains("10.0.0.0/33"), "{error}");
+        for name in ["TRUG_TRUSTED_NETWORKS", "TRUG_TRUSTED_PROXIES"] {
+            let error = config(&[(name, "10.0.0.0/33")]).unwrap_err().to_string();
+            let setting = name.trim_start_matches("TRUG_").to_ascii_lowercase();
+            assert!(error.contains(&format!("{setting}: \"10.0.0.0/33\"")), "{error}");
+        }
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub struct Drained {
 pub enum Peer {
     /// A socket address.
     Address(SocketAddr),
+    /// A client behind a proxy that is trusted, as that says.
+    Behind(IpAddr),
     /// A process of this machine, over a socket in the file system.
     Local,
 }
@@ -136,6 +138,7 @@ impl Peer {
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Address(address) => Some(address.ip().to_canonical()),
+            Self::Behind(address) => Some(address),
             Self::Local => None,
         }
     }

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 
 use crate::auth::has_key;
 use crate::catalog::{Bucket, CorsOrigins};
-use crate::client_address::client_address;
+use crate::client_address::{client_address, look_behind_proxies};
 use crate::delivery_headers::{allow_no_origin, preflight, restrict_origins};
 use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
@@ -50,7 +50,8 @@ impl App {
     /// Answers a request. What waits for the rarer answers lies in memory of its own, for what waits here is moved
     /// twice with every request.
     pub fn call(&self, request: Request<Body>) -> impl Future<Output = Response<Metered>> + Send {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        look_behind_proxies(&mut head, &self.state.config.trusted_proxies);
         self.answer(head, body)
     }
 

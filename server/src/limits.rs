@@ -197,6 +197,8 @@ pub const LINGER_WAIT: Duration = Duration::from_secs(2);
 pub const LINGER_BYTES_MAX: u64 = 256 * MIB;
 /// Connections at once; more wait in the listener's queue.
 pub const CONNECTIONS_MAX: usize = 8_192;
+/// Addresses of a list of proxies that are looked at, from its end.
+pub const PROXIES_IN_A_ROW_MAX: usize = 16;
 /// Connections at once from one address, or one /64 of IPv6.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// Of a request without TLS where it is spoken so much is read, so that the answer is seen.

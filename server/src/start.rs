@@ -101,10 +101,10 @@ async fn serve_open(
     let scheme = config.scheme();
     let public_url = config.public_url.clone();
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
-    let trusted = config.trusted_networks.clone();
+    let exempt = [config.trusted_networks.clone(), config.trusted_proxies.clone()].concat();
     let tls = config.tls.as_ref().map(|identity| Arc::new(CurrentTls::new(identity)));
     let options = ConnectionOptions {
-        exempt: Arc::new(move |address| is_exempt(address, &trusted)),
+        exempt: Arc::new(move |address| is_exempt(address, &exempt)),
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
         drain: config.drain,

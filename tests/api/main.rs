@@ -40,6 +40,7 @@ mod premium;
 mod presign;
 mod presign_once;
 mod presigned_urls;
+mod proxies;
 mod quotas;
 mod ranges;
 mod rates;

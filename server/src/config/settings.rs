@@ -151,6 +151,9 @@ settings! {
     /// networks like `10.0.0.0/8`, a list or with commas, to which no limit for addresses applies; the machine itself
     /// needs none
     trusted_networks: Texts = Value(Texts::default()),
+    /// networks like `10.0.0.0/8`, a list or with commas, of proxies that are believed whom they ask for
+    /// (`X-Forwarded-For`); to the proxies themselves the limit of connections does not apply
+    trusted_proxies: Texts = Value(Texts::default()),
     /// hosts beside that of `public_url` under which people open the dashboard, like `files.internal`, a list or with
     /// commas; addresses and `localhost` need none
     dashboard_hosts: Texts = Value(Texts::default()),

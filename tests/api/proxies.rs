@@ -1,0 +1,114 @@
+//! Requests that come by proxies: whose they are, wherever that counts.
+
+use axum::body::Body;
+use http::Method;
+use server::address::Network;
+use server::catalog::Access;
+use server::config::Config;
+use server::management::BucketSettings;
+use tests::{Client, Reply, World};
+
+const PROXY: &str = "10.0.0.1";
+
+fn config() -> Config {
+    Config {
+        trusted_proxies: vec![Network::parse("10.0.0.0/8").unwrap()],
+        address_requests_per_second: 1,
+        address_requests_burst: 3,
+        failed_authentications_per_minute: 2,
+        ..Config::default()
+    }
+}
+
+/// Asks by a proxy, for a client as the proxy names it.
+async fn ask(client: &Client, proxy: &str, forwarded: &str) -> Reply {
+    client.without_key().at(proxy).get_with("/photos/a", &[("x-forwarded-for", forwarded)]).await
+}
+
+async fn world() -> (World, Client) {
+    let (world, client) = World::with_bucket_and(1, config());
+    client.put("/photos/", "a", b"hello").await;
+    (world, client)
+}
+
+#[tokio::test]
+async fn each_client_of_a_proxy_has_its_own_allowance() {
+    let (_world, client) = world().await;
+    for _ in 0..3 {
+        assert_eq!(ask(&client, PROXY, "192.0.2.1").await.status, 200);
+    }
+    // Whatever the client writes before what the proxy appends, and whichever proxy it comes by.
+    for forwarded in ["192.0.2.1", "203.0.113.9, 192.0.2.1", "unknown,192.0.2.1, 10.9.9.9"] {
+        ask(&client, PROXY, forwarded).await.check_error(429, "rate_limited");
+        ask(&client, "10.0.0.2", forwarded).await.check_error(429, "rate_limited");
+    }
+    client.without_key().at("192.0.2.1").get("/photos/a").await.check_error(429, "rate_limited");
+    assert_eq!(ask(&client, PROXY, "192.0.2.2").await.status, 200);
+    // The proxy itself is an address like others.
+    for _ in 0..3 {
+        assert_eq!(client.without_key().at(PROXY).get("/photos/a").await.status, 200);
+    }
+    ask(&client, PROXY, "nonsense").await.check_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn nobody_else_says_who_they_are() {
+    let (_world, client) = world().await;
+    for number in 0..3 {
+        let forwarded = format!("192.0.2.{number}");
+        assert_eq!(ask(&client, "203.0.113.1", &forwarded).await.status, 200);
+    }
+    for forwarded in ["192.0.2.77", "10.0.0.1", "127.0.0.1"] {
+        ask(&client, "203.0.113.1", forwarded).await.check_error(429, "rate_limited");
+    }
+    // Nor is a client of a proxy taken for the machine itself, to which no bound applies.
+    for _ in 0..3 {
+        assert_eq!(ask(&client, PROXY, "127.0.0.1").await.status, 200);
+    }
+    ask(&client, PROXY, "127.0.0.1").await.check_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn wrong_keys_count_for_the_client_and_the_audit_log_names_it() {
+    let (_world, client) = world().await;
+    let guess = |forwarded: &'static str, key: &'static str| {
+        let client = client.without_key().at(PROXY);
+        async move {
+            let headers = [("authorization", key), ("x-forwarded-for", forwarded)];
+            client.send(Method::DELETE, "/photos/none", &headers, Body::empty()).await
+        }
+    };
+    for _ in 0..2 {
+        guess("192.0.2.1", "Bearer trug_wrong").await.check_error(401, "invalid_api_key");
+    }
+    guess("192.0.2.1", "Bearer trug_wrong").await.check_error(429, "rate_limited");
+    guess("192.0.2.2", "Bearer trug_wrong").await.check_error(401, "invalid_api_key");
+
+    let headers = [("content-type", "application/json"), ("x-forwarded-for", "192.0.2.9")];
+    let body = Body::from(r#"{"bucketName":"more"}"#);
+    let made = client.at(PROXY).send(Method::POST, "/api/buckets", &headers, body).await;
+    made.check_done();
+    let audit = client.get("/api/audit?action=bucket.create").await.check_done();
+    assert_eq!(audit["entries"][0]["address"], "192.0.2.9", "{audit}");
+}
+
+#[tokio::test]
+async fn what_a_proxy_says_of_host_and_scheme_changes_no_address() {
+    let (world, client) = world().await;
+    let private = BucketSettings { access: Some(Access::Private), ..Default::default() };
+    world.edit_bucket("photos", private);
+    let headers = [
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-proto", "gopher"),
+        ("x-forwarded-host", "evil.example"),
+        ("forwarded", "for=192.0.2.5;host=evil.example;proto=gopher"),
+        ("content-type", "application/json"),
+    ];
+    let body = Body::from(r#"{"path":"a","expiresIn":60}"#);
+    let path = "/api/buckets/photos/download-links";
+    let made = client.at(PROXY).send(Method::POST, path, &headers, body).await.check_done();
+    assert!(
+        made["url"].as_str().unwrap().starts_with("https://cdn.example.com/photos/a?"),
+        "{made}"
+    );
+}
