@@ -46,7 +46,7 @@ async fn let_own_pages_in(
     next: Next,
 ) -> Response {
     let (method, headers, uri) = (request.method(), request.headers(), request.uri());
-    if !app.own_hosts.are_asked_for(headers, uri) {
+    if !app.own_hosts().are_asked_for(headers, uri) {
         return ApiError::wrong_host().into_response();
     }
     if !method.is_safe() && Source::of(method, headers, uri) == Source::Elsewhere {

@@ -31,8 +31,8 @@ use crate::tls::Identity;
 
 pub use self::kind::Texts;
 pub use self::public_url::PublicUrl;
-pub use self::settings::{Layer, Setting, SettingDefault, settings};
-pub use self::sources::{InForce, Sources, VARIABLE_PREFIX};
+pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
+pub use self::sources::{InForce, Reloaded, Running, Sources, VARIABLE_PREFIX};
 
 /// Everything that the server is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

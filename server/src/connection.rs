@@ -29,6 +29,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub struct ConnectionOptions {
     /// Addresses to which the bound above does not apply.
     pub exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// How long requests in flight get when the loop is stopped.
-    pub drain: Duration,
+    pub drain: DrainWait,
     /// The pair with which TLS is spoken. None: it is not.
     pub tls: Option<Arc<CurrentTls>>,
 }
@@ -86,9 +87,31 @@ impl ConnectionOptions {
             connections_max: limits::CONNECTIONS_MAX,
             per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             exempt: Arc::new(|address| address.is_loopback()),
-            drain: limits::DRAIN_WAIT,
+            drain: limits::DRAIN_WAIT.into(),
             tls: None,
         }
+    }
+}
+
+/// How long requests in flight get, which may be changed until it is needed. Its clones are one.
+#[derive(Clone, Debug)]
+pub struct DrainWait(Arc<AtomicU64>);
+
+impl DrainWait {
+    pub fn set(&self, wait: Duration) {
+        self.0.store(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl From<Duration> for DrainWait {
+    fn from(wait: Duration) -> Self {
+        let this = Self(Arc::default());
+        this.set(wait);
+        this
     }
 }
 
@@ -261,7 +284,7 @@ where
     };
     tokio::select! {
         () = all_ended => {}
-        () = tokio::time::sleep(options.drain) => {}
+        () = tokio::time::sleep(options.drain.get()) => {}
         () = now => {}
     }
     let cut_off = connections.len();

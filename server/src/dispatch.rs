@@ -35,23 +35,19 @@ use crate::tus::option_headers;
 pub struct App {
     state: AppState,
     router: Router,
-    /// What browsers are told of TLS.
-    hsts: Option<HeaderValue>,
 }
 
 impl App {
     /// Puts the service together.
     pub fn new(state: AppState) -> Self {
-        let told = state.config.hsts.filter(|_| state.config.tls.is_some());
-        let hsts = told.and_then(|hsts| format!("max-age={}", hsts.as_secs()).try_into().ok());
-        Self { router: router(state.clone()), state, hsts }
+        Self { router: router(state.clone()), state }
     }
 
     /// Answers a request. What waits for the rarer answers lies in memory of its own, for what waits here is moved
     /// twice with every request.
     pub fn call(&self, request: Request<Body>) -> impl Future<Output = Response<Metered>> + Send {
         let (mut head, body) = request.into_parts();
-        look_behind_proxies(&mut head, &self.state.config.trusted_proxies);
+        look_behind_proxies(&mut head, &self.state.config().trusted_proxies);
         self.answer(head, body)
     }
 
@@ -85,11 +81,18 @@ impl App {
         if is_for_own_pages {
             allow_no_origin(response.headers_mut());
         }
-        if let Some(hsts) = self.hsts.as_ref().filter(|_| !is_delivered) {
-            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+        if !is_delivered && let Some(hsts) = self.hsts() {
+            response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
         }
         traffic.note_answer(response.status(), self.state.clock.unix_ms());
         response.map(|body| Metered::new(body, traffic))
+    }
+
+    /// What browsers are told of TLS, where it is spoken here.
+    fn hsts(&self) -> Option<HeaderValue> {
+        let config = self.state.config();
+        let hsts = config.hsts.filter(|_| config.tls.is_some())?;
+        HeaderValue::try_from(format!("max-age={}", hsts.as_secs())).ok()
     }
 
     /// The bucket that an address names, if it names one that is there.

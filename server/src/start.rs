@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::address::is_exempt;
+use crate::address::{is_exempt, is_in};
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
@@ -101,23 +101,23 @@ async fn serve_open(
     let scheme = config.scheme();
     let public_url = config.public_url.clone();
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
-    let exempt = [config.trusted_networks.clone(), config.trusted_proxies.clone()].concat();
     let tls = config.tls.as_ref().map(|identity| Arc::new(CurrentTls::new(identity)));
     let options = ConnectionOptions {
-        exempt: Arc::new(move |address| is_exempt(address, &exempt)),
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
-        drain: config.drain,
-        tls: tls.clone(),
+        drain: config.drain.into(),
+        tls,
         ..ConnectionOptions::new()
     };
     let url = public_url.clone();
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
+    let options = ConnectionOptions { exempt: exempt(&state), ..options };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
     started(&Started { listen, upload_listen, scheme, public_url, set_up_link });
 
+    let changing = change(changes, state.clone(), options.clone());
     let public = serve_app(App::new(state.clone()), listener, options.clone(), stop.clone());
     let premium = async {
         let Some((listener, _)) = upload_listener else { return Drained { cut_off: 0 } };
@@ -127,7 +127,7 @@ async fn serve_open(
     let announce = async {
         tokio::select! {
             _ = stopping.wait_for(|it| *it != Stop::Running) => {}
-            () = change(changes, tls.as_deref()) => {}
+            () = changing => {}
         }
         state.start_draining();
     };
@@ -142,13 +142,28 @@ async fn serve_open(
     Ok(())
 }
 
+/// Addresses that may have any number of connections.
+fn exempt(state: &AppState) -> Arc<dyn Fn(IpAddr) -> bool + Send + Sync> {
+    let state = state.clone();
+    Arc::new(move |address| {
+        let config = state.config();
+        is_exempt(address, &config.trusted_networks) || is_in(address, &config.trusted_proxies)
+    })
+}
+
 /// Does what is told, for as long as requests are taken.
-async fn change(changes: Option<mpsc::Receiver<Change>>, tls: Option<&CurrentTls>) {
+async fn change(
+    changes: Option<mpsc::Receiver<Change>>,
+    state: AppState,
+    options: ConnectionOptions,
+) {
     if let Some(mut changes) = changes {
         while let Some(Change { config, done }) = changes.recv().await {
-            if let Some((tls, identity)) = tls.zip(config.tls.as_ref()) {
+            if let Some((tls, identity)) = options.tls.as_ref().zip(config.tls.as_ref()) {
                 tls.replace(identity);
             }
+            options.drain.set(config.drain);
+            state.change(config);
             // Whoever told it may not wait for it.
             let _ = done.send(());
         }

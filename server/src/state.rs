@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arc_swap::{ArcSwap, Guard};
 use engine::{Clock, Entropy, ObjectName, Store};
 use tokio::sync::{Mutex, Semaphore};
 
@@ -42,7 +43,7 @@ pub enum Endpoint {
 pub struct Inner {
     pub store: Store,
     pub catalog: Catalog,
-    pub config: Config,
+    config: ArcSwap<Config>,
     /// What stands before `/{bucket}/{key}` in answers.
     pub public_url: PublicUrl,
     pub clock: Arc<dyn Clock>,
@@ -79,7 +80,7 @@ pub struct Inner {
     /// The cookie of people who are signed in.
     pub session_cookie: SessionCookie,
     /// Names under which people find the dashboard.
-    pub own_hosts: OwnHosts,
+    own_hosts: ArcSwap<OwnHosts>,
     /// Turns to hash passwords.
     pub passwords: PasswordWork,
     /// The link of the first set-up.
@@ -132,7 +133,7 @@ impl AppState {
         let inner = Arc::new(Inner {
             store,
             catalog,
-            config,
+            config: ArcSwap::from_pointee(config),
             public_url,
             clock,
             entropy,
@@ -152,7 +153,7 @@ impl AppState {
             log_look: Arc::new(Semaphore::new(1)),
             log_looks: Arc::new(Semaphore::new(LOG_LOOKS_WAITING_MAX)),
             session_cookie,
-            own_hosts,
+            own_hosts: ArcSwap::from_pointee(own_hosts),
             passwords: PasswordWork::new(),
             set_up_link: SetUpLink::default(),
             draining,
@@ -174,9 +175,29 @@ impl AppState {
     /// Largest request body here.
     pub fn body_bytes_max(&self) -> u64 {
         match self.1 {
-            Endpoint::Basic => self.config.body_bytes_max,
-            Endpoint::Premium => self.config.upload_body_bytes_max,
+            Endpoint::Basic => self.config().body_bytes_max,
+            Endpoint::Premium => self.config().upload_body_bytes_max,
         }
+    }
+
+    /// What the operator has set, as it is now. For a moment: it may be another the next time.
+    pub fn config(&self) -> Guard<Arc<Config>> {
+        self.0.config.load()
+    }
+
+    /// The names under which people find the dashboard, as they are now.
+    pub fn own_hosts(&self) -> Guard<Arc<OwnHosts>> {
+        self.0.own_hosts.load()
+    }
+
+    /// From now on this is set. Of settings that take a restart nothing changes, whatever it says.
+    pub fn change(&self, config: Config) {
+        let hosts = OwnHosts::new(&self.public_url, &config.dashboard_hosts);
+        self.0.own_hosts.store(Arc::new(hosts));
+        self.outbound.allow(&config.webhook_allow);
+        self.imports.allow(&config.import_allow);
+        self.allowances.change(&config, &*self.entropy);
+        self.0.config.store(Arc::new(config));
     }
 
     /// Says that the server is about to stop: it is not ready for new requests from now on.

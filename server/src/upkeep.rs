@@ -41,7 +41,7 @@ impl Upkeep {
         tasks.spawn(keep_traffic(catalog.clone()));
         tasks.spawn(keep_working(state.clone()));
         tasks.spawn(state.variants.clone().keep_tidy());
-        if state.config.fair_use_sweep {
+        if state.config().fair_use_sweep {
             tasks.spawn(keep_fair_use(state.clone()));
         }
         let (damage_log_end, end) = oneshot::channel();

@@ -32,7 +32,7 @@ fn options() -> ConnectionOptions {
         linger: Duration::from_secs(2),
         linger_bytes_max: 64 << 20,
     };
-    ConnectionOptions { waits, drain: LATE, ..ConnectionOptions::new() }
+    ConnectionOptions { waits, drain: LATE.into(), ..ConnectionOptions::new() }
 }
 
 /// A service with the file `a.txt`, which says "hello".

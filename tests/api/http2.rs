@@ -18,7 +18,7 @@ async fn listening() -> (World, Client, Authority, Listening) {
     client.put("/photos/", "a.txt", b"hello").await;
     let authority = Authority::new();
     let tls = Some(authority.server());
-    let options = ConnectionOptions { tls, drain: LATE, ..ConnectionOptions::new() };
+    let options = ConnectionOptions { tls, drain: LATE.into(), ..ConnectionOptions::new() };
     let listening = Listening::start(world.app(), options).await;
     (world, client, authority, listening)
 }

@@ -44,6 +44,7 @@ mod proxies;
 mod quotas;
 mod ranges;
 mod rates;
+mod reload;
 mod search;
 mod sessions;
 mod set_up;

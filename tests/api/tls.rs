@@ -29,7 +29,7 @@ fn options(authority: &Authority) -> ConnectionOptions {
         linger_bytes_max: 64 << 20,
     };
     let tls = Some(authority.server());
-    ConnectionOptions { waits, tls, drain: LATE, ..ConnectionOptions::new() }
+    ConnectionOptions { waits, tls, drain: LATE.into(), ..ConnectionOptions::new() }
 }
 
 /// A service with the file `a.txt`, which says "hello".

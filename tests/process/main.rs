@@ -7,6 +7,7 @@
 //! from what was told.
 //!
 //! And does memory stay flat under many bytes and many connections? Is TLS what other programs take for it?
+//! What changes under a server that goes on?
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,6 +24,7 @@ mod kill;
 mod ledger;
 mod memory;
 mod power_cut;
+mod reload;
 mod resumable;
 mod tls;
 mod tus_js;

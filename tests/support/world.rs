@@ -48,7 +48,7 @@ impl World {
 
     /// The service that is found on a disk, as after a restart at the same moment.
     pub fn found_on(&self, disk: SimDisk) -> Self {
-        self.found_with(disk, self.state.config.clone())
+        self.found_with(disk, Config::clone(&self.state.config()))
     }
 
     /// The same with another configuration.

@@ -87,7 +87,8 @@ fn shown(in_force: &[InForce], with_sources: bool) -> String {
 }
 
 fn reference() -> String {
-    let mut text = "| file | environment | default | what |\n|---|---|---|---|\n".to_owned();
+    let mut text =
+        "| file | environment | default | takes | what |\n|---|---|---|---|---|\n".to_owned();
     for setting in settings() {
         let default = match &setting.default {
             SettingDefault::Value(value) if value == "[]" => "none".to_owned(),
@@ -96,9 +97,11 @@ fn reference() -> String {
         };
         let variable = setting.name.to_ascii_uppercase();
         let name = setting.name;
-        let about = setting.about;
-        let _ =
-            writeln!(text, "| `{name}` | `{VARIABLE_PREFIX}{variable}` | {default} | {about} |");
+        let (takes, about) = (setting.change.name(), setting.about);
+        let _ = writeln!(
+            text,
+            "| `{name}` | `{VARIABLE_PREFIX}{variable}` | {default} | {takes} | {about} |"
+        );
     }
     text
 }

@@ -21,7 +21,8 @@ use crate::{first_run, logging, open_files, output, settings};
 ///
 /// Every setting of the configuration file can also be given as an environment variable, TRUG_ and the setting in
 /// capitals, and by --set. `trug config reference` lists them. SIGTERM and SIGINT let requests in flight end; a second
-/// one stops at once. SIGHUP reads the certificate again.
+/// one stops at once. SIGHUP reads the settings that may
+/// change and the certificate again.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug serve --data data --listen 127.0.0.1:8080"))]
 pub(crate) struct Args {
@@ -34,7 +35,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { data, settings } = args;
-    let config = settings::config(&settings.sources()?)?;
+    let sources = settings.sources()?;
+    let config = settings::config(&sources)?;
     logging::start()?;
     open_files::allow(config.connections_max);
     // Before the store is opened, so that a signal that comes meanwhile is not lost.
@@ -43,9 +45,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let (stop, stopped) = watch::channel(Stop::Running);
     let (reload, changes) = {
         let _entered = runtime.enter();
-        let begun =
-            stop_by_signals(stop.clone()).and_then(|()| Reload::begin(config.clone(), stop));
-        begun.map_err(|error| Failure::failed(format!("no signals: {error}")))?
+        let running = sources.running();
+        stop_by_signals(stop.clone())
+            .and_then(|()| Reload::begin(settings.clone(), running, config.clone(), stop))
+            .map_err(|error| Failure::failed(format!("no signals: {error}")))?
     };
     for warning in settings::warnings(&config, SystemClock::new().unix_ms()) {
         tracing::warn!("{warning}");

@@ -1,4 +1,5 @@
-//! Every setting, said once: its name, its type, its default and what it means.
+//! Every setting, said once: its name, its type, its default, what it means, and whether it may change while the server
+//! runs (`=> reload`).
 //!
 //! What is documented, shown by `trug config` and read from files and variables is made of this list.
 //! Never here: which values are allowed, which [`Config`](super::Config) checks.
@@ -18,6 +19,32 @@ pub struct Setting {
     pub about: String,
     /// What is so where nothing is said.
     pub default: SettingDefault,
+    /// What it takes to have another value.
+    pub change: SettingChange,
+}
+
+/// What it takes until another value of a setting is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingChange {
+    /// That the server is told to read its settings again.
+    Reload,
+    /// That it is started again.
+    Restart,
+}
+
+impl SettingChange {
+    /// By the marks behind a default.
+    fn of(marks: &[&str]) -> Self {
+        if marks.is_empty() { Self::Restart } else { Self::Reload }
+    }
+
+    /// As documents call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reload => "reload",
+            Self::Restart => "restart",
+        }
+    }
 }
 
 /// What is so where nothing is said.
@@ -52,7 +79,7 @@ impl<T: Kind> Initial<T> {
 }
 
 macro_rules! settings {
-    ($($(#[doc = $about:literal])+ $name:ident: $kind:ty = $default:expr,)+) => {
+    ($($(#[doc = $about:literal])+ $name:ident: $kind:ty = $default:expr $(=> $change:ident)?,)+) => {
         /// What one source says. Every field is optional.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Layer {
@@ -65,6 +92,7 @@ macro_rules! settings {
                 name: stringify!($name),
                 about: [$($about),+].map(str::trim).join(" "),
                 default: Initial::<$kind>::told($default),
+                change: SettingChange::of(&[$(stringify!($change))?]),
             }),+]
         }
 
@@ -78,6 +106,16 @@ macro_rules! settings {
             #[must_use]
             pub fn over(self, lower: Self) -> Self {
                 Self { $($name: self.$name.or(lower.$name)),+ }
+            }
+
+            /// What is so once `new` is said while the server runs.
+            pub(super) fn changed_to(self, new: Self) -> Self {
+                Self {
+                    $($name: match SettingChange::of(&[$(stringify!($change))?]) {
+                        SettingChange::Reload => new.$name,
+                        SettingChange::Restart => self.$name,
+                    }),+
+                }
             }
 
             /// What it says, as TOML.
@@ -116,18 +154,18 @@ settings! {
     /// what stands before the addresses that it gives out, with `http` or `https`
     public_url: String = Words("where it listens"),
     /// certificates (PEM) with which it speaks TLS itself, its own first; read again when they change, and on SIGHUP
-    tls_certificate_file: PathBuf = Words("none: without TLS"),
+    tls_certificate_file: PathBuf = Words("none: without TLS") => reload,
     /// the key of the first of them (PEM), which nobody else should be able to read
-    tls_key_file: PathBuf = Words("none"),
+    tls_key_file: PathBuf = Words("none") => reload,
     /// for how long browsers shall use TLS alone for this host and all its ports (`Strict-Transport-Security`), said by
     /// the dashboard and the API where it speaks TLS itself; 0: nothing is said
-    tls_hsts_seconds: u64 = Value(0),
+    tls_hsts_seconds: u64 = Value(0) => reload,
     /// largest upload request
-    body_bytes_max: u64 = Value(limits::BODY_BYTES_MAX),
+    body_bytes_max: u64 = Value(limits::BODY_BYTES_MAX) => reload,
     /// where the premium endpoint listens
     upload_listen: String = Words("none"),
     /// largest upload request there
-    upload_body_bytes_max: u64 = Value(limits::UPLOAD_BODY_BYTES_MAX),
+    upload_body_bytes_max: u64 = Value(limits::UPLOAD_BODY_BYTES_MAX) => reload,
     /// connections at once, on each of the two
     connections_max: usize = Value(limits::CONNECTIONS_MAX),
     /// the same, from one address
@@ -139,31 +177,31 @@ settings! {
     /// the fastest that it reads for that
     scrub_bytes_per_second_max: u64 = Value(engine::limits::SCRUB_BYTES_PER_SECOND_MAX),
     /// whether accounts are held to the rates of their plans
-    plan_rates: bool = Value(true),
+    plan_rates: bool = Value(true) => reload,
     /// uploads of an account of the plan Business
-    business_uploads_per_minute: u32 = Value(limits::UPLOADS_PER_MINUTE_BUSINESS),
+    business_uploads_per_minute: u32 = Value(limits::UPLOADS_PER_MINUTE_BUSINESS) => reload,
     /// wrong API keys that one address may present; 0: any number
-    failed_authentications_per_minute: u32 = Value(limits::FAILED_AUTHENTICATIONS_PER_MINUTE),
+    failed_authentications_per_minute: u32 = Value(limits::FAILED_AUTHENTICATIONS_PER_MINUTE) => reload,
     /// requests of one address, or one /64 of IPv6; 0: any number
-    address_requests_per_second: u32 = Value(limits::ADDRESS_REQUESTS_PER_SECOND),
+    address_requests_per_second: u32 = Value(limits::ADDRESS_REQUESTS_PER_SECOND) => reload,
     /// the same at once, after a pause
-    address_requests_burst: u32 = Value(limits::ADDRESS_REQUESTS_BURST),
+    address_requests_burst: u32 = Value(limits::ADDRESS_REQUESTS_BURST) => reload,
     /// networks like `10.0.0.0/8`, a list or with commas, to which no limit for addresses applies; the machine itself
     /// needs none
-    trusted_networks: Texts = Value(Texts::default()),
+    trusted_networks: Texts = Value(Texts::default()) => reload,
     /// networks like `10.0.0.0/8`, a list or with commas, of proxies that are believed whom they ask for
     /// (`X-Forwarded-For`); to the proxies themselves the limit of connections does not apply
-    trusted_proxies: Texts = Value(Texts::default()),
+    trusted_proxies: Texts = Value(Texts::default()) => reload,
     /// hosts beside that of `public_url` under which people open the dashboard, like `files.internal`, a list or with
     /// commas; addresses and `localhost` need none
-    dashboard_hosts: Texts = Value(Texts::default()),
+    dashboard_hosts: Texts = Value(Texts::default()) => reload,
     /// whether the server looks once a day which accounts break fair use
     fair_use_sweep: bool = Value(false),
     /// origins of private networks that webhooks may be sent to, like `http://127.0.0.1:9000`, a list or with commas
-    webhook_allow: Texts = Value(Texts::default()),
+    webhook_allow: Texts = Value(Texts::default()) => reload,
     /// origins of private networks that jobs may take files from, like `http://127.0.0.1:9000`, a list or with commas;
     /// whoever may upload can read there
-    import_allow: Texts = Value(Texts::default()),
+    import_allow: Texts = Value(Texts::default()) => reload,
     /// certificates (PEM) of authorities that webhooks are sent to and files imported from, beside Mozilla's
     webhook_ca_file: PathBuf = Words("none"),
     /// memory that the names of searched buckets may take, about 55 bytes for a name, so ten million need 600000000;
@@ -177,11 +215,11 @@ settings! {
     variants_bytes_max: u64 = Value(limits::VARIANTS_BYTES_MAX),
     /// milliseconds of a processor, for each second, that go into pictures for one address, or one /64 of IPv6; saved
     /// up for five minutes; 0: any number
-    image_ms_per_second_per_address: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_ADDRESS),
+    image_ms_per_second_per_address: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_ADDRESS) => reload,
     /// the same for all pictures that are made of files of one bucket
-    image_ms_per_second_per_bucket: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_BUCKET),
+    image_ms_per_second_per_bucket: u32 = Value(limits::IMAGE_MS_PER_SECOND_PER_BUCKET) => reload,
     /// how long requests in flight get when the server stops
-    drain_seconds: u64 = Value(limits::DRAIN_WAIT.as_secs()),
+    drain_seconds: u64 = Value(limits::DRAIN_WAIT.as_secs()) => reload,
     /// how long large files (over 1 MiB) that are deleted or replaced can come back, while the disk has room; at most
     /// 30 days; 0: their space is given back at once
     undelete_window_seconds: u64 = Value(limits::UNDELETE_WINDOW.as_secs()),

@@ -26,6 +26,21 @@ struct Source {
     layer: Layer,
 }
 
+/// What a server runs with.
+#[derive(Clone, Debug)]
+pub struct Running(Layer);
+
+/// What a server runs with once it was told to read its settings again.
+#[derive(Clone, Debug)]
+pub struct Reloaded {
+    pub running: Running,
+    pub config: Config,
+    /// Settings that have other values now.
+    pub changed: Vec<&'static str>,
+    /// Settings of which other values were said, that are as they were.
+    pub unchanged: Vec<&'static str>,
+}
+
 /// A setting as it is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
@@ -51,8 +66,21 @@ impl Sources {
 
     /// What is in force, checked.
     pub fn config(&self) -> Result<Config, ConfigError> {
+        self.check(self.whole())
+    }
+
+    /// What a server runs with that is started now.
+    pub fn running(&self) -> Running {
+        Running(self.whole())
+    }
+
+    fn whole(&self) -> Layer {
         let layers = self.0.iter().map(|source| source.layer.clone());
-        let layer = layers.reduce(Layer::over).unwrap_or_default();
+        layers.reduce(Layer::over).unwrap_or_default()
+    }
+
+    /// Checks a layer; what it refuses is told with who said so.
+    fn check(&self, layer: Layer) -> Result<Config, ConfigError> {
         Config::checked(layer).map_err(|error| {
             let source = error.setting().and_then(|setting| self.source_of(setting));
             match source {
@@ -85,6 +113,33 @@ impl Sources {
             Some((source.name.as_str(), value))
         })
     }
+}
+
+impl Running {
+    /// What the server goes on with when the sources say this by now. Nothing of it is, when anything in it is wrong.
+    pub fn reload(&self, sources: &Sources) -> Result<Reloaded, ConfigError> {
+        sources.config()?;
+        let (was, said) = (&self.0, sources.whole());
+        let mut running = was.clone().changed_to(said.clone());
+        // Whether TLS is spoken at all is settled where it listens.
+        if was.tls_certificate_file.is_some() != said.tls_certificate_file.is_some() {
+            running.tls_certificate_file.clone_from(&was.tls_certificate_file);
+            running.tls_key_file.clone_from(&was.tls_key_file);
+        }
+        let config = sources.check(running.clone())?;
+        let (changed, unchanged) = (differing(was, &running), differing(&running, &said));
+        Ok(Reloaded { running: Self(running), config, changed, unchanged })
+    }
+}
+
+/// The names of settings that two layers differ in.
+fn differing(one: &Layer, other: &Layer) -> Vec<&'static str> {
+    let (one, other) = (one.said(), other.said());
+    let value = |said: &[(&'static str, String)], name: &str| {
+        said.iter().find(|(named, _)| *named == name).map(|(_, value)| value.clone())
+    };
+    let names = settings().into_iter().map(|setting| setting.name);
+    names.filter(|name| value(&one, name) != value(&other, name)).collect()
 }
 
 impl Default for Sources {
@@ -235,6 +290,48 @@ mod tests {
         let flags = Layer::from_assignments(["scrub_days=4000"].into_iter(), "--set").unwrap();
         let error = sources.under("command line", flags).config().unwrap_err().to_string();
         assert_eq!(error, "command line: scrub_days: 4000 is not between 0 and 3650");
+    }
+
+    #[test]
+    fn a_running_server_takes_what_may_change_and_says_what_may_not() {
+        let file = |text: &str| {
+            Sources::new().under("trug.toml", Layer::from_toml(text, "trug.toml").unwrap())
+        };
+        let running = file("listen = \"[::]:80\"\ndrain_seconds = 5\nplan_rates = false").running();
+        let now = file("listen = \"[::]:81\"\ndrain_seconds = 6\nscrub_days = 3");
+        let reloaded = running.reload(&now).unwrap();
+        assert_eq!(reloaded.changed, ["plan_rates", "drain_seconds"]);
+        assert_eq!(reloaded.unchanged, ["listen", "scrub_days"]);
+        assert_eq!(reloaded.config.listen.port(), 80);
+        assert_eq!(reloaded.config.drain.as_secs(), 6);
+        assert!(reloaded.config.plan_rates);
+        // What did not change then is told again, and what did is not.
+        let again = reloaded.running.reload(&now).unwrap();
+        assert!(again.changed.is_empty());
+        assert_eq!(again.unchanged, ["listen", "scrub_days"]);
+
+        let wrong = file("drain_seconds = 7\nscrub_days = 4000");
+        let error = again.running.reload(&wrong).unwrap_err().to_string();
+        assert_eq!(error, "trug.toml: scrub_days: 4000 is not between 0 and 3650");
+    }
+
+    #[test]
+    fn tls_is_neither_begun_nor_ended_while_the_server_runs() {
+        let layer = |words: &[&str]| {
+            let layer = Layer::from_assignments(words.iter().copied(), "--set").unwrap();
+            Sources::new().under("command line", layer)
+        };
+        let with = ["tls_certificate_file=/a", "tls_key_file=/b", "drain_seconds=5"];
+        let other = ["tls_certificate_file=/c", "tls_key_file=/d"];
+        let (without, with) = (layer(&["drain_seconds=5"]), layer(&with));
+        for (was, is) in [(&without, &with), (&with, &without)] {
+            let reloaded = was.running().reload(is).unwrap();
+            assert!(reloaded.changed.is_empty(), "{:?}", reloaded.changed);
+            assert_eq!(reloaded.unchanged, ["tls_certificate_file", "tls_key_file"]);
+            assert_eq!(reloaded.config.tls_files, was.config().unwrap().tls_files);
+        }
+        let reloaded = with.running().reload(&layer(&other)).unwrap();
+        assert_eq!(reloaded.changed, ["tls_certificate_file", "tls_key_file", "drain_seconds"]);
     }
 
     #[test]

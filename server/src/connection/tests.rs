@@ -23,7 +23,7 @@ fn options() -> ConnectionOptions {
         linger: Duration::from_secs(1),
         linger_bytes_max: 64 << 20,
     };
-    ConnectionOptions { waits, drain: SOON, ..ConnectionOptions::new() }
+    ConnectionOptions { waits, drain: SOON.into(), ..ConnectionOptions::new() }
 }
 
 /// `/large` gives 64 MiB, `/slow` waits, `/limited` takes at most 10 bytes, `/take` takes a body; all else says
@@ -384,7 +384,7 @@ async fn a_second_signal_ends_at_once() {
 
 #[tokio::test]
 async fn a_drain_that_takes_too_long_cuts_off() {
-    let server = run(ConnectionOptions { drain: SHORT / 3, ..options() }).await;
+    let server = run(ConnectionOptions { drain: (SHORT / 3).into(), ..options() }).await;
     let _slow = send(server.address, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
     tokio::time::sleep(SHORT / 3).await;
     drop(server.stop);

@@ -357,6 +357,6 @@ fn component(uri: &Uri, index: usize) -> Result<String, ApiError> {
 }
 
 fn check_destination(app: &AppState, destination: &Destination) -> Result<(), ApiError> {
-    let checked = destination.check_literal(&app.config.webhook_allow);
+    let checked = destination.check_literal(&app.config().webhook_allow);
     checked.map_err(|why| ApiError::bad_parameter("url", &why.to_string()))
 }

@@ -90,8 +90,8 @@ async fn take(
         standing.check().map_err(told)?;
     }
     let bytes_max = match caller.check_plan(Endpoint::Premium) {
-        Ok(()) => app.config.upload_body_bytes_max,
-        Err(_) => app.config.body_bytes_max,
+        Ok(()) => app.config().upload_body_bytes_max,
+        Err(_) => app.config().body_bytes_max,
     };
     let bucket = standing.bucket().map_err(told)?;
     let received = timeout(limits::IMPORT_FILE_WAIT, async {

@@ -17,6 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request};
@@ -39,13 +40,15 @@ const ANSWER_HEAD_BYTES_MAX: usize = 32 * 1_024;
 /// What sends.
 #[derive(Clone)]
 pub struct Outbound {
-    allowed: Arc<[Origin]>,
+    allowed: Arc<ArcSwap<Vec<Origin>>>,
     tls: Arc<ClientConfig>,
 }
 
 /// A connection that may serve another request to the same origin.
 pub struct Line {
     origin: Origin,
+    /// It was made because the operator allows the origin.
+    is_excepted: bool,
     sender: SendRequest<Full<Bytes>>,
     driver: AbortHandle,
 }
@@ -87,7 +90,12 @@ pub enum SendError {
 impl Outbound {
     /// Sends with these exceptions from the rules for addresses.
     pub fn new(allowed: &[Origin], tls: Arc<ClientConfig>) -> Self {
-        Self { allowed: allowed.into(), tls }
+        Self { allowed: Arc::new(ArcSwap::from_pointee(allowed.to_vec())), tls }
+    }
+
+    /// From now on these are the exceptions.
+    pub fn allow(&self, allowed: &[Origin]) {
+        self.allowed.store(Arc::new(allowed.to_vec()));
     }
 
     /// Posts a body, over the line that is there if it leads to the same origin. `line` holds afterwards what can be
@@ -100,7 +108,8 @@ impl Outbound {
         body: Bytes,
     ) -> Result<Answer, SendError> {
         let posted = timeout(limits::WEBHOOK_ANSWER_WAIT, async {
-            if let Some(kept) = line.take().filter(|line| line.origin == *destination.origin()) {
+            if let Some(kept) = line.take().filter(|line| self.is_good(line, destination.origin()))
+            {
                 match exchange(kept, destination, headers, body.clone()).await {
                     Err(SendError::Http(_)) => {}
                     exchanged => return exchanged,
@@ -115,13 +124,23 @@ impl Outbound {
     }
 
     async fn open(&self, origin: &Origin) -> Result<Line, SendError> {
-        let stream = connect::connect(origin, self.allowed.contains(origin), &self.tls).await?;
+        let is_excepted = self.is_allowed(origin);
+        let stream = connect::connect(origin, is_excepted, &self.tls).await?;
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(ANSWER_HEAD_BYTES_MAX);
         let (sender, connection) = builder.handshake(stream).await.map_err(SendError::Http)?;
         // What breaks is told to whoever waits for an answer.
         let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
-        Ok(Line { origin: origin.clone(), sender, driver })
+        Ok(Line { origin: origin.clone(), is_excepted, sender, driver })
+    }
+
+    fn is_allowed(&self, origin: &Origin) -> bool {
+        self.allowed.load().contains(origin)
+    }
+
+    /// Whether a line leads to this origin, and still may.
+    fn is_good(&self, line: &Line, origin: &Origin) -> bool {
+        line.origin == *origin && (!line.is_excepted || self.is_allowed(origin))
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use engine::{BucketName, Clock, Entropy};
 use governor::middleware::{NoOpMiddleware, StateInformationMiddleware};
 use governor::nanos::Nanos;
@@ -73,19 +74,35 @@ pub struct Refused {
 /// All allowances.
 pub struct Allowances {
     time: Time,
-    plan_rates: bool,
     free: Rates,
     starter: Rates,
     pro: Rates,
-    business: Rates,
     management: Rates,
-    failures: Option<OfAddresses>,
-    requests: Option<OfAddresses>,
     sign_ins: SignIns,
-    pictures: PictureTime,
-    trusted: Vec<Network>,
+    settable: ArcSwap<Settable>,
     conduct: Arc<Conduct>,
     tidied_ms: AtomicU64,
+}
+
+/// What of it the operator may set, as one whole that is replaced.
+struct Settable {
+    plan_rates: bool,
+    business: Arc<Rates>,
+    failures: Option<Arc<OfAddresses>>,
+    requests: Option<Arc<OfAddresses>>,
+    pictures: Arc<PictureTime>,
+    trusted: Vec<Network>,
+    /// What it is made of.
+    numbers: Numbers,
+}
+
+/// The rates that the operator sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Numbers {
+    business: u32,
+    failures: u32,
+    requests: (u32, u32),
+    pictures: (u32, u32),
 }
 
 impl Allowances {
@@ -97,10 +114,8 @@ impl Allowances {
     ) -> Self {
         let time = Time(clock);
         let rates = |name, throttled, count| Rates::new(name, throttled, count, &time);
-        let failures = config.failed_authentications_per_minute;
-        let (rate, burst) = (config.address_requests_per_second, config.address_requests_burst);
+        let settable = Settable::new(config, &time, entropy);
         Self {
-            plan_rates: config.plan_rates,
             free: rates("upload-free", "upload-free-throttled", limits::UPLOADS_PER_MINUTE_FREE),
             starter: rates(
                 "upload-starter",
@@ -108,36 +123,31 @@ impl Allowances {
                 limits::UPLOADS_PER_MINUTE_STARTER,
             ),
             pro: rates("upload-pro", "upload-pro-throttled", limits::UPLOADS_PER_MINUTE_PRO),
-            business: rates(
-                "upload-business",
-                "upload-business-throttled",
-                config.business_uploads_per_minute,
-            ),
             management: rates("management", "management-throttled", limits::MANAGEMENT_PER_MINUTE),
-            failures: NonZeroU32::new(failures).map(|count| {
-                OfAddresses::new("failed-auth", Quota::per_minute(count), &time, entropy)
-            }),
-            requests: NonZeroU32::new(rate).zip(NonZeroU32::new(burst)).map(|(rate, burst)| {
-                let quota = Quota::per_second(rate).allow_burst(burst);
-                OfAddresses::new("address", quota, &time, entropy)
-            }),
             sign_ins: SignIns::new(&time, entropy),
-            pictures: PictureTime::new(config, &time, entropy),
-            trusted: config.trusted_networks.clone(),
+            settable: ArcSwap::from_pointee(settable),
             conduct,
             tidied_ms: AtomicU64::new(time.0.monotonic_ms()),
             time,
         }
     }
 
+    /// Holds everybody to what is set from now on. What was used up of an allowance that is another one now is
+    /// forgotten, of the others it is not.
+    pub fn change(&self, config: &Config, entropy: &dyn Entropy) {
+        let settable = Settable::after(&self.settable.load(), config, &self.time, entropy);
+        self.settable.store(Arc::new(settable));
+    }
+
     /// Takes one of what the account may do of this.
     pub fn take(&self, action: LimitedAction, account: &Account) -> Result<Taken, Refused> {
         self.conduct.note_request(&account.id);
-        if !self.plan_rates {
+        let settable = self.settable.load();
+        if !settable.plan_rates {
             return Ok(Taken(None));
         }
-        self.forget_idle();
-        let taken = self.rate(action, account).take(&account.id);
+        self.forget_idle(&settable);
+        let taken = self.rate(&settable, action, account).take(&account.id);
         if taken.is_err() {
             self.conduct.note_refusal(&account.id);
         }
@@ -146,8 +156,9 @@ impl Allowances {
 
     /// Takes one of the requests that an address may send.
     pub fn take_request(&self, address: IpAddr) -> Result<(), Refused> {
-        match &self.requests {
-            Some(requests) if !self.is_exempt(address) => {
+        let settable = self.settable.load();
+        match &settable.requests {
+            Some(requests) if !settable.is_exempt(address) => {
                 requests.take(AddressKey::of(address), NonZeroU32::MIN)
             }
             _ => Ok(()),
@@ -161,15 +172,17 @@ impl Allowances {
         bucket: &BucketName,
         milliseconds: u64,
     ) -> Result<(), Refused> {
-        self.forget_idle();
-        let address = address.filter(|address| !self.is_exempt(*address)).map(AddressKey::of);
-        self.pictures.take(address, bucket, milliseconds)
+        let settable = self.settable.load();
+        self.forget_idle(&settable);
+        let address = address.filter(|address| !settable.is_exempt(*address)).map(AddressKey::of);
+        settable.pictures.take(address, bucket, milliseconds)
     }
 
     /// Whether an address may present an API key: it has not presented too many wrong ones.
     pub fn check_failures(&self, address: IpAddr) -> Result<(), Refused> {
-        match &self.failures {
-            Some(failures) if !self.is_exempt(address) => {
+        let settable = self.settable.load();
+        match &settable.failures {
+            Some(failures) if !settable.is_exempt(address) => {
                 failures.check(AddressKey::of(address), NonZeroU32::MIN)
             }
             _ => Ok(()),
@@ -178,8 +191,9 @@ impl Allowances {
 
     /// An address has presented a wrong API key.
     pub fn note_failure(&self, address: IpAddr) {
-        if let Some(failures) = &self.failures
-            && !self.is_exempt(address)
+        let settable = self.settable.load();
+        if let Some(failures) = &settable.failures
+            && !settable.is_exempt(address)
         {
             // That it has none left is told when it comes again.
             let _ = failures.take(AddressKey::of(address), NonZeroU32::MIN);
@@ -188,7 +202,8 @@ impl Allowances {
 
     /// Takes one of the wrong passwords that an address may present, and that may be presented for a name.
     pub fn take_sign_in(&self, address: Option<IpAddr>, name: &str) -> Result<SignInTry, Refused> {
-        self.sign_ins.take(address.filter(|address| !self.is_exempt(*address)), name)
+        let settable = self.settable.load();
+        self.sign_ins.take(address.filter(|address| !settable.is_exempt(*address)), name)
     }
 
     /// The password was right.
@@ -198,37 +213,38 @@ impl Allowances {
 
     /// How many accounts, addresses and buckets something is known of.
     pub fn known_count(&self) -> usize {
-        let accounts = self.rates().map(|rate| rate.limiter.len());
-        let addresses = [&self.failures, &self.requests].into_iter().flatten();
+        let settable = self.settable.load();
+        let accounts = self.rates(&settable).map(|rate| rate.limiter.len());
+        let addresses = [&settable.failures, &settable.requests].into_iter().flatten();
         accounts.sum::<usize>()
             + addresses.map(|it| it.table.count()).sum::<usize>()
-            + self.pictures.known_count()
+            + settable.pictures.known_count()
             + self.sign_ins.known_count()
     }
 
-    /// Behind these addresses are proxies and people of our own: what one of them does is no reason to refuse all.
-    fn is_exempt(&self, address: IpAddr) -> bool {
-        is_exempt(address, &self.trusted)
-    }
-
-    fn rate(&self, action: LimitedAction, account: &Account) -> &Rate {
+    fn rate<'a>(
+        &'a self,
+        settable: &'a Settable,
+        action: LimitedAction,
+        account: &Account,
+    ) -> &'a Rate {
         let rates = match (action, account.plan) {
             (LimitedAction::Management, _) => &self.management,
             (LimitedAction::Upload, Plan::Free) => &self.free,
             (LimitedAction::Upload, Plan::Starter) => &self.starter,
             (LimitedAction::Upload, Plan::Pro) => &self.pro,
-            (LimitedAction::Upload, Plan::Business) => &self.business,
+            (LimitedAction::Upload, Plan::Business) => &settable.business,
         };
         if account.standing == Standing::Throttled { &rates.throttled } else { &rates.full }
     }
 
-    fn rates(&self) -> impl Iterator<Item = &Rate> {
-        let all = [&self.free, &self.starter, &self.pro, &self.business, &self.management];
+    fn rates<'a>(&'a self, settable: &'a Settable) -> impl Iterator<Item = &'a Rate> {
+        let all = [&self.free, &self.starter, &self.pro, &*settable.business, &self.management];
         all.into_iter().flat_map(|rates| [&rates.full, &rates.throttled])
     }
 
     /// Drops accounts and buckets that have everything again, once in a while.
-    fn forget_idle(&self) {
+    fn forget_idle(&self, settable: &Settable) {
         let now_ms = self.time.0.monotonic_ms();
         let tidied_ms = self.tidied_ms.load(Ordering::Relaxed);
         let is_due = now_ms.saturating_sub(tidied_ms) >= limits::ALLOWANCES_KEEP.as_millis() as u64;
@@ -237,9 +253,77 @@ impl Allowances {
             self.tidied_ms.compare_exchange(from, now_ms, order, otherwise).is_ok()
         };
         if is_due && ours(tidied_ms) {
-            self.rates().for_each(|rate| rate.limiter.retain_recent());
-            self.pictures.forget_idle();
+            self.rates(settable).for_each(|rate| rate.limiter.retain_recent());
+            settable.pictures.forget_idle();
         }
+    }
+}
+
+impl Settable {
+    fn new(config: &Config, time: &Time, entropy: &dyn Entropy) -> Self {
+        let numbers = Numbers::of(config);
+        Self {
+            plan_rates: config.plan_rates,
+            business: numbers.business(time),
+            failures: numbers.failures(time, entropy),
+            requests: numbers.requests(time, entropy),
+            pictures: Arc::new(PictureTime::new(config, time, entropy)),
+            trusted: config.trusted_networks.clone(),
+            numbers,
+        }
+    }
+
+    /// What is set by now, with what stays as it was.
+    fn after(was: &Self, config: &Config, time: &Time, entropy: &dyn Entropy) -> Self {
+        let (old, numbers) = (was.numbers, Numbers::of(config));
+        let mut is = Self::new(config, time, entropy);
+        if old.business == numbers.business {
+            is.business = was.business.clone();
+        }
+        if old.failures == numbers.failures {
+            is.failures.clone_from(&was.failures);
+        }
+        if old.requests == numbers.requests {
+            is.requests.clone_from(&was.requests);
+        }
+        if old.pictures == numbers.pictures {
+            is.pictures = was.pictures.clone();
+        }
+        is
+    }
+
+    /// Behind these addresses are people of our own: what one of them does is no reason to refuse all.
+    fn is_exempt(&self, address: IpAddr) -> bool {
+        is_exempt(address, &self.trusted)
+    }
+}
+
+impl Numbers {
+    fn of(config: &Config) -> Self {
+        let (address, bucket) =
+            (config.image_ms_per_second_per_address, config.image_ms_per_second_per_bucket);
+        Self {
+            business: config.business_uploads_per_minute,
+            failures: config.failed_authentications_per_minute,
+            requests: (config.address_requests_per_second, config.address_requests_burst),
+            pictures: (address, bucket),
+        }
+    }
+
+    fn business(self, time: &Time) -> Arc<Rates> {
+        let (name, throttled) = ("upload-business", "upload-business-throttled");
+        Arc::new(Rates::new(name, throttled, self.business, time))
+    }
+
+    fn failures(self, time: &Time, entropy: &dyn Entropy) -> Option<Arc<OfAddresses>> {
+        let quota = Quota::per_minute(NonZeroU32::new(self.failures)?);
+        Some(Arc::new(OfAddresses::new("failed-auth", quota, time, entropy)))
+    }
+
+    fn requests(self, time: &Time, entropy: &dyn Entropy) -> Option<Arc<OfAddresses>> {
+        let (rate, burst) = (NonZeroU32::new(self.requests.0)?, NonZeroU32::new(self.requests.1)?);
+        let quota = Quota::per_second(rate).allow_burst(burst);
+        Some(Arc::new(OfAddresses::new("address", quota, time, entropy)))
     }
 }
 

@@ -130,7 +130,7 @@ async fn what_was_allowed_once_is_not_sent_to_any_more_once_it_is_not() {
     let (world, client, receiver, path) = hooked().await;
     client.put("/photos/", "a.txt", b"1").await;
     world.store.close().unwrap();
-    let strict = Config { webhook_allow: Vec::new(), ..world.state.config.clone() };
+    let strict = Config { webhook_allow: Vec::new(), ..Config::clone(&world.state.config()) };
     let world = world.found_with(world.disk.fork(), strict);
     let client = Client::new(world.app(), client.key.clone());
     deliver_due(&world.state).await;
