@@ -23,7 +23,7 @@ use benches::table::{self, Table};
 use benches::trug::Trug;
 use engine::{Create, OpenOptions, Store, SystemClock, SystemEntropy, Verification};
 use server::config::Layer;
-use server::{Config, Service, Stop};
+use server::{Config, Inherited, Service, Stop};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -107,6 +107,7 @@ fn serve(address: &str, arguments: &Arguments) -> Result<(), String> {
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy),
         changes: None,
+        inherited: Inherited::default(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(text)?;
     let (stop, stopped) = watch::channel(Stop::Running);

@@ -81,4 +81,4 @@ pub mod webhooks;
 pub use self::config::Config;
 pub use self::connection::Stop;
 pub use self::dispatch::App;
-pub use self::start::{Change, ServeError, Service, Started, serve};
+pub use self::start::{Change, Inherited, ServeError, Service, Started, serve};

@@ -40,6 +40,15 @@ pub struct Service {
     pub entropy: Arc<dyn Entropy>,
     /// What changes while it is served.
     pub changes: Option<mpsc::Receiver<Change>>,
+    /// Sockets that listen already.
+    pub inherited: Inherited,
+}
+
+/// Sockets that somebody else has opened for the server, which takes them instead of opening its own.
+#[derive(Debug, Default)]
+pub struct Inherited {
+    pub listen: Option<std::net::TcpListener>,
+    pub upload_listen: Option<std::net::TcpListener>,
 }
 
 /// What is so from now on.
@@ -91,11 +100,15 @@ async fn serve_open(
     stop: watch::Receiver<Stop>,
     started: impl FnOnce(&Started),
 ) -> Result<(), ServeError> {
-    let Service { store, data, config, clock, entropy, changes } = service;
-    let (listener, listen) = bind(config.listen).await?;
-    let upload_listener = match config.upload_listen {
-        Some(address) => Some(bind(address).await?),
-        None => None,
+    let Service { store, data, config, clock, entropy, changes, inherited } = service;
+    let (listener, listen) = match inherited.listen {
+        Some(socket) => taken(socket, config.listen)?,
+        None => bind(config.listen).await?,
+    };
+    let upload_listener = match (inherited.upload_listen, config.upload_listen) {
+        (Some(socket), address) => Some(taken(socket, address.unwrap_or(config.listen))?),
+        (None, Some(address)) => Some(bind(address).await?),
+        (None, None) => None,
     };
     let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
     let scheme = config.scheme();
@@ -178,6 +191,18 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeErr
     Ok((listener, listen))
 }
 
+/// A socket that listens already. `address` is where one would have been opened.
+fn taken(
+    socket: std::net::TcpListener,
+    address: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let refused = |error| ServeError::Listen(address, error);
+    socket.set_nonblocking(true).map_err(refused)?;
+    let listener = TcpListener::from_std(socket).map_err(refused)?;
+    let listen = listener.local_addr().map_err(refused)?;
+    Ok((listener, listen))
+}
+
 async fn serve_app(
     app: App,
     listener: TcpListener,
@@ -228,7 +253,8 @@ mod tests {
         let (store, _) = Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap();
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config { listen, ..Config::default() };
-        Service { store, data, config, clock, entropy, changes: None }
+        let inherited = Inherited::default();
+        Service { store, data, config, clock, entropy, changes: None, inherited }
     }
 
     fn put(store: &Store, key: &str, bytes: &[u8]) {

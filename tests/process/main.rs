@@ -7,7 +7,7 @@
 //! from what was told.
 //!
 //! And does memory stay flat under many bytes and many connections? Is TLS what other programs take for it?
-//! What changes under a server that goes on?
+//! What changes under a server that goes on, and what is systemd told of it?
 
 #![allow(
     clippy::disallowed_methods,
@@ -26,6 +26,7 @@ mod memory;
 mod power_cut;
 mod reload;
 mod resumable;
+mod service_manager;
 mod tls;
 mod tus_js;
 mod webhooks;

@@ -133,7 +133,7 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
     // What is no pair changes nothing, and is told.
     fs::write(&certificates, first.pair(Holds::Now).certificates).unwrap();
     served.server.reload();
-    let log = served.server.wait_for_log("the certificate that was in use stays so");
+    let log = served.server.wait_for_log("the settings cannot be used, and stay as they were");
     assert!(log.contains("it is not the key of the first certificate"), "{log}");
     fs::write(&certificates, "nothing").unwrap();
     served.server.reload();

@@ -30,12 +30,13 @@ const DRAWERS: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "base", "inner", "misc"];
 
 /// Where `unsafe` may stand: the memory maps, the call that begins to write back, libaom, the option of the allocator,
-/// the wrappers that the fuzzer's macro needs, and the test that shuts a file system down.
+/// sockets that are inherited, the wrappers that the fuzzer's macro needs, and the test that shuts a file system down.
 const UNSAFE_PLACES: &[&str] = &[
     "engine/src/disk/mmap.rs",
     "engine/src/disk/write_back.rs",
     "server/images/src/encode/avif/aom.rs",
     "tools/src/allocator.rs",
+    "tools/src/inherited.rs",
     "fuzz/targets/",
     "tests/process/ext4.rs",
 ];

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::exit::Failure;
+use crate::service_manager;
 use crate::settings::{self, Flags};
 
 /// How often it is looked whether the files have changed.
@@ -87,6 +88,7 @@ impl Reload {
 
     /// Reads everything again that the settings come from.
     async fn reload(&mut self) {
+        service_manager::reloading();
         let (flags, running, was) = (self.flags.clone(), self.running.clone(), self.config.clone());
         match blocking(move || read_again(&flags, &running, was)).await {
             Ok((reloaded, stamps)) => {
@@ -103,6 +105,7 @@ impl Reload {
                 tracing::error!("the settings cannot be used, and stay as they were: {failure}");
             }
         }
+        service_manager::reloaded();
     }
 
     /// Takes the certificate and its key again, if their files are not those that were looked at last.

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
 use crate::reload::Reload;
-use crate::{first_run, logging, open_files, output, settings};
+use crate::{first_run, inherited, logging, open_files, output, service_manager, settings};
 
 /// Serve a data folder, which is made when there is none.
 ///
@@ -35,6 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { data, settings } = args;
+    let inherited = inherited::take()?;
     let sources = settings.sources()?;
     let config = settings::config(&sources)?;
     logging::start()?;
@@ -72,8 +73,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SystemEntropy),
         changes: Some(changes),
+        inherited,
     };
     runtime.spawn(reload.run());
+    runtime.spawn(service_manager::tell_of_stop(stopped.clone()));
+    runtime.spawn(service_manager::tell_of_work(service.store.clone()));
     let served =
         runtime.block_on(server::serve(service, stopped, |started| announce(&data, started)));
     served.map_err(with_hint)?;
@@ -113,6 +117,7 @@ fn announce(data: &Path, started: &Started) {
     }
     // Serving goes on, whoever reads this or not.
     let _ = output::result(&text);
+    service_manager::ready(url.as_str());
     tracing::info!(listen = %started.listen, public_url = started.public_url.as_str(), "serving");
 }
 

@@ -1,0 +1,194 @@
+//! What systemd is told, read from a socket as systemd reads it, and sockets that it opened before.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, kill_process};
+use tests::commands::run;
+use tests::{Connection, DataFolder, ServerProcess};
+
+/// How long a message may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Manager {
+    folder: DataFolder,
+    socket: UnixDatagram,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let (folder, _) = DataFolder::with_bucket();
+        let socket = UnixDatagram::bind(folder.beside().join("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { folder, socket }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env("NOTIFY_SOCKET", self.folder.beside().join("notify"));
+        command
+    }
+
+    /// The next message, line by line.
+    fn next(&self) -> Vec<String> {
+        let mut bytes = [0; 4_096];
+        let count = self.socket.recv(&mut bytes).expect("something is told");
+        let text = std::str::from_utf8(&bytes[..count]).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The next message that does not only say that the server works.
+    fn next_but_work(&self) -> Vec<String> {
+        loop {
+            let message = self.next();
+            if message != ["WATCHDOG=1"] {
+                return message;
+            }
+        }
+    }
+
+    /// How many messages come in a while; all of them say that the server works.
+    fn count_work(&self, time: Duration) -> u32 {
+        self.socket.set_read_timeout(Some(time)).unwrap();
+        let (mut bytes, mut count) = ([0; 4_096], 0);
+        let until = now() + time;
+        while now() < until {
+            if let Ok(length) = self.socket.recv(&mut bytes) {
+                assert_eq!(&bytes[..length], b"WATCHDOG=1\n");
+                count += 1;
+            }
+        }
+        self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        count
+    }
+}
+
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+#[test]
+fn a_life_is_told_in_its_order() {
+    let manager = Manager::new();
+    let file = manager.folder.beside().join("trug.toml");
+    fs::write(&file, "drain_seconds = 5\n").unwrap();
+    let mut command = manager.command();
+    let mut server = ServerProcess::start(command.arg("--config").arg(&file));
+    let address = server.address();
+    assert_eq!(manager.next(), ["READY=1", &format!("STATUS=serving http://{address}")]);
+    assert_eq!(server.connect().get("/-/ready").unwrap().status, 200);
+
+    server.reload();
+    let reloading = manager.next();
+    assert_eq!(reloading[0], "RELOADING=1");
+    let at: u64 = reloading[1].strip_prefix("MONOTONIC_USEC=").unwrap().parse().unwrap();
+    assert!(at > 0);
+    assert_eq!(manager.next(), ["READY=1"]);
+    // What cannot be used is an end of reading, too.
+    fs::write(&file, "drain_second = 5\n").unwrap();
+    server.reload();
+    assert_eq!(manager.next()[0], "RELOADING=1");
+    assert_eq!(manager.next(), ["READY=1"]);
+
+    server.terminate();
+    let stopping = manager.next();
+    assert_eq!(stopping[0], "STOPPING=1");
+    assert!(stopping[1].starts_with("STATUS=stopping"), "{stopping:?}");
+    assert!(server.wait().success());
+}
+
+#[test]
+fn that_it_works_is_told_as_long_as_it_does() {
+    let manager = Manager::new();
+    let mut command = manager.command();
+    let server = ServerProcess::start(command.env("WATCHDOG_USEC", "200000"));
+    assert_eq!(manager.next_but_work()[0], "READY=1");
+    let count = manager.count_work(Duration::from_secs(2));
+    assert!((10..=22).contains(&count), "{count} times in 2 s, at a tenth of a second each");
+    // A process that hangs says nothing.
+    let pid = Pid::from_raw(server.id() as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    manager.count_work(Duration::from_millis(100));
+    assert_eq!(manager.count_work(Duration::from_secs(1)), 0);
+    kill_process(pid, Signal::CONT).unwrap();
+    assert!(manager.count_work(Duration::from_secs(1)) > 2);
+    server.stop();
+}
+
+#[test]
+fn nobody_is_told_what_is_meant_for_another_process() {
+    let manager = Manager::new();
+    let mut command = manager.command();
+    command.env("WATCHDOG_USEC", "200000").env("WATCHDOG_PID", "1");
+    let server = ServerProcess::start(&mut command);
+    assert_eq!(manager.next()[0], "READY=1");
+    assert_eq!(manager.count_work(Duration::from_millis(500)), 0);
+    server.stop();
+    // Where nobody listens the server goes on.
+    let mut command = manager.folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", manager.folder.beside().join("nobody"));
+    let mut server = ServerProcess::start(&mut command);
+    server.wait_for_log("systemd cannot be told");
+    server.terminate();
+    assert!(server.wait().success());
+}
+
+/// A shell puts sockets where systemd does, from descriptor 3 on, and its own number where it is wanted.
+fn activated(manager: &Manager, names: &str, sockets: &[&TcpListener]) -> Command {
+    let mut moves = String::new();
+    for (at, socket) in sockets.iter().enumerate() {
+        fcntl_setfd(socket, FdFlags::empty()).unwrap();
+        moves.push_str(&format!("exec {}<&{}; ", at + 3, socket.as_raw_fd()));
+    }
+    let count = sockets.len();
+    let given = format!("LISTEN_PID=$$ LISTEN_FDS={count} LISTEN_FDNAMES={names}");
+    let command = manager.command();
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(format!("{moves}{given} exec \"$0\" \"$@\""));
+    shell.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+fn socket() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+#[test]
+fn sockets_that_systemd_opened_are_taken() {
+    let manager = Manager::new();
+    let (public, premium) = (socket(), socket());
+    // Somebody comes before the server has begun.
+    let address = public.local_addr().unwrap();
+    let mut early = Connection::connect(address).unwrap();
+    early.begin("GET", "/-/ready", &[], 0).unwrap();
+    let sockets = [&premium, &public];
+    let server =
+        ServerProcess::start(&mut activated(&manager, "upload_listen:trug.socket", &sockets));
+    assert_eq!(server.address(), address);
+    assert_eq!(early.answer("GET").unwrap().status, 200);
+    let premium = premium.local_addr().unwrap();
+    server.wait_for_output(&format!("premium endpoint on http://{premium}"));
+    assert_eq!(Connection::connect(premium).unwrap().get("/-/ready").unwrap().status, 200);
+    server.stop();
+    // The socket outlives the server: whoever comes now waits for the next one.
+    let mut between = Connection::connect(address).unwrap();
+    between.begin("GET", "/-/ready", &[], 0).unwrap();
+    let server = ServerProcess::start(&mut activated(&manager, "trug.socket", &[&public]));
+    assert_eq!(between.answer("GET").unwrap().status, 200);
+    server.stop();
+
+    let other = socket();
+    let ran = run(&mut activated(&manager, "one:two", &[&public, &other]));
+    ran.check_failure(2, "\"two\" is one too many");
+}
