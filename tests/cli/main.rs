@@ -21,6 +21,7 @@ mod export;
 mod fsck;
 mod import;
 mod organisation;
+mod python_reader;
 mod scrub;
 mod secrets;
 mod serve;
