@@ -31,6 +31,7 @@ mod open_files;
 mod openapi;
 mod organisation;
 mod output;
+mod ownership;
 mod password;
 mod progress;
 mod scrub;
