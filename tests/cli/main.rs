@@ -19,6 +19,7 @@ mod compact;
 mod completions;
 mod config;
 mod deploy;
+mod drill;
 mod export;
 mod fsck;
 mod health;
