@@ -76,7 +76,7 @@ fn pages_are_written_for_all_commands_and_formatted_without_a_warning() {
         for name in &names {
             let page = pages.join(name);
             let ran = run(Command::new("groff")
-                .args(["-man", "-ww", "-Wbreak", "-Tutf8", "-P-cbou"])
+                .args(["-man", "-wall", "-Wbreak", "-Tutf8", "-P-cbou"])
                 .arg(page));
             assert_eq!((ran.code, &*ran.stderr), (0, ""), "{name}");
             assert!(ran.stdout.contains("NAME"), "{name}: {}", ran.stdout);
