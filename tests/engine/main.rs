@@ -16,6 +16,7 @@ mod history;
 mod life;
 mod listing;
 mod objects;
+mod python_reader;
 mod ranking;
 mod reads;
 mod resumable;

@@ -8,6 +8,7 @@ pub mod form;
 pub mod held_body;
 pub mod pictures;
 pub mod png;
+pub mod python_reader;
 pub mod receiver;
 pub mod server_process;
 pub mod wire;

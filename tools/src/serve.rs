@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
-use crate::{first_run, logging, open_files, output, settings};
+use crate::{first_run, logging, open_files, output, ownership, settings};
 
 /// Serve a data folder, which is made when there is none.
 ///
@@ -70,7 +70,14 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 
 /// Opens the store, or makes it, and says in one line what was found.
 fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
-    let (store, report) = Store::open_folder(data, options)?;
+    let (store, report) = Store::open_folder(data, options).map_err(|error| {
+        let hint = ownership::hint(data, &error);
+        let failure = Failure::from(error);
+        match hint {
+            Some(hint) => failure.with_hint(&hint),
+            None => failure,
+        }
+    })?;
     let version = env!("CARGO_PKG_VERSION");
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
     if !report.damage.is_empty() {
