@@ -20,6 +20,7 @@ mod config;
 mod export;
 mod fsck;
 mod import;
+mod metrics;
 mod organisation;
 mod scrub;
 mod secrets;
