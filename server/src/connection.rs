@@ -35,6 +35,7 @@ use tokio::task::JoinSet;
 use crate::address::AddressKey;
 use crate::error::{ApiError, Asked};
 use crate::limits;
+use crate::measures::ConnectionCounts;
 use crate::paced_io::{Exchange, PacedIo, Waits};
 
 /// The bounds of an accept loop.
@@ -50,6 +51,8 @@ pub struct ConnectionOptions {
     pub exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// How long requests in flight get when the loop is stopped.
     pub drain: Duration,
+    /// Where connections are counted.
+    pub counts: Arc<ConnectionCounts>,
 }
 
 impl ConnectionOptions {
@@ -68,6 +71,7 @@ impl ConnectionOptions {
             per_address_max: limits::CONNECTIONS_PER_ADDRESS_MAX,
             exempt: Arc::new(|address| address.is_loopback()),
             drain: limits::DRAIN_WAIT,
+            counts: Arc::default(),
         }
     }
 }
@@ -197,11 +201,15 @@ where
                 continue;
             }
         };
-        let Some(place) = Addresses::enter(&addresses, peer, &options) else { continue };
+        let Some(place) = Addresses::enter(&addresses, peer, &options) else {
+            options.counts.refused.add(1);
+            continue;
+        };
+        let open = options.counts.let_in();
         let connection = serve(io, peer, service.clone(), options.waits, stop.clone());
         connections.spawn(async move {
             connection.await;
-            drop((permit, place));
+            drop((permit, place, open));
         });
     }
 

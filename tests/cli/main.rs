@@ -24,6 +24,7 @@ mod export;
 mod fsck;
 mod health;
 mod import;
+mod metrics;
 mod organisation;
 mod proxy;
 mod python_reader;

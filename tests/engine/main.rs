@@ -15,6 +15,7 @@ mod gone;
 mod history;
 mod life;
 mod listing;
+mod measures;
 mod objects;
 mod python_reader;
 mod ranking;

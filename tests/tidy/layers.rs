@@ -15,7 +15,7 @@ type Layers = [&'static [&'static str]];
 
 const ENGINE: &Layers = &[
     &["limits", "clock", "entropy", "progress"],
-    &["name"],
+    &["name", "measures"],
     &["format", "disk"],
     &["error"],
     &["space"],
@@ -29,7 +29,7 @@ const ENGINE: &Layers = &[
 
 const SERVER: &Layers = &[
     &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots", "crew"],
-    &["destination", "traffic"],
+    &["destination", "traffic", "measures", "kept_stats"],
     &[
         "object_name",
         "range",
@@ -51,12 +51,12 @@ const SERVER: &Layers = &[
     &["multipart", "connection", "archive", "layers", "json_body", "paging", "called", "fair_use"],
     &["client_address", "webhooks"],
     &["auth"],
-    &["intake", "management", "admission"],
+    &["intake", "management", "admission", "metrics"],
     &["filing"],
     &["jobs"],
     &["handlers", "control"],
     &["router", "openapi", "upkeep"],
-    &["dispatch"],
+    &["dispatch", "admin"],
     &["start"],
 ];
 

@@ -97,6 +97,10 @@ fn announce(data: &Path, started: &Started) {
         let url = PublicUrl::of_listener(listen);
         text.push_str(&format!("premium endpoint on {}\n", url.as_str()));
     }
+    if let Some(listen) = started.admin_listen {
+        let url = PublicUrl::of_listener(listen);
+        text.push_str(&format!("metrics and health on {}\n", url.as_str()));
+    }
     if started.public_url != url {
         text.push_str(&format!("addresses begin with {}\n", started.public_url.as_str()));
     }
