@@ -33,7 +33,7 @@ pub(crate) fn draw(file: &Path, points: &[Point]) -> Result<(), Failure> {
             .x_label_area_size(22)
             .y_label_area_size(60)
             .build_cartesian_2d(0.0..end, 0.0..top)?;
-        chart.configure_mesh().x_labels(16).y_labels(5).light_line_style(WHITE).draw()?;
+        chart.configure_mesh().x_labels(16).y_labels(5).max_light_lines(0).draw()?;
         let line = points.iter().map(|point| (point.seconds / 60.0, value(point)));
         chart.draw_series(LineSeries::new(line, BLUE.stroke_width(2)))?;
     }

@@ -45,7 +45,7 @@
 //! space                                how much of the disk is left
 //! error                                what can go wrong
 //! format  |  disk                      bytes without a disk | a disk without meaning
-//! name                                 words
+//! name   measures                      words, and numbers
 //! limits  clock  entropy  progress     bounds, time, chance, and how far work has come
 //! ```
 //!
@@ -64,6 +64,7 @@ pub mod fsck;
 mod history;
 mod index;
 pub mod limits;
+mod measures;
 pub mod name;
 mod progress;
 mod recovery;
@@ -96,6 +97,7 @@ pub use self::history::{
 pub use self::index::{
     DamageList, FolderCursor, FolderPage, GroupPage, Grouping, KeyPage, Object, UsagePage,
 };
+pub use self::measures::{Count, Histogram, HistogramReading, StoreMeasures};
 pub use self::name::{BucketName, FactName, FolderKey, NameError, ObjectKey, ObjectName};
 pub use self::progress::{Watch, WorkProgress};
 pub use self::recovery::{Create, LogDamage, RecoveryReport};

@@ -71,8 +71,9 @@ pub const REPLAY_SUSPECTS_MAX: usize = CHECKPOINT_ENTRIES;
 pub const FINDINGS_LISTED_MAX: usize = 1_000;
 /// A finding names this many objects and counts the rest.
 pub const FINDING_OBJECTS_MAX: usize = 256;
-/// fsck holds this many names in memory at once; a store with more takes several passes over its record heads.
-pub const FSCK_NAMES_MAX: u64 = 512 * 1_024;
+/// fsck holds about this many names in memory at once, in 64 MiB; a store with more takes several passes over its
+/// record heads. A table of names doubles when it is filled to seven eighths.
+pub const FSCK_NAMES_MAX: u64 = 7 * 64 * 1_024;
 /// fsck remembers this many damaged bodies, broken groups of a segment, and stretches of the log that are lost.
 pub const FSCK_SUSPECTS_MAX: usize = 4_096;
 /// fsck looks at so many segments beside one another, at most.

@@ -30,6 +30,7 @@ use crate::format::{
 };
 use crate::index::{DamageList, Index, View};
 use crate::limits;
+use crate::measures::Measures;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{SegmentSet, read_header};
 
@@ -67,6 +68,7 @@ pub struct ScrubReport {
 pub(crate) struct Scrubbed {
     pub(crate) segments: Arc<SegmentSet>,
     pub(crate) index: Arc<Index>,
+    pub(crate) measures: Arc<Measures>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -132,6 +134,7 @@ impl Scrubber {
                 0
             }
         };
+        self.store.measures.scrubbed_bytes.add(bytes);
         self.unsaved_bytes = self.unsaved_bytes.saturating_add(bytes);
         let pause_us = bytes.saturating_mul(1_000_000) / self.bytes_per_second;
         self.next_us = now_us.saturating_add(pause_us);
@@ -176,6 +179,7 @@ impl Scrubber {
             .max(1);
         let mut turns = Vec::with_capacity(all.len());
         let mut made = BTreeMap::new();
+        let mut oldest_ms: Option<u64> = None;
         for Segment { id, usage, verified_ms, .. } in all.into_iter().filter(|it| !it.is_active) {
             let class = usage.class;
             let mut made_ms = 0;
@@ -186,8 +190,11 @@ impl Scrubber {
                 made_ms = self.made.get(&id).copied().unwrap_or_else(|| self.made_ms(id, class));
                 made.insert(id, made_ms);
             }
+            let since_ms = verified_ms.unwrap_or(made_ms);
+            oldest_ms = Some(oldest_ms.map_or(since_ms, |oldest_ms| oldest_ms.min(since_ms)));
             turns.push(Turn { id, class, verified_ms, made_ms });
         }
+        self.store.measures.scrub_oldest_ms.set(oldest_ms.unwrap_or(0));
         self.made = made;
         self.due = in_turn(turns, period_ms, now_ms);
         Ok(())
@@ -251,6 +258,7 @@ impl Scrubbed {
             progress.set(WorkProgress { done_items: done_items + 1, ..progress.get() });
             let Some(mut current) = begun else { continue };
             while let Some(bytes) = current.step(self, &stopped)? {
+                self.measures.scrubbed_bytes.add(bytes);
                 report.bytes = report.bytes.saturating_add(bytes);
                 let total_bytes = progress.get().total_bytes.max(report.bytes);
                 let done_bytes = report.bytes;
@@ -322,6 +330,7 @@ impl Scrubbed {
 
     fn note(&self, ended: &Ended) {
         let Ended { id, is_whole, findings } = ended;
+        self.measures.scrubbed_segments.add(1);
         let result =
             ScrubResult { verified_ms: self.clock.unix_ms(), damage_count: findings.count };
         if *is_whole {

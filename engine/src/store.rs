@@ -31,6 +31,7 @@ use crate::index::{
     self, FolderCursor, FolderPage, GroupPage, Grouping, Index, KeyPage, Object, UsagePage, View,
 };
 use crate::limits;
+use crate::measures::{Measures, StoreMeasures};
 use crate::name::{BucketName, FactName, FolderKey, ObjectName};
 use crate::scrub::{Scrubbed, Scrubber};
 use crate::search::{self, Hits, KeptNames, SearchQuery};
@@ -57,6 +58,7 @@ struct Parts {
     compactor: Arc<Compactor>,
     load: Arc<Load>,
     lately: Arc<Lately>,
+    measures: Arc<Measures>,
     clock: Arc<dyn Clock>,
     opened_ms: u64,
     scrubbed: Scrubbed,
@@ -293,6 +295,11 @@ impl Store {
         })
     }
 
+    /// What the store measured of itself since it was opened. Waits for nothing.
+    pub fn measures(&self) -> StoreMeasures {
+        self.0.measures.read()
+    }
+
     /// What the store takes of its disk. None: the disk cannot say.
     pub fn disk_stats(&self) -> Result<Option<DiskStats>> {
         let Some((total_bytes, free_bytes, reserve_bytes)) = self.0.space.figures() else {
@@ -359,7 +366,8 @@ impl Store {
         self.0.health.require_writable()?;
         let has_frozen = self.committer().freeze() || self.0.index.view().frozen.is_some();
         if has_frozen {
-            commit::checkpoint(&self.0.index, &self.0.segments, &self.0.health)?;
+            let Parts { index, segments, health, measures, .. } = &*self.0;
+            commit::checkpoint(index, segments, health, measures)?;
         }
         Ok(has_frozen)
     }

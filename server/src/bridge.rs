@@ -1,7 +1,8 @@
 //! Between the async server and the synchronous engine: waiting for it, and sending what it reads.
 //!
-//! Promises: no worker waits for the disk; a body is sent in the engine's own slices, at most one of them held at a
-//! time; an error in the middle of a body ends the connection, so that a client never takes a part for the whole.
+//! Promises: no worker waits for the disk, nor verifies what is long; a body is sent in the engine's own slices, at
+//! most one of them held at a time, and a long one gives way to others now and then; an error in the middle of a body
+//! ends the connection, so that a client never takes a part for the whole.
 //! Never here: which bytes are sent.
 
 use std::collections::VecDeque;
@@ -139,11 +140,16 @@ pub fn body_in_memory(whole: &Bytes, pieces: Vec<Piece>) -> Body {
     Body::from(body)
 }
 
+/// A body lets other connections have their turn when so much of it was sent.
+const SENT_IN_A_TURN_BYTES: u64 = 4 * limits::READ_BYTES_MAX as u64;
+
 struct Sending {
     object: engine::Body,
     pieces: VecDeque<Piece>,
     reading: Reading,
     unsent_bytes: u64,
+    /// What was handed out since others had their turn.
+    turn_bytes: u64,
 }
 
 enum Reading {
@@ -159,7 +165,8 @@ impl Sending {
             Piece::Slice(range) => range.end - range.start,
         };
         let unsent_bytes = pieces.iter().map(bytes_of).sum();
-        Self { object, pieces: pieces.into(), reading: Reading::Nothing, unsent_bytes }
+        let reading = Reading::Nothing;
+        Self { object, pieces: pieces.into(), reading, unsent_bytes, turn_bytes: 0 }
     }
 
     /// The text that stands before the first slice.
@@ -245,7 +252,13 @@ impl http_body::Body for Sending {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, engine::Error>>> {
+        if self.turn_bytes >= SENT_IN_A_TURN_BYTES && !self.is_end_stream() {
+            self.turn_bytes = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let Some(read) = ready!(self.poll_next(context)) else { return Poll::Ready(None) };
+        self.turn_bytes += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
         if let Err(error) = &read {
             tracing::error!(%error, "a body broke off while it was sent");
         }

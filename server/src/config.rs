@@ -4,6 +4,7 @@
 //! settings   every setting, said once
 //! kind       how values are read and written
 //! sources    where they come from, and who stands over whom
+//! secret     what is used and never shown
 //! ```
 //!
 //! A [`Layer`] holds what one source says, [`Sources`] what all of them say, a [`Config`] what is so, every value of it
@@ -11,28 +12,33 @@
 
 mod kind;
 mod public_url;
+mod secret;
 mod settings;
 mod sources;
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{CompactionOptions, ScrubOptions};
 
 use self::kind::Written;
+use self::secret::Hidden;
 use crate::address::Network;
-use crate::destination::{Origin, Scheme};
+use crate::destination::Origin;
 use crate::limits;
 use crate::roots::ExtraRoots;
 use crate::tls::Identity;
 
 pub use self::kind::Texts;
 pub use self::public_url::PublicUrl;
+pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
 pub use self::sources::{InForce, Reloaded, Running, Sources, VARIABLE_PREFIX};
+pub use crate::destination::Scheme;
 
 /// Everything that the server is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +60,12 @@ pub struct Config {
     pub upload_listen: Option<SocketAddr>,
     /// Largest request body on the premium endpoint.
     pub upload_body_bytes_max: u64,
+    /// Where it listens for whoever watches over it. None: nowhere.
+    pub admin_listen: Option<SocketAddr>,
+    /// What opens the metrics elsewhere. None: nothing does.
+    pub metrics_token: Option<Secret>,
+    /// Where that lies. [`Config::take_secrets`] takes it from there.
+    pub metrics_token_file: Option<PathBuf>,
     /// Connections at once.
     pub connections_max: usize,
     /// Connections at once from one address.
@@ -132,7 +144,7 @@ impl Config {
     fn checked(layer: Layer) -> Result<Self, ConfigError> {
         let numbers = 1..=1_000_000;
         let rates = 0..=limits::CONFIGURED_RATE_MAX;
-        Ok(Self {
+        let mut config = Self {
             listen: needed("listen", address("listen", layer.listen)?)?,
             public_url: layer.public_url.as_deref().map(PublicUrl::parse).transpose()?,
             tls_files: tls_files(layer.tls_certificate_file, layer.tls_key_file)?,
@@ -150,6 +162,9 @@ impl Config {
                 layer.upload_body_bytes_max,
                 1..=engine::limits::OBJECT_BYTES_MAX,
             )?,
+            admin_listen: address("admin_listen", layer.admin_listen)?,
+            metrics_token: layer.metrics_token,
+            metrics_token_file: layer.metrics_token_file,
             connections_max: within("connections_max", layer.connections_max, numbers.clone())?,
             connections_per_address_max: within(
                 "connections_per_address_max",
@@ -210,7 +225,27 @@ impl Config {
             import_allow: origins("import_allow", layer.import_allow)?,
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: ExtraRoots::default(),
-        })
+        };
+        config.hidden().iter().try_for_each(Hidden::check)?;
+        Ok(config)
+    }
+
+    /// Takes the secrets that lie in files of their own from there. `read` gives what is in a file.
+    pub fn take_secrets(
+        &mut self,
+        read: &dyn Fn(&Path) -> io::Result<String>,
+    ) -> Result<(), ConfigError> {
+        self.hidden().into_iter().try_for_each(|hidden| hidden.take(read))
+    }
+
+    /// Every setting that is a secret.
+    fn hidden(&mut self) -> [Hidden<'_>; 1] {
+        [Hidden {
+            setting: "metrics_token",
+            secret: &mut self.metrics_token,
+            file_setting: "metrics_token_file",
+            file: &self.metrics_token_file,
+        }]
     }
 }
 
@@ -391,6 +426,7 @@ mod tests {
         for (field, value) in [
             ("TRUG_LISTEN", "8080"),
             ("TRUG_UPLOAD_LISTEN", "8081"),
+            ("TRUG_ADMIN_LISTEN", "localhost:9090"),
             ("TRUG_UPLOAD_BODY_BYTES_MAX", "0"),
             ("TRUG_PUBLIC_URL", "cdn.example.com"),
             ("TRUG_PUBLIC_URL", "ftp://cdn.example.com"),

@@ -52,6 +52,7 @@ use self::places::Addresses;
 use self::secure::{Secured, secured};
 use crate::error::Asked;
 use crate::limits;
+use crate::measures::ConnectionCounts;
 use crate::paced_io::{Exchange, PacedIo, Waits};
 use crate::tls::CurrentTls;
 
@@ -70,6 +71,8 @@ pub struct ConnectionOptions {
     pub drain: DrainWait,
     /// The pair with which TLS is spoken. None: it is not.
     pub tls: Option<Arc<CurrentTls>>,
+    /// Where connections are counted.
+    pub counts: Arc<ConnectionCounts>,
 }
 
 impl ConnectionOptions {
@@ -89,6 +92,7 @@ impl ConnectionOptions {
             exempt: Arc::new(|address| address.is_loopback()),
             drain: limits::DRAIN_WAIT.into(),
             tls: None,
+            counts: Arc::default(),
         }
     }
 }
@@ -257,16 +261,20 @@ where
                 continue;
             }
         };
-        let Some(place) = Addresses::enter(&addresses, peer, &options) else { continue };
+        let Some(place) = Addresses::enter(&addresses, peer, &options) else {
+            options.counts.refused.add(1);
+            continue;
+        };
+        let held = (permit, place, options.counts.let_in());
         let (service, waits, stop) = (service.clone(), options.waits, stop.clone());
         match options.tls.clone() {
             None => connections.spawn(async move {
                 serve(io, peer, service, waits, stop).await;
-                drop((permit, place));
+                drop(held);
             }),
             Some(tls) => connections.spawn(async move {
                 serve_secured::<L, S, B>(io, &tls, peer, service, waits, stop).await;
-                drop((permit, place));
+                drop(held);
             }),
         };
     }

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
-use http::{Extensions, HeaderValue, Method, Request, Response, header};
+use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use tower::ServiceExt;
 
 use crate::auth::has_key;
@@ -22,7 +22,8 @@ use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
 use crate::handlers::presign::presign_address;
 use crate::layers::Outgoing;
-use crate::meter::{Meter, Metered};
+use crate::measures::{AuthFailure, Limited, Measures, Operation};
+use crate::meter::{Meter, Metered, Outflow};
 use crate::query::Query;
 use crate::reserved::{self, is_for_own_pages};
 use crate::router::router;
@@ -52,9 +53,15 @@ impl App {
     }
 
     async fn answer(&self, head: Parts, body: Body) -> Response<Metered> {
+        let began_us = self.state.clock.monotonic_us();
         let outgoing = Outgoing::of(&head, self.state.next_request_id());
         // Read once, for whoever may read the answer and for what is delivered.
         let target = is_delivery(&head).then(|| Target::from_path(head.uri.path()));
+        let operation = match &target {
+            Some(_) if is_presigning(&head) => Operation::Presign,
+            Some(_) => Operation::of_delivery(head.uri.query()),
+            None => Operation::of(&head.method, head.uri.path()),
+        };
         let bucket = self.bucket(head.uri.path(), target.as_ref());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
         let is_delivered = target.is_some();
@@ -63,14 +70,15 @@ impl App {
         let (answer, traffic) = match target {
             Some(target) => {
                 drop(body);
-                let answer = self.deliver(&head, target, bucket.as_ref()).await;
+                let answer = self.deliver(&head, target, bucket.as_ref(), operation).await;
                 (answer, bucket.as_ref().map_or(nobody, |bucket| &bucket.traffic).clone())
             }
             None => {
                 let named = bucket.as_ref().map(|bucket| &bucket.traffic);
-                let meter = Meter::new(outgoing.request_id(), named);
+                let shard = self.state.measures.here();
+                let meter = Meter::new(outgoing.request_id(), named, shard);
                 let request = Request::from_parts(head, body);
-                let answer = Box::pin(self.route(request, &meter)).await;
+                let answer = Box::pin(self.route(request, &meter, operation)).await;
                 (answer, meter.end(nobody))
             }
         };
@@ -85,7 +93,13 @@ impl App {
             response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
         }
         traffic.note_answer(response.status(), self.state.clock.unix_ms());
-        response.map(|body| Metered::new(body, traffic))
+        if response.status().is_client_error() {
+            note_refusal(&self.state.measures, &response);
+        }
+        let shard = self.state.measures.here().clone();
+        let took_us = self.state.clock.monotonic_us().saturating_sub(began_us);
+        shard.answered(operation, response.status(), took_us);
+        response.map(|body| Metered::new(body, Outflow { traffic, shard }))
     }
 
     /// What browsers are told of TLS, where it is spoken here.
@@ -117,11 +131,12 @@ impl App {
         request: &Parts,
         target: Delivered,
         bucket: Option<&Arc<Bucket>>,
+        operation: Operation,
     ) -> Response<Body> {
         if let Err(refusal) = self.admit(&request.extensions) {
             return refusal.into_response();
         }
-        if is_presigning(request) {
+        if operation == Operation::Presign {
             return presign_address(&self.state, request).into_response();
         }
         match target {
@@ -130,7 +145,14 @@ impl App {
         }
     }
 
-    async fn route(&self, request: Request<Body>, meter: &Meter) -> Response<Body> {
+    async fn route(
+        &self,
+        request: Request<Body>,
+        meter: &Meter,
+        operation: Operation,
+    ) -> Response<Body> {
+        let is_upload = operation.brings_a_file(request.method());
+        let _ends = is_upload.then(|| self.state.measures.begin_upload());
         if request.method() == Method::OPTIONS {
             return self.options(request).await;
         }
@@ -178,6 +200,17 @@ fn origins(
     let is_asked = is_delivery || request.method == Method::OPTIONS;
     let bucket = bucket.filter(|bucket| is_asked && bucket.cors_origins != CorsOrigins::Every)?;
     Some((bucket.clone(), request.headers.get(header::ORIGIN).cloned()))
+}
+
+/// Counts why a request was refused.
+#[cold]
+fn note_refusal(measures: &Measures, response: &Response<Body>) {
+    let Some(error) = response.extensions().get::<ApiError>() else { return };
+    if error.status() == StatusCode::TOO_MANY_REQUESTS {
+        measures.note_limited(Limited::of(error.code(), error.policy()));
+    } else if let Some(kind) = AuthFailure::of(error.code()) {
+        measures.note_auth_failure(kind);
+    }
 }
 
 fn is_tus(path: &str) -> bool {

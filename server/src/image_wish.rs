@@ -103,6 +103,15 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+    use crate::measures::Operation;
+
+    #[test]
+    fn what_wants_something_of_a_picture_is_counted_so() {
+        for name in [FORMAT, WIDTH, HEIGHT, QUALITY, FIT, DENSITY].concat() {
+            let operation = Operation::of_delivery(Some(&format!("a=b&{name}=1")));
+            assert_eq!(operation, Operation::Picture, "{name}");
+        }
+    }
 
     fn asked(raw: &str, accept: &'static str) -> Result<Wish, ApiError> {
         let mut headers = HeaderMap::new();

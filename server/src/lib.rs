@@ -12,6 +12,7 @@
 //! Never here: the command line, signals, and opening the store.
 
 pub mod address;
+pub mod admin;
 pub mod admission;
 pub mod archive;
 pub mod auth;
@@ -41,10 +42,13 @@ pub mod job_board;
 pub mod jobs;
 pub mod json_body;
 pub mod kept_heads;
+pub mod kept_stats;
 mod layers;
 pub mod limits;
 pub mod management;
+pub mod measures;
 pub mod meter;
+pub mod metrics;
 pub mod multipart;
 pub mod object_name;
 pub mod open_uploads;

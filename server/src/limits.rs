@@ -382,6 +382,19 @@ pub const WEBHOOK_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Facts of events that are removed or moved in one batch.
 pub const WEBHOOK_BATCH_EVENTS: usize = 250;
 
+/// Characters of a secret that is a setting, at least,
+pub const SECRET_CHARS_MIN: usize = 16;
+/// and at most.
+pub const SECRET_CHARS_MAX: usize = 256;
+/// Bytes of a file that is read for one.
+pub const SECRET_FILE_BYTES_MAX: u64 = 4 * KIB;
+/// What is counted by many at once is counted in at most so many places.
+pub const MEASURE_SHARDS_MAX: usize = 16;
+/// What takes longer to look up for the metrics is not looked up each time they are asked for,
+pub const METRICS_QUICK: Duration = Duration::from_millis(100);
+/// but so that at most one part of so many goes into it of the time.
+pub const METRICS_TIME_PART: u32 = 20;
+
 /// Minutes of which it is known what happened: an hour, and the one that is not over.
 pub const TRAFFIC_MINUTES: u64 = 61;
 /// Days of which hours are kept; then they are added up.

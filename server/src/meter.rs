@@ -13,6 +13,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 
+use crate::measures::Shard;
 use crate::traffic::Traffic;
 
 /// A request that is not answered yet, as an extension of it. Cheap to clone.
@@ -22,12 +23,20 @@ pub struct Meter(Arc<Inner>);
 struct Inner {
     request_id: String,
     traffic: OnceLock<Arc<Traffic>>,
+    /// What is counted of all requests together.
+    shard: Arc<Shard>,
     /// Bytes that came before the bucket was known.
     early_bytes: AtomicU64,
 }
 
 /// The body of an answer: what goes out of it counts.
-pub type Metered = Counted<Arc<Traffic>>;
+pub type Metered = Counted<Outflow>;
+
+/// What the body of an answer counts for: a bucket, and all requests together.
+pub struct Outflow {
+    pub traffic: Arc<Traffic>,
+    pub shard: Arc<Shard>,
+}
 
 /// A body of which each piece is counted when it goes on.
 pub struct Counted<C> {
@@ -42,15 +51,17 @@ pub trait Counter: Unpin {
 }
 
 /// Of an answer.
-impl Counter for Arc<Traffic> {
+impl Counter for Outflow {
     fn note(&self, bytes: usize) {
-        self.note_bytes_out(bytes);
+        self.traffic.note_bytes_out(bytes);
+        self.shard.note_bytes_out(bytes);
     }
 }
 
 /// Of a request.
 impl Counter for Meter {
     fn note(&self, bytes: usize) {
+        self.0.shard.note_bytes_in(bytes);
         match self.0.traffic.get() {
             Some(traffic) => traffic.note_bytes_in(bytes),
             None => {
@@ -62,10 +73,10 @@ impl Counter for Meter {
 
 impl Meter {
     /// Of the request of this id, for the bucket that its address names, if it does.
-    pub fn new(request_id: &str, traffic: Option<&Arc<Traffic>>) -> Self {
+    pub fn new(request_id: &str, traffic: Option<&Arc<Traffic>>, shard: &Arc<Shard>) -> Self {
         let traffic = traffic.map_or_else(OnceLock::new, |it| OnceLock::from(it.clone()));
-        let request_id = request_id.to_owned();
-        Self(Arc::new(Inner { request_id, traffic, early_bytes: AtomicU64::new(0) }))
+        let (request_id, shard) = (request_id.to_owned(), shard.clone());
+        Self(Arc::new(Inner { request_id, traffic, shard, early_bytes: AtomicU64::new(0) }))
     }
 
     /// The id of the request.

@@ -14,6 +14,7 @@ use crate::handlers::docs;
 use crate::handlers::health::{health, ready};
 use crate::handlers::integrations::{curl, lb_phone, sharex};
 use crate::handlers::list::list;
+use crate::handlers::metrics::{metrics, metrics_for_admins};
 use crate::handlers::presign::{presign_token, upload_with_token};
 use crate::handlers::presigned_put::{PLACE_METHODS, put_presigned};
 use crate::handlers::search::search;
@@ -46,8 +47,18 @@ pub fn router(app: AppState) -> Router {
         .merge(places(&app))
         .merge(api(&app))
         .merge(management(&app))
-        .merge(own())
+        .merge(own(&app))
         .merge(people(&app))
+        .fallback(not_found)
+        .with_state(app)
+}
+
+/// What is behind the address of those who watch over the server.
+pub fn admin_router(app: AppState) -> Router {
+    Router::new()
+        .route("/-/metrics", reading(get(metrics_for_admins)))
+        .route("/-/health", reading(get(health)))
+        .route("/-/ready", reading(get(ready)))
         .fallback(not_found)
         .with_state(app)
 }
@@ -149,8 +160,13 @@ fn management(app: &AppState) -> Router<AppState> {
 }
 
 /// What is ours alone. No bucket can have that name.
-fn own() -> Router<AppState> {
-    Router::new()
+fn own(app: &AppState) -> Router<AppState> {
+    let router = match app.config.metrics_token {
+        Some(_) => Router::new().route("/-/metrics", reading(get(metrics))),
+        // Nobody could open it, so nobody is told that it could be there.
+        None => Router::new(),
+    };
+    router
         .route("/", reading(get(dashboard::entrance)))
         .route("/-", nothing())
         .route("/-/assets/{version}/{name}", reading(get(dashboard::asset)))

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::address::{is_exempt, is_in};
+use crate::admin::AdminApp;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
 use crate::config::{Config, PublicUrl};
@@ -25,6 +26,7 @@ use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
 use crate::destination::Scheme;
 use crate::dispatch::App;
+use crate::measures::Entrance;
 use crate::state::AppState;
 use crate::tls::CurrentTls;
 use crate::upkeep::Upkeep;
@@ -67,6 +69,8 @@ pub struct Started {
     pub upload_listen: Option<SocketAddr>,
     /// What is spoken there.
     pub scheme: Scheme,
+    /// Where it listens for whoever watches over it.
+    pub admin_listen: Option<SocketAddr>,
     /// What stands before the addresses that it gives out.
     pub public_url: PublicUrl,
     /// The link that makes the first account, while there is none: without one nobody can upload. A secret: for whoever
@@ -111,6 +115,8 @@ async fn serve_open(
         (None, None) => None,
     };
     let upload_listen = upload_listener.as_ref().map(|(_, listen)| *listen);
+    let admin_listener = bind_if(config.admin_listen).await?;
+    let admin_listen = admin_listener.as_ref().map(|(_, listen)| *listen);
     let scheme = config.scheme();
     let public_url = config.public_url.clone();
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
@@ -128,13 +134,25 @@ async fn serve_open(
     let options = ConnectionOptions { exempt: exempt(&state), ..options };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
-    started(&Started { listen, upload_listen, scheme, public_url, set_up_link });
+    started(&Started { listen, upload_listen, admin_listen, scheme, public_url, set_up_link });
 
     let changing = change(changes, state.clone(), options.clone());
-    let public = serve_app(App::new(state.clone()), listener, options.clone(), stop.clone());
+    let options_of = |entrance| {
+        let counts = state.measures.connections(entrance).clone();
+        ConnectionOptions { counts, ..options.clone() }
+    };
+    let bounds = options_of(Entrance::Public);
+    let public = serve_app(App::new(state.clone()), listener, bounds, stop.clone());
     let premium = async {
         let Some((listener, _)) = upload_listener else { return Drained { cut_off: 0 } };
-        serve_app(App::new(state.premium()), listener, options, stop.clone()).await
+        let bounds = options_of(Entrance::Premium);
+        serve_app(App::new(state.premium()), listener, bounds, stop.clone()).await
+    };
+    let admin = async {
+        let Some((listener, _)) = admin_listener else { return Drained { cut_off: 0 } };
+        // Plain: it is for this machine or the operator's own network.
+        let bounds = ConnectionOptions { tls: None, ..options_of(Entrance::Admin) };
+        serve_admin(AdminApp::new(state.clone()), listener, bounds, stop.clone()).await
     };
     let mut stopping = stop.clone();
     let announce = async {
@@ -146,9 +164,9 @@ async fn serve_open(
     };
     let upkeep = Upkeep::start(&state);
     let control = control.serve(state.clone(), stop.clone());
-    let (public, premium, (), ()) = tokio::join!(public, premium, control, announce);
+    let (public, premium, admin, (), ()) = tokio::join!(public, premium, admin, control, announce);
     upkeep.stop().await;
-    let cut_off = public.cut_off + premium.cut_off;
+    let cut_off = public.cut_off + premium.cut_off + admin.cut_off;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "connections were cut off");
     }
@@ -184,6 +202,15 @@ async fn change(
     std::future::pending().await
 }
 
+async fn bind_if(
+    address: Option<SocketAddr>,
+) -> Result<Option<(TcpListener, SocketAddr)>, ServeError> {
+    match address {
+        Some(address) => bind(address).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let refused = |error| ServeError::Listen(address, error);
     let listener = TcpListener::bind(address).await.map_err(refused)?;
@@ -205,6 +232,19 @@ fn taken(
 
 async fn serve_app(
     app: App,
+    listener: TcpListener,
+    options: ConnectionOptions,
+    stop: watch::Receiver<Stop>,
+) -> Drained {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let app = app.clone();
+        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+    });
+    accept(listener, answer, options, stop).await
+}
+
+async fn serve_admin(
+    app: AdminApp,
     listener: TcpListener,
     options: ConnectionOptions,
     stop: watch::Receiver<Stop>,

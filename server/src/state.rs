@@ -12,9 +12,12 @@ use tokio::sync::{Mutex, Semaphore};
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
+use crate::crew::processors;
 use crate::job_board::JobBoard;
 use crate::kept_heads::KeptHeads;
+use crate::kept_stats::KeptStats;
 use crate::limits::{COPIES_MAX, IMAGE_MEMORY_PART, LOG_LOOKS_WAITING_MAX, WEBHOOK_TESTS_MAX};
+use crate::measures::Measures;
 use crate::open_uploads::OpenUploads;
 use crate::outbound::Outbound;
 use crate::own_pages::OwnHosts;
@@ -51,6 +54,8 @@ pub struct Inner {
     /// Names that uploads have chosen and not stored yet.
     pub claims: Claims<ObjectName>,
     pub allowances: Allowances,
+    /// What is measured.
+    pub measures: Measures,
     /// Who is working on which resumable upload.
     pub open_uploads: OpenUploads,
     /// Tokens with which something is being uploaded.
@@ -67,6 +72,8 @@ pub struct Inner {
     pub variants: Variants,
     /// Heads of answers.
     pub kept_heads: KeptHeads,
+    /// What the store holds, as the metrics tell it.
+    pub kept_stats: KeptStats,
     /// Jobs at work.
     pub jobs: JobBoard,
     /// Held by the one work on the whole store that is going on.
@@ -130,6 +137,7 @@ impl AppState {
         let draining = AtomicBool::new(false);
         let session_cookie = SessionCookie::of(&public_url);
         let own_hosts = OwnHosts::new(&public_url, &config.dashboard_hosts);
+        let measures = Measures::new(processors().get(), clock.unix_ms());
         let inner = Arc::new(Inner {
             store,
             catalog,
@@ -139,6 +147,7 @@ impl AppState {
             entropy,
             claims: Claims::default(),
             allowances,
+            measures,
             open_uploads: OpenUploads::default(),
             tokens_in_use: Claims::default(),
             searches,
@@ -147,6 +156,7 @@ impl AppState {
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
             variants,
             kept_heads: KeptHeads::default(),
+            kept_stats: KeptStats::default(),
             jobs: JobBoard::default(),
             long_work: Arc::default(),
             copies: Semaphore::new(COPIES_MAX),

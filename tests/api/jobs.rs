@@ -236,6 +236,7 @@ async fn a_job_is_cancelled_while_it_waits_and_while_it_works() {
     assert!(left > 0 && moved > 0, "{left} left, {moved} moved");
     let ended = job(&client, &id).await;
     assert_eq!(ended["state"], "cancelled");
+    assert_eq!(ended["done"], moved, "it tells less, or more, than it did");
     client.delete("/api/jobs/abcdefghijklmnop").await.check_error(404, "job_not_found");
 }
 

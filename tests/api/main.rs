@@ -32,6 +32,7 @@ mod jobs;
 mod keys;
 mod list;
 mod mass_assignment;
+mod metrics;
 mod moves;
 mod names;
 mod openapi;

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::Value;
+use server::config::{Config, Layer};
 use sha2::{Digest, Sha256};
 use tests::World;
 
@@ -63,7 +64,10 @@ fn the_committed_document_is_what_the_code_says() {
 
 #[tokio::test]
 async fn routes_and_document_are_the_same() {
-    let (world, _) = World::with_bucket(1);
+    // What opens the metrics, which are not there without.
+    let words = ["metrics_token=0123456789abcdef", "plan_rates=false"];
+    let layer = Layer::from_assignments(words.into_iter(), "a test").unwrap();
+    let (world, _) = World::with_bucket_and(1, Config::new(layer).unwrap());
     let described = described();
     let mut served = BTreeMap::new();
     for route in routes() {

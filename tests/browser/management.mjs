@@ -274,8 +274,8 @@ export const tests = {
     const server = await lived();
     await server.ask("PATCH", `/api/accounts/${server.past.ann}`, { plan: "Free", storageBytesMax: 1 });
     const page = await server.openAs("/-/accounts");
-    await page.getByRole("button", { name: "Look for unfair use" }).click();
-    await dialog(page).getByRole("button", { name: "Look, and take the steps" }).click();
+    await page.getByRole("button", { name: "Check fair use" }).click();
+    await dialog(page).getByRole("button", { name: "Check, and take the steps" }).click();
     await dialog(page).getByRole("row", { name: /ann.*notified.*bytes are stored, and the quota is 1/ }).waitFor();
     assert.equal((await server.ask("GET", `/api/accounts/${server.past.ann}`)).account.standing, "notified");
     await close(page);
@@ -300,7 +300,7 @@ export const tests = {
     await dialog(page).waitFor({ state: "detached" });
     assert.deepEqual(await names("gone"), ["a.txt", "b.txt", "c (1).txt", "c.txt"]);
     await page.getByLabel("In the folder").fill("d/");
-    await page.getByRole("button", { name: "Look" }).click();
+    await page.getByLabel("In the folder").press("Enter");
     await page.waitForURL("**/-/deleted/gone/d/");
     await page.getByRole("checkbox", { name: "Choose d/e.txt" }).waitFor();
     assert.equal(await page.getByRole("checkbox", { name: /^Choose / }).count(), 2);

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/dashboard/address.mjs";
+import { dropped, unreadable } from "../../server/assets/dashboard/collect.mjs";
 import { kindOfName, kindOfType } from "../../server/assets/dashboard/kinds.mjs";
 import { arranged } from "../../server/assets/dashboard/listing.mjs";
 import { numbered } from "../../server/assets/dashboard/lost.mjs";
@@ -12,6 +13,23 @@ import { Selection } from "../../server/assets/dashboard/selection.mjs";
 import { bytes, count, duration } from "../../server/assets/dashboard/text.mjs";
 
 const found = (name, size, folder = "") => ({ file: { name, size }, folder });
+/** A file and a folder as a drop gives them. A folder gives two entries at a time, and fails where it is told to. */
+const fileEntry = (name, isThere = true) => ({ name, isDirectory: false, file: (done, fail) => (isThere ? done({ name }) : fail(new Error("gone"))) });
+const folderEntry = (name, entries, failsAt = []) => ({
+  name,
+  isDirectory: true,
+  createReader: () => {
+    let at = 0;
+    return {
+      readEntries: (done, fail) => {
+        if (failsAt[0] === at && failsAt.shift() === at) return fail(new Error("busy"));
+        done(entries.slice(at, at += 2));
+      },
+    };
+  },
+});
+const transferOf = (...entries) => ({ items: entries.map((entry) => ({ kind: "file", webkitGetAsEntry: () => entry })), files: [] });
+
 const names = (batch) => batch.map((item) => item.file.name);
 
 export const tests = {
@@ -27,6 +45,37 @@ export const tests = {
     assert.equal(queue.counts.sending, 6);
     queue.add(Array.from({ length: 70 }, (_, at) => found(`${at}`, 1)), "pics", "");
     assert.deepEqual([queue.take(0).length, queue.take(0).length, queue.take(0).length], [32, 32, 6]);
+  },
+
+  async "a folder that fails to be read is read again, and each of its files is taken once"() {
+    const letters = [..."abcde"].map((name) => fileEntry(name));
+    const all = [];
+    const unread = await dropped(transferOf(folderEntry("f", [...letters, folderEntry("g", [fileEntry("h")])], [4, 2])), new AbortController().signal, (found) => all.push(...found));
+    assert.deepEqual(all.map(({ file, folder }) => folder + file.name), ["f/a", "f/b", "f/c", "f/d", "f/e", "f/g/h"]);
+    assert.deepEqual(unread, []);
+  },
+
+  async "what cannot be read is told, and the rest is taken"() {
+    const all = [];
+    const transfer = transferOf(folderEntry("f", [fileEntry("a"), fileEntry("gone", false), fileEntry("c")], [2, 2, 2]), fileEntry("b"));
+    const unread = await dropped(transfer, new AbortController().signal, (found) => all.push(...found));
+    assert.deepEqual(all.map(({ file, folder }) => folder + file.name), ["b", "f/a"]);
+    assert.deepEqual(unread, ["f/gone", "f/"]);
+  },
+
+  async "a drop that is cancelled is not read on"() {
+    const stop = new AbortController();
+    const all = [];
+    const many = folderEntry("f", Array.from({ length: 2_000 }, (_, at) => fileEntry(`${at}`)));
+    const reading = dropped(transferOf(many), stop.signal, (found) => { all.push(...found); stop.abort(); });
+    await assert.rejects(reading, { name: "AbortError" });
+    assert.equal(all.length, 500);
+  },
+
+  async "files that are not there any more are known among others"() {
+    const item = (name, looked) => ({ file: { name, slice: () => ({ arrayBuffer: looked }) } });
+    const all = [item("a", async () => new ArrayBuffer(1)), item("b", async () => { throw new Error("gone"); })];
+    assert.deepEqual((await unreadable(all)).map(({ file }) => file.name), ["b"]);
   },
 
   "one bad file does not take the others of its form along"() {

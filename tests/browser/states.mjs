@@ -2,6 +2,7 @@
 
 import { close, open, options, store } from "./driver.mjs";
 import { inFront, look } from "./looks.mjs";
+import { framesOf, webm } from "./media.mjs";
 import { fillBucket, openAs } from "./operator.mjs";
 import { fillFolder } from "./preview.mjs";
 import { asOperator as ask } from "./sessions.mjs";
@@ -43,31 +44,12 @@ const sent = (label) => (page) => page.getByRole("dialog").getByRole("button", {
 const typed = (key) => (page) => page.keyboard.press(key);
 const said = (words) => (page) => page.getByText(words).first().waitFor();
 
-/** A second of film, recorded by the browser itself. */
+/** Two seconds of film. */
 async function film() {
-  const page = await open("about:blank");
-  const bytes = await page.evaluate(async () => {
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [640, 360];
-    const pen = canvas.getContext("2d");
-    const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: "video/webm" });
-    const parts = [];
-    recorder.ondataavailable = (event) => parts.push(event.data);
-    const over = new Promise((done) => { recorder.onstop = done; });
-    recorder.start();
-    for (let frame = 0; frame < 25; frame += 1) {
-      pen.fillStyle = "#3b6ea5";
-      pen.fillRect(0, 0, 640, 360);
-      pen.fillStyle = "#f2b134";
-      pen.fillRect(20 * frame, 140, 80, 80);
-      await new Promise((done) => setTimeout(done, 40));
-    }
-    recorder.stop();
-    await over;
-    return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
-  });
+  const page = await open(LOOK);
+  const frames = await framesOf(page, 640, 360, ["#3b6ea5", "#f2b134"]);
   await close(page);
-  return Buffer.from(bytes);
+  return webm(frames, 640, 360, 0);
 }
 
 /** @type {Promise<void> | null} */
@@ -212,8 +194,8 @@ const managed = (crew) => [
   }],
   ["account-new", "/-/accounts", "table", asked("New account")],
   ["account-link", "/-/accounts", "table", then(asked("New password link for ann"), sent("Make the link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
-  ["fair-use", "/-/accounts", "table", asked("Look for unfair use")],
-  ["fair-use-steps", "/-/accounts", "table", then(asked("Look for unfair use"), sent("Look, and take the steps"), seen(".told table")), undefined, { "POST **/accounts/sweep": SWEPT }],
+  ["fair-use", "/-/accounts", "table", asked("Check fair use")],
+  ["fair-use-steps", "/-/accounts", "table", then(asked("Check fair use"), sent("Check, and take the steps"), seen(".told table")), undefined, { "POST **/accounts/sweep": SWEPT }],
   ["organisation-new", "/-/organisations", ".card", asked("New organisation")],
   ["member-new", `/-/organisations/${crew}`, "table", asked("Add a member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
   ["member-none", `/-/organisations/${crew}`, "table", then(press("Add a member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],

@@ -35,6 +35,9 @@ export const tests = {
       assert.equal(await said(address), await said(address.replace("secrets", "not-there")).then((it) => it), address);
       assert.ok(!(await page.locator("body").innerText()).includes("a plan"), address);
     }
+    // What lies over the folder is told by delivery, which says that a private bucket is there.
+    await page.goto("/-/files/secrets/plans/plan.txt");
+    await page.locator(".stage [role=alert]", { hasText: "The bucket is private, and you have no role in it. Ask whoever owns the bucket" }).waitFor();
     await page.goto("/-/search/photos?q=public");
     await alert.first().waitFor();
     await page.goto("/-/files/photos/mine/");

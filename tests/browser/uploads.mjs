@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { api, base, close, dropFromDisk, keys, open, options, shot, store, threadMs, waitForRows } from "./driver.mjs";
 import { enter } from "./entrance.mjs";
@@ -60,6 +60,55 @@ export const tests = {
     await page.locator(".row", { hasText: "dropped" }).waitFor();
     await page.getByRole("status").filter({ hasText: "250 files uploaded" }).waitFor({ state: "attached" });
     await shot(page, "upload-done");
+    await close(page);
+  },
+
+  async "a folder that is still read while its first files are stored is one upload, and told as one"() {
+    const root = folder("slowly");
+    for (let number = 0; number < 601; number += 1) writeFileSync(join(root, `f${number}.txt`), "f");
+    const page = await open("/-/files/photos/slowly/");
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    // The disk gives nothing more, the end of the folder neither, until the first files are stored.
+    await page.evaluate(() => {
+      const entryOf = DataTransferItem.prototype.webkitGetAsEntry;
+      DataTransferItem.prototype.webkitGetAsEntry = function () {
+        const entry = entryOf.call(this);
+        const reader = entry.createReader();
+        let count = 0;
+        const readEntries = (...told) => {
+          count += 1;
+          if (count !== 6) return reader.readEntries(...told);
+          const wait = setInterval(() => {
+            if (document.querySelector(".uploads h2")?.textContent !== "Uploading 500 of 500") return;
+            clearInterval(wait);
+            // Longer than the queue takes to find that it is over.
+            setTimeout(() => reader.readEntries(...told), 600);
+          }, 20);
+        };
+        return { name: entry.name, isDirectory: true, createReader: () => ({ readEntries }) };
+      };
+    });
+    await dropFromDisk(page, [root]);
+    await done(page, "601 files uploaded");
+    await over(page, "601 files uploaded");
+    assert.equal((await keys("photos", "slowly/")).length, 601);
+    await close(page);
+  },
+
+  async "a file that is gone when it is sent fails alone, at once, and says why"() {
+    const root = folder("vanished");
+    const paths = ["a.txt", "b.txt", "c.txt"].map((name) => join(root, name));
+    for (const path of paths) writeFileSync(path, "text");
+    const page = await open("/-/files/photos/vanished/");
+    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.context().setOffline(true);
+    await choose(page, paths);
+    await page.locator(".uploads header p", { hasText: "waiting" }).waitFor();
+    rmSync(paths[1]);
+    await page.context().setOffline(false);
+    await done(page, "1 file failed");
+    await page.locator(".reason", { hasText: "The file cannot be read: it was changed, moved or deleted" }).waitFor();
+    assert.deepEqual(await keys("photos", "vanished/"), ["vanished/a.txt", "vanished/c.txt"]);
     await close(page);
   },
 

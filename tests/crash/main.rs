@@ -22,6 +22,7 @@ mod mutation_orders;
 mod power_loss;
 mod punched_rot;
 mod punching;
+mod python_reader;
 mod repair_cuts;
 mod resumable_cuts;
 mod retained_cuts;

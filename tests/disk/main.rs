@@ -98,6 +98,7 @@ fn what_the_disk_begins_with_is_what_was_written(disk: &dyn Disk) {
     file.write_at(0, &[&[1; 10_000]]).unwrap();
     for range in [0..10_000, 5_000..5_001, 7..7, 9_000..90_000, 0..u64::MAX, u64::MAX - 1..u64::MAX]
     {
+        file.begin_read(range.clone());
         file.begin_sync(range);
     }
     // In the middle of a page that is on its way.

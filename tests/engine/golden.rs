@@ -90,7 +90,7 @@ fn story() -> [Vec<Vec<Change>>; 4] {
 }
 
 /// Its bytes were damaged, and it was recorded as lost.
-const DOOMED: &str = "doomed";
+pub(crate) const DOOMED: &str = "doomed";
 /// It was deleted, and a page of its body was punched out.
 const PUNCHED: &str = "punched";
 /// So large a body in the log has a whole page in it, wherever it lies.
@@ -155,7 +155,7 @@ fn versions(store: &Store, key: &str) -> Vec<Option<(VersionState, Result<(), Un
 }
 
 /// A machine with the golden store on its disk.
-fn golden() -> World {
+pub(crate) fn golden() -> World {
     let disk = SimDisk::new();
     copy_in(&disk, &folder(), "");
     World::on(disk, 2)

@@ -27,7 +27,7 @@ pub struct Ran {
 
 /// The binary, ready to be given arguments.
 pub fn trug() -> Command {
-    without_settings(binary())
+    without_settings(trug_binary())
 }
 
 /// A program, ready to be given arguments; the settings of whoever runs the tests are kept from it.
@@ -52,8 +52,22 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
+/// Whether a program is there that a test needs beside trug.
+pub fn has_program(program: &str, version: &str) -> bool {
+    Command::new(program).arg(version).output().is_ok() || is_missing(program)
+}
+
+/// A test that needs this is not done, and says so in a line; it fails where `TRUG_TOOLS=required` is set, as the build
+/// server does. Always false.
+pub fn is_missing(what: &str) -> bool {
+    let is_required = std::env::var("TRUG_TOOLS").is_ok_and(|it| it == "required");
+    assert!(!is_required, "{what} is not installed");
+    println!("SKIPPED: {what} is not installed");
+    false
+}
+
 /// The binary of the profile that these tests were built with, which lies in the folder above them.
-fn binary() -> PathBuf {
+pub fn trug_binary() -> PathBuf {
     let this = std::env::current_exe().expect("a process knows its file");
     let folder = this.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
     let binary = folder.join("trug");

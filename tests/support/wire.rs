@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http_body::Body as HttpBody;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use server::Stop;
+use server::admin::AdminApp;
 use server::connection::{ConnectionOptions, Drained, accept};
 use server::dispatch::App;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,9 +39,34 @@ pub struct Wire(pub TcpStream);
 
 impl Listening {
     pub async fn start(app: App, options: ConnectionOptions) -> Self {
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        Self::serving(options, move |request| {
             let app = app.clone();
-            async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+            async move { app.call(request).await }
+        })
+        .await
+    }
+
+    /// What those who watch over a service have of it.
+    pub async fn admin(app: AdminApp, options: ConnectionOptions) -> Self {
+        Self::serving(options, move |request| {
+            let app = app.clone();
+            async move { app.call(request).await }
+        })
+        .await
+    }
+
+    async fn serving<F, B>(
+        options: ConnectionOptions,
+        call: impl Fn(http::Request<Body>) -> F + Clone + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let answer = call(request.map(Body::new));
+            async move { Ok::<_, Infallible>(answer.await) }
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");

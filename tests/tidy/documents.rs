@@ -41,6 +41,11 @@ fn the_changelog_has_its_headings() {
     expect_none(&check_changelog(&repository::files()));
 }
 
+#[test]
+fn every_kind_of_attack_names_the_tests_that_try_it() {
+    expect_none(&check_attacks(&repository::files()));
+}
+
 fn check_paths(files: &[File]) -> Vec<String> {
     let mut known = BTreeSet::new();
     for file in files {
@@ -174,6 +179,36 @@ fn heading_lines<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = (usiz
         }
         inside.then_some((index + 1, line))
     })
+}
+
+/// Whether each row of the table of attacks names files, and each of them has tests. That they exist is for
+/// [`check_paths`].
+fn check_attacks(files: &[File]) -> Vec<String> {
+    const DOCUMENT: &str = "SECURITY.md";
+    let text = find(files, DOCUMENT).map_or("", |file| file.text.as_str());
+    let rows = heading_lines(text, "## What is tried against it");
+    let rows: Vec<_> = rows.filter(|(_, line)| line.starts_with('|')).skip(2).collect();
+    let mut complaints = Vec::new();
+    if rows.is_empty() {
+        complaints.push(format!("{DOCUMENT}: no rows under \"## What is tried against it\""));
+    }
+    for (line, row) in rows {
+        let named: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        if named.is_empty() {
+            complaints.push(format!("{DOCUMENT}:{line}: no test is named"));
+        }
+        for path in named {
+            let in_rust = find(files, path).filter(|file| file.is_rust());
+            let tries = in_rust.is_none_or(|file| {
+                let is_shared = file.path.starts_with("fuzz/") || file.path.starts_with("tests/");
+                is_shared || file.text.contains("test]")
+            });
+            if !tries {
+                complaints.push(format!("{DOCUMENT}:{line}: there is no test in {path}"));
+            }
+        }
+    }
+    complaints
 }
 
 fn check_routes(files: &[File]) -> Vec<String> {
@@ -319,4 +354,17 @@ fn a_changelog_without_headings_is_found() {
     let bad = "# C\n## [Unreleased]\n### API\n## [0.1.0]\n### Format\n";
     expect_each(&check_changelog(&[File::new("CHANGELOG.md", bad)]), &["### Format"]);
     expect_each(&check_changelog(&[]), &["### Format", "### API"]);
+}
+
+#[test]
+fn an_attack_that_nobody_tries_is_found() {
+    let head = "## What is tried against it\n\n| class | where |\n|---|---|\n";
+    let rows = "| a | `tests/a.rs` |\n| b | nowhere |\n| c | `server/src/c.rs` |\n";
+    let files = [
+        File::new("SECURITY.md", &format!("{head}{rows}")),
+        File::new("tests/a.rs", ""),
+        File::new("server/src/c.rs", "fn c() {}"),
+    ];
+    expect_each(&check_attacks(&files), &["no test is named", "no test in server/src/c.rs"]);
+    expect_each(&check_attacks(&[]), &["no rows"]);
 }

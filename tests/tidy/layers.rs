@@ -15,7 +15,7 @@ type Layers = [&'static [&'static str]];
 
 const ENGINE: &Layers = &[
     &["limits", "clock", "entropy", "progress"],
-    &["name"],
+    &["name", "measures"],
     &["format", "disk"],
     &["error"],
     &["space"],
@@ -40,7 +40,7 @@ const SERVER: &Layers = &[
         "tls",
         "crew",
     ],
-    &["destination", "traffic"],
+    &["destination", "traffic", "measures", "kept_stats"],
     &[
         "object_name",
         "range",
@@ -62,12 +62,12 @@ const SERVER: &Layers = &[
     &["multipart", "connection", "archive", "layers", "json_body", "paging", "called", "fair_use"],
     &["client_address", "webhooks"],
     &["auth"],
-    &["intake", "management", "admission"],
+    &["intake", "management", "admission", "metrics"],
     &["filing"],
     &["jobs"],
     &["handlers", "control"],
     &["router", "openapi", "upkeep"],
-    &["dispatch"],
+    &["dispatch", "admin"],
     &["start"],
 ];
 

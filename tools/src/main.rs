@@ -14,21 +14,25 @@ mod backup;
 mod bucket;
 mod choice;
 mod compact;
+mod completions;
 mod config;
 mod exit;
 mod export;
 mod first_run;
 mod fsck;
+mod health;
 mod history;
 mod import;
 mod inherited;
 mod interrupt;
 mod logging;
+mod man;
 mod management;
 mod open_files;
 mod openapi;
 mod organisation;
 mod output;
+mod ownership;
 mod password;
 mod progress;
 mod reload;
@@ -43,7 +47,7 @@ mod webhook;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use images::AVIF_ENCODER;
 
 use self::exit::{Exit, Failure};
@@ -63,6 +67,7 @@ static VERSION: LazyLock<String> =
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Health(health::Args),
     /// Accounts: who owns buckets and keys.
     #[command(subcommand)]
     Account(account::Command),
@@ -92,6 +97,8 @@ enum Command {
     Scrub(scrub::Args),
     Fsck(fsck::Args),
     Openapi(openapi::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -109,6 +116,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
+        Command::Health(args) => health::run(args),
         Command::Account(command) => account::run(command),
         Command::Organisation(command) => organisation::run(command),
         Command::Bucket(command) => bucket::run(command),
@@ -126,13 +134,13 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Scrub(args) => scrub::run(args),
         Command::Fsck(args) => fsck::run(args),
         Command::Openapi(args) => openapi::run(args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -158,7 +166,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        assert_eq!(leaves, 43);
+        assert_eq!(leaves, 46);
     }
 
     #[test]

@@ -8,21 +8,22 @@ use std::sync::Arc;
 
 use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
 use images::AVIF_ENCODER;
-use server::config::PublicUrl;
+use server::config::{PublicUrl, Scheme};
 use server::{ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
 use crate::reload::Reload;
-use crate::{first_run, inherited, logging, open_files, output, service_manager, settings};
+use crate::{
+    first_run, inherited, logging, open_files, output, ownership, service_manager, settings,
+};
 
 /// Serve a data folder, which is made when there is none.
 ///
 /// Every setting of the configuration file can also be given as an environment variable, TRUG_ and the setting in
 /// capitals, and by --set. `trug config reference` lists them. SIGTERM and SIGINT let requests in flight end; a second
-/// one stops at once. SIGHUP reads the settings that may
-/// change and the certificate again.
+/// one stops at once. SIGHUP reads the settings that may change and the certificate again.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug serve --data data --listen 127.0.0.1:8080"))]
 pub(crate) struct Args {
@@ -87,7 +88,14 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 
 /// Opens the store, or makes it, and says in one line what was found.
 fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
-    let (store, report) = Store::open_folder(data, options)?;
+    let (store, report) = Store::open_folder(data, options).map_err(|error| {
+        let hint = ownership::hint(data, &error);
+        let failure = Failure::from(error);
+        match hint {
+            Some(hint) => failure.with_hint(&hint),
+            None => failure,
+        }
+    })?;
     let version = env!("CARGO_PKG_VERSION");
     output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
     if !report.damage.is_empty() {
@@ -106,6 +114,10 @@ fn announce(data: &Path, started: &Started) {
     if let Some(listen) = started.upload_listen {
         let url = PublicUrl::of_listener(started.scheme, listen);
         text.push_str(&format!("premium endpoint on {}\n", url.as_str()));
+    }
+    if let Some(listen) = started.admin_listen {
+        let url = PublicUrl::of_listener(Scheme::Http, listen);
+        text.push_str(&format!("metrics and health on {}\n", url.as_str()));
     }
     if started.public_url != url {
         text.push_str(&format!("addresses begin with {}\n", started.public_url.as_str()));

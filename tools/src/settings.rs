@@ -4,11 +4,13 @@
 
 use std::env;
 use std::fmt::Display;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use server::Config;
 use server::config::{Layer, Sources, Texts, TlsFiles, VARIABLE_PREFIX};
+use server::limits::SECRET_FILE_BYTES_MAX;
 use server::roots::ExtraRoots;
 use server::tls::{BadIdentity, Identity};
 
@@ -62,6 +64,7 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
         config.webhook_roots = read_roots(path)?;
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
+    config.take_secrets(&read_secret)?;
     Ok(config)
 }
 
@@ -118,6 +121,14 @@ fn read_file(path: &Path, name: &str) -> Result<Layer, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::wrong_usage(format!("cannot read {name}: {error}")))?;
     Ok(Layer::from_toml(&text, name)?)
+}
+
+#[allow(clippy::disallowed_types, reason = "a secret of the configuration is no file of the store")]
+fn read_secret(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]

@@ -7,12 +7,34 @@ use crate::error::{Error, Result};
 use crate::format::AppliedPosition;
 use crate::index::Index;
 use crate::limits;
+use crate::measures::Measures;
 use crate::segment::SegmentSet;
 
 /// Writes what is frozen to the index. Without room for that it stays frozen and nothing is lost: it can be tried
 /// again. Any other failure ends writing.
-pub(crate) fn checkpoint(index: &Index, segments: &SegmentSet, health: &HealthState) -> Result<()> {
-    let entries = index.view().frozen.as_ref().map_or(0, |frozen| frozen.len());
+pub(crate) fn checkpoint(
+    index: &Index,
+    segments: &SegmentSet,
+    health: &HealthState,
+    measures: &Measures,
+) -> Result<()> {
+    let entries = index.view().frozen.as_ref().map(|frozen| frozen.len());
+    let work = || write_frozen(index, segments, health, entries.unwrap_or(0));
+    match entries {
+        Some(_) => measures
+            .timed(&measures.checkpoints_us, work)
+            .inspect_err(|_| measures.checkpoints_failed.add(1)),
+        // With nothing to write that is none.
+        None => work(),
+    }
+}
+
+fn write_frozen(
+    index: &Index,
+    segments: &SegmentSet,
+    health: &HealthState,
+    entries: usize,
+) -> Result<()> {
     let room_bytes = limits::CHECKPOINT_ENTRY_ROOM_BYTES * entries as u64;
     health.space().require_bytes(limits::CHECKPOINT_ROOM_BYTES + room_bytes)?;
     let foot = Foot::take(segments).inspect_err(|error| health.fail(error))?;

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::format::{GROUP_OVERHEAD_BYTES, GroupBuilder, SEGMENT_HEADER_BYTES, SegmentClass};
 use crate::index::{Index, View};
 use crate::limits;
+use crate::measures::Measures;
 use crate::segment::{ActiveSegment, LogPosition, SegmentSet};
 
 /// The writer of the log.
@@ -40,6 +41,7 @@ pub(crate) struct Desk {
     pub(crate) health: Arc<HealthState>,
     pub(crate) load: Arc<Load>,
     pub(crate) lately: Arc<Lately>,
+    pub(crate) measures: Arc<Measures>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
 }
@@ -312,7 +314,13 @@ impl Committer {
         let group = builder.finish();
         active.append(&group)?;
         self.held.tell();
-        active.sync()?;
+        let measures = &self.desk.measures;
+        measures.timed(&measures.syncs_us, || active.sync())?;
+        let records = group.last_lsn.saturating_sub(durable_lsn);
+        if records > 0 {
+            measures.group_records.note(records);
+            measures.group_bytes.note(group.bytes);
+        }
         self.log.position = LogPosition {
             lsn: group.last_lsn,
             segment: Some(active.header().segment),

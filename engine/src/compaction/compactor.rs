@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::{Covers, Origin, SegmentClass, SegmentHeader, SegmentId, SegmentUsage};
 use crate::index::{Index, View};
 use crate::limits;
+use crate::measures::Measures;
 use crate::progress::{Watch, WorkProgress};
 use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, SegmentSet, read_footer, read_origin};
 
@@ -40,6 +41,7 @@ pub(crate) struct CompactorDesk {
     pub(crate) committer: Arc<Mutex<Committer>>,
     pub(crate) health: Arc<HealthState>,
     pub(crate) rollover: Arc<Rollover>,
+    pub(crate) measures: Arc<Measures>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) segment_bytes: u64,
     /// Whether nobody else runs the committer.
@@ -267,6 +269,9 @@ impl Compactor {
         let mut refused = self.lock();
         self.finish_begun()?;
         let selection = self.select_without(rules, &refused)?;
+        if !selection.steps.is_empty() {
+            self.desk.measures.compactions.add(1);
+        }
         let mut report = CompactionReport::default();
         let mut tally = Tally(WorkProgress {
             total_bytes: selection.live_bytes(),
@@ -395,7 +400,10 @@ impl Compactor {
         for (output, _) in &rewritten.outputs {
             output_bytes += self.file_bytes(*output)?;
         }
-        report.freed_bytes += input_bytes.saturating_sub(output_bytes);
+        let freed_bytes = input_bytes.saturating_sub(output_bytes);
+        report.freed_bytes += freed_bytes;
+        self.desk.measures.compacted_bytes.add(rewritten.copied_bytes);
+        self.desk.measures.given_back_bytes.add(freed_bytes);
         Ok(())
     }
 
@@ -418,7 +426,10 @@ impl Compactor {
                 done.and_then(|()| file.sync_data())
                     .map_err(|source| Error::io(format!("giving back space of {path}"), source))
             })?;
-            report.punched_bytes += punched.map_or(0, |()| bytes);
+            if punched.is_some() {
+                report.punched_bytes += bytes;
+                self.desk.measures.given_back_bytes.add(bytes);
+            }
         }
         let _ = self.desk.health.space().ran_out();
         Ok(())
@@ -544,7 +555,8 @@ impl Compactor {
 
     fn checkpoint(&self) -> Result<()> {
         self.committer().freeze();
-        commit::checkpoint(&self.desk.index, &self.desk.segments, &self.desk.health)
+        let CompactorDesk { index, segments, health, measures, .. } = &self.desk;
+        commit::checkpoint(index, segments, health, measures)
     }
 
     fn commit(&self, operation: Operation) -> Result<Committed> {

@@ -104,6 +104,12 @@ pub trait DiskFile: Send + Sync {
         Ok(false)
     }
 
+    /// Asks for a range to be brought from the disk from now on, and does not wait for it: a read that follows has less
+    /// to wait for. A wish, not a promise.
+    fn begin_read(&self, range: Range<u64>) {
+        let _ = range;
+    }
+
     /// The first stretch from `offset` on that may hold something other than zeros; None when there is none up to the
     /// end.
     ///

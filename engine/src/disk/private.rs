@@ -140,6 +140,10 @@ impl DiskFile for PrivateFile {
         Ok(())
     }
 
+    fn begin_read(&self, range: Range<u64>) {
+        self.below.begin_read(range);
+    }
+
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let written = self.written();
         if written.pages.is_empty() && written.bytes == written.below_bytes {

@@ -14,12 +14,13 @@
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, SeekFrom, fadvise};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::{
@@ -208,6 +209,13 @@ impl DiskFile for RealFile {
             }
         }
         Ok(true)
+    }
+
+    fn begin_read(&self, range: Range<u64>) {
+        if let Some(bytes) = NonZeroU64::new(range.end.saturating_sub(range.start)) {
+            // Where it is refused, the read that follows waits for all of it.
+            let _ = fadvise(&*self.file, range.start, Some(bytes), Advice::WillNeed);
+        }
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {

@@ -61,24 +61,11 @@ pub fn check(
     let started_ms = surroundings.clock.monotonic_ms();
     let private: Arc<dyn Disk> = Arc::new(PrivateDisk::new(Arc::clone(disk)));
     let view = Surroundings { disk: Arc::clone(&private), ..surroundings.clone() };
+    let root = Root { disk: private, deep: options.deep, index: None, applied_lsn: 0 };
     let mut check = Check {
-        disk: private,
-        deep: options.deep,
         remade: options.remade,
         workers: options.workers.clamp(1, limits::FSCK_WORKERS_MAX),
-        watch,
-        progress: WorkProgress::default(),
-        report: Report::new(options.deep),
-        index: None,
-        index_faults: IndexFaults::default(),
-        applied_lsn: 0,
-        gaps: Gaps::default(),
-        is_ignorant: false,
-        suspects: BTreeMap::new(),
-        suspects_unlisted: 0,
-        big_named: BTreeSet::new(),
-        retained: BTreeSet::new(),
-        punched: BTreeMap::new(),
+        ..root.check(watch)
     };
     check.run(&view)?;
     check.report.took_ms = surroundings.clock.monotonic_ms().saturating_sub(started_ms);

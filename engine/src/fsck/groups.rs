@@ -152,8 +152,14 @@ impl Check<'_, '_> {
         let mut last_group = (walking.header.first_group, walking.header.previous_group);
         loop {
             let (start, first_lsn) = (walk.offset(), walk.next_lsn());
-            match walk.step()? {
-                Walked::End => {
+            let looked = walk.look()?;
+            let decoded = match &looked {
+                Walked::Group(group) => group.view().map(|view| Some((group, view))),
+                Walked::End => Ok(None),
+                Walked::Broken(reason) => Err(*reason),
+            };
+            match decoded {
+                Ok(None) => {
                     if let Some(known) = held.end.filter(|known| *known > start) {
                         held.add_fault(start..known);
                         let what = "the file ends before its last group does";
@@ -161,10 +167,8 @@ impl Check<'_, '_> {
                     }
                     break;
                 }
-                Walked::Group(group) => {
-                    let view = group
-                        .view()
-                        .map_err(|reason| Error::corrupt(path.clone(), start, reason))?;
+                Ok(Some((group, view))) => {
+                    walk.pass(group, view.last_lsn());
                     let is_whole = view.verify_bodies().is_ok();
                     let is_vouched =
                         is_whole || self.is_vouched(held, walking, &walk, first_lsn)?;
@@ -182,10 +186,9 @@ impl Check<'_, '_> {
                     }
                     self.read_on(group.end - group.start)?;
                     last_group = (group.header.number + 1, group.header_checksum);
-                    position = walking.after(&group, view.last_lsn());
-                    walk.use_again(group);
+                    position = walking.after(group, view.last_lsn());
                 }
-                Walked::Broken(reason) => {
+                Err(reason) => {
                     if !self.is_vouched(held, walking, &walk, first_lsn)? {
                         if !(reason == Malformed::Magic && walk.is_blank_here()?) {
                             self.torn(&path, start);
@@ -211,6 +214,7 @@ impl Check<'_, '_> {
                     }
                 }
             }
+            walk.use_again(looked);
         }
         if is_compacted {
             position.segment = None;

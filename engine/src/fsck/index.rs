@@ -15,6 +15,9 @@ use crate::index::{Fact, INDEX_FILE, Index, IndexPlace};
 use crate::limits;
 use crate::store::Surroundings;
 
+/// So much of the index is asked for at once.
+const BEGUN_BYTES_MAX: u64 = 256 << 20;
+
 /// What the entries and facts of the index come to, for each segment that holds records: bytes and count.
 #[derive(Default)]
 pub(super) struct Pointed {
@@ -70,7 +73,10 @@ impl Check<'_, '_> {
         match self.disk.open(INDEX_FILE) {
             Ok(file) => {
                 let bytes = file.bytes_len();
-                self.read_on(bytes.map_err(|source| Error::io("reading the index", source))?)?;
+                let bytes = bytes.map_err(|source| Error::io("reading the index", source))?;
+                // It is read page by page, here and there.
+                file.begin_read(0..bytes.min(BEGUN_BYTES_MAX));
+                self.read_on(bytes)?;
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if !ground.held.is_empty() {

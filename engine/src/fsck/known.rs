@@ -3,6 +3,9 @@
 //! Promises: bounded; a stretch that is forgotten makes its neighbour longer, never shorter.
 //! Never here: reading.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
 use crate::format::{Content, Location, Record, SegmentId, What, entry_key};
 use crate::limits;
 use crate::name::{FactName, ObjectName};
@@ -41,6 +44,25 @@ impl Gaps {
 
 /// A name, short: of an object or of a fact.
 pub(super) type NameHash = [u8; 16];
+
+/// Something for each of many names.
+pub(super) type ByName<T> = HashMap<NameHash, T, BuildHasherDefault<HashedAlready>>;
+
+/// Takes a hash of a name as it is. Its first half says which pass looks at the name, so the other half is taken.
+#[derive(Default)]
+pub(super) struct HashedAlready(u64);
+
+impl Hasher for HashedAlready {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(half) = bytes.last_chunk() {
+            self.0 = u64::from_le_bytes(*half);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The hash of an object's name.
 pub(super) fn hash_of_object(name: &ObjectName) -> NameHash {

@@ -15,7 +15,7 @@ use super::finding::{Finding, Remedy, Severity};
 use super::ground::{Ground, Held, read_up_to};
 use super::groups::{Named, RecordDamage, Suspect};
 use super::index::{IndexFaults, Pointed};
-use super::known::{At, Known, NameHash, Said, at, hash_of, hash_of_fact, hash_of_object};
+use super::known::{At, ByName, Known, NameHash, Said, at, hash_of, hash_of_fact, hash_of_object};
 use super::names::{Pass, PassPart};
 use crate::error::Result;
 use crate::format::{
@@ -51,7 +51,7 @@ impl Check<'_, '_> {
         let mut dead = BTreeMap::new();
         for number in 0..passes {
             let part = PassPart { number, of: passes };
-            let mut pass = Pass { part, known: BTreeMap::new() };
+            let mut pass = Pass { part, known: ByName::default() };
             self.scan(ground, &mut pass)?;
             self.match_entries(ground, &mut pass, &mut pointed, &mut faults)?;
             self.match_facts(ground, &mut pass, &mut pointed, &mut faults)?;
@@ -106,7 +106,7 @@ impl Check<'_, '_> {
                 }
                 if pass.part.has(&hash) {
                     let known = pass.known.get_mut(&hash);
-                    self.match_entry(ground, known, &name, &entry, faults)?;
+                    self.match_entry(ground, known, (&name, hash), &entry, faults)?;
                 }
             }
             Ok(())
@@ -117,7 +117,7 @@ impl Check<'_, '_> {
         &mut self,
         ground: &Ground,
         mut known: Option<&mut Known>,
-        name: &ObjectName,
+        (name, hash): (&ObjectName, NameHash),
         entry: &Entry,
         faults: &mut IndexFaults,
     ) -> Result<()> {
@@ -146,7 +146,6 @@ impl Check<'_, '_> {
             }
             _ => false,
         };
-        let hash = hash_of_object(name);
         let is_there = is_there || {
             let found = self.is_at(ground, place, hash, entry.lsn);
             if let (Some(record), Some(held)) = (&found, ground.held.get(&place.0)) {

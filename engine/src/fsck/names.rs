@@ -4,14 +4,14 @@
 //! from its footer alone is told apart from what can be read at its place.
 //! Never here: what the index says.
 
-use std::collections::{BTreeMap, btree_map};
+use std::collections::hash_map;
 use std::sync::Arc;
 
 use super::beside::{PIECE_ITEMS, beside};
 use super::check::Check;
 use super::ground::{Ground, Held, open};
 use super::groups::RecordDamage;
-use super::known::{Known, NameHash, Newest, Said, hash_of};
+use super::known::{ByName, Known, NameHash, Newest, Said, hash_of};
 use crate::error::{Error, Result};
 use crate::format::SegmentId;
 use crate::segment::{CursorRecord, RecordCursor};
@@ -26,7 +26,7 @@ pub(super) struct PassPart {
 /// The names of one pass.
 pub(super) struct Pass {
     pub(super) part: PassPart,
-    pub(super) known: BTreeMap<NameHash, Known>,
+    pub(super) known: ByName<Known>,
 }
 
 /// What is read of a segment's heads.
@@ -56,8 +56,8 @@ impl PassPart {
 impl Pass {
     fn add(&mut self, hash: NameHash, newest: Newest, applied_lsn: u64) {
         match self.known.entry(hash) {
-            btree_map::Entry::Occupied(mut known) => known.get_mut().add(newest, applied_lsn),
-            btree_map::Entry::Vacant(place) => {
+            hash_map::Entry::Occupied(mut known) => known.get_mut().add(newest, applied_lsn),
+            hash_map::Entry::Vacant(place) => {
                 place.insert(Known::new(newest, applied_lsn));
             }
         }

@@ -159,7 +159,9 @@ impl Body {
         self.read_range(range, Patience::Wait).map(Option::unwrap_or_default)
     }
 
-    /// As [`Body::read`], but never waits for the disk: None when part of the range is not in memory.
+    /// As [`Body::read`], but never waits for the disk, and verifies one block at most: None when part of the range is
+    /// not in memory, or more of it was not verified yet. Verifying touches every byte for the first time, which takes
+    /// a while where the system has to map each page.
     pub fn read_if_resident(&self, range: Range<u64>) -> Result<Option<Bytes>> {
         self.read_range(range, Patience::Refuse)
     }
@@ -189,6 +191,12 @@ impl Body {
         let is_verified = (covering_start..covering_end)
             .step_by(limits::BLOCK_BYTES)
             .all(|at| self.segment.is_verified(self.start + at, block_bytes.min(self.bytes - at)));
+        if !is_verified
+            && patience == Patience::Refuse
+            && covering_end - covering_start > block_bytes
+        {
+            return Ok(None);
+        }
         let wanted = if is_verified { start..end } else { covering_start..covering_end };
         let read = match is_verified {
             true => self.segment.read_again(in_file(wanted), patience),

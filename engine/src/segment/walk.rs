@@ -121,8 +121,10 @@ impl LogWalk {
     }
 
     /// Takes the memory of a group that nobody needs any more, for the next one.
-    pub(crate) fn use_again(&mut self, group: GroupRead) {
-        self.spare = group.bytes;
+    pub(crate) fn use_again(&mut self, walked: Walked) {
+        if let Walked::Group(group) = walked {
+            self.spare = group.bytes;
+        }
     }
 
     /// The same walk, from a later group on.
@@ -163,6 +165,19 @@ impl LogWalk {
 
     /// Reads the next group.
     pub(crate) fn step(&mut self) -> Result<Walked> {
+        let walked = self.look()?;
+        if let Walked::Group(group) = &walked {
+            match group.view() {
+                Ok(view) => self.pass(group, view.last_lsn()),
+                Err(reason) => return Ok(Walked::Broken(reason)),
+            }
+        }
+        Ok(walked)
+    }
+
+    /// Reads the next group, and stays before it until [`Self::pass`]: for whoever decodes it once, and for all. Only
+    /// its header was looked at.
+    pub(crate) fn look(&mut self) -> Result<Walked> {
         if self.offset >= self.end {
             return Ok(Walked::End);
         }
@@ -197,15 +212,15 @@ impl LogWalk {
         };
         let class = self.class;
         let group = GroupRead { bytes, place, class, start, header, header_checksum, end };
-        let last_lsn = match group.view() {
-            Ok(view) => view.last_lsn(),
-            Err(reason) => return Ok(Walked::Broken(reason)),
-        };
-        self.offset = end;
+        Ok(Walked::Group(group))
+    }
+
+    /// Goes behind a group that was looked at and decodes.
+    pub(crate) fn pass(&mut self, group: &GroupRead, last_lsn: u64) {
+        self.offset = group.end;
         self.next_group += 1;
         self.next_lsn = last_lsn + 1;
-        self.previous = header_checksum;
-        Ok(Walked::Group(group))
+        self.previous = group.header_checksum;
     }
 
     /// In the log LSNs have no gaps; a compacted segment leaves out what was dead.
@@ -356,6 +371,8 @@ impl Ahead {
         {
             self.bytes.truncate(kept);
         }
+        let next = offset + length as u64;
+        file.begin_read(next..end.min(next + BEGUN_BYTES));
     }
 }
 
@@ -372,4 +389,6 @@ fn stretches(file: &dyn DiskFile, end: u64) -> io::Result<Vec<Range<u64>>> {
 
 const SEARCH_WINDOW_BYTES: u64 = 1 << 20;
 const AHEAD_BYTES: usize = 1 << 20;
+/// So much more is on its way from the disk meanwhile.
+const BEGUN_BYTES: u64 = 4 << 20;
 const GROUP_READ_BYTES_MAX: u64 = limits::BATCH_BYTES_MAX + GROUP_OVERHEAD_BYTES as u64;

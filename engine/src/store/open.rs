@@ -13,6 +13,7 @@ use crate::entropy::{Entropy, SystemEntropy};
 use crate::error::{Error, Result};
 use crate::format::{Damage, SegmentClass};
 use crate::limits;
+use crate::measures::Measures;
 use crate::recovery::{Create, RecoveryReport, recover};
 use crate::scrub::{ScrubOptions, Scrubbed, Scrubber};
 use crate::search::{KeptNames, SearchOptions};
@@ -180,6 +181,9 @@ impl Store {
         }
         let load = Arc::new(Load::default());
         let lately = Arc::new(Lately::default());
+        let measures = Arc::new(Measures::new(Arc::clone(&clock)));
+        measures.replayed_records.set(recovered.report.replayed_records);
+        measures.damage_at_opening.set(recovered.report.damage_count());
         let desk = Desk {
             queue: Arc::clone(&queue),
             segments: Arc::clone(&segments),
@@ -188,6 +192,7 @@ impl Store {
             health: Arc::clone(&health),
             load: Arc::clone(&load),
             lately: Arc::clone(&lately),
+            measures: Arc::clone(&measures),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
         };
@@ -201,6 +206,7 @@ impl Store {
             committer: Arc::clone(&committer),
             health: Arc::clone(&health),
             rollover: Arc::clone(&rollover),
+            measures: Arc::clone(&measures),
             clock: Arc::clone(&clock),
             segment_bytes: options.segment_bytes,
             steps_committer: options.background == Background::Steps,
@@ -208,6 +214,7 @@ impl Store {
         let scrubbed = Scrubbed {
             segments: Arc::clone(&segments),
             index: Arc::clone(&index),
+            measures: Arc::clone(&measures),
             clock: Arc::clone(&clock),
         };
         note_damage(&scrubbed, &recovered.report)?;
@@ -223,6 +230,7 @@ impl Store {
                 index: Arc::clone(&index),
                 segments: Arc::clone(&segments),
                 health: Arc::clone(&health),
+                measures: Arc::clone(&measures),
                 kept_names: Arc::clone(&kept_names),
                 index_wants_audit: recovered.index_wants_audit,
                 scrubber: options.scrub.as_ref().map(|_| Arc::clone(&scrubber)),
@@ -249,6 +257,7 @@ impl Store {
             compactor,
             load,
             lately,
+            measures,
             clock,
             opened_ms,
             scrubbed,

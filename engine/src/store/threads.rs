@@ -16,6 +16,7 @@ use crate::compaction::{CompactionRules, Compactor, Throttle};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::limits;
+use crate::measures::Measures;
 use crate::scrub::Scrubber;
 use crate::search::KeptNames;
 use crate::segment::SegmentSet;
@@ -34,6 +35,7 @@ pub(super) struct Work {
     pub(super) index: Arc<Index>,
     pub(super) segments: Arc<SegmentSet>,
     pub(super) health: Arc<HealthState>,
+    pub(super) measures: Arc<Measures>,
     pub(super) kept_names: Arc<KeptNames>,
     pub(super) index_wants_audit: bool,
     pub(super) scrubber: Option<Arc<Mutex<Scrubber>>>,
@@ -57,7 +59,7 @@ impl Threads {
 
     /// Starts all of them.
     pub(super) fn start(work: Work) -> Result<Self> {
-        let Work { committer, queue, rollover, index, segments, health, .. } = work;
+        let Work { committer, queue, rollover, index, segments, health, measures, .. } = work;
         let closing = Arc::new(Closing::default());
         let frozen = Arc::new(Frozen::default());
         let commits = {
@@ -100,7 +102,9 @@ impl Threads {
         }
         running.push(spawn("trug-checkpoint", move || {
             while frozen.wait() {
-                while let Err(Error::NoSpace) = commit::checkpoint(&index, &segments, &health) {
+                while let Err(Error::NoSpace) =
+                    commit::checkpoint(&index, &segments, &health, &measures)
+                {
                     if health.require_writable().is_err() || frozen.has_ended_within_a_while() {
                         break;
                     }

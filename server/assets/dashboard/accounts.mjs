@@ -34,7 +34,7 @@ export function view(place) {
     ]) };
   }, () => (find.text() ? find.nothing() : nothing("people", "No account yet", "Make one, and send its holder the link.")));
   return page("Accounts", { about: "Everybody who has a place on this server.", actions: [
-    button("Look for unfair use", () => look(list), { title: "Moves accounts of the plan Free that break fair use one step on" }),
+    button("Check fair use", () => look(list), { title: "Moves accounts of the plan Free that break fair use one step on" }),
     button("New account", () => create(list), { class: "primary", image: "plus" })] }, find.element, list.element);
 }
 
@@ -87,7 +87,7 @@ function link(it) {
 
 /** @param {{load: () => any}} list */
 function look(list) {
-  askFirst("Look for unfair use", "Accounts of the plan Free that store more than their quota, or whose use is far beyond the plan for long, go one step on: from good by notified, upgrade requested and throttled to suspended, with three days between. You can take it back.", "Look, and take the steps", async () => {
+  askFirst("Check fair use", "Accounts of the plan Free that store more than their quota, or whose use is far beyond the plan for long, go one step on: from good by notified, upgrade requested and throttled to suspended, with three days between. You can take it back.", "Check, and take the steps", async () => {
     const { accountCount, violationCount, steps } = await sweep();
     list.load();
     return () => open("Fair use", [make("div", { class: "told" }, facts([["Looked at", count(accountCount, "account")], ["Beyond fair use", number(violationCount)], ["Steps taken", number(steps.length)]]),

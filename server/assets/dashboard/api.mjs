@@ -64,6 +64,15 @@ const ADVICE = {
   wrong_host: "Open the dashboard at its own address.",
 };
 
+/** What a refusal of a delivery means whose answer has no body, by its status. */
+const BARE = /** @type {Record<number, {code: string, error: string}>} */ ({
+  401: { code: "missing_api_key", error: "The bucket is private, and you are not signed in" },
+  403: { code: "forbidden", error: "The bucket is private, and you have no role in it" },
+  404: { code: "file_not_found", error: "The file is not here" },
+  429: { code: "rate_limited", error: "That was too much at once" },
+  503: { code: "overloaded", error: "The server is busy" },
+});
+
 /** Why a request was not done. */
 export class Refusal extends Error {
   /** @param {number} status @param {any} body */
@@ -132,8 +141,11 @@ export async function call(method, address, options) {
 export async function load(method, address, options) {
   const answer = await send(method, address, options);
   if (answer.ok) return answer;
-  throw new Refusal(answer.status, method === "HEAD" ? { error: `The server answered ${answer.status}` } : await answer.json().catch(() => null));
+  throw method === "HEAD" ? bareRefusal(answer) : new Refusal(answer.status, await answer.json().catch(() => null));
 }
+
+/** @param {Response} answer */
+const bareRefusal = (answer) => new Refusal(answer.status, { ...BARE[answer.status], retryAfter: answer.headers.get("Retry-After") });
 
 export const session = () => call("GET", "/-/session");
 /** @param {string} name @param {string} password */
@@ -202,5 +214,5 @@ export async function exists(bucketName, key, signal) {
   const answer = await send("HEAD", fileAddress(bucketName, key), { signal, cache: "no-store" });
   if (answer.ok) return true;
   if (answer.status === 404) return false;
-  throw new Refusal(answer.status, { error: `The server answered ${answer.status}` });
+  throw bareRefusal(answer);
 }

@@ -14,6 +14,19 @@ const ACTIONS = [
   ["session.", "signing in and out"], ["password.", "passwords"], ["job.", "jobs"], ["webhook.", "webhooks"], ["compaction.", "compaction"],
 ];
 
+/** What was done, in words; its name in the API is the title. @type {Record<string, string>} */
+const WORDS = {
+  "bucket.create": "bucket created", "bucket.change": "bucket changed", "bucket.delete": "bucket deleted", "key.create": "key created", "key.delete": "key revoked",
+  "account.create": "account created", "account.change": "account changed", "account.invite": "account invited", "organisation.create": "organisation created",
+  "organisation.change": "organisation changed", "organisation.delete": "organisation deleted", "member.add": "member added", "member.remove": "member removed",
+  "session.begin": "signed in", "session.refused": "sign-in refused", "session.end": "signed out", "password.change": "password changed", "job.begin": "job begun",
+  "job.cancel": "job cancelled", "job.end": "job ended", "webhook.create": "webhook created", "webhook.change": "webhook changed", "webhook.delete": "webhook deleted",
+  "compaction.begin": "compaction begun",
+};
+
+/** @param {string} action */
+const what = (action) => make("span", { title: action }, badge(WORDS[action] ?? action, action.endsWith(".delete") || action.endsWith(".refused") ? "bad" : ""));
+
 /** Who did it, and the way to all that it did: of a session, to what its account did. @param {any} it @param {(id: string) => string} addressOf */
 function actor(it, addressOf) {
   const id = it.kind === "session" ? it.account ?? it.id : it.id;
@@ -31,7 +44,7 @@ export async function view(place, frame) {
     const answer = await auditLog({ ...asked, before: cursor, limit: 100 });
     return { cursor: answer.nextCursor, rows: answer.entries.map((/** @type {any} */ it) => [
       make("time", { datetime: it.time }, moment(it.time)),
-      badge(it.action, it.action.endsWith(".delete") || it.action.endsWith(".refused") ? "bad" : ""),
+      what(it.action),
       actor(it.actor, (id) => addressOf({ ...asked, actor: id })),
       [it.bucketName && make("code", null, it.bucketName), " ", it.target, " ", it.detail && make("small", null, it.detail)],
       [it.address, " ", it.requestId && make("small", null, make("code", { title: "The id of the request, which stands in the server's log" }, it.requestId))],

@@ -5,7 +5,7 @@ import { copyLinks, chooseForm } from "./copy.mjs";
 import { download, moveTo, newFolder, remove, rename } from "./actions.mjs";
 import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
 import { bucket as showBucket, explain, isGone } from "./api.mjs";
-import { chosen, dropped } from "./collect.mjs";
+import { chosen } from "./collect.mjs";
 import { debounced, fill, kept, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { isPicture, kindOfName } from "./kinds.mjs";
@@ -18,7 +18,7 @@ import { Hits, marked } from "./search.mjs";
 import { Selection } from "./selection.mjs";
 import { help, isTyped } from "./shortcuts.mjs";
 import { bytes, count, day, moment, number } from "./text.mjs";
-import { changes, paste, upload } from "./uploads.mjs";
+import { changes, paste, upload, uploadDropped } from "./uploads.mjs";
 import { Viewport } from "./viewport.mjs";
 
 /** Rows are higher where fingers choose them. */
@@ -163,7 +163,7 @@ export class Browser {
       if (!event.dataTransfer) return;
       const index = list.indexOf(event);
       const onto = this.rows[index]?.isFolder ? this.rows[index].key : this.folder;
-      dropped(event.dataTransfer, (found) => upload(found, this.bucket, onto)).catch(complain);
+      uploadDropped(event.dataTransfer, this.bucket, onto).catch(complain);
     });
   }
 

@@ -143,7 +143,7 @@ export function view(place) {
   const work = jobList((job) => job.bucketName === bucket && job.kind === "undeleteFolder", it.stopped, { ended: again, empty: "Nothing is being brought back." });
   const search = form([make("div", { class: "search-row" },
     field("In the folder, or files that begin with", { name: "prefix", value: prefix, maxlength: 1024, placeholder: "2026/summer/", spellcheck: "false", autocapitalize: "none", "data-name": "prefix" }),
-    prefix !== "" && make("a", { class: "as-button", href: addressOf(bucket, "") }, icon("close"), "All"))], "Look", async (values) => go(addressOf(bucket, values.prefix.replace(/^\/+/, ""))));
+    prefix !== "" && make("a", { class: "as-button", href: addressOf(bucket, "") }, icon("close"), "All"))], "Show", async (values) => go(addressOf(bucket, values.prefix.replace(/^\/+/, ""))));
   drawBar();
   it.element.append(search, bar, body, panel("Whole folders", {}, work.element));
   load();

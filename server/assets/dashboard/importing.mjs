@@ -13,7 +13,7 @@ export function importAddresses(bucket, folder, changed) {
   ask("Import from addresses", [
     lines("Addresses", { name: "urls", rows: 6, required: true }, "One per line. The server fetches them itself, from public addresses only."),
     field("Into the folder", { name: "prefix", value: folder, maxlength: 1024, spellcheck: "false", autocapitalize: "none" }, "From the root of the bucket."),
-    choice("When a name is taken", { name: "onConflict" }, [["rename", "keep both, the new one under another name"], ["replace", "replace it"], ["refuse", "skip it, and say so"]]),
+    choice("When a name is taken", { name: "onConflict" }, [["rename", "keep both, the new one under another name"], ["overwrite", "replace it"], ["refuse", "skip it, and say so"]]),
   ], "Import", async (values) => {
     const urls = linesOf(values.urls);
     if (urls.length === 0) throw new Error("Give at least one address.");

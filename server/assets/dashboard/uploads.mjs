@@ -1,7 +1,7 @@
 // The panel of uploads: sends what the queue gives, shows how far it is, and goes on while views come and go.
 
 import { exists, explain, isGone, signedOut } from "./api.mjs";
-import { pasted } from "./collect.mjs";
+import { dropped, pasted, unreadable } from "./collect.mjs";
 import { fill, kept, make } from "./dom.mjs";
 import { icon, pageIcon } from "./icons.mjs";
 import { note, say } from "./live.mjs";
@@ -16,9 +16,13 @@ import { Viewport } from "./viewport.mjs";
 /** Requests at once. */
 const PARALLEL = 5;
 const TITLE = "trug";
+const UNREADABLE = "The file cannot be read: it was changed, moved or deleted since it was chosen, or is not yours to read. Choose it again.";
 
 const queue = new Queue();
 let running = 0;
+/** Drops whose folders are still read, and how that is stopped. */
+let reading = 0;
+let readingStop = new AbortController();
 let isOpen = true;
 let isOver = true;
 /** @type {any} */
@@ -83,6 +87,24 @@ export function upload(found, bucket, folder) {
   work();
 }
 
+/**
+ * Uploads what is dropped, while its folders are still read. To be called while the event is handled.
+ * @param {DataTransfer} transfer @param {string} bucket @param {string} folder
+ */
+export async function uploadDropped(transfer, bucket, folder) {
+  reading += 1;
+  try {
+    const unread = await dropped(transfer, readingStop.signal, (found) => upload(found, bucket, folder));
+    if (unread.length === 0) return;
+    const names = unread.slice(0, 3).join(", ") + (unread.length > 3 ? ", …" : "");
+    note(`${number(unread.length)} of what you dropped could not be read and ${unread.length === 1 ? "is" : "are"} left out: ${names}. ` +
+      "Look whether it is there and yours to read, and drop it again.", null, { seconds: 60, kind: "bad" });
+  } finally {
+    reading -= 1;
+    work();
+  }
+}
+
 /** What is pasted goes where one is. @param {ClipboardEvent} event @param {string} bucket @param {string} folder */
 export function paste(event, bucket, folder) {
   const found = pasted(event.clipboardData);
@@ -94,7 +116,7 @@ export function paste(event, bucket, folder) {
 /** Tells of uploads that were cut off when the page was closed. */
 export function tellUnfinished() {
   const all = Object.values(unfinished());
-  if (all.length === 0 || queue.isBusy) return;
+  if (all.length === 0 || isBusy()) return;
   panel.hidden = false;
   fill(cutOff, `${count(all.length, "upload was", "uploads were")} cut off: ${all.slice(0, 3).map((it) => it.name).join(", ")}. `,
     "Choose the same again, for the same folder, and it goes on where it was. ",
@@ -112,6 +134,8 @@ function setPaused(isPaused) {
 
 async function cancelAll() {
   const open = queue.items.filter((item) => item.state === "waiting" || item.state === "sending");
+  readingStop.abort();
+  readingStop = new AbortController();
   queue.drop(() => true);
   panel.hidden = true;
   cutOff.hidden = true;
@@ -119,6 +143,9 @@ async function cancelAll() {
   for (const item of open) await giveUp(item);
   if (open.length > 0) note(`${count(open.length, "upload")} cancelled. What was uploaded before stays.`);
 }
+
+/** Whether something is to be sent, or may come yet. */
+const isBusy = () => queue.isBusy || reading > 0;
 
 /** Sends as much at once as may be. */
 function work() {
@@ -136,7 +163,7 @@ function work() {
 }
 
 function tick() {
-  if (queue.isBusy) return work();
+  if (isBusy()) return work();
   clearInterval(ticking);
   ticking = 0;
   finish();
@@ -169,10 +196,28 @@ async function one(batch) {
       if (!queue.isPaused) note("Uploads wait until you are signed in again. Then go on with them here.", null, { seconds: 20 });
       setPaused(true);
       signedOut();
-    } else queue.refused(sending, { status: error.status ?? 400, retryAfter: error.retryAfter, message: explain(error) }, Date.now());
+    } else await refused(sending, error);
   } finally {
     for (const item of batch) item.stop = null;
   }
+}
+
+/**
+ * Where no answer came, it may be that a file could not be read: that is not the others' fault.
+ * @param {Item[]} batch @param {any} error
+ */
+async function refused(batch, error) {
+  const now = Date.now();
+  const lost = error.status === 0 ? await unreadable(batch) : [];
+  const left = batch.filter((item) => item.state === "sending" && !lost.includes(item));
+  for (const item of lost.filter((it) => it.state === "sending")) {
+    item.problem = UNREADABLE;
+    queue.turn(item, "failed");
+  }
+  if (lost.length > 0) {
+    queue.broke(left, now);
+    left.forEach((item) => queue.again(item));
+  } else if (left.length > 0) queue.refused(left, { status: error.status ?? 400, retryAfter: error.retryAfter, message: explain(error) }, now);
 }
 
 /** @param {Item} item */
@@ -236,18 +281,18 @@ function draw() {
     told = now;
     tell();
   }
-  const isBusy = queue.isBusy;
-  const part = queue.bytes > 0 ? queue.sent / queue.bytes : isBusy ? 0 : 1;
+  const isOn = isBusy();
+  const part = queue.bytes > 0 ? queue.sent / queue.bytes : isOn ? 0 : 1;
   const finished = counts.done + counts.skipped;
-  title.textContent = isBusy ? `Uploading ${number(finished)} of ${number(items.length)}`
+  title.textContent = isOn ? `Uploading ${number(finished)} of ${number(items.length)}`
     : items.length === 0 ? "Uploads" : counts.failed > 0 ? `${count(counts.failed, "file")} failed`
       : counts.done > 0 ? `${count(counts.done, "file")} uploaded` : `${count(counts.skipped, "file")} skipped`;
-  line.textContent = status(now, isBusy);
+  line.textContent = status(now, isOn);
   bar.value = part;
   bar.hidden = items.length === 0;
   fill(pause, icon(queue.isPaused ? "play" : "pause"));
   pause.setAttribute("aria-label", queue.isPaused ? "Resume" : "Pause");
-  pause.hidden = !isBusy;
+  pause.hidden = !isOn;
   fill(fold, icon(isOpen ? "down" : "up"));
   fold.setAttribute("aria-label", isOpen ? "Fold" : "Unfold");
   fold.setAttribute("aria-expanded", String(isOpen));
@@ -259,17 +304,17 @@ function draw() {
   if (list.count === items.length) list.refresh();
   else list.setCount(items.length);
   // What is on its way is in view, unless somebody looks at the rest.
-  if (isBusy && !panel.matches(":hover, :focus-within")) list.scroller.scrollTop = Math.max(0, finished + counts.failed - 1) * 44;
+  if (isOn && !panel.matches(":hover, :focus-within")) list.scroller.scrollTop = Math.max(0, finished + counts.failed - 1) * 44;
   list.element.style.height = `${Math.min(items.length, 5) * 44}px`;
-  document.title = isBusy ? `${Math.floor(part * 100)} % · ${TITLE}` : document.title.replace(/^\d+ % · /, "");
+  document.title = isOn ? `${Math.floor(part * 100)} % · ${TITLE}` : document.title.replace(/^\d+ % · /, "");
   const link = /** @type {HTMLLinkElement} */ (document.getElementById("icon"));
-  const href = pageIcon(isBusy ? Math.round(part * 50) / 50 : null);
+  const href = pageIcon(isOn ? Math.round(part * 50) / 50 : null);
   if (link.getAttribute("href") !== href) link.href = href;
 }
 
-/** @param {number} now @param {boolean} isBusy */
-function status(now, isBusy) {
-  if (!isBusy) return queue.items.length > 0 ? bytes(queue.bytes) : "";
+/** @param {number} now @param {boolean} isOn */
+function status(now, isOn) {
+  if (!isOn) return queue.items.length > 0 ? bytes(queue.bytes) : "";
   const sizes = `${bytes(queue.sent)} of ${bytes(queue.bytes)}`;
   if (queue.isPaused) return `Paused, ${sizes}`;
   if (now < queue.notBefore) return `${sizes}, waiting ${duration((queue.notBefore - now) / 1000)} as the server asks`;
@@ -298,6 +343,6 @@ function drawItem(element, index) {
 }
 
 addEventListener("beforeunload", (event) => {
-  if (queue.isBusy) event.preventDefault();
+  if (isBusy()) event.preventDefault();
 });
 draw();

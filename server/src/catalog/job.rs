@@ -352,7 +352,8 @@ impl Catalog {
         })
     }
 
-    /// Ends a job. None where it has ended already; then that stands.
+    /// Ends a job. None where it has ended already; then that stands, but for what a cancelled one did until it stood
+    /// still.
     pub fn end_job(
         &self,
         id: &JobId,
@@ -376,10 +377,22 @@ impl Catalog {
             let detail = format!("{} {outcome}", job.work.kind());
             Some(self.told_of_job(action, job).detail(detail))
         })?;
-        if let Some(job) = &ended {
-            self.forget_jobs_of(&job.account)?;
+        match (&ended, sums) {
+            (Some(job), _) => self.forget_jobs_of(&job.account)?,
+            (None, Some(sums)) => self.settle_job(id, sums)?,
+            (None, None) => {}
         }
         Ok(ended)
+    }
+
+    /// Notes what a job did that was cancelled while it worked.
+    fn settle_job(&self, id: &JobId, sums: JobSums) -> Result<(), CatalogError> {
+        let is_cancelled = |job: &Job| job.state == JobState::Cancelled && job.sums != sums;
+        self.alter_job(id, is_cancelled, |job| {
+            job.sums = sums;
+            None
+        })?;
+        Ok(())
     }
 
     /// Forgets jobs that ended long ago.
@@ -415,8 +428,18 @@ impl Catalog {
         id: &JobId,
         change: impl FnOnce(&mut Job) -> Option<Told>,
     ) -> Result<Option<Arc<Job>>, CatalogError> {
+        self.alter_job(id, |job| job.state.is_active(), change)
+    }
+
+    /// Changes a job of which this is true.
+    fn alter_job(
+        &self,
+        id: &JobId,
+        is_meant: impl FnOnce(&Job) -> bool,
+        change: impl FnOnce(&mut Job) -> Option<Told>,
+    ) -> Result<Option<Arc<Job>>, CatalogError> {
         let _changing = self.change();
-        let Some(job) = self.job(id).filter(|job| job.state.is_active()) else { return Ok(None) };
+        let Some(job) = self.job(id).filter(|job| is_meant(job)) else { return Ok(None) };
         let mut job = Job::clone(&job);
         let told = change(&mut job);
         let fact = job.id.fact()?;

@@ -83,7 +83,7 @@ pub use self::job::{
 };
 pub use self::last_backup::LastBackup;
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
-pub use self::outbox::EventCounts;
+pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};
 pub use self::pending_upload::PendingUpload;
 pub use self::presign::{Grant, Issuer, Lock, Purpose, Thumbnail, TokenId, Wishes};

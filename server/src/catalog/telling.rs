@@ -9,7 +9,7 @@ use engine::{Batch, BucketName, Committed, Error, FactName, Store};
 use tokio::sync::oneshot;
 
 use super::event::{self, DeliveryState, Event, Happening};
-use super::outbox::{EventCounts, Outbox};
+use super::outbox::{EventCounts, Outbox, OutboxTotals};
 use super::record::{decode, encode, unreadable};
 use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, each_fact};
 use crate::bridge::commit;
@@ -114,6 +114,11 @@ impl Catalog {
             }
         }
         batch
+    }
+
+    /// The events of all webhooks together.
+    pub fn outbox_totals(&self) -> OutboxTotals {
+        self.0.outbox.totals()
     }
 
     /// What is known of the deliveries of a webhook.

@@ -19,6 +19,8 @@ pub(super) enum Written<'a> {
 pub(super) trait Kind: Sized {
     /// What such a value is called.
     const NAME: &'static str;
+    /// Whether a value may be told to whoever wrote it.
+    const IS_SHOWN: bool = true;
 
     fn of_text(text: &str) -> Option<Self>;
 
@@ -33,6 +35,7 @@ pub(super) trait Kind: Sized {
             Written::Text(text) => (Self::of_text(text.trim()), format!("{text:?}")),
             Written::Toml(value) => (Self::of_toml(value), value.to_string()),
         };
+        let shown = if Self::IS_SHOWN { &*shown } else { "this" };
         value.ok_or_else(|| format!("{shown} is not {}", Self::NAME))
     }
 }

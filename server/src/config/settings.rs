@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use super::kind::{Kind, Texts};
+use super::secret::Secret;
 use super::{ConfigError, Written};
 use crate::limits;
 
@@ -166,7 +167,14 @@ settings! {
     upload_listen: String = Words("none"),
     /// largest upload request there
     upload_body_bytes_max: u64 = Value(limits::UPLOAD_BODY_BYTES_MAX) => reload,
-    /// connections at once, on each of the two
+    /// where it listens for whoever watches over it, without a token: `/-/metrics`, `/-/health` and `/-/ready` alone;
+    /// an address that only this machine or your own network reaches
+    admin_listen: String = Words("none"),
+    /// the secret that opens `/-/metrics` on the other addresses, 16 characters or more; better in a file
+    metrics_token: Secret = Words("none"),
+    /// the file that this secret lies in
+    metrics_token_file: PathBuf = Words("none"),
+    /// connections at once, on each of these
     connections_max: usize = Value(limits::CONNECTIONS_MAX),
     /// the same, from one address
     connections_per_address_max: usize = Value(limits::CONNECTIONS_PER_ADDRESS_MAX),

@@ -39,6 +39,8 @@ struct Inner {
     /// What only `application/problem+json` has, over what every such body has.
     problem: Vec<(&'static str, Value)>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// The allowance of which nothing was left.
+    policy: Option<&'static str>,
     log: Option<String>,
 }
 
@@ -95,7 +97,8 @@ impl ApiError {
     ) -> Self {
         let message = tamed(message.into(), is_wild);
         let (extra, problem, headers) = (Vec::new(), Vec::new(), Vec::new());
-        Self(Box::new(Inner { status, code, message, extra, problem, headers, log: None }))
+        let (policy, log) = (None, None);
+        Self(Box::new(Inner { status, code, message, extra, problem, headers, policy, log }))
     }
 
     /// The same with one more field in the body.
@@ -120,6 +123,12 @@ impl ApiError {
         if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
             self.0.headers.push((name, value));
         }
+        self
+    }
+
+    /// The same, of an allowance of which nothing was left.
+    pub fn with_policy(mut self, name: &'static str) -> Self {
+        self.0.policy = Some(name);
         self
     }
 
@@ -201,6 +210,11 @@ impl ApiError {
     /// The code for programs.
     pub fn code(&self) -> &'static str {
         self.0.code
+    }
+
+    /// The allowance of which nothing was left, if it was one.
+    pub fn policy(&self) -> Option<&'static str> {
+        self.0.policy
     }
 
     /// The sentence for people.

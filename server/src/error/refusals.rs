@@ -60,6 +60,13 @@ impl ApiError {
             .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
     }
 
+    /// 401: not the token that opens the metrics.
+    pub fn wrong_metrics_token() -> Self {
+        let message = "The metrics take the server's own token, as a bearer";
+        Self::new(StatusCode::UNAUTHORIZED, "wrong_metrics_token", message)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
     /// 401: a cookie of a session that has ended, or that was none.
     pub fn session_ended() -> Self {
         let message = "The session has ended: sign in again";
@@ -323,6 +330,7 @@ impl ApiError {
             .with("retryAfter", seconds)
             .with_problem("type", QUOTA_PROBLEM)
             .with_problem("violated-policies", vec![refused.policy().name])
+            .with_policy(refused.policy().name)
             .with_header(header::RETRY_AFTER, seconds.to_string());
         refused.fields().fold(refusal, |refusal, (name, value)| refusal.with_header(name, value))
     }

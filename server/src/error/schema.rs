@@ -80,6 +80,7 @@ const CODES: &[&str] = &[
     "version_not_found",
     "webhook_not_found",
     "wrong_host",
+    "wrong_metrics_token",
     "wrong_offset",
     "wrong_password",
 ];

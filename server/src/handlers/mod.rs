@@ -16,6 +16,7 @@ pub mod health;
 pub mod integrations;
 pub mod jobs;
 pub mod list;
+pub mod metrics;
 pub mod moves;
 pub mod organisations;
 pub mod presign;

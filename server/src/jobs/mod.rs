@@ -29,6 +29,7 @@ use crate::error::ApiError;
 use crate::filing::IsStopped;
 use crate::job_board::RunningJob;
 use crate::limits;
+use crate::measures::{JobKind, JobOutcome};
 use crate::state::AppState;
 
 /// Begins jobs as there is room for them, for good.
@@ -66,6 +67,9 @@ pub async fn cancel(app: &AppState, id: &JobId, actor: Actor) -> Result<bool, Ap
     let sums = running.as_ref().map(|job| job.sums());
     let (catalog, ended) = (app.catalog.by(actor), id.clone());
     let job = blocking(move || catalog.end_job(&ended, JobEnd::Cancelled, sums)).await?;
+    if let Some(job) = &job {
+        note_end(app, job, JobOutcome::Cancelled);
+    }
     if let Some(running) = running {
         running.stop();
     }
@@ -137,9 +141,25 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
 /// Notes the end of a job. Where the store takes nothing, after a while: the job is done again then.
 async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
     let (catalog, ended) = (app.catalog.clone(), id.clone());
-    if let Err(error) = blocking(move || catalog.end_job(&ended, end, sums)).await {
-        tracing::error!(job = %id, %error, "the end of a job cannot be noted: it is done again");
-        tokio::time::sleep(limits::JOB_REST).await;
+    let outcome = match end {
+        JobEnd::Done => JobOutcome::Done,
+        JobEnd::Failed(_) => JobOutcome::Failed,
+        JobEnd::Cancelled => JobOutcome::Cancelled,
+    };
+    match blocking(move || catalog.end_job(&ended, end, sums)).await {
+        Ok(Some(job)) => note_end(app, &job, outcome),
+        // Somebody else has ended it.
+        Ok(None) => {}
+        Err(error) => {
+            tracing::error!(job = %id, %error, "the end of a job cannot be noted: it is done again");
+            tokio::time::sleep(limits::JOB_REST).await;
+        }
+    }
+}
+
+fn note_end(app: &AppState, job: &Job, outcome: JobOutcome) {
+    if let Some(kind) = JobKind::named(job.work.kind()) {
+        app.measures.note_job_end(kind, outcome);
     }
 }
 

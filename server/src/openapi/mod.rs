@@ -24,8 +24,8 @@ use utoipa::{Modify, OpenApi as _};
 use crate::error::ApiError;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deliver, docs, download_links,
-    gone_files, health, integrations, jobs, list, moves, organisations, presign, presigned_put,
-    search, sessions, set_up, storage, tus, upload, usage, usage_history, webhooks,
+    gone_files, health, integrations, jobs, list, metrics, moves, organisations, presign,
+    presigned_put, search, sessions, set_up, storage, tus, upload, usage, usage_history, webhooks,
 };
 use crate::parameters::Flag;
 
@@ -133,6 +133,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         set_up::accept_invitation,
         health::health,
         health::ready,
+        metrics::metrics,
         integrations::sharex,
         integrations::lb_phone,
         integrations::curl,

@@ -22,14 +22,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{Clock, Etag, Object, Store};
+use engine::{Clock, Count, Etag, Histogram, HistogramReading, Object, Store};
 use images::{Bound, Error, Format, Plan, Planned, Source, Wish, limits::SOURCE_BYTES_MAX};
 
 use self::flight::{Flights, Interest};
 use self::remembered::Remembered;
 use self::shelf::Shelf;
 use self::workshop::Workshop;
-pub use self::workshop::{Cost, Undone};
+pub use self::workshop::{Cost, Undone, WorkshopReading};
 use crate::bridge::{blocking, read_start, read_whole};
 use crate::crew::processors;
 use crate::limits::{
@@ -52,7 +52,31 @@ struct Inner {
     refusals: Remembered<Name, (Error, u64)>,
     readings: Flights<(u64, Purpose), Result<Header, VariantError>>,
     makings: Flights<Name, Result<Shown, VariantError>>,
+    hits: Count,
+    misses: Count,
+    work_us: Histogram,
 }
+
+/// How it goes with pictures.
+#[derive(Clone, Debug)]
+pub struct VariantsReading {
+    pub workshop: WorkshopReading,
+    /// Since the start: wishes for which a variant was kept,
+    pub hits: u64,
+    /// and wishes for which one had to be made.
+    pub misses: u64,
+    /// Variants that are kept, and their bytes.
+    pub kept: u64,
+    pub kept_bytes: u64,
+    /// How long pictures were worked on, in microseconds of a thread.
+    pub work_us: HistogramReading,
+}
+
+/// Of microseconds.
+const WORK_US: &[u64] = &[
+    1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    10_000_000, 60_000_000,
+];
 
 /// The number of a parent's version, and the name of the plan.
 type Name = (u64, String);
@@ -147,6 +171,9 @@ impl Variants {
             refusals: Remembered::new(IMAGE_HEADERS_REMEMBERED),
             readings: Flights::new(),
             makings: Flights::new(),
+            hits: Count::default(),
+            misses: Count::default(),
+            work_us: Histogram::new(WORK_US),
         })))
     }
 
@@ -164,6 +191,7 @@ impl Variants {
         };
         let mut missing = Missing { parent: parent.clone(), source, plan, name: plan.to_string() };
         if let Some(variant) = self.0.shelf.get(parent, &missing.name)? {
+            self.0.hits.add(1);
             return Ok(Found::Shown(Shown::Kept(variant, plan.format)));
         }
         match self.0.refusals.get(&missing.key()) {
@@ -174,6 +202,7 @@ impl Variants {
                 if let Ok(Some(source)) = self.header(parent, Purpose::Reckoning).await? {
                     missing.source = source;
                 }
+                self.0.misses.add(1);
                 Ok(Found::Missing(missing))
             }
         }
@@ -222,8 +251,23 @@ impl Variants {
         let clock = &self.0.clock;
         let began_us = clock.monotonic_us();
         let done = work();
-        traffic.note_image(clock.monotonic_us().saturating_sub(began_us));
+        let took_us = clock.monotonic_us().saturating_sub(began_us);
+        traffic.note_image(took_us);
+        self.0.work_us.note(took_us);
         done
+    }
+
+    /// How it goes.
+    pub fn read(&self) -> VariantsReading {
+        let (kept, kept_bytes) = self.0.shelf.totals();
+        VariantsReading {
+            workshop: self.0.workshop.read(),
+            hits: self.0.hits.get(),
+            misses: self.0.misses.get(),
+            kept: kept as u64,
+            kept_bytes,
+            work_us: self.0.work_us.read(),
+        }
     }
 
     /// Removes a variant that turned out to be damaged, so that it is made anew. Waits for the disk.

@@ -169,6 +169,12 @@ impl Shelf {
         Ok(damaged)
     }
 
+    /// How many variants are on the list, and their bytes.
+    pub(super) fn totals(&self) -> (usize, u64) {
+        let kept = self.kept();
+        (kept.by_use.len(), kept.bytes)
+    }
+
     /// Removes one. Waits for the disk.
     pub(super) fn discard(&self, variant: &Object) -> engine::Result<()> {
         place_of(variant).map_or(Ok(()), |place| self.remove(&[place]))

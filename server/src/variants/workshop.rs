@@ -11,6 +11,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::Count;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::crew::{Busy, Crew};
@@ -46,6 +47,28 @@ pub(super) struct Workshop {
     memory: Arc<Semaphore>,
     memory_mib: u32,
     wait: Duration,
+    all_threads: usize,
+    done: Count,
+    busy: Count,
+    panicked: Count,
+}
+
+/// What goes on in a workshop, and what came of what did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkshopReading {
+    /// Pieces of work that wait for their turn.
+    pub waiting: usize,
+    /// That are being done.
+    pub running: usize,
+    /// Since the start: that were done,
+    pub done: u64,
+    /// that were not, as too much waited,
+    pub busy: u64,
+    /// and that panicked.
+    pub panicked: u64,
+    /// Bytes of memory that work may take, and that it takes by what was reckoned.
+    pub memory_bytes_max: u64,
+    pub memory_bytes: u64,
 }
 
 impl Workshop {
@@ -66,6 +89,10 @@ impl Workshop {
             memory: Arc::new(Semaphore::new(memory_mib as usize)),
             memory_mib,
             wait,
+            all_threads: threads.get(),
+            done: Count::default(),
+            busy: Count::default(),
+            panicked: Count::default(),
         })
     }
 
@@ -75,8 +102,29 @@ impl Workshop {
         cost: Cost,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Undone> {
-        let turn = self.crew.turn(self.wait, self.turn(cost)).await.map_err(|Busy| Undone::Busy)?;
-        self.crew.work(turn, work).await.map_err(|_| Undone::Panicked)
+        let turn = self.crew.turn(self.wait, self.turn(cost)).await.map_err(|Busy| {
+            self.busy.add(1);
+            Undone::Busy
+        })?;
+        let done = self.crew.work(turn, work).await.map_err(|_| Undone::Panicked);
+        let count = if done.is_ok() { &self.done } else { &self.panicked };
+        count.add(1);
+        done
+    }
+
+    /// What goes on now.
+    pub(super) fn read(&self) -> WorkshopReading {
+        let memory_bytes_max = u64::from(self.memory_mib) * MIB;
+        let free_bytes = self.memory.available_permits() as u64 * MIB;
+        WorkshopReading {
+            waiting: self.crew.waiting(),
+            running: self.all_threads.saturating_sub(self.threads.available_permits()),
+            done: self.done.get(),
+            busy: self.busy.get(),
+            panicked: self.panicked.get(),
+            memory_bytes_max,
+            memory_bytes: memory_bytes_max.saturating_sub(free_bytes),
+        }
     }
 
     /// What one piece of work holds while it runs.
@@ -151,6 +199,9 @@ mod tests {
         };
         assert_eq!(tokio::join!(working, late), (Ok(()), Err(Undone::Busy)));
         assert_eq!(workshop.run(LIGHT, || 7).await, Ok(7));
+        let read = workshop.read();
+        assert_eq!((read.done, read.busy, read.panicked), (2, 1, 0));
+        assert_eq!((read.waiting, read.running, read.memory_bytes), (0, 0, 0));
     }
 
     #[tokio::test]

@@ -133,6 +133,7 @@ async fn deliver(
     let failure = match posted.and_then(taken) {
         Ok(status) => {
             blocking(move || noted.delivered(&letter, status)).await?;
+            app.measures.webhooks_delivered.add(1);
             return Ok(Delivery::Done);
         }
         Err(failure) => failure,
@@ -140,6 +141,10 @@ async fn deliver(
     let now_ms = app.clock.unix_ms();
     let asked_ms = retry_after.map_or(0, |it| schedule::asked_until_ms(it, now_ms));
     let next = schedule::next_try(letter.event.attempts, now_ms, asked_ms, app.entropy.number());
+    app.measures.webhooks_failed.add(1);
+    if let NextTry::Never = next {
+        app.measures.webhooks_given_up.add(1);
+    }
     let failures = turn.note_failure();
     turn.rest_until(schedule::rest_until_ms(failures, next, now_ms).max(asked_ms));
     tell(&letter, &failure, next);

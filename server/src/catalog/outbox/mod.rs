@@ -9,6 +9,7 @@ mod queue;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -25,6 +26,8 @@ pub(super) struct Outbox {
     /// numbers are in the order in which things happened. Taken before `queues`, never inside it.
     numbers: Mutex<u64>,
     queues: Mutex<Queues>,
+    /// Events for which there was no room, since the start.
+    dropped: AtomicU64,
     changed: Notify,
 }
 
@@ -56,6 +59,17 @@ pub struct EventCounts {
     pub retrying: usize,
     /// That were given up, and are kept.
     pub dead: usize,
+}
+
+/// What there is of all webhooks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxTotals {
+    pub webhooks: usize,
+    pub events: EventCounts,
+    /// Webhooks that are sent to at this moment.
+    pub turns: usize,
+    /// Events for which there was no room, since the start.
+    pub dropped: u64,
 }
 
 /// How an event left the queue.
@@ -149,6 +163,9 @@ impl Outbox {
         let has_room = queue.pending() < limits::WEBHOOK_PENDING_MAX
             && of_account < limits::WEBHOOK_PENDING_PER_ACCOUNT_MAX
             && in_all < limits::WEBHOOK_PENDING_IN_ALL_MAX;
+        if !has_room {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(queue) = queues.by_webhook.get_mut(webhook) {
             match has_room {
                 true => queue.reserved += 1,
@@ -304,6 +321,20 @@ impl Outbox {
             dead: queue.dead,
         };
         self.with(webhook, counts).unwrap_or_default()
+    }
+
+    /// The events of all webhooks together.
+    pub(super) fn totals(&self) -> OutboxTotals {
+        let queues = self.queues();
+        let mut events = EventCounts::default();
+        for queue in queues.by_webhook.values() {
+            events.pending += queue.pending();
+            events.retrying += queue.retrying;
+            events.dead += queue.dead;
+        }
+        let webhooks = queues.by_webhook.len();
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        OutboxTotals { webhooks, events, turns: queues.turns, dropped }
     }
 
     /// Whether anything waits for its time.

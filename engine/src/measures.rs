@@ -1,0 +1,249 @@
+//! What the store measures of itself while it works, for gauges.
+//!
+//! Promises: whoever notes something adds to a few atomic numbers, and takes neither a lock nor memory; what was noted
+//! before a reading began is in it. Nothing of it survives a restart. Never here: what is measured where.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::Clock;
+
+/// A number that is counted up, or set.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// So many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// It is this from now on.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// What it is.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How often something was how large: a count for each range.
+#[derive(Debug)]
+pub struct Histogram {
+    bounds: &'static [u64],
+    /// One for each bound, and one for what is beyond the last.
+    counts: Box<[Count]>,
+    sum: Count,
+}
+
+/// What a [`Histogram`] held at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistogramReading {
+    /// The ranges end here, each with its bound; the last one has none.
+    pub bounds: &'static [u64],
+    /// How often something was in each range: one more than there are bounds.
+    pub counts: Vec<u64>,
+    /// All of it added up.
+    pub sum: u64,
+}
+
+impl Histogram {
+    /// An empty one. The bounds ascend.
+    pub fn new(bounds: &'static [u64]) -> Self {
+        debug_assert!(bounds.is_sorted());
+        let counts = (0..=bounds.len()).map(|_| Count::default()).collect();
+        Self { bounds, counts, sum: Count::default() }
+    }
+
+    /// Something was so large.
+    pub fn note(&self, value: u64) {
+        let range = self.bounds.partition_point(|bound| *bound < value);
+        if let Some(count) = self.counts.get(range) {
+            count.add(1);
+        }
+        self.sum.add(value);
+    }
+
+    /// What it holds now.
+    pub fn read(&self) -> HistogramReading {
+        let counts = self.counts.iter().map(Count::get).collect();
+        HistogramReading { bounds: self.bounds, counts, sum: self.sum.get() }
+    }
+}
+
+impl HistogramReading {
+    /// How often there was something at all.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// With what another one of the same bounds held.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.sum += other.sum;
+        self
+    }
+}
+
+/// What an open store measures.
+pub(crate) struct Measures {
+    clock: Arc<dyn Clock>,
+    pub(crate) syncs_us: Histogram,
+    pub(crate) group_records: Histogram,
+    pub(crate) group_bytes: Histogram,
+    pub(crate) checkpoints_us: Histogram,
+    pub(crate) checkpoints_failed: Count,
+    pub(crate) compactions: Count,
+    pub(crate) compacted_bytes: Count,
+    pub(crate) given_back_bytes: Count,
+    pub(crate) scrubbed_bytes: Count,
+    pub(crate) scrubbed_segments: Count,
+    /// Zero: it is not known.
+    pub(crate) scrub_oldest_ms: Count,
+    pub(crate) replayed_records: Count,
+    pub(crate) damage_at_opening: Count,
+}
+
+/// What a store measured since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreMeasures {
+    /// How long the log was synced, once for each group, in microseconds. Those that failed are not in it.
+    pub syncs_us: HistogramReading,
+    /// Records of the groups that had any.
+    pub group_records: HistogramReading,
+    /// Their bytes.
+    pub group_bytes: HistogramReading,
+    /// How long checkpoints took, in microseconds.
+    pub checkpoints_us: HistogramReading,
+    /// Checkpoints that failed, for want of room as well; each is tried again where that may help.
+    pub checkpoints_failed: u64,
+    /// Compactions that found something to do.
+    pub compactions: u64,
+    /// Bytes of records that they copied.
+    pub compacted_bytes: u64,
+    /// Bytes of the disk that they gave back.
+    pub given_back_bytes: u64,
+    /// Bytes that scrubs read.
+    pub scrubbed_bytes: u64,
+    /// Segments that scrubs read to their end.
+    pub scrubbed_segments: u64,
+    /// Of the segments to be scrubbed the one that waits longest was checked, or written, at this time. Milliseconds
+    /// since 1970. None where no thread scrubs, or there is none yet.
+    pub scrub_oldest_ms: Option<u64>,
+    /// Records that opening the store applied to the index again: it was not closed, or its index was lost.
+    pub replayed_records: u64,
+    /// Places of damage that opening the store met.
+    pub damage_at_opening: u64,
+}
+
+impl Measures {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            syncs_us: Histogram::new(SYNCS_US),
+            group_records: Histogram::new(GROUP_RECORDS),
+            group_bytes: Histogram::new(GROUP_BYTES),
+            checkpoints_us: Histogram::new(CHECKPOINTS_US),
+            checkpoints_failed: Count::default(),
+            compactions: Count::default(),
+            compacted_bytes: Count::default(),
+            given_back_bytes: Count::default(),
+            scrubbed_bytes: Count::default(),
+            scrubbed_segments: Count::default(),
+            scrub_oldest_ms: Count::default(),
+            replayed_records: Count::default(),
+            damage_at_opening: Count::default(),
+        }
+    }
+
+    /// Does something, and notes in `histogram` how long it took, unless it failed.
+    pub(crate) fn timed<T, E>(
+        &self,
+        histogram: &Histogram,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let began_us = self.clock.monotonic_us();
+        let done = work()?;
+        histogram.note(self.clock.monotonic_us().saturating_sub(began_us));
+        Ok(done)
+    }
+
+    pub(crate) fn read(&self) -> StoreMeasures {
+        StoreMeasures {
+            syncs_us: self.syncs_us.read(),
+            group_records: self.group_records.read(),
+            group_bytes: self.group_bytes.read(),
+            checkpoints_us: self.checkpoints_us.read(),
+            checkpoints_failed: self.checkpoints_failed.get(),
+            compactions: self.compactions.get(),
+            compacted_bytes: self.compacted_bytes.get(),
+            given_back_bytes: self.given_back_bytes.get(),
+            scrubbed_bytes: self.scrubbed_bytes.get(),
+            scrubbed_segments: self.scrubbed_segments.get(),
+            scrub_oldest_ms: Some(self.scrub_oldest_ms.get()).filter(|ms| *ms > 0),
+            replayed_records: self.replayed_records.get(),
+            damage_at_opening: self.damage_at_opening.get(),
+        }
+    }
+}
+
+const SYNCS_US: &[u64] = &[
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 5_000_000,
+];
+const GROUP_RECORDS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
+const GROUP_BYTES: &[u64] =
+    &[1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
+const CHECKPOINTS_US: &[u64] =
+    &[1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000, 10_000_000, 60_000_000];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SimClock;
+
+    #[test]
+    fn each_value_is_in_the_first_range_whose_bound_it_does_not_exceed() {
+        let histogram = Histogram::new(&[10, 20]);
+        for value in [0, 10, 11, 20, 21, 1_000] {
+            histogram.note(value);
+        }
+        let reading = histogram.read();
+        assert_eq!((&*reading.counts, reading.sum, reading.count()), (&[2, 2, 2][..], 1_062, 6));
+        let twice = reading.clone().and(&reading);
+        assert_eq!((&*twice.counts, twice.sum), (&[4, 4, 4][..], 2_124));
+    }
+
+    #[test]
+    fn what_is_noted_by_many_at_once_is_all_there() {
+        let histogram = Histogram::new(&[1, 2, 4]);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1_000).for_each(|at| histogram.note(at % 5)));
+            }
+        });
+        let reading = histogram.read();
+        assert_eq!((&*reading.counts, reading.sum), (&[1_600, 800, 1_600, 0][..], 8_000));
+    }
+
+    #[test]
+    fn what_fails_has_no_duration() {
+        let clock = Arc::new(SimClock::at(0));
+        let measures = Measures::new(clock.clone());
+        let work = |outcome: Result<(), ()>| {
+            measures.timed(&measures.syncs_us, || {
+                clock.advance(3);
+                outcome
+            })
+        };
+        assert_eq!((work(Ok(())), work(Err(()))), (Ok(()), Err(())));
+        let read = measures.read();
+        assert_eq!((read.syncs_us.count(), read.syncs_us.sum), (1, 3_000));
+        assert_eq!(read.scrub_oldest_ms, None);
+    }
+}

@@ -1,0 +1,179 @@
+//! A setting that is used and never shown: not in a log, not in an error, not by `trug config show`.
+//!
+//! Promises: it is compared in constant time; the mask that is shown in its place cannot be read back as a secret.
+//! Never here: reading the file that it may lie in.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use toml::Value;
+
+use super::ConfigError;
+use super::kind::Kind;
+use crate::limits::{SECRET_CHARS_MAX, SECRET_CHARS_MIN};
+
+/// What stands where a secret would.
+const MASK: &str = "***";
+
+/// A secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Whether this is it. Takes as long for one that is nearly right as for any other of its length.
+    pub fn is(&self, presented: &[u8]) -> bool {
+        let hash = |bytes: &[u8]| Sha256::digest(bytes);
+        hash(self.0.as_bytes()).as_slice().ct_eq(hash(presented).as_slice()).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl Kind for Secret {
+    const NAME: &'static str = "a secret, which is a text: what is shown of one cannot be used";
+    const IS_SHOWN: bool = false;
+
+    fn of_text(text: &str) -> Option<Self> {
+        (text != MASK).then(|| Self(text.to_owned()))
+    }
+
+    fn of_toml(value: &Value) -> Option<Self> {
+        value.as_str().and_then(Self::of_text)
+    }
+
+    fn to_toml(&self) -> String {
+        Value::from(MASK).to_string()
+    }
+}
+
+/// A secret that may lie in a file of its own: the setting itself, and the one that names the file.
+pub(super) struct Hidden<'a> {
+    pub(super) setting: &'static str,
+    pub(super) secret: &'a mut Option<Secret>,
+    pub(super) file_setting: &'static str,
+    pub(super) file: &'a Option<PathBuf>,
+}
+
+impl Hidden<'_> {
+    /// Checks what is said of it.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match (&self.secret, self.file) {
+            (Some(_), Some(_)) => {
+                let why = format!("{} says it as well: one of them is enough", self.setting);
+                Err(ConfigError::of(self.file_setting, why))
+            }
+            (Some(secret), None) => check(self.setting, &secret.0),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Takes it from its file, if it lies in one. What ends a line there is no part of it.
+    pub(super) fn take(
+        self,
+        read: &dyn Fn(&Path) -> io::Result<String>,
+    ) -> Result<(), ConfigError> {
+        let Some(path) = self.file else { return Ok(()) };
+        let setting = self.file_setting;
+        let refuse =
+            |why: io::Error| ConfigError::of(setting, format!("{}: {why}", path.display()));
+        let text = read(path).map_err(refuse)?;
+        let text = text.trim_end_matches(['\r', '\n']);
+        check(setting, text)?;
+        *self.secret = Some(Secret(text.to_owned()));
+        Ok(())
+    }
+}
+
+/// What a header can carry, and nobody guesses.
+fn check(setting: &'static str, text: &str) -> Result<(), ConfigError> {
+    let lengths = SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
+    if lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    let why = format!(
+        "the secret is not {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} letters, digits and signs \
+         without a space: openssl rand -hex 32 makes one"
+    );
+    Err(ConfigError::of(setting, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Layer, Sources};
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    fn layer(pairs: &[(&str, &str)]) -> Result<Layer, ConfigError> {
+        let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Layer::from_variables(owned.collect::<Vec<_>>().into_iter())
+    }
+
+    fn config(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        layer(pairs).and_then(Config::new)
+    }
+
+    #[test]
+    fn a_secret_is_known_again_and_never_shown() {
+        let layer = layer(&[("TRUG_METRICS_TOKEN", TOKEN)]).unwrap();
+        let config = Config::new(layer.clone()).unwrap();
+        let secret = config.metrics_token.clone().unwrap();
+        assert!(secret.is(TOKEN.as_bytes()));
+        for other in ["", "0", &TOKEN[1..], "0123456789abcdef0123456789abcdeF"] {
+            assert!(!secret.is(other.as_bytes()), "{other}");
+        }
+        let sources = Sources::new().under("environment", layer.clone());
+        for shown in [
+            format!("{config:?}"),
+            format!("{layer:?}"),
+            format!("{:?}", sources.in_force()),
+            format!("{sources:?}"),
+        ] {
+            assert!(shown.contains(MASK) && !shown.contains(&TOKEN[..8]), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_secret_is_refused_without_a_word_of_it() {
+        let long = "x".repeat(SECRET_CHARS_MAX + 1);
+        for bad in
+            ["short-hunter2", "hunter2 with some spaces", "hunter2hunter2\u{e9}", &long, MASK]
+        {
+            let error = config(&[("TRUG_METRICS_TOKEN", bad)]).unwrap_err().to_string();
+            assert!(error.contains("metrics_token: ") && !error.contains("hunter2"), "{error}");
+        }
+        let error = Layer::from_toml("metrics_token = 1234567890123456", "file").unwrap_err();
+        assert!(!error.to_string().contains("1234"), "{error}");
+        // What `trug config show` prints is no secret.
+        let shown = Layer::from_toml("metrics_token = \"***\"", "file").unwrap_err().to_string();
+        assert!(shown.contains("line 1: metrics_token: "), "{shown}");
+    }
+
+    #[test]
+    fn a_secret_may_lie_in_a_file_of_its_own() {
+        let read = |path: &Path| match path.to_str() {
+            Some("/good") => Ok(format!("{TOKEN}\n")),
+            Some("/empty") => Ok("\n".to_owned()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
+        let mut found = config(&[("TRUG_METRICS_TOKEN_FILE", "/good")]).unwrap();
+        assert_eq!(found.metrics_token, None);
+        found.take_secrets(&read).unwrap();
+        assert!(found.metrics_token.unwrap().is(TOKEN.as_bytes()));
+        for path in ["/empty", "/none"] {
+            let mut found = config(&[("TRUG_METRICS_TOKEN_FILE", path)]).unwrap();
+            let error = found.take_secrets(&read).unwrap_err().to_string();
+            assert!(error.starts_with("metrics_token_file: "), "{error}");
+        }
+        let both = [("TRUG_METRICS_TOKEN_FILE", "/good"), ("TRUG_METRICS_TOKEN", TOKEN)];
+        let error = config(&both).unwrap_err().to_string();
+        assert!(error.starts_with("metrics_token_file: ") && !error.contains(TOKEN), "{error}");
+    }
+}

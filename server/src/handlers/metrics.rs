@@ -1,0 +1,81 @@
+//! `GET /-/metrics`: what the server measures of itself, for whoever watches over it.
+//!
+//! Promises: without the token nothing is told, and whoever guesses it is slowed down like whoever guesses API keys.
+//! Never here: what is measured, and how it is written.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+
+use crate::bridge::blocking;
+use crate::client_address::client_address;
+use crate::error::ApiError;
+use crate::metrics;
+use crate::state::AppState;
+
+/// Tells what the server measures, to whoever has its token (`metrics_token`). Without that setting there is no such
+/// address.
+#[utoipa::path(
+    get,
+    path = "/-/metrics",
+    operation_id = "metrics",
+    tag = "Server",
+    security(()),
+    params(
+        ("Authorization" = Option<String>, Header, description = "`Bearer` and the token."),
+    ),
+    responses(
+        (
+            status = OK,
+            description = "OpenMetrics 1.0.",
+            body = String,
+            content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+        (status = UNAUTHORIZED, description = "`wrong_metrics_token`."),
+        (status = NOT_FOUND, description = "`not_found`: there is no such address."),
+    )
+)]
+pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
+    let token = app.config.metrics_token.as_ref().ok_or_else(ApiError::not_found)?;
+    let address = client_address(&head.extensions);
+    if let Some(address) = address {
+        let checked = app.allowances.check_failures(address);
+        checked.map_err(|refused| ApiError::rate_limited(&refused))?;
+    }
+    let presented = presented(&head.headers);
+    if !presented.is_some_and(|presented| token.is(presented)) {
+        if let Some(address) = address.filter(|_| presented.is_some()) {
+            app.allowances.note_failure(address);
+        }
+        return Err(ApiError::wrong_metrics_token());
+    }
+    answer(app).await
+}
+
+/// The same where nobody comes who may not see it.
+pub async fn metrics_for_admins(State(app): State<AppState>) -> Result<Response, ApiError> {
+    answer(app).await
+}
+
+async fn answer(app: AppState) -> Result<Response, ApiError> {
+    let text = blocking(move || metrics::text(&app)).await?;
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    let mut put = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    put(header::CONTENT_TYPE, metrics::CONTENT_TYPE);
+    put(header::CACHE_CONTROL, "no-store");
+    put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    Ok(response)
+}
+
+/// What stands behind `Bearer` in the one `Authorization`.
+fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (scheme, token) = value.as_bytes().split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
+}
+
+const BEARER: &[u8] = b"Bearer ";

@@ -1,0 +1,91 @@
+//! What the store holds, counted anew when it is asked for, unless that takes long: then only so often that most of the
+//! time goes into other things.
+//!
+//! Promises: however many ask, and however often, one counts at a time, and a part of the time at most. Never here:
+//! counting, which the engine does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::{Clock, Store, StoreStats};
+
+use crate::limits::{METRICS_QUICK, METRICS_TIME_PART};
+
+/// The last count.
+#[derive(Default)]
+pub struct KeptStats(Mutex<Option<Last>>);
+
+struct Last {
+    stats: Arc<StoreStats>,
+    counted_us: u64,
+    took_us: u64,
+}
+
+impl KeptStats {
+    /// What there is. Waits for the disk, and for whoever counts.
+    pub fn get(&self, store: &Store, clock: &dyn Clock) -> engine::Result<Arc<StoreStats>> {
+        self.get_or_count(clock, || store.stats())
+    }
+
+    fn get_or_count(
+        &self,
+        clock: &dyn Clock,
+        count: impl FnOnce() -> engine::Result<StoreStats>,
+    ) -> engine::Result<Arc<StoreStats>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let began_us = clock.monotonic_us();
+        if let Some(last) = kept.as_ref().filter(|last| last.is_good_at(began_us)) {
+            return Ok(last.stats.clone());
+        }
+        let stats = Arc::new(count()?);
+        let counted_us = clock.monotonic_us();
+        let took_us = counted_us.saturating_sub(began_us);
+        *kept = Some(Last { stats: stats.clone(), counted_us, took_us });
+        Ok(stats)
+    }
+}
+
+impl Last {
+    fn is_good_at(&self, now_us: u64) -> bool {
+        let is_quick = u128::from(self.took_us) < METRICS_QUICK.as_micros();
+        let rest_us = self.took_us.saturating_mul(u64::from(METRICS_TIME_PART));
+        !is_quick && now_us.saturating_sub(self.counted_us) < rest_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::SimClock;
+
+    use super::*;
+
+    /// How many of some counts, a second apart, that take so long were made.
+    fn made(asked: u64, took_ms: u64) -> u64 {
+        let (kept, clock) = (KeptStats::default(), SimClock::at(0));
+        let mut made = 0;
+        for _ in 0..asked {
+            let count = || {
+                made += 1;
+                clock.advance(took_ms);
+                Ok(StoreStats { objects: made, ..StoreStats::default() })
+            };
+            let stats = kept.get_or_count(&clock, count).unwrap();
+            assert_eq!(stats.objects, made);
+            clock.advance(1_000);
+        }
+        made
+    }
+
+    #[test]
+    fn what_is_counted_quickly_is_counted_each_time_and_the_rest_now_and_then() {
+        assert_eq!(made(100, 10), 100);
+        // 200 ms, and then 4 s until the next.
+        assert_eq!(made(100, 200), 25);
+    }
+
+    #[test]
+    fn a_count_that_fails_is_tried_again() {
+        let (kept, clock) = (KeptStats::default(), SimClock::at(0));
+        assert!(kept.get_or_count(&clock, || Err(engine::Error::Closed)).is_err());
+        assert!(kept.get_or_count(&clock, || Ok(StoreStats::default())).is_ok());
+    }
+}

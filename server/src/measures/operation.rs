@@ -1,0 +1,152 @@
+//! What a request is, as far as requests are counted apart: by its method and the first words of its address.
+//!
+//! Promises: one of a few, whatever is sent; it is told before anything is looked up, so what is refused counts where
+//! it would have led. Never here: who may do it.
+
+use http::Method;
+
+use super::names;
+use crate::reserved;
+
+names! {
+    /// What a request is.
+    Operation {
+        Deliver = "deliver",
+        Picture = "picture",
+        Upload = "upload",
+        Tus = "tus",
+        Delete = "delete",
+        List = "list",
+        Search = "search",
+        Presign = "presign",
+        Manage = "manage",
+        Session = "session",
+        Dashboard = "dashboard",
+        Docs = "docs",
+        Health = "health",
+        Metrics = "metrics",
+        Preflight = "preflight",
+        Other = "other",
+    }
+}
+
+/// Words of queries that want something made of a picture.
+const PICTURE: &[&str] = &[
+    "format", "fm", "f", "output", "width", "w", "height", "h", "quality", "q", "fit", "resize",
+    "dpr",
+];
+
+impl Operation {
+    /// What a GET or HEAD of a file is.
+    pub fn of_delivery(query: Option<&str>) -> Self {
+        let Some(query) = query else { return Self::Deliver };
+        let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
+        if names.any(|name| PICTURE.contains(&name)) { Self::Picture } else { Self::Deliver }
+    }
+
+    /// What any other request is.
+    pub fn of(method: &Method, path: &str) -> Self {
+        if method == Method::OPTIONS {
+            return Self::Preflight;
+        }
+        let mut components = path.trim_start_matches('/').split('/');
+        let first = components.next().unwrap_or("");
+        let second = components.next().unwrap_or("");
+        let third = components.next().unwrap_or("");
+        match first {
+            "" => Self::Dashboard,
+            reserved::API => Self::of_api(method, second, third, components.next()),
+            reserved::OWN => Self::of_own(second),
+            _ if method == Method::POST || method == Method::PUT => Self::Upload,
+            _ if method == Method::DELETE => Self::Delete,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_api(method: &Method, second: &str, third: &str, fourth: Option<&str>) -> Self {
+        match (second, third, fourth) {
+            ("presigned-url", "", _) => Self::Presign,
+            ("presigned-url", _, _) if method == Method::POST => Self::Upload,
+            ("buckets", _, Some("download-links")) => Self::Presign,
+            ("list-objects", ..) => Self::List,
+            ("search", ..) => Self::Search,
+            ("tus", ..) => Self::Tus,
+            ("", ..) => Self::Other,
+            _ => Self::Manage,
+        }
+    }
+
+    fn of_own(second: &str) -> Self {
+        match second {
+            "session" | "sessions" | "password" | "set-up" | "invitation" => Self::Session,
+            "openapi.json" | "docs" | "integrations" => Self::Docs,
+            "health" | "ready" => Self::Health,
+            "metrics" => Self::Metrics,
+            _ => Self::Dashboard,
+        }
+    }
+
+    /// Whether a request of this operation brings a file, or a part of one.
+    pub fn brings_a_file(self, method: &Method) -> bool {
+        match self {
+            Self::Upload => true,
+            Self::Tus => method == Method::POST || method == Method::PATCH,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_has_its_operation() {
+        for (method, path, name) in [
+            ("POST", "/photos/a.png", "upload"),
+            ("POST", "/photos", "upload"),
+            ("PUT", "/photos/a.png", "upload"),
+            ("POST", "/api/presigned-url/abc", "upload"),
+            ("GET", "/api/presigned-url", "presign"),
+            ("POST", "/api/buckets/photos/download-links", "presign"),
+            ("GET", "/api/buckets/photos/folders", "manage"),
+            ("DELETE", "/photos/a/", "delete"),
+            ("GET", "/api/list-objects", "list"),
+            ("GET", "/api/search/photos", "search"),
+            ("PATCH", "/api/tus/abc", "tus"),
+            ("GET", "/api/keys", "manage"),
+            ("GET", "/api", "other"),
+            ("GET", "/-/session", "session"),
+            ("PUT", "/-/password", "session"),
+            ("GET", "/", "dashboard"),
+            ("GET", "/-/files/photos/", "dashboard"),
+            ("GET", "/-/docs", "docs"),
+            ("GET", "/-/ready", "health"),
+            ("GET", "/-/metrics", "metrics"),
+            ("OPTIONS", "/photos/a.png", "preflight"),
+            ("BREW", "/photos/a.png", "other"),
+            ("PATCH", "/photos/a.png", "other"),
+        ] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(Operation::of(&method, path).name(), name, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_one_of_a_picture_by_what_is_asked_of_it() {
+        for query in [None, Some(""), Some("v=3"), Some("download"), Some("xwidth=3&token=w")] {
+            assert_eq!(Operation::of_delivery(query), Operation::Deliver, "{query:?}");
+        }
+        for query in ["w=3", "v=3&format=webp", "dpr"] {
+            assert_eq!(Operation::of_delivery(Some(query)), Operation::Picture, "{query}");
+        }
+    }
+
+    #[test]
+    fn what_brings_bytes_is_an_upload() {
+        assert!(Operation::Upload.brings_a_file(&Method::PUT));
+        assert!(Operation::Tus.brings_a_file(&Method::PATCH));
+        assert!(!Operation::Tus.brings_a_file(&Method::HEAD));
+        assert!(!Operation::Manage.brings_a_file(&Method::POST));
+    }
+}

@@ -1,0 +1,103 @@
+//! What the system says of the process, under the names that every program uses for it.
+//!
+//! Promises: what the system does not say is not told. Never here: numbers of the machine as a whole.
+
+use std::fmt;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::sheet::Sheet;
+
+/// What it says.
+#[derive(Debug)]
+pub(super) struct Process {
+    started_ms: u64,
+    resident_bytes: Option<u64>,
+    open_files: Option<u64>,
+    open_files_max: Option<u64>,
+    cpu_seconds: Option<f64>,
+}
+
+impl Process {
+    pub(super) fn read(started_ms: u64) -> Self {
+        Self {
+            started_ms,
+            resident_bytes: resident_bytes(),
+            open_files: open_files(),
+            open_files_max: getrlimit(Resource::Nofile).current,
+            cpu_seconds: cpu_seconds(),
+        }
+    }
+
+    pub(super) fn tell(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+        let number = |value: Option<u64>| value.map(|value| value as f64);
+        sheet.info("trug_build", "What is running.", [("version", env!("CARGO_PKG_VERSION"))])?;
+        sheet.gauge(
+            "process_start_time_seconds",
+            "When the service began.",
+            self.started_ms as f64 / 1e3,
+        )?;
+        sheet.gauge(
+            "process_resident_memory_bytes",
+            "Memory that the process takes.",
+            number(self.resident_bytes),
+        )?;
+        sheet.gauge(
+            "process_open_fds",
+            "Files and connections that it has open.",
+            number(self.open_files),
+        )?;
+        sheet.gauge(
+            "process_max_fds",
+            "How many it may have open.",
+            number(self.open_files_max),
+        )?;
+        sheet.seconds_counter(
+            "process_cpu_seconds",
+            "Seconds of processors that it has taken.",
+            self.cpu_seconds,
+        )
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    let text = read("/proc/self/statm")?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+fn cpu_seconds() -> Option<f64> {
+    let text = read("/proc/self/stat")?;
+    // The name of the program stands in brackets, and may hold anything.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+#[allow(clippy::disallowed_methods, reason = "what the system says is no file of the store")]
+fn open_files() -> Option<u64> {
+    // One of them is the folder itself, while it is read.
+    let count = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    Some(count.saturating_sub(1) as u64)
+}
+
+#[allow(clippy::disallowed_methods, reason = "what the system says is no file of the store")]
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_says_what_is_plausible() {
+        let process = Process::read(1);
+        let resident = process.resident_bytes.unwrap();
+        assert!((1 << 20..1 << 40).contains(&resident), "{resident}");
+        let open = process.open_files.unwrap();
+        assert!(open >= 3 && open <= process.open_files_max.unwrap_or(u64::MAX), "{open}");
+        assert!(process.cpu_seconds.is_some_and(|seconds| seconds >= 0.0));
+    }
+}

@@ -1,0 +1,143 @@
+//! How a series is written: its name, its unit, what it means, and its values.
+//!
+//! A name that ends in a unit says so. Never here: which series there are.
+
+use std::fmt;
+
+use engine::HistogramReading;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+
+/// Labels, each with its value.
+pub(super) type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// In what a histogram was measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Measured {
+    Microseconds,
+    /// As it is told.
+    Plainly,
+}
+
+/// What is written to.
+pub(super) struct Sheet<'a>(DescriptorEncoder<'a>);
+
+impl<'a> Sheet<'a> {
+    pub(super) fn new(encoder: DescriptorEncoder<'a>) -> Self {
+        Self(encoder)
+    }
+
+    /// A number that only grows. `_total` comes behind the name.
+    pub(super) fn counter(&mut self, name: &str, about: &str, value: u64) -> fmt::Result {
+        self.counters(name, about, [([], value)])
+    }
+
+    pub(super) fn counters<const N: usize>(
+        &mut self,
+        name: &str,
+        about: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+    ) -> fmt::Result {
+        self.rows(name, about, MetricType::Counter, rows, |encoder, value| {
+            encoder.encode_counter::<NoLabelSet, u64, f64>(value, None)
+        })
+    }
+
+    /// The same of seconds.
+    pub(super) fn seconds_counter(
+        &mut self,
+        name: &str,
+        about: &str,
+        value: Option<f64>,
+    ) -> fmt::Result {
+        let rows = value.map(|value| ([], value));
+        self.rows::<0, _>(name, about, MetricType::Counter, rows, |encoder, value| {
+            encoder.encode_counter::<NoLabelSet, f64, f64>(value, None)
+        })
+    }
+
+    /// A number that is what it is now; not told where it is not known.
+    pub(super) fn gauge(
+        &mut self,
+        name: &str,
+        about: &str,
+        value: impl Into<Option<f64>>,
+    ) -> fmt::Result {
+        self.gauges(name, about, value.into().map(|value| ([], value)))
+    }
+
+    pub(super) fn gauges<const N: usize>(
+        &mut self,
+        name: &str,
+        about: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, f64)>,
+    ) -> fmt::Result {
+        self.rows(name, about, MetricType::Gauge, rows, |encoder, value| {
+            encoder.encode_gauge(value)
+        })
+    }
+
+    pub(super) fn histogram(
+        &mut self,
+        name: &str,
+        about: &str,
+        measured: Measured,
+        reading: HistogramReading,
+    ) -> fmt::Result {
+        self.histograms(name, about, measured, [([], reading)])
+    }
+
+    pub(super) fn histograms<const N: usize>(
+        &mut self,
+        name: &str,
+        about: &str,
+        measured: Measured,
+        rows: impl IntoIterator<Item = (Labels<N>, HistogramReading)>,
+    ) -> fmt::Result {
+        let told = |value: u64| match measured {
+            Measured::Microseconds => value as f64 / 1e6,
+            Measured::Plainly => value as f64,
+        };
+        self.rows(name, about, MetricType::Histogram, rows, |encoder, reading| {
+            let bounds = reading.bounds.iter().map(|bound| told(*bound)).chain([f64::INFINITY]);
+            let ranges: Vec<_> = bounds.zip(reading.counts.iter().copied()).collect();
+            let sum = told(reading.sum);
+            encoder.encode_histogram::<NoLabelSet>(sum, reading.count(), &ranges, None)
+        })
+    }
+
+    /// What something is, in labels.
+    pub(super) fn info<const N: usize>(
+        &mut self,
+        name: &str,
+        about: &str,
+        labels: Labels<N>,
+    ) -> fmt::Result {
+        self.0.encode_descriptor(name, about, None, MetricType::Info)?.encode_info(&labels)
+    }
+
+    fn rows<const N: usize, T>(
+        &mut self,
+        name: &str,
+        about: &str,
+        kind: MetricType,
+        rows: impl IntoIterator<Item = (Labels<N>, T)>,
+        write: impl Fn(&mut MetricEncoder<'_>, &T) -> fmt::Result,
+    ) -> fmt::Result {
+        let (stem, unit) = match (name.strip_suffix("_seconds"), name.strip_suffix("_bytes")) {
+            (Some(stem), _) => (stem, Some(Unit::Seconds)),
+            (_, Some(stem)) => (stem, Some(Unit::Bytes)),
+            _ => (name, None),
+        };
+        let mut family = self.0.encode_descriptor(stem, about, unit.as_ref(), kind)?;
+        for (labels, value) in rows {
+            // Labels that are none would be written as braces with nothing in them.
+            match N {
+                0 => write(&mut family, &value)?,
+                _ => write(&mut family.encode_family(&labels)?, &value)?,
+            }
+        }
+        Ok(())
+    }
+}

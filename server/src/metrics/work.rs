@@ -1,0 +1,154 @@
+//! Pictures, searches, jobs, webhooks, and who uses the service.
+
+use std::fmt;
+
+use super::Ours;
+use super::sheet::{Measured, Sheet};
+use crate::limits::IMAGE_JOBS_WAITING_MAX;
+use crate::measures::{JobKind, JobOutcome};
+use crate::state::AppState;
+
+pub(super) fn tell(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+    pictures(&ours.app, sheet)?;
+    searches(ours, sheet)?;
+    jobs(&ours.app, sheet)?;
+    webhooks(&ours.app, sheet)?;
+    let catalog = &ours.app.catalog;
+    let mut count = |name: &str, about: &str, count: usize| sheet.gauge(name, about, count as f64);
+    count("accounts", "Accounts.", catalog.accounts().len())?;
+    count("buckets", "Buckets.", catalog.buckets().len())?;
+    count("api_keys", "API keys.", catalog.api_keys().len())
+}
+
+fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+    let pictures = app.variants.read();
+    let workshop = pictures.workshop;
+    sheet.gauges(
+        "image_jobs",
+        "Work on pictures: what waits for its turn, and what is being done.",
+        [
+            ([("state", "waiting")], workshop.waiting as f64),
+            ([("state", "running")], workshop.running as f64),
+        ],
+    )?;
+    sheet.gauge(
+        "image_jobs_waiting_max",
+        "How much may wait; more is refused with 503.",
+        IMAGE_JOBS_WAITING_MAX as f64,
+    )?;
+    sheet.counters(
+        "image_jobs_ended",
+        "Work on pictures that ended: `done`, refused as too much waited (`busy`), or `panicked`.",
+        [
+            ([("end", "done")], workshop.done),
+            ([("end", "busy")], workshop.busy),
+            ([("end", "panicked")], workshop.panicked),
+        ],
+    )?;
+    sheet.histogram(
+        "image_work_seconds",
+        "How long one picture was worked on.",
+        Measured::Microseconds,
+        pictures.work_us,
+    )?;
+    sheet.gauge(
+        "image_memory_bytes",
+        "Memory that work on pictures takes at this moment, as it was reckoned.",
+        workshop.memory_bytes as f64,
+    )?;
+    sheet.gauge(
+        "image_memory_max_bytes",
+        "Memory that it may take (`image_memory_bytes`).",
+        workshop.memory_bytes_max as f64,
+    )?;
+    sheet.counter(
+        "image_cache_hits",
+        "Times that a picture was asked for that was kept.",
+        pictures.hits,
+    )?;
+    sheet.counter(
+        "image_cache_misses",
+        "Times that one was asked for that had to be made.",
+        pictures.misses,
+    )?;
+    sheet.gauge("image_cache_variants", "Pictures that are kept.", pictures.kept as f64)?;
+    sheet.gauge("image_cache_bytes", "Their bytes.", pictures.kept_bytes as f64)
+}
+
+fn searches(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
+    let stats = ours.stats.as_ref();
+    sheet.gauge(
+        "searches_waiting",
+        "Searches that wait for their turn.",
+        ours.app.searches.waiting() as f64,
+    )?;
+    sheet.gauge(
+        "search_names",
+        "Names in memory that searches look at.",
+        stats.map(|stats| stats.searched_names as f64),
+    )?;
+    sheet.gauge(
+        "search_names_bytes",
+        "Memory that they take.",
+        stats.map(|stats| stats.searched_names_bytes as f64),
+    )
+}
+
+fn jobs(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+    let mut waiting = [0_u64; JobKind::ALL.len()];
+    let mut running = [0_u64; JobKind::ALL.len()];
+    for job in app.catalog.jobs() {
+        let Some(kind) = JobKind::named(job.work.kind()) else { continue };
+        if app.jobs.get(&job.id).is_some() {
+            running[kind as usize] += 1;
+        } else if job.state.is_active() {
+            waiting[kind as usize] += 1;
+        }
+    }
+    let rows = JobKind::ALL.into_iter().flat_map(|kind| {
+        let states = [("waiting", waiting[kind as usize]), ("running", running[kind as usize])];
+        states.map(|(state, count)| ([("kind", kind.name()), ("state", state)], count as f64))
+    });
+    sheet.gauges("jobs", "Jobs that have not ended.", rows)?;
+    let rows = JobKind::ALL.into_iter().flat_map(|kind| {
+        JobOutcome::ALL.map(|outcome| {
+            let labels = [("kind", kind.name()), ("end", outcome.name())];
+            (labels, app.measures.jobs_ended(kind, outcome))
+        })
+    });
+    sheet.counters("jobs_ended", "Jobs that ended.", rows)
+}
+
+fn webhooks(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+    let totals = app.catalog.outbox_totals();
+    let measures = &app.measures;
+    sheet.gauge("webhooks", "Webhooks.", totals.webhooks as f64)?;
+    sheet.gauge(
+        "webhooks_sending",
+        "Webhooks that are sent to at this moment.",
+        totals.turns as f64,
+    )?;
+    sheet.gauges(
+        "webhook_events",
+        "Events: those that wait (`pending`), those of them that failed before (`retrying`), and dead letters (`dead`).",
+        [
+            ([("state", "pending")], totals.events.pending as f64),
+            ([("state", "retrying")], totals.events.retrying as f64),
+            ([("state", "dead")], totals.events.dead as f64),
+        ],
+    )?;
+    sheet.counters(
+        "webhook_deliveries",
+        "Times that an event was sent, and whether it was taken.",
+        [
+            ([("outcome", "delivered")], measures.webhooks_delivered.get()),
+            ([("outcome", "failed")], measures.webhooks_failed.get()),
+        ],
+    )?;
+    sheet.counter(
+        "webhook_given_up",
+        "Events that became dead letters.",
+        measures.webhooks_given_up.get(),
+    )?;
+    sheet.counter("webhook_dropped", "Events for which there was no room.", totals.dropped)
+}

@@ -1,0 +1,45 @@
+//! There are as many series as there are, whatever is sent, and none says whose.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use http::Method;
+use tests::{Form, OpenMetrics};
+
+use super::{config, listening, scrape};
+
+fn names(told: &OpenMetrics) -> BTreeSet<String> {
+    told.series().into_keys().collect()
+}
+
+#[tokio::test]
+async fn a_thousand_addresses_methods_and_keys_make_no_new_series() {
+    let (world, client, server) = listening(config(&[])).await;
+    let (before, _) = scrape(&server).await;
+    let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW", "SECRET1"];
+    let places = ["/photos/", "/bucket-", "/api/", "/-/", "/api/tus/", "/api/search/", "/"];
+    for at in 0..1_000 {
+        let method = Method::from_bytes(methods[at % methods.len()].as_bytes()).unwrap();
+        let place = places[at % places.len()];
+        let path = format!("{place}secret{at}.png?width={at}&secret{at}={at}&format=secret{at}");
+        let key = format!("Bearer trug_secret{at}");
+        let headers = [("authorization", &*key), ("user-agent", "secret\"\\n")];
+        world.stranger().send(method, &path, &headers, Body::empty()).await;
+    }
+    for at in 0..20 {
+        let form = Form::new().file("f", &format!("secret{at}.txt"), None, b"1");
+        client.upload("/photos/", form).await.check_done();
+        world.account(&format!("secret{at}"));
+    }
+    let (after, _) = scrape(&server).await;
+    assert_eq!(names(&after), names(&before));
+    for series in names(&after) {
+        assert!(!series.contains("secret") && !series.contains("photos"), "{series}");
+    }
+    let answered = after.series().into_iter().filter(|(name, _)| {
+        name.starts_with("trug_http_requests_total") && !name.contains("op=\"metrics\"")
+    });
+    assert_eq!(answered.map(|(_, value)| value).sum::<f64>(), 1_020.0);
+    // Little enough to be asked for every few seconds.
+    assert!(names(&after).len() < 1_000, "{}", names(&after).len());
+}

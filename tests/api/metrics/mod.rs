@@ -1,0 +1,43 @@
+//! What is measured, over real sockets, as a collector reads it: `API.md`, Metrics; what the manual, the dashboard for
+//! Grafana and the alerts say of it.
+
+mod access;
+mod bounds;
+mod documents;
+mod moves;
+
+use server::Config;
+use server::config::Layer;
+use server::connection::ConnectionOptions;
+use server::measures::Entrance;
+use tests::wire::Listening;
+use tests::{Client, OpenMetrics, World};
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+/// A service whose metrics this token opens, with what else is set.
+fn config(more: &[&str]) -> Config {
+    let token = format!("metrics_token={TOKEN}");
+    let words = [&*token, "plan_rates=false"];
+    let words = words.into_iter().chain(more.iter().copied());
+    Config::new(Layer::from_assignments(words, "a test").unwrap()).unwrap()
+}
+
+/// A service that listens, and counts who comes.
+async fn listening(config: Config) -> (World, Client, Listening) {
+    let (world, client) = World::with_bucket_and(1, config);
+    let counts = world.state.measures.connections(Entrance::Public).clone();
+    let options = ConnectionOptions { counts, ..ConnectionOptions::new() };
+    let listening = Listening::start(world.app(), options).await;
+    (world, client, listening)
+}
+
+/// What is told over a connection of its own, and how many bytes that was.
+async fn scrape(listening: &Listening) -> (OpenMetrics, usize) {
+    let request = format!(
+        "GET /-/metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    );
+    let answer = listening.send(request).await.answer().await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    (OpenMetrics::read(&answer.text()), answer.body.len())
+}

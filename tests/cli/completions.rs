@@ -1,0 +1,94 @@
+//! `trug completions` and `trug man`: what other programs make of them.
+
+use std::fs;
+use std::process::Command;
+
+use tests::DataFolder;
+use tests::commands::{Ran, has_program, run, trug};
+
+fn done(words: &[&str]) -> Ran {
+    let ran = run(trug().args(words));
+    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:?}");
+    ran
+}
+
+#[test]
+fn bash_completes_commands_and_flags() {
+    let folder = DataFolder::new();
+    let script = folder.beside().join("trug.bash");
+    fs::write(&script, done(&["completions", "bash"]).stdout).expect("it can be written");
+    let complete = |words: &[&str]| {
+        let last = words.len() - 1;
+        let text = format!(
+            "set -eu; . {}; complete -p trug >&2; COMP_WORDS=({}); COMP_CWORD={last}; \
+             _trug trug {} {}; echo \"${{COMPREPLY[@]}}\"",
+            script.display(),
+            words.join(" "),
+            words[last],
+            words[last - 1],
+        );
+        let ran = run(Command::new("bash").args(["--norc", "-c", &text]));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.stderr.contains("-F _trug"), "{ran:?}");
+        ran.stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(complete(&["trug", "acc"]), ["account"]);
+    assert_eq!(complete(&["trug", "bucket", "cre"]), ["create"]);
+    assert_eq!(complete(&["trug", "backup", "--t"]), ["--to"]);
+}
+
+#[test]
+fn other_shells_take_their_completions() {
+    for (shell, program) in [("zsh", "zsh"), ("fish", "fish")] {
+        let script = done(&["completions", shell]).stdout;
+        assert!(script.contains("webhook") && script.contains("backup"), "{shell}");
+        // Few have these; what is made for them comes from the same definitions.
+        if Command::new(program).arg("--version").output().is_ok() {
+            let folder = DataFolder::new();
+            let path = folder.beside().join("script");
+            fs::write(&path, script).expect("it can be written");
+            let ran = run(Command::new(program).arg("-n").arg(path));
+            assert_eq!((ran.code, &*ran.stderr), (0, ""), "{shell}");
+        }
+    }
+    for shell in ["elvish", "powershell"] {
+        assert!(done(&["completions", shell]).stdout.contains("webhook"), "{shell}");
+    }
+    run(trug().args(["completions", "csh"])).check_failure(2, "csh");
+}
+
+#[test]
+fn pages_are_written_for_all_commands_and_formatted_without_a_warning() {
+    let folder = DataFolder::new();
+    let pages = folder.beside().join("share/man/man1");
+    let told = done(&["man", "--to", pages.to_str().expect("text")]).stdout;
+    let mut names: Vec<String> = fs::read_dir(&pages)
+        .expect("it was made")
+        .map(|entry| entry.expect("it is there").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    assert!(told.starts_with(&format!("wrote {} pages to ", names.len())), "{told}");
+    for name in ["trug.1", "trug-serve.1", "trug-bucket.1", "trug-bucket-create.1"] {
+        assert!(names.iter().any(|it| it == name), "{name}: {names:?}");
+    }
+    if has_program("groff", "--version") {
+        // Long words in narrow columns leave gaps, which is no fault of a page: -Wbreak.
+        for name in &names {
+            let page = pages.join(name);
+            let ran = run(Command::new("groff")
+                .args(["-man", "-wall", "-Wbreak", "-Tutf8", "-P-cbou"])
+                .arg(page));
+            assert_eq!((ran.code, &*ran.stderr), (0, ""), "{name}");
+            assert!(ran.stdout.contains("NAME"), "{name}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn one_page_is_printed() {
+    let page = done(&["man", "bucket", "create"]).stdout;
+    assert!(page.contains(".TH trug-bucket-create 1"), "{page}");
+    assert!(done(&["man"]).stdout.contains(".TH trug 1"));
+    run(trug().args(["man", "bucket", "none"])).check_failure(2, "there is no command bucket none");
+    run(trug().args(["man", "bucket", "--to", "x"])).check_failure(2, "cannot be used with");
+}

@@ -1,0 +1,43 @@
+//! The disaster drill of `tools/OPERATING.md`, run as it stands there.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use tests::DataFolder;
+use tests::commands::{run, trug_binary, without_settings};
+
+/// The port that the page names.
+const PORT: &str = "127.0.0.1:8090";
+
+/// The lines for a shell under a heading of a document.
+fn commands(document: &str, heading: &str) -> String {
+    let (_, section) = document.split_once(heading).expect("the heading is there");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let blocks = section.split("```sh\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn the_disaster_drill_does_what_the_page_says() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("OPERATING.md");
+    let page = fs::read_to_string(page).expect("it is there");
+    let script = commands(&page, "\n## Disaster drill\n");
+    assert!(script.matches("trug ").count() > 20 && script.contains(PORT), "{script}");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
+    let script = script.replace(PORT, &free.to_string());
+    let folder = DataFolder::new();
+    let binaries = trug_binary().parent().expect("it lies in a folder").to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([binaries].into_iter().chain(std::env::split_paths(&path)));
+    let mut shell = without_settings("bash");
+    // Whatever ends it ends its servers, too.
+    let script = format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}");
+    shell.args(["--norc", "-eu", "-o", "pipefail", "-c", &script]).current_dir(folder.beside());
+    let ran = run(shell.env("PATH", path.expect("a list of folders")));
+    assert_eq!(ran.code, 0, "{script}\n{}\n{}", ran.stdout, ran.stderr);
+    for says in ["drill/large.bin", "there is no index", "the store is full"] {
+        let said = [&ran.stdout, &ran.stderr].iter().any(|text| text.contains(says));
+        assert!(said, "{says:?} is not said: {}\n{}", ran.stdout, ran.stderr);
+    }
+}

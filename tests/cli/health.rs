@@ -1,0 +1,105 @@
+//! `trug health`: well, not well, and not there.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tests::DataFolder;
+use tests::commands::{Ran, run, trug};
+
+/// What is asked, beside what stands in the environment.
+fn health(words: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = trug();
+    command.arg("health").args(words).envs(variables.iter().copied());
+    run(&mut command)
+}
+
+#[test]
+fn a_server_is_found_by_its_address_and_by_its_settings() {
+    let folder = DataFolder::new();
+    let server = folder.serve();
+    let address = server.address().to_string();
+    let url = format!("http://{address}");
+    for words in [&["--url", &url][..], &["--url", &url, "--ready"], &["--listen", &address]] {
+        let ran = health(words, &[]);
+        assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:?}");
+        assert!(ran.stdout.starts_with(&format!("{url} is well: ")), "{ran:?}");
+        assert!(ran.stdout.ends_with("the store is writable\n"), "{ran:?}");
+    }
+    let by_environment = health(&["--json"], &[("TRUG_LISTEN", &address)]);
+    assert_eq!(by_environment.code, 0, "{by_environment:?}");
+    let json: serde_json::Value = serde_json::from_str(&by_environment.stdout).expect("JSON");
+    assert_eq!((&json["status"], &json["store"]), (&"ok".into(), &"writable".into()));
+    // As in a container, where it listens on every address.
+    let port = format!("0.0.0.0:{}", server.address().port());
+    let everywhere = health(&[], &[("TRUG_LISTEN", &port)]);
+    assert_eq!(everywhere.code, 0, "{everywhere:?}");
+    server.stop();
+    let ran = health(&["--url", &url], &[]);
+    ran.check_failure(1, &format!("{url} is not well: "));
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_a_server_that_stops_is_not_ready() {
+    let folder = DataFolder::new();
+    let reserve = u64::MAX / 2;
+    let server = folder.serve_with(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--set",
+        &format!("reserve_bytes={reserve}"),
+        "--set",
+        "drain_seconds=20",
+    ]);
+    let url = format!("http://{}", server.address());
+    let full = health(&["--url", &url, "--ready"], &[]);
+    assert!(full.code == 0 && full.stdout.ends_with("the store is full\n"), "{full:?}");
+
+    // What is under way keeps the server, and another connection of before it stops is answered.
+    let mut held = server.connect();
+    held.begin("POST", "/photos/", &[("content-type", "multipart/form-data; boundary=x")], 100)
+        .expect("the head is sent");
+    server.terminate();
+    thread::sleep(Duration::from_millis(300));
+    let ran = health(&["--url", &url, "--ready"], &[]);
+    ran.check_failure(1, "is not well: ");
+}
+
+#[test]
+fn who_answers_with_something_else_or_not_at_all_is_not_well() {
+    let stranger = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", stranger.local_addr().expect("it has one"));
+    let answers = ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "\x1b[31mhello", ""];
+    let answering = thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = stranger.accept().expect("somebody comes");
+            let mut asked = [0; 4_096];
+            let _ = stream.read(&mut asked).expect("it asks");
+            stream.write_all(answer.as_bytes()).expect("it is answered");
+        }
+        stranger
+    });
+    for says in ["no trug", "no trug", "without an answer"] {
+        health(&["--url", &url], &[]).check_failure(1, says);
+    }
+    // From here on nobody answers: the connection is taken by the system, and that is all.
+    let _silent = answering.join().expect("all of them came");
+    let begun = Instant::now();
+    let ran = health(&["--url", &url, "--timeout", "1"], &[]);
+    ran.check_failure(1, "does not answer within 1 s");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn what_cannot_be_asked_is_wrong_usage() {
+    for (words, says) in [
+        (&["--url", "127.0.0.1:8080"][..], "--url"),
+        (&["--url", "https://example.com"], "only http://"),
+        (&["--listen", "127.0.0.1:0"], "--url says where"),
+        (&["--timeout", "0"], "--timeout"),
+    ] {
+        health(words, &[]).check_failure(2, says);
+    }
+}

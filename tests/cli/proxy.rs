@@ -1,0 +1,205 @@
+//! `tools/deploy/nginx.conf` in front of a real server: what goes through nginx is what was sent, both ways. The
+//! Caddyfile is checked by Caddy where that is there.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tests::commands::{Ran, has_program, run};
+use tests::{DataFolder, ServerProcess};
+
+use crate::deploy::deployed;
+
+const NAME: &str = "cdn.example.com";
+const PREMIUM: &str = "upload.example.com";
+
+/// An nginx of its own, with the files of the repository, in which only places are changed.
+struct Nginx {
+    child: Child,
+    https: u16,
+    http: u16,
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port()
+}
+
+/// Replaces what is there, as whoever installs it does.
+fn filled_in(text: &str, places: &[(&str, String)]) -> String {
+    places.iter().fold(text.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from:?} is not in {text}");
+        text.replace(from, to)
+    })
+}
+
+impl Nginx {
+    fn start(folder: &Path, server: &ServerProcess, upload: u16) -> Self {
+        let (https, http) = (free_port(), free_port());
+        let word = |path: PathBuf| path.to_str().expect("text").to_owned();
+        let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+        let names = vec![NAME.to_owned(), PREMIUM.to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate can be made");
+        fs::write(&certificate, made.cert.pem()).expect("it can be written");
+        fs::write(&key, made.signing_key.serialize_pem()).expect("it can be written");
+        let site = filled_in(
+            &deployed("nginx.conf"),
+            &[
+                ("127.0.0.1:8080", server.address().to_string()),
+                ("127.0.0.1:8081", format!("127.0.0.1:{upload}")),
+                ("listen [::]:80;", String::new()),
+                ("listen [::]:443 ssl http2;", String::new()),
+                ("listen 80;", format!("listen 127.0.0.1:{http};")),
+                ("listen 443 ssl http2;", format!("listen 127.0.0.1:{https} ssl http2;")),
+                ("/etc/ssl/cdn.example.com.pem", word(certificate)),
+                ("/etc/ssl/cdn.example.com.key", word(key)),
+                ("/etc/nginx/trug_proxy.conf", word(folder.join("trug_proxy.conf"))),
+            ],
+        );
+        fs::write(folder.join("trug.conf"), site).expect("it can be written");
+        fs::write(folder.join("trug_proxy.conf"), deployed("nginx_trug_proxy.conf"))
+            .expect("it can be written");
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {};", word(folder.join("nginx").join(name))));
+        fs::create_dir(folder.join("nginx")).expect("a folder can be made");
+        let main = folder.join("main.conf");
+        let text = format!(
+            "daemon off; worker_processes 1; pid {pid}; error_log stderr warn;\n\
+             events {{ worker_connections 512; }}\n\
+             http {{ access_log off; {temporary}\n include {site}; }}\n",
+            pid = word(folder.join("nginx.pid")),
+            temporary = temporary.join(" "),
+            site = word(folder.join("trug.conf")),
+        );
+        fs::write(&main, text).expect("it can be written");
+        let nginx = || {
+            let mut command = Command::new("nginx");
+            command.arg("-c").arg(&main).args(["-e", "stderr"]);
+            command
+        };
+        let ran = run(nginx().arg("-t"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(!ran.stderr.contains("[warn]"), "{}", ran.stderr);
+        let child = nginx().stderr(Stdio::null()).spawn().expect("nginx starts");
+        let this = Self { child, https, http };
+        for _ in 0..200 {
+            if std::net::TcpStream::connect(("127.0.0.1", https)).is_ok() {
+                return this;
+            }
+            thread::sleep(Duration::from_millis(25));
+        }
+        panic!("nginx does not listen");
+    }
+
+    /// curl, as if the names led here.
+    fn curl(&self, words: &[&str]) -> Ran {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--show-error", "--insecure", "--max-time", "60"]);
+        for (name, from, to) in
+            [(NAME, 443, self.https), (PREMIUM, 443, self.https), (NAME, 80, self.http)]
+        {
+            command.arg("--connect-to").arg(format!("{name}:{from}:127.0.0.1:{to}"));
+        }
+        run(command.args(words))
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // It may have ended already. Its workers end when it does.
+        if let Ok(pid) = i32::try_from(self.child.id())
+            && let Some(pid) = rustix::process::Pid::from_raw(pid)
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn nginx_passes_uploads_downloads_and_ranges_as_they_are() {
+    if !has_program("nginx", "-v") {
+        return;
+    }
+    let (folder, key) = DataFolder::with_bucket();
+    folder.done(&["account", "edit", "--account", "ann", "--plan", "Pro"]);
+    let upload = free_port();
+    let server = folder.serve_with(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--upload-listen",
+        &format!("127.0.0.1:{upload}"),
+        "--public-url",
+        "https://cdn.example.com",
+    ]);
+    let nginx = Nginx::start(folder.beside(), &server, upload);
+    let bearer = format!("Authorization: Bearer {key}");
+
+    // Through http to https, and the address that comes back is the one outside.
+    let file = folder.beside().join("large.bin");
+    let bytes: Vec<u8> = (0..30_000_000_u32).map(|at| (at * 7 / 3) as u8).collect();
+    fs::write(&file, &bytes).expect("it can be written");
+    let form = format!("file=@{};filename=a b+c.bin", file.display());
+    for address in ["http://cdn.example.com/photos/", "https://cdn.example.com/photos/"] {
+        let ran = nginx.curl(&["--location-trusted", "-H", &bearer, "-F", &form, address]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.stdout.contains("\"success\":true"), "{ran:?}");
+        assert!(ran.stdout.contains("https://cdn.example.com/photos/a%20b"), "{ran:?}");
+    }
+
+    let got = folder.beside().join("got.bin");
+    let path = "https://cdn.example.com/photos/a%20b%2Bc.bin";
+    let fetch = |words: &[&str]| {
+        let out = got.to_str().expect("text");
+        let shown =
+            ["--output", out, "--write-out", "%{http_code} %{content_type} %{size_download}"];
+        let ran = nginx.curl(&[&shown[..], words].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        (ran.stdout, fs::read(&got).expect("it was fetched"))
+    };
+    let (told, whole) = fetch(&[path]);
+    assert!(told.starts_with("200 ") && whole == bytes, "{told}");
+    let (told, part) = fetch(&["--range", "29999990-", path]);
+    assert!(told.starts_with("206 ") && part == bytes[29_999_990..], "{told}");
+    let (told, part) = fetch(&["--http1.1", "--range", "5-9", path]);
+    assert!(told.starts_with("206 ") && part == bytes[5..10], "{told}");
+    let (told, _) = fetch(&["--path-as-is", "https://cdn.example.com/photos/../-/health"]);
+    assert!(told.starts_with("400 "), "the address goes on as it came: {told}");
+
+    // The name goes on: the dashboard answers under this one, and not under that of the premium endpoint.
+    let (told, page) = fetch(&["https://cdn.example.com/-/"]);
+    assert!(told.starts_with("200 text/html"), "{told}");
+    assert!(page.starts_with(b"<!"), "a page");
+
+    // Larger than body_bytes_max: refused on the way, and let through by the premium endpoint.
+    let larger = folder.beside().join("larger.bin");
+    fs::File::create(&larger).and_then(|it| it.set_len(110 << 20)).expect("it can be made");
+    let form = format!("file=@{}", larger.display());
+    let (told, _) = fetch(&["-H", &bearer, "-F", &form, "https://cdn.example.com/photos/"]);
+    assert!(told.starts_with("413 "), "{told}");
+    let (told, answer) = fetch(&["-H", &bearer, "-F", &form, "https://upload.example.com/photos/"]);
+    assert!(told.starts_with("200 "), "{told}: {}", String::from_utf8_lossy(&answer));
+    let (told, _) = fetch(&["--head", "https://cdn.example.com/photos/larger.bin"]);
+    assert!(told.starts_with("200 "), "{told}");
+    drop(nginx);
+    server.stop();
+}
+
+#[test]
+fn caddy_takes_its_file() {
+    // Few have it; it is no part of what the build server brings.
+    if Command::new("caddy").arg("version").output().is_err() {
+        println!("SKIPPED: caddy is not installed");
+        return;
+    }
+    let folder = DataFolder::new();
+    let file = folder.beside().join("Caddyfile");
+    fs::write(&file, deployed("Caddyfile")).expect("it can be written");
+    let mut caddy = Command::new("caddy");
+    caddy.env("HOME", folder.beside()).args(["validate", "--adapter", "caddyfile", "--config"]);
+    let ran = run(caddy.arg(&file));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("Valid configuration"), "{ran:?}");
+}

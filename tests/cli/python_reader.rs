@@ -1,0 +1,64 @@
+//! What the real binary wrote reads the same without it: `tests/reader/read_store.py` beside what a server delivers.
+
+use std::path::Path;
+
+use tests::python_reader::{has_python, read_in_python, sha256};
+use tests::{DataFolder, ServerProcess};
+
+use crate::archives::{all_kinds, upload, word};
+
+/// Checks that the reader and the server name the same files of `photos`, with the same bytes.
+fn agrees(folder: &Path, server: &ServerProcess, count: usize) {
+    let told = read_in_python(folder);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(told.objects.len(), count, "{:?}", told.objects.keys());
+    for ((bucket, key), object) in &told.objects {
+        let path: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let answer = server.connect().get(&format!("/{bucket}/{path}")).expect("it answers");
+        assert_eq!(answer.status, 200, "{key}");
+        assert_eq!(object["sha256"], sha256(&answer.body), "{key}");
+        assert_eq!(object["bytes"], answer.body.len(), "{key}");
+    }
+}
+
+#[test]
+fn a_store_of_a_killed_server_and_its_backup_are_read_without_trug() {
+    if !has_python() {
+        return;
+    }
+    let (folder, key) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    let files = all_kinds();
+    upload(&server, &key, &files);
+    for turn in 0..4_u8 {
+        let again: Vec<_> = (0..40).map(|at| (format!("again/{at}"), vec![turn; 3_000])).collect();
+        for (path, _) in &again[..if turn == 0 { 0 } else { 40 }] {
+            let answer = server.connect().with_key(&key).delete(&format!("/photos/{path}"));
+            assert_eq!(answer.expect("it answers").status, 200);
+        }
+        upload(&server, &key, &again);
+    }
+    folder.done(&["compact", "--dead-percent-min", "1"]);
+    agrees(&folder.path(), &server, files.len() + 40);
+    let backup = folder.beside().join("backup");
+    folder.done(&["backup", "--to", &word(&backup)]);
+    agrees(&backup, &server, files.len() + 40);
+
+    upload(&server, &key, &[("last.bin".to_owned(), vec![9; 200_000])]);
+    server.kill();
+    let told = read_in_python(&folder.path());
+    assert_eq!((told.code, told.objects.len()), (0, files.len() + 41), "{}", told.stderr);
+    let server = folder.serve();
+    agrees(&folder.path(), &server, files.len() + 41);
+    server.stop();
+}
+
+#[test]
+fn a_folder_that_is_no_store_is_refused() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let told = read_in_python(folder.path());
+    assert!(told.code == 1 && told.stderr.contains("is no store of format version 1"), "{told:?}");
+}

@@ -1,0 +1,51 @@
+//! What a power cut left reads the same for the engine, which goes by its index and mends, and for a reader in Python
+//! that has the description of the format and nothing else: torn tails, segments that were begun, compactions half
+//! done.
+
+use engine::disk::sim::LossPolicy;
+use tests::python_reader::{has_python, read_disk_in_python};
+use tests::store::{Contents, World};
+
+use crate::scenario::{Act, record};
+
+/// The last act is cut in the middle of its operations.
+const STORIES: &[&[Act]] = &[
+    &[Act::Put, Act::Overwrite, Act::Batch],
+    &[Act::Fill, Act::Delete, Act::Fill],
+    &[Act::Fill, Act::Fill, Act::Fill, Act::RollOver],
+    &[Act::PutBig, Act::OverwriteBig],
+    &[Act::PutBig, Act::Idle, Act::ReplaceBig],
+    &[Act::Fill, Act::Overwrite, Act::Reopen, Act::Overwrite, Act::Close],
+    &[Act::Fill, Act::Fill, Act::Batch, Act::Fill, Act::RollOver, Act::Compact],
+    &[Act::Fill, Act::Overwrite, Act::Fill, Act::Compact, Act::Overwrite, Act::Batch, Act::Compact],
+];
+/// Power goes in so many places of each story.
+const CUTS: usize = 6;
+
+#[test]
+fn a_reader_in_python_sees_what_the_engine_sees_after_power_cuts() {
+    if !has_python() {
+        return;
+    }
+    let mut turn = 0;
+    let mut torn = 0;
+    for story in STORIES {
+        let recording = record(story, &[], 0).unwrap();
+        let count = recording.cuts.len();
+        for at in (0..CUTS).map(|at| at * (count - 1) / (CUTS - 1)) {
+            let policy = LossPolicy::ALL[turn % LossPolicy::ALL.len()];
+            turn += 1;
+            let disk = recording.cuts[at].fork();
+            disk.power_on(policy, turn as u64);
+            let told = read_disk_in_python(&disk);
+            let (store, report) = World::on(disk, 3).open_and_tell();
+            torn += usize::from(report.torn_tail.is_some());
+            let place = format!("{story:?}, cut {at} of {count}, {policy:?}");
+            assert!(report.damage.is_empty(), "{place}: {report}");
+            assert_eq!(told.code, 0, "{place}: {}", told.stderr);
+            let agrees = told.must_be(&Contents::of(&store).unwrap());
+            agrees.unwrap_or_else(|why| panic!("{place}: {why}"));
+        }
+    }
+    assert!(torn > 0, "there were no torn tails to be told from damage");
+}

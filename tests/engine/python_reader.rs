@@ -1,0 +1,154 @@
+//! Another reader agrees: one in Python, written from the description of the format alone, which walks the segments
+//! without an index. Of every object it must say what the engine says; and where bytes were changed, that they were.
+
+use bytes::Bytes;
+use engine::{Batch, PutOptions, Store};
+use tests::python_reader::{Told, has_python, read_disk_in_python};
+use tests::store::{
+    Change, Contents, World, batch, body, bucket_named, commit, compact, delete, fact, name,
+    name_in, put, read, roll_over, stage,
+};
+
+use crate::golden::{DOOMED, golden};
+
+/// Bodies around the sizes where their place and the number of their blocks change.
+const SIZES: [usize; 12] =
+    [0, 1, 511, 4_096, 65_535, 65_536, 65_537, 131_072, 196_608, 196_609, 400_000, 1_200_000];
+
+/// A store with something of everything: bodies of all sizes, names that are not ASCII, metadata, what was
+/// overwritten, deleted and moved, facts, several segments, and two compactions, one of what the other made.
+fn rich() -> World {
+    let world = World::wide(5);
+    let store = world.open();
+    for (seed, size) in (0..).zip(SIZES) {
+        put(&store, &name(&format!("sizes/{size}")), &body(seed, size)).unwrap();
+    }
+    for turn in 0..6 {
+        for at in 0..30 {
+            let key = name(&format!("turns/{at:02}.bin"));
+            put(&store, &key, &body(100 * turn + at, 20_000 + 1_000 * at as usize)).unwrap();
+        }
+        put(&store, &name("big"), &body(turn, 300_000)).unwrap();
+        roll_over(&store).unwrap();
+        if turn % 2 == 1 {
+            assert!(compact(&store).unwrap().segments_removed > 0);
+        }
+    }
+    store.checkpoint().unwrap();
+    described(&store);
+    let other = name_in(&bucket_named("other-bucket.1"), "derived");
+    let last = [
+        vec![Change::PutDerived(other, Bytes::from(body(7, 64)))],
+        vec![Change::PutFact(fact("kept"), Bytes::from(body(8, 90)))],
+        vec![Change::PutFact(fact("gone"), Bytes::new()), Change::Delete(name("turns/00.bin"))],
+        vec![Change::DeleteFact(fact("gone"))],
+    ];
+    for changes in last {
+        commit(&store, batch(&store, &changes).unwrap()).unwrap();
+    }
+    delete(&store, &name("sizes/1200000")).unwrap();
+    world
+}
+
+/// Puts objects with everything that can be said of one, and moves one.
+fn described(store: &Store) {
+    let long = format!("{}/{}", "é日".repeat(100), "n".repeat(200));
+    let mut created_ms = None;
+    for key in ["from here", "to/there", &long] {
+        let options = PutOptions {
+            content_type: "text/x-kind; charset=utf-8".to_owned(),
+            attributes: (0..=255).collect(),
+            created_ms,
+            ..PutOptions::default()
+        };
+        let staged = stage(store, b"moved").unwrap();
+        let mut batch = Batch::new().put(name(key), staged, options);
+        if key == "to/there" {
+            batch = batch.delete(name("from here"));
+        }
+        commit(store, batch).unwrap();
+        created_ms = Some(store.get(&name(key)).unwrap().unwrap().created_ms());
+    }
+    put(store, &name("folder/"), b"").unwrap();
+}
+
+#[test]
+fn a_reader_in_python_agrees_object_by_object() {
+    if !has_python() {
+        return;
+    }
+    let world = rich();
+    for closed in [false, true] {
+        if closed {
+            world.open().close().unwrap();
+        }
+        let told = read_disk_in_python(&world.disk);
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        assert!(told.stderr.contains("not checked: BLAKE3"), "{}", told.stderr);
+        let contents = Contents::of(&World::on(world.disk.fork(), 9).open()).unwrap();
+        assert!(contents.objects.len() > 40 && contents.compacted.record_bytes > 0);
+        told.must_be(&contents).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_in_python_reads_the_golden_store() {
+    if !has_python() {
+        return;
+    }
+    let world = golden();
+    let told = read_disk_in_python(&world.disk);
+    assert_eq!(told.code, 3, "something in it was lost: {}", told.stderr);
+    let doomed = ("photos".to_owned(), DOOMED.to_owned());
+    assert!(told.objects[&doomed]["sha256"].is_null(), "{:?}", told.objects[&doomed]);
+    let store = world.open();
+    delete(&store, &name(DOOMED)).unwrap();
+    let mut objects = told.objects;
+    objects.remove(&doomed);
+    Told { objects, ..told }.must_be(&Contents::of(&store).unwrap()).unwrap();
+}
+
+#[test]
+fn a_reader_in_python_names_every_damaged_byte() {
+    if !has_python() {
+        return;
+    }
+    let world = rich();
+    world.open().close().unwrap();
+    let disk = &world.disk;
+    let store = World::on(disk.fork(), 9).open();
+    let place_of = |key: &str| {
+        let wanted = read(&store, &name(key)).unwrap().unwrap();
+        let found = disk.paths().into_iter().find_map(|path| {
+            let at = disk.bytes(&path).windows(64).position(|it| it == &wanted[..64])?;
+            path.ends_with(".seg").then_some((path, at as u64))
+        });
+        found.unwrap_or_else(|| panic!("{key} lies nowhere"))
+    };
+    let (log, at) = place_of("turns/07.bin");
+    let (big, start) = place_of("big");
+    let end = disk.bytes(&big).len() as u64;
+    for (path, offset, says) in [
+        (&log, at, "photos/turns/07.bin"),
+        (&log, at + 20_000, "photos/turns/07.bin"),
+        (&log, at - 1, "the head of a record"),
+        (&log, 4_096 + 9, "no whole group"),
+        (&log, 9, "a copy of the header"),
+        (&log, 2_048 + 50, "a copy of the header"),
+        (&big, start + 299_999, "photos/big: a block of the body"),
+        (&big, end - 70, "photos/big: the table of blocks"),
+        (&big, end - 30, "photos/big: the trailer"),
+        (&big, 16, "photos/big: the header"),
+    ] {
+        let damaged = disk.fork();
+        damaged.flip(path, offset, 0x10);
+        let told = read_disk_in_python(&damaged);
+        assert_eq!(told.code, 3, "{path} at {offset}: {}", told.stderr);
+        assert!(told.stderr.contains(says), "{path} at {offset}, {says}: {}", told.stderr);
+        assert!(told.stderr.contains("DAMAGE in"), "{}", told.stderr);
+    }
+    let missing = disk.fork();
+    engine::disk::Disk::remove(&missing, &big).unwrap();
+    let told = read_disk_in_python(&missing);
+    assert!(told.code == 3 && told.stderr.contains("photos/big: "), "{}", told.stderr);
+}

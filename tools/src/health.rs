@@ -1,0 +1,189 @@
+//! `trug health`: whether a server answers, and how its store is; for containers, timers and people.
+//!
+//! One request over a connection of its own, to where the same settings let `trug serve` listen, or to `--url`.
+//! Promises: it ends within its time, and calls nothing healthy that is no trug. Never here: what healthy means; the
+//! server says that.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Deserialize;
+use server::config::PublicUrl;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::exit::{self, Failure};
+use crate::{output, settings};
+
+/// Ask a running server whether it is well.
+///
+/// It is asked where `trug serve` listens with the same flags, file and environment, or where --url says. Without
+/// --ready it is well when the process answers, with --ready when it takes requests and its store takes deletions at
+/// least. Whoever is not well is told in one line, and by the exit code 1.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug health --url http://127.0.0.1:8080 --ready"))]
+pub(crate) struct Args {
+    /// The server, as http://127.0.0.1:8080. [default: where it listens by its settings]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Ask whether it takes requests, too.
+    #[arg(long)]
+    ready: bool,
+    /// How long it may take to answer.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5,
+          value_parser = clap::value_parser!(u64).range(1..=600))]
+    timeout: u64,
+    /// Print the answer as one JSON document.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: settings::Flags,
+}
+
+/// No answer that counts is longer.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+
+/// What the server says when it is well; what it says when it is not.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Well { status: String, store: String },
+    NotWell { error: String, code: String },
+}
+
+/// Where to ask.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// Host and port.
+    authority: String,
+    /// With what stands before the server's own paths.
+    path: String,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let Args { url, ready, timeout, json, settings } = args;
+    let url = match url {
+        Some(url) => PublicUrl::parse(&url)
+            .map_err(|error| Failure::wrong_usage(format!("--url: {error}")))?,
+        None => listener_of(settings)?,
+    };
+    let place = Place::of(&url, if ready { "/-/ready" } else { "/-/health" })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let asked = runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(timeout), place.ask()).await });
+    let not_well = |why: String| Failure::failed(format!("{} is not well: {why}", url.as_str()));
+    let answer = match asked {
+        Err(_) => return Err(not_well(format!("it does not answer within {timeout} s"))),
+        Ok(Err(error)) => return Err(not_well(error.to_string())),
+        Ok(Ok(answer)) => answer,
+    };
+    let (status, store, body) = read(&answer).map_err(not_well)?;
+    match json {
+        true => output::result(&format!("{}\n", output::plain(body))),
+        false => {
+            let (status, store) = (output::plain(&status), output::plain(&store));
+            output::result(&format!("{} is well: {status}, the store is {store}\n", url.as_str()))
+        }
+    }
+}
+
+fn listener_of(settings: settings::Flags) -> Result<PublicUrl, Failure> {
+    let config = settings.sources()?.config()?;
+    let listen = config.listen;
+    if listen.port() == 0 {
+        let why = "the settings leave the port to the system: --url says where the server listens";
+        return Err(Failure::wrong_usage(why));
+    }
+    Ok(PublicUrl::of_listener(config.scheme(), listen))
+}
+
+impl Place {
+    fn of(url: &PublicUrl, path: &str) -> Result<Self, Failure> {
+        let not_http = "--url: only http:// is asked here, such as the address behind a proxy";
+        let rest = url.as_str().split_once("://").map(|(_, rest)| rest).unwrap_or_default();
+        if url.is_https() {
+            return Err(Failure::wrong_usage(not_http));
+        }
+        let (authority, before) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let port_may_begin = authority.rfind(']').unwrap_or(0);
+        let has_port = authority[port_may_begin..].contains(':');
+        let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
+        Ok(Self { authority, path: format!("{before}{path}") })
+    }
+
+    async fn ask(&self) -> io::Result<Vec<u8>> {
+        let Self { authority, path } = self;
+        let mut stream = TcpStream::connect(authority).await?;
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {authority}\r\nAccept: application/json\r\n\
+             User-Agent: trug-health\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
+        Ok(answer)
+    }
+}
+
+/// How the server says that it is, how its store is, and its own words; else why it is not well.
+fn read(answer: &[u8]) -> Result<(String, String, &str), String> {
+    let stranger = || "what answers there is no trug".to_owned();
+    let text = std::str::from_utf8(answer).map_err(|_| stranger())?;
+    if text.is_empty() {
+        return Err("it ends the connection without an answer".to_owned());
+    }
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(stranger)?;
+    let code = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).ok_or_else(stranger)?;
+    match (code, serde_json::from_str::<Said>(body)) {
+        ("200", Ok(Said::Well { status, store })) => Ok((status, store, body)),
+        (_, Ok(Said::NotWell { error, code })) => {
+            Err(format!("{} ({})", output::plain(&error), output::plain(&code)))
+        }
+        _ => Err(stranger()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_host_with_a_port_and_a_path() {
+        for (url, authority, path) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", "/-/health"),
+            ("http://example.com", "example.com:80", "/-/health"),
+            ("http://[::1]", "[::1]:80", "/-/health"),
+            ("http://[::1]:81/files/", "[::1]:81", "/files/-/health"),
+        ] {
+            let place = Place::of(&PublicUrl::parse(url).unwrap(), "/-/health").unwrap();
+            assert_eq!((&*place.authority, &*place.path), (authority, path));
+        }
+        let https = PublicUrl::parse("https://example.com").unwrap();
+        assert_eq!(Place::of(&https, "/").unwrap_err().exit(), exit::Exit::WrongUsage);
+    }
+
+    #[test]
+    fn only_a_server_that_says_so_is_well() {
+        let of = |head: &str, body: &str| read(format!("{head}\r\n\r\n{body}").as_bytes()).is_ok();
+        let well = r#"{"success":true,"status":"ok","store":"writable"}"#;
+        assert!(of("HTTP/1.1 200 OK", well));
+        for (head, body) in [
+            ("HTTP/1.1 503 Service Unavailable", well),
+            ("HTTP/1.1 200 OK", "<html>"),
+            ("HTTP/1.1 200 OK", "{}"),
+            ("HTTP/1.1 200 OK", ""),
+            ("SSH-2.0", well),
+            ("HTTP/1.1 2", well),
+        ] {
+            assert!(!of(head, body), "{head} {body}");
+        }
+        assert!(read(b"").is_err() && read(b"\xff").is_err());
+        let draining = r#"{"success":false,"error":"The server is stopping","code":"not_ready"}"#;
+        let why = read(format!("HTTP/1.1 503 x\r\n\r\n{draining}").as_bytes()).unwrap_err();
+        assert_eq!(why, "The server is stopping (not_ready)");
+    }
+}

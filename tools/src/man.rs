@@ -1,0 +1,108 @@
+//! `trug man`: the help of every command as manual pages.
+//!
+//! Promises: one page for each command and each group of commands, with the text of its help. Never here: that text.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap_mangen::Man;
+
+use crate::exit::{self, Failure};
+use crate::output;
+
+/// Print the manual page of a command, or write those of all commands to a folder.
+///
+/// A page that is printed is shown by `trug man backup | man -l -`; pages in a folder man1 below one of MANPATH, such
+/// as /usr/local/share/man/man1, by `man trug-backup`.
+#[derive(clap::Args)]
+#[command(after_help = exit::help("trug man --to /usr/local/share/man/man1"))]
+pub(crate) struct Args {
+    /// The command, as `bucket create`; none: trug itself.
+    #[arg(conflicts_with = "to")]
+    command: Vec<String>,
+    /// Write all pages to this folder, which is made where there is none.
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+}
+
+/// A page: its file name and what is in it.
+struct Page {
+    name: String,
+    text: Vec<u8>,
+}
+
+pub(crate) fn run(args: &Args, cli: clap::Command) -> Result<(), Failure> {
+    let cli = built(cli);
+    if let Some(folder) = &args.to {
+        let pages = pages(&cli);
+        let written = pages.and_then(|pages| write(folder, &pages).map(|()| pages.len()));
+        let count = written.map_err(|error| {
+            Failure::failed(format!("cannot write to {}: {error}", folder.display()))
+        })?;
+        return output::result(&format!("wrote {count} pages to {}\n", folder.display()));
+    }
+    let mut command = &cli;
+    for word in &args.command {
+        command = command.find_subcommand(word).ok_or_else(|| {
+            Failure::wrong_usage(format!("there is no command {}", args.command.join(" ")))
+        })?;
+    }
+    let page = page(command).map_err(|error| Failure::failed(error.to_string()))?;
+    output::result(&String::from_utf8_lossy(&page.text))
+}
+
+/// The definition with full names, and without the commands that only show help.
+fn built(cli: clap::Command) -> clap::Command {
+    let mut cli = cli.disable_help_subcommand(true);
+    cli.build();
+    cli
+}
+
+fn pages(cli: &clap::Command) -> io::Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    let mut open = vec![cli];
+    while let Some(command) = open.pop() {
+        open.extend(command.get_subcommands());
+        pages.push(page(command)?);
+    }
+    Ok(pages)
+}
+
+fn page(command: &clap::Command) -> io::Result<Page> {
+    let man = Man::new(command.clone());
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    Ok(Page { name: man.get_filename(), text })
+}
+
+#[allow(clippy::disallowed_methods, reason = "manual pages are no files of the store")]
+fn write(folder: &Path, pages: &[Page]) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    pages.iter().try_for_each(|page| std::fs::write(folder.join(&page.name), &page.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_with_its_help_and_its_exit_codes() {
+        let cli = built(crate::Cli::command());
+        let pages = pages(&cli).unwrap();
+        let mut open = vec![(&cli, "trug".to_owned())];
+        let mut commands = 0;
+        while let Some((command, name)) = open.pop() {
+            let below = command.get_subcommands();
+            open.extend(below.map(|it| (it, format!("{name}-{}", it.get_name()))));
+            let page = pages.iter().find(|page| page.name == format!("{name}.1"));
+            let page = page.unwrap_or_else(|| panic!("{name} has no page"));
+            let text = String::from_utf8(page.text.clone()).unwrap();
+            assert!(text.contains(".SH NAME"), "{text}");
+            assert!(command.has_subcommands() || text.contains("Exit codes: 0 done"), "{text}");
+            commands += 1;
+        }
+        assert_eq!(pages.len(), commands);
+    }
+}
