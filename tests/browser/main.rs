@@ -8,9 +8,10 @@
 //!
 //! Needs `node`, `chromium-headless-shell` or `chromium`, and `npm ci --prefix tests/browser`. Where one is missing the
 //! suite says so in a line and passes, unless `TRUG_BROWSER=required` is set, as the build server does.
-//! `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures of all views, `TRUG_BROWSER_ONLY=WORD,WORD` runs the tests whose names have
-//! one of them, `TRUG_BROWSER_ASSETS=FOLDER` takes the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes pages so
-//! many times slower. Of a test that fails the text of its pages is printed, and a picture kept in the build folder.
+//! `TRUG_BROWSER_SHOTS=FOLDER` keeps pictures of all views, `TRUG_BROWSER_ONLY=WORD,WORD` runs the tests whose names
+//! have one of them, `TRUG_BROWSER_ASSETS=FOLDER` takes the dashboard's files from there, `TRUG_BROWSER_SLOW=4` makes
+//! pages so many times slower. Of a test that fails the text of its pages is printed, and a picture kept in the build
+//! folder.
 
 #![allow(
     clippy::disallowed_methods,

@@ -38,7 +38,7 @@ export const tests = {
     await requests.getByRole("row").nth(points.length).waitFor();
     assert.equal(await requests.getByRole("row").count(), points.length + 1);
 
-    await page.getByLabel("Bucket", { exact: true }).selectOption("");
+    await Promise.all([pointsTold(page), page.getByLabel("Bucket", { exact: true }).selectOption("")]);
     await page.waitForURL((url) => url.pathname + url.search === "/-/usage");
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     const [days] = await Promise.all([pointsTold(page), page.getByLabel("Period").selectOption("month")]);
