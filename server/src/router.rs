@@ -161,7 +161,7 @@ fn management(app: &AppState) -> Router<AppState> {
 
 /// What is ours alone. No bucket can have that name.
 fn own(app: &AppState) -> Router<AppState> {
-    let router = match app.config.metrics_token {
+    let router = match app.config().metrics_token {
         Some(_) => Router::new().route("/-/metrics", reading(get(metrics))),
         // Nobody could open it, so nobody is told that it could be there.
         None => Router::new(),

@@ -38,7 +38,8 @@ use crate::state::AppState;
     )
 )]
 pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
-    let token = app.config.metrics_token.as_ref().ok_or_else(ApiError::not_found)?;
+    let config = app.config();
+    let token = config.metrics_token.as_ref().ok_or_else(ApiError::not_found)?;
     let address = client_address(&head.extensions);
     if let Some(address) = address {
         let checked = app.allowances.check_failures(address);

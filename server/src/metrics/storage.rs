@@ -168,7 +168,7 @@ fn work(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     sheet.gauge(
         "scrub_period_seconds",
         "In what time everything is to be checked once (`scrub_days`).",
-        ours.app.config.scrub.as_ref().map(|scrub| scrub.period.as_secs_f64()),
+        ours.app.config().scrub.as_ref().map(|scrub| scrub.period.as_secs_f64()),
     )?;
     let backup = ours.backup.as_ref();
     sheet.gauge(
