@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::Body;
+use bytes::Bytes;
 use engine::{Clock, Entropy, Store};
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
@@ -142,17 +143,28 @@ async fn serve_open(
         ConnectionOptions { counts, ..options.clone() }
     };
     let bounds = options_of(Entrance::Public);
-    let public = serve_app(App::new(state.clone()), listener, bounds, stop.clone());
+    let answer = |app: App| {
+        move |request| {
+            let app = app.clone();
+            async move { app.call(request).await }
+        }
+    };
+    let public = serve_at(listener, answer(App::new(state.clone())), bounds, stop.clone());
     let premium = async {
         let Some((listener, _)) = upload_listener else { return Drained { cut_off: 0 } };
         let bounds = options_of(Entrance::Premium);
-        serve_app(App::new(state.premium()), listener, bounds, stop.clone()).await
+        serve_at(listener, answer(App::new(state.premium())), bounds, stop.clone()).await
     };
     let admin = async {
         let Some((listener, _)) = admin_listener else { return Drained { cut_off: 0 } };
         // Plain: it is for this machine or the operator's own network.
         let bounds = ConnectionOptions { tls: None, ..options_of(Entrance::Admin) };
-        serve_admin(AdminApp::new(state.clone()), listener, bounds, stop.clone()).await
+        let app = AdminApp::new(state.clone());
+        let answer = move |request| {
+            let app = app.clone();
+            async move { app.call(request).await }
+        };
+        serve_at(listener, answer, bounds, stop.clone()).await
     };
     let mut stopping = stop.clone();
     let announce = async {
@@ -230,30 +242,24 @@ fn taken(
     Ok((listener, listen))
 }
 
-async fn serve_app(
-    app: App,
+/// Answers on one socket until it is told to stop.
+async fn serve_at<A, F, B>(
     listener: TcpListener,
+    answer: A,
     options: ConnectionOptions,
     stop: watch::Receiver<Stop>,
-) -> Drained {
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let app = app.clone();
-        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
+) -> Drained
+where
+    A: Fn(Request<Body>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answered = answer(request.map(Body::new));
+        async move { Ok::<_, Infallible>(answered.await) }
     });
-    accept(listener, answer, options, stop).await
-}
-
-async fn serve_admin(
-    app: AdminApp,
-    listener: TcpListener,
-    options: ConnectionOptions,
-    stop: watch::Receiver<Stop>,
-) -> Drained {
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let app = app.clone();
-        async move { Ok::<_, Infallible>(app.call(request.map(Body::new)).await) }
-    });
-    accept(listener, answer, options, stop).await
+    accept(listener, service, options, stop).await
 }
 
 impl fmt::Display for ServeError {

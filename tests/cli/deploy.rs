@@ -26,7 +26,7 @@ fn values<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn systemd_takes_the_unit_and_finds_little_exposed() {
+fn systemd_takes_the_units_and_finds_little_exposed() {
     if !has_program("systemd-analyze", "--version") {
         return;
     }
@@ -35,14 +35,18 @@ fn systemd_takes_the_unit_and_finds_little_exposed() {
     let own = format!("={} serve ", trug_binary().display());
     let service = service.replace("=/usr/local/bin/trug serve ", &own);
     assert!(service.contains(&own), "{service}");
-    let path = folder.beside().join("trug.service");
-    fs::write(&path, service).expect("it can be written");
-    let ran = run(Command::new("systemd-analyze").arg("verify").arg(&path));
+    let paths = [("trug.service", &*service), ("trug.socket", &deployed("trug.socket"))];
+    let paths = paths.map(|(name, text)| {
+        let path = folder.beside().join(name);
+        fs::write(&path, text).expect("it can be written");
+        path
+    });
+    let ran = run(Command::new("systemd-analyze").arg("verify").args(&paths));
     // Units of the machine may have faults of their own, which are told, too.
     let ours = ran.stderr.lines().filter(|line| line.contains("trug.")).collect::<Vec<_>>();
     assert!(ours.is_empty(), "{ours:?}");
     let words = ["security", "--offline=yes", "--no-pager", "--threshold=20"];
-    let ran = run(Command::new("systemd-analyze").args(words).arg(&path));
+    let ran = run(Command::new("systemd-analyze").args(words).arg(&paths[0]));
     assert_eq!(ran.code, 0, "the exposure is more than 2.0: {}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("Overall exposure level"), "{ran:?}");
 }
@@ -54,7 +58,7 @@ fn a_service_gets_the_time_that_it_needs_to_stop_and_is_not_started_in_vain() {
     let shown = run(trug().args(["config", "show"])).stdout;
     let drain = shown.lines().find_map(|line| line.strip_prefix("drain_seconds = "));
     let drain: u64 = drain.expect("it is shown").parse().expect("a number");
-    assert!(seconds("TimeoutStopSec") > drain + 10);
+    assert!(seconds("TimeoutStopSec") > drain + 10 && seconds("WatchdogSec") > 0);
     assert_eq!(values(&service, "RestartPreventExitStatus"), ["2 3 4"], "as the exit codes are");
     let [start] = values(&service, "ExecStart")[..] else { panic!("{service}") };
     let words: Vec<&str> = start.split(' ').collect();

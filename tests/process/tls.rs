@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use tests::commands::run;
+use tests::commands::{run, trug};
 use tests::secure::{Authority, Holds, Pair};
 use tests::{DataFolder, ServerProcess};
 
@@ -82,6 +82,40 @@ fn curl_stores_and_reads_over_both_protocols() {
     let plain = format!("http://{address}/photos/2/large.bin");
     let plain = served.curl(&authority, &[&plain]);
     assert!(plain.stdout.contains("tls_required"), "{plain:?}");
+    served.server.stop();
+}
+
+#[test]
+fn health_is_asked_over_tls_and_a_name_must_be_proven() {
+    let authority = Authority::new();
+    let served = serve(&authority.pair(Holds::Now));
+    let roots = served.folder.beside().join("roots.pem");
+    fs::write(&roots, authority.pem()).unwrap();
+    let url = served.url("");
+    let address = served.server.address().to_string();
+    let roots = roots.to_str().unwrap();
+    let (certificates, key) = files(&served.folder);
+    let mut by_settings = trug();
+    by_settings.env("TRUG_TLS_CERTIFICATE_FILE", certificates).env("TRUG_TLS_KEY_FILE", key);
+    let ran = run(by_settings.args(["health", "--ready", "--listen", &address]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.starts_with(&format!("https://{address} is well: ")), "{ran:?}");
+
+    let ran = run(trug().args(["health", "--url", &url, "--ca-file", roots]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let unknown = run(trug().args(["health", "--url", &url]));
+    unknown.check_failure(1, &format!("{url} is not well: invalid peer certificate"));
+    let other_name = format!("https://{address}");
+    let other_name = run(trug().args(["health", "--url", &other_name, "--ca-file", roots]));
+    other_name.check_failure(1, "is not well: invalid peer certificate");
+    let plain = run(trug().args(["health", "--url", &format!("http://{address}")]));
+    plain.check_failure(1, "tls_required");
+    let empty = served.folder.beside().join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    for (file, why) in [("none.pem", "No such file"), (empty.to_str().unwrap(), "no certificate")] {
+        let ran = run(trug().args(["health", "--url", &url, "--ca-file", file]));
+        ran.check_failure(2, why);
+    }
     served.server.stop();
 }
 

@@ -4,14 +4,21 @@
 //! Promises: it ends within its time, and calls nothing healthy that is no trug. Never here: what healthy means; the
 //! server says that.
 
+mod trust;
+
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use rustls::pki_types::ServerName;
 use serde::Deserialize;
 use server::config::PublicUrl;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use server::roots::ExtraRoots;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
+use self::trust::Trust;
 use crate::exit::{self, Failure};
 use crate::{output, settings};
 
@@ -19,13 +26,17 @@ use crate::{output, settings};
 ///
 /// It is asked where `trug serve` listens with the same flags, file and environment, or where --url says. Without
 /// --ready it is well when the process answers, with --ready when it takes requests and its store takes deletions at
-/// least. Whoever is not well is told in one line, and by the exit code 1.
+/// least. Whoever is not well is told in one line, and by the exit code 1. A server behind an https:// --url must have
+/// a certificate for that name; one that is asked by its settings is believed, whatever its certificate names.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug health --url http://127.0.0.1:8080 --ready"))]
 pub(crate) struct Args {
     /// The server, as http://127.0.0.1:8080. [default: where it listens by its settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+    /// Certificates (PEM) of authorities that may vouch for an https:// --url, beside Mozilla's.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    ca_file: Option<PathBuf>,
     /// Ask whether it takes requests, too.
     #[arg(long)]
     ready: bool,
@@ -56,22 +67,28 @@ enum Said {
 struct Place {
     /// Host and port.
     authority: String,
+    /// The host, where TLS is spoken with it.
+    tls_name: Option<ServerName<'static>>,
     /// With what stands before the server's own paths.
     path: String,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { url, ready, timeout, json, settings } = args;
-    let url = match url {
-        Some(url) => PublicUrl::parse(&url)
-            .map_err(|error| Failure::wrong_usage(format!("--url: {error}")))?,
-        None => listener_of(settings)?,
+    let Args { url, ca_file, ready, timeout, json, settings } = args;
+    let (url, trust) = match url {
+        Some(url) => {
+            let url = PublicUrl::parse(&url);
+            let url = url.map_err(|error| Failure::wrong_usage(format!("--url: {error}")))?;
+            (url, Trust::Vouched(ca_file.map_or_else(|| Ok(ExtraRoots::default()), authorities)?))
+        }
+        None => (listener_of(settings)?, Trust::Anybody),
     };
     let place = Place::of(&url, if ready { "/-/ready" } else { "/-/health" })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let asked = runtime
-        .block_on(async { tokio::time::timeout(Duration::from_secs(timeout), place.ask()).await });
+    let timeout_after = Duration::from_secs(timeout);
+    let asked =
+        runtime.block_on(async { tokio::time::timeout(timeout_after, place.ask(&trust)).await });
     let not_well = |why: String| Failure::failed(format!("{} is not well: {why}", url.as_str()));
     let answer = match asked {
         Err(_) => return Err(not_well(format!("it does not answer within {timeout} s"))),
@@ -89,7 +106,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn listener_of(settings: settings::Flags) -> Result<PublicUrl, Failure> {
-    let config = settings.sources()?.config()?;
+    let config = settings::config(&settings.sources()?)?;
     let listen = config.listen;
     if listen.port() == 0 {
         let why = "the settings leave the port to the system: --url says where the server listens";
@@ -98,26 +115,51 @@ fn listener_of(settings: settings::Flags) -> Result<PublicUrl, Failure> {
     Ok(PublicUrl::of_listener(config.scheme(), listen))
 }
 
+/// Reads a file of certificates.
+fn authorities(path: PathBuf) -> Result<ExtraRoots, Failure> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Failure::wrong_usage(format!("--ca-file: {}: {why}", path.display()))
+    };
+    let text = std::fs::read(&path).map_err(|why| refused(&why))?;
+    ExtraRoots::parse(&text).map_err(|why| refused(&why))
+}
+
 impl Place {
     fn of(url: &PublicUrl, path: &str) -> Result<Self, Failure> {
-        let not_http = "--url: only http:// is asked here, such as the address behind a proxy";
         let rest = url.as_str().split_once("://").map(|(_, rest)| rest).unwrap_or_default();
-        if url.is_https() {
-            return Err(Failure::wrong_usage(not_http));
-        }
         let (authority, before) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
         let port_may_begin = authority.rfind(']').unwrap_or(0);
         let has_port = authority[port_may_begin..].contains(':');
-        let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
-        Ok(Self { authority, path: format!("{before}{path}") })
+        let (host, _) = authority.rsplit_once(':').filter(|_| has_port).unwrap_or((authority, ""));
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let named = |error| Failure::wrong_usage(format!("--url: {host:?}: {error}"));
+        let name = || ServerName::try_from(host.clone()).map_err(named);
+        let tls_name = if url.is_https() { Some(name()?) } else { None };
+        let port = if tls_name.is_some() { 443 } else { 80 };
+        let authority = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
+        Ok(Self { authority, tls_name, path: format!("{before}{path}") })
     }
 
-    async fn ask(&self) -> io::Result<Vec<u8>> {
-        let Self { authority, path } = self;
-        let mut stream = TcpStream::connect(authority).await?;
+    async fn ask(&self, trust: &Trust) -> io::Result<Vec<u8>> {
+        let stream = TcpStream::connect(&self.authority).await?;
+        match self.tls_name.clone() {
+            None => self.ask_over(stream).await,
+            Some(name) => {
+                let client = trust.client().map_err(io::Error::other)?;
+                let stream = TlsConnector::from(client).connect(name, stream).await?;
+                self.ask_over(stream).await
+            }
+        }
+    }
+
+    async fn ask_over(
+        &self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    ) -> io::Result<Vec<u8>> {
+        let Self { authority, path, .. } = self;
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {authority}\r\nAccept: application/json\r\n\
              User-Agent: trug-health\r\nConnection: close\r\n\r\n"
@@ -153,17 +195,20 @@ mod tests {
 
     #[test]
     fn a_place_is_a_host_with_a_port_and_a_path() {
-        for (url, authority, path) in [
-            ("http://127.0.0.1:8080", "127.0.0.1:8080", "/-/health"),
-            ("http://example.com", "example.com:80", "/-/health"),
-            ("http://[::1]", "[::1]:80", "/-/health"),
-            ("http://[::1]:81/files/", "[::1]:81", "/files/-/health"),
+        for (url, authority, path, tls_name) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", "/-/health", None),
+            ("http://example.com", "example.com:80", "/-/health", None),
+            ("http://[::1]", "[::1]:80", "/-/health", None),
+            ("http://[::1]:81/files/", "[::1]:81", "/files/-/health", None),
+            ("https://example.com", "example.com:443", "/-/health", Some("example.com")),
+            ("https://127.0.0.1:8443", "127.0.0.1:8443", "/-/health", Some("127.0.0.1")),
+            ("https://[::1]:81", "[::1]:81", "/-/health", Some("::1")),
         ] {
             let place = Place::of(&PublicUrl::parse(url).unwrap(), "/-/health").unwrap();
             assert_eq!((&*place.authority, &*place.path), (authority, path));
+            let name = tls_name.map(|it| ServerName::try_from(it).unwrap());
+            assert_eq!(place.tls_name, name);
         }
-        let https = PublicUrl::parse("https://example.com").unwrap();
-        assert_eq!(Place::of(&https, "/").unwrap_err().exit(), exit::Exit::WrongUsage);
     }
 
     #[test]
