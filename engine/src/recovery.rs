@@ -36,7 +36,6 @@ use crate::commit::write_checkpoint;
 use crate::disk::Disk;
 use crate::entropy::Entropy;
 use crate::error::{Error, Result};
-use crate::format::bytes;
 use crate::format::{
     BIG_FOLDER_SEGMENTS, Covers, Malformed, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES, SegmentClass,
     SegmentHeader, SegmentId, StoreFile, big_folder_number,
@@ -46,7 +45,7 @@ use crate::limits;
 use crate::replay::Replay;
 use crate::segment::{
     BIG_FOLDER, COMPACTED_FOLDER, CursorFault, LOG_FOLDER, LogPosition, SegmentSet, Verification,
-    read_header, seal,
+    is_zero, read_header, seal,
 };
 use crate::upload::UPLOADS_FOLDER;
 
@@ -239,11 +238,7 @@ fn log_segments(segments: &SegmentSet, report: &mut RecoveryReport) -> Result<Ve
             Ok(header) => headers.push(header),
             Err(Error::Corrupt(corruption)) => {
                 // The header is durable before the first group is written, so a segment with groups has had one.
-                let beyond = file.next_data(SEGMENT_HEADER_BYTES as u64).map_err(io)?;
-                let in_use = match beyond {
-                    None => false,
-                    Some(data) => !is_zero(file.as_ref(), data.start).map_err(io)?,
-                };
+                let in_use = !is_zero(file.as_ref(), SEGMENT_HEADER_BYTES as u64).map_err(io)?;
                 if in_use {
                     report.add_damage(LogDamage {
                         segment: id,
@@ -283,23 +278,6 @@ fn remove_those_never_used(
         }
         is_used
     });
-}
-
-/// Whether there is nothing but zeros from an offset on.
-pub(crate) fn is_zero(file: &dyn crate::disk::DiskFile, mut from: u64) -> std::io::Result<bool> {
-    let mut buffer = Vec::new();
-    while let Some(data) = file.next_data(from)? {
-        let length = (data.end - data.start).min(limits::WRITE_BYTES_MAX as u64);
-        let count = usize::try_from(length).unwrap_or(0);
-        buffer.resize(count.max(buffer.len()), 0);
-        let bytes = &mut buffer[..count];
-        file.read_at(data.start, bytes)?;
-        if !bytes::is_zero(bytes) {
-            return Ok(false);
-        }
-        from = data.start + length;
-    }
-    Ok(true)
 }
 
 /// Opens the index, or makes it anew when it cannot be used with this log.

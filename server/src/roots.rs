@@ -54,6 +54,8 @@ impl fmt::Display for BadRoots {
     }
 }
 
+impl std::error::Error for BadRoots {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,11 @@ fn bytes_of(number: u32) -> [u8; 4] {
 }
 
 async fn listening() -> (World, Authority, Listening) {
+    waiting_for_answers(SHORT).await
+}
+
+/// The same, where whoever reads nothing of an answer is waited for so long.
+async fn waiting_for_answers(answer: Duration) -> (World, Authority, Listening) {
     let (world, client) = World::with_bucket(1);
     client.put("/photos/", "a.txt", b"hello").await;
     client.put("/photos/", "large.bin", &vec![7; 2 << 20]).await;
@@ -45,7 +50,7 @@ async fn listening() -> (World, Authority, Listening) {
     let waits = Waits {
         head: 2 * SHORT,
         idle: 3 * SHORT,
-        answer: SHORT,
+        answer,
         presence: SHORT / 10,
         linger: SHORT,
         linger_bytes_max: 1 << 20,
@@ -214,13 +219,14 @@ async fn a_stream_whose_answer_is_not_taken_ends_alone() {
 
 #[tokio::test]
 async fn a_stream_whose_answer_is_taken_slowly_comes_whole() {
-    let (_world, authority, server) = listening().await;
+    let patience = 4 * SHORT;
+    let (_world, authority, server) = waiting_for_answers(patience).await;
     let http2 = authority.http2(server.address).await;
     let mut sender = http2.sender.clone().ready().await.unwrap();
     let request = Http2::request(Method::GET, "/photos/large.bin", &[]);
     let (answer, _) = sender.send_request(request, true).unwrap();
     let mut body = answer.await.unwrap().into_body();
-    let mut taken = 0;
+    let (began, mut taken) = (now(), 0);
     while let Some(piece) = body.data().await {
         let piece: Bytes = piece.expect("it is not reset");
         taken += piece.len();
@@ -229,6 +235,7 @@ async fn a_stream_whose_answer_is_taken_slowly_comes_whole() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(taken, 2 << 20);
+    assert!(began.elapsed() > patience, "nothing was slow");
 }
 
 #[tokio::test]

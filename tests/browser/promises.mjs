@@ -14,7 +14,7 @@ const DRAW_MS_MAX = 50;
 /** Codes whose sentence names what is wrong with what was sent, or which no page asks for. */
 const SAID_ENOUGH = [
   "bad_form", "bad_header", "bad_json", "bad_parameter", "bad_path", "bad_request", "head_too_large", "internal", "method_not_allowed", "no_file", "not_found",
-  "range_not_satisfiable", "tus_version", "unsupported_media_type", "uri_too_long", "wrong_metrics_token",
+  "range_not_satisfiable", "tls_required", "tus_version", "unsupported_media_type", "uri_too_long", "wrong_metrics_token",
 ];
 
 const note = (page, text) => page.locator(".note", { hasText: text });

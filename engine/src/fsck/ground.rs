@@ -19,8 +19,8 @@ use crate::format::{
     SegmentId, SegmentUsage, StoreFile,
 };
 use crate::limits;
-use crate::recovery::{Compacted, STORE_FILE, is_zero};
-use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER};
+use crate::recovery::{Compacted, STORE_FILE};
+use crate::segment::{COMPACTED_FOLDER, LOG_FOLDER, is_zero};
 
 /// A segment that holds records, as it was found.
 pub(super) struct Held {
@@ -310,10 +310,7 @@ pub(super) fn page_of(header: &SegmentHeader, origin: &Origin) -> Vec<u8> {
 }
 
 fn has_groups(file: &dyn DiskFile) -> std::io::Result<bool> {
-    match file.next_data(SEGMENT_HEADER_BYTES as u64)? {
-        None => Ok(false),
-        Some(data) => Ok(!is_zero(file, data.start)?),
-    }
+    Ok(!is_zero(file, SEGMENT_HEADER_BYTES as u64)?)
 }
 
 /// What a file holds from an offset on, at most so many bytes.

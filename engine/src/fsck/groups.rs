@@ -17,8 +17,7 @@ use crate::format::{
     Scanned, SegmentClass, SegmentHeader, SegmentId, SegmentUsage, What, salvage,
 };
 use crate::name::{FactName, ObjectName};
-use crate::recovery::is_zero;
-use crate::segment::{GroupRead, LogPosition, LogWalk, RecordCursor, Walked, read_footer};
+use crate::segment::{GroupRead, LogPosition, LogWalk, RecordCursor, Walked, is_zero, read_footer};
 
 /// A damaged record.
 pub(super) struct Suspect {
@@ -265,12 +264,7 @@ impl Check<'_, '_> {
     fn check_unsealed(&mut self, held: &Held, walking: &Walking<'_>) -> Result<()> {
         let Some(end) = held.end.filter(|_| held.faults.is_empty()) else { return Ok(()) };
         let io = |source| Error::io(format!("reading {}", held.path), source);
-        let behind = walking.file.next_data(end).map_err(io)?;
-        let is_blank = match behind {
-            None => true,
-            Some(data) => is_zero(walking.file.as_ref(), data.start.max(end)).map_err(io)?,
-        };
-        if !is_blank {
+        if !is_zero(walking.file.as_ref(), end).map_err(io)? {
             let what = "the footer is not whole; until it is, the groups are read instead";
             let remedy = Remedy::Reseal { segment: walking.id, class: held.class, end };
             self.found(Severity::Note, &held.path, end, what, remedy);

@@ -23,6 +23,7 @@ mod retained;
 mod seal;
 mod set;
 mod sightings;
+mod stretches;
 mod walk;
 
 pub(crate) use self::active::{ActiveSegment, LogPosition};
@@ -35,4 +36,5 @@ pub(crate) use self::open::{Patience, read_header, read_origin};
 pub use self::retained::RetainedStats;
 pub(crate) use self::seal::{read_footer, seal};
 pub(crate) use self::set::{BIG_FOLDER, COMPACTED_FOLDER, LOG_FOLDER, NamesHeld, SegmentSet};
+pub(crate) use self::stretches::is_zero;
 pub(crate) use self::walk::{GroupRead, LogWalk, Walked};

@@ -19,6 +19,7 @@ use crate::format::{
 use crate::limits;
 
 use super::heads::read_heads;
+use super::stretches::stretches;
 
 /// Walks the groups of one segment.
 pub(crate) struct LogWalk {
@@ -94,7 +95,7 @@ impl LogWalk {
         header: &SegmentHeader,
         end: u64,
     ) -> Result<Self> {
-        let data = stretches(file.as_ref(), end)
+        let data = stretches(file.as_ref(), SEGMENT_HEADER_BYTES as u64, end)
             .map_err(|source| Error::io(format!("reading {path}"), source))?;
         Ok(Self {
             file,
@@ -374,17 +375,6 @@ impl Ahead {
         let next = offset + length as u64;
         file.begin_read(next..end.min(next + BEGUN_BYTES));
     }
-}
-
-/// The stretches of a file up to `end` that may hold something, in order.
-fn stretches(file: &dyn DiskFile, end: u64) -> io::Result<Vec<Range<u64>>> {
-    let mut all = Vec::new();
-    let mut from = SEGMENT_HEADER_BYTES as u64;
-    while let Some(data) = file.next_data(from)?.filter(|data| data.start < end) {
-        from = data.end;
-        all.push(data.start..data.end.min(end));
-    }
-    Ok(all)
 }
 
 const SEARCH_WINDOW_BYTES: u64 = 1 << 20;

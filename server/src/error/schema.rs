@@ -60,6 +60,7 @@ const CODES: &[&str] = &[
     "session_not_found",
     "set_up_done",
     "shutting_down",
+    "tls_required",
     "token_expired",
     "token_in_use",
     "token_not_found",
