@@ -4,11 +4,13 @@
 //! expects none; others feed it bad text and expect a complaint, so that no check can quietly stop working. The
 //! modules read text only: nothing here depends on the crates that it judges.
 //!
+//! - `advisories`: the snapshot that dependencies are held against knows all of them.
 //! - `layers`: which file may name which; the direction between crates.
 //! - `sizes`: how long a file and a line may be.
 //! - `words`: phrases, file names, leftovers, `unsafe`, paths of one machine.
 //! - `documents`: what the documents say is what the code says.
 
+mod advisories;
 mod documents;
 mod layers;
 mod manifest;

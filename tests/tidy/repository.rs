@@ -1,7 +1,7 @@
 //! The files of the repository, read once per test.
 //!
-//! What `.gitignore` names and the version control's own folder are left out. Files that are not text, fixtures and
-//! fuzz inputs are listed with an empty text: they exist, and nobody judges their words.
+//! What `.gitignore` names and the version control's own folder are left out. Files that are not text, fixtures, fuzz
+//! inputs and the advisories of others are listed with an empty text: they exist, and nobody judges their words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,8 @@ fn collect(root: &Path, folder: &str, ignored: &[&str], found: &mut Vec<File>) {
             collect(root, &path, ignored, found);
             continue;
         }
-        let judged = !path.starts_with("tests/fixtures/") && !path.starts_with("fuzz/corpus/");
+        let others = ["tests/fixtures/", "fuzz/corpus/", ".ci/advisories/crates/"];
+        let judged = !others.iter().any(|folder| path.starts_with(folder));
         let text = if judged { fs::read_to_string(entry.path()).ok() } else { None };
         found.push(File { path, text: text.unwrap_or_default() });
     }
