@@ -24,7 +24,7 @@ use self::audit::{audit_note, audit_text};
 use self::versions::{history_note, history_text, undeleted_text};
 use self::webhooks::{dead_letters_text, tested_text, webhooks_text};
 use self::whole_store::{
-    backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text,
+    backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text, time_text,
 };
 
 use crate::choice;
@@ -293,6 +293,8 @@ fn imported_text(report: &ImportReport) -> String {
     count_line(&mut text, "unchanged", report.unchanged_count);
     named_lines(&mut text, "skipped", &report.skipped);
     named_lines(&mut text, "refused", &report.refused);
+    let seconds = report.duration_ms.div_ceil(1_000);
+    let _ = writeln!(text, "took          {}", time_text(seconds));
     text
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
         config.webhook_roots = read_roots(path)?;
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
-    config.take_secrets(&read_secret)?;
+    config.take_secrets(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
     Ok(config)
 }
 
@@ -123,11 +123,14 @@ fn read_file(path: &Path, name: &str) -> Result<Layer, Failure> {
     Ok(Layer::from_toml(&text, name)?)
 }
 
+/// A short file of the operator.
 #[allow(clippy::disallowed_types, reason = "a secret of the configuration is no file of the store")]
-fn read_secret(path: &Path) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;
-    file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    if file.take(bytes_max + 1).read_to_string(&mut text)? as u64 > bytes_max {
+        return Err(io::Error::other("it is too long"));
+    }
     Ok(text)
 }
 

@@ -23,7 +23,7 @@ use engine::{BucketName, FolderKey, Store, Watch};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{self, ArchiveError, ImportRules, Job, Place};
+use crate::archive::{self, ArchiveError, ImportRules, Job, Place, Source};
 use crate::catalog::{
     AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind, Catalog,
     CatalogError, MemberRole, NewAccount, NewBucket, NewBucketOwner, OrganisationId,
@@ -169,11 +169,11 @@ pub enum Request {
         folder: Option<String>,
         to: Place,
     },
-    /// Long. Reads an archive or a folder of this machine into a bucket, or a folder of it.
+    /// Long. Reads an archive or a folder of this machine, or what others have, into a bucket or a folder of it.
     Import {
         bucket: String,
         folder: Option<String>,
-        from: Place,
+        from: Source,
         rules: ImportRules,
     },
     /// Long. Which versions the log knows of a file, or of what is in a folder: then the path ends with `/` or is
@@ -366,13 +366,16 @@ pub fn execute(
         }
         Request::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };
-            Ok(Reply::Exported(archive::export(&job, watch)?))
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)? };
+            Ok(Reply::Exported(archive::export(&job, &to, watch)?))
         }
         Request::Import { bucket, folder, from, rules } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: from };
-            Ok(Reply::Imported(archive::import(&job, rules, watch)?))
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)? };
+            let began_ms = catalog.now_ms();
+            let mut report = archive::import(&job, &from, rules, watch)?;
+            report.duration_ms = catalog.now_ms().saturating_sub(began_ms);
+            Ok(Reply::Imported(report))
         }
         Request::History { bucket, path, since, limit } => {
             let asked =
