@@ -61,7 +61,7 @@ impl Flags {
 pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     let mut config = sources.config()?;
     if let Some(path) = &config.webhook_ca_file {
-        config.webhook_roots = read_roots(path)?;
+        config.webhook_roots = read_roots("webhook_ca_file", path)?;
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
     config.take_secrets(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
@@ -134,11 +134,11 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
+/// Reads certificates of authorities from a file that a setting or a flag names.
 #[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
-fn read_roots(path: &Path) -> Result<ExtraRoots, Failure> {
-    let refuse = |why: &dyn Display| {
-        Failure::wrong_usage(format!("webhook_ca_file: {}: {why}", path.display()))
-    };
+pub(crate) fn read_roots(named_by: &str, path: &Path) -> Result<ExtraRoots, Failure> {
+    let refuse =
+        |why: &dyn Display| Failure::wrong_usage(format!("{named_by}: {}: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
     ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
 }
