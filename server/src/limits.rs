@@ -328,6 +328,16 @@ pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// How often resumable uploads are looked at for those that have expired.
 pub const TUS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
 
+/// Longest XML that a client of S3 sends: what names all parts of an upload, or a thousand keys.
+#[cfg(feature = "s3")]
+pub const S3_XML_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// Parts of an upload of a client of S3, as S3 has it.
+#[cfg(feature = "s3")]
+pub const S3_PARTS_MAX: u32 = 10_000;
+/// Longest wait for parts to be put together before the answer begins, and the client is kept waiting by it.
+#[cfg(feature = "s3")]
+pub const S3_JOINING_WAIT: Duration = Duration::from_secs(5);
+
 /// Webhooks of one bucket: an event of each for every file of a form, or of a folder delete, goes into one batch.
 pub const WEBHOOKS_PER_BUCKET_MAX: usize = 8;
 /// Webhooks of all buckets that one account owns.
