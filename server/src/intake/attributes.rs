@@ -66,7 +66,8 @@ mod tests {
         assert_eq!(Attributes::default().encoded(), None);
         let declared = |length: usize| Attributes {
             declared_type: Some("x".repeat(length)),
-            ..Attributes::default()
+            #[cfg(feature = "s3")]
+            s3: None,
         };
         let encoded = declared(3).encoded().unwrap();
         assert_eq!(encoded, br#"{"declaredType":"xxx"}"#);
