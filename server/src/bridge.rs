@@ -18,6 +18,8 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::traces::{carried, step};
+
 /// Does work that waits for the disk, away from the async workers. A panic in it goes on in the caller.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(spawn_blocking(work)).await
@@ -34,7 +36,7 @@ pub async fn joined<T>(work: JoinHandle<T>) -> T {
 /// Does work that must not stop in the middle, also when whoever waits for it goes away. A panic in it goes on in the
 /// caller.
 pub async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    joined(tokio::spawn(work)).await
+    joined(tokio::spawn(carried(work))).await
 }
 
 /// Commits a batch; what comes back is durable.
@@ -44,7 +46,14 @@ pub async fn commit(store: &Store, batch: Batch) -> engine::Result<Committed> {
         // Nobody listens any more when the client went away; the batch is done or not all the same.
         let _ = answer.send(result);
     });
-    answered.await.unwrap_or(Err(engine::Error::Closed))
+    told(answered).await
+}
+
+/// What a batch came to that was submitted.
+pub async fn told(
+    answered: oneshot::Receiver<engine::Result<Committed>>,
+) -> engine::Result<Committed> {
+    step("store.commit", answered).await.unwrap_or(Err(engine::Error::Closed))
 }
 
 /// The body of an object, opened.

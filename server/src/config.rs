@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! settings   every setting, said once
+//! otlp       what they say of traces
 //! kind       how values are read and written
 //! sources    where they come from, and who stands over whom
 //! secret     what is used and never shown
@@ -11,6 +12,7 @@
 //! allowed. Never here: reading files and flags; where the data lies.
 
 mod kind;
+mod otlp;
 mod public_url;
 mod secret;
 mod settings;
@@ -34,6 +36,7 @@ use crate::roots::ExtraRoots;
 use crate::tls::Identity;
 
 pub use self::kind::Texts;
+pub use self::otlp::{OtlpSettings, Ratio};
 pub use self::public_url::PublicUrl;
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
@@ -117,6 +120,8 @@ pub struct Config {
     pub webhook_ca_file: Option<PathBuf>,
     /// These authorities.
     pub webhook_roots: ExtraRoots,
+    /// Where it is told what requests take their time for. None: nowhere.
+    pub otlp: Option<OtlpSettings>,
 }
 
 /// The files of a certificate and its key.
@@ -225,6 +230,11 @@ impl Config {
             import_allow: origins("import_allow", layer.import_allow)?,
             webhook_ca_file: layer.webhook_ca_file,
             webhook_roots: ExtraRoots::default(),
+            otlp: otlp::otlp(
+                layer.otlp_endpoint,
+                layer.otlp_sample_ratio,
+                layer.otlp_service_name,
+            )?,
         };
         config.hidden().iter().try_for_each(Hidden::check)?;
         Ok(config)

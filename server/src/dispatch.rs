@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use tower::ServiceExt;
 
+use crate::address::is_in;
 use crate::auth::has_key;
 use crate::catalog::{Bucket, CorsOrigins};
 use crate::client_address::{client_address, look_behind_proxies};
@@ -29,6 +30,7 @@ use crate::reserved::{self, is_for_own_pages};
 use crate::router::router;
 use crate::state::AppState;
 use crate::target::Target;
+use crate::traces::{RequestSpan, note_answer, note_request};
 use crate::tus::option_headers;
 
 /// The service without a socket: a request in, an answer out. Cheap to clone.
@@ -55,8 +57,15 @@ impl App {
     /// twice with every request.
     pub fn call(&self, request: Request<Body>) -> impl Future<Output = Response<Metered>> + Send {
         let (mut head, body) = request.into_parts();
+        let span = RequestSpan::begin(&head, || self.is_of_trusted_proxy(&head.extensions));
         look_behind_proxies(&mut head, &self.state.config().trusted_proxies);
-        self.answer(head, body)
+        span.around(self.answer(head, body))
+    }
+
+    /// Whether a trusted proxy sends it, as far as it is not looked behind yet.
+    fn is_of_trusted_proxy(&self, extensions: &Extensions) -> bool {
+        let proxies = &self.state.config().trusted_proxies;
+        client_address(extensions).is_some_and(|peer| is_in(peer, proxies))
     }
 
     async fn answer(&self, head: Parts, body: Body) -> Response<Metered> {
@@ -73,6 +82,8 @@ impl App {
             None => Operation::of(&head.method, head.uri.path()),
         };
         let bucket = self.bucket(head.uri.path(), target.as_ref());
+        let bucket_name = bucket.as_ref().map(|bucket| bucket.name.as_str());
+        note_request(operation.name(), bucket_name, outgoing.request_id());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
         let is_for_own_pages = !is_delivered && !is_signed && is_for_own_pages(head.uri.path());
         let nobody = self.state.catalog.traffic_elsewhere();
@@ -102,6 +113,7 @@ impl App {
             response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
         }
         traffic.note_answer(response.status(), self.state.clock.unix_ms());
+        note_answer(response.status());
         if response.status().is_client_error() {
             note_refusal(&self.state.measures, &response);
         }

@@ -21,6 +21,8 @@ pub mod called;
 pub mod catalog;
 pub mod claims;
 pub mod client_address;
+#[cfg(feature = "otel")]
+mod collector;
 pub mod conditional;
 pub mod config;
 pub mod connection;
@@ -78,6 +80,7 @@ pub mod state;
 pub mod target;
 pub mod thumbnails;
 pub mod tls;
+mod traces;
 pub mod traffic;
 pub mod tus;
 mod upkeep;

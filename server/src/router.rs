@@ -43,14 +43,15 @@ const PUT_METHODS: &str = "PUT, OPTIONS";
 
 /// Everything but delivery.
 pub fn router(app: AppState) -> Router {
-    Router::new()
+    let table = Router::new()
         .merge(places(&app))
         .merge(api(&app))
         .merge(management(&app))
         .merge(own(&app))
-        .merge(people(&app))
-        .fallback(not_found)
-        .with_state(app)
+        .merge(people(&app));
+    #[cfg(feature = "otel")]
+    let table = table.route_layer(axum::middleware::from_fn(crate::traces::note_route));
+    table.fallback(not_found).with_state(app)
 }
 
 /// What is behind the address of those who watch over the server.

@@ -22,6 +22,8 @@ use crate::address::{is_exempt, is_in};
 use crate::admin::AdminApp;
 use crate::bridge::blocking;
 use crate::catalog::CatalogError;
+#[cfg(feature = "otel")]
+use crate::collector::Collector;
 use crate::config::{Config, PublicUrl};
 use crate::connection::{ConnectionOptions, Drained, Stop, accept};
 use crate::control::ControlSocket;
@@ -129,6 +131,10 @@ async fn serve_open(
         tls,
         ..ConnectionOptions::new()
     };
+    #[cfg(feature = "otel")]
+    let client = config.webhook_roots.client().map_err(|why| {
+        ServeError::Catalog(CatalogError::Refused(format!("TLS cannot be set up: {why}")))
+    })?;
     let url = public_url.clone();
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
@@ -137,6 +143,8 @@ async fn serve_open(
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
     started(&Started { listen, upload_listen, admin_listen, scheme, public_url, set_up_link });
 
+    #[cfg(feature = "otel")]
+    let collector = state.config().otlp.as_ref().map(|otlp| Collector::start(otlp, client));
     let changing = change(changes, state.clone(), options.clone());
     let options_of = |entrance| {
         let counts = state.measures.connections(entrance).clone();
@@ -178,6 +186,10 @@ async fn serve_open(
     let control = control.serve(state.clone(), stop.clone());
     let (public, premium, admin, (), ()) = tokio::join!(public, premium, admin, control, announce);
     upkeep.stop().await;
+    #[cfg(feature = "otel")]
+    if let Some(collector) = collector {
+        collector.stop().await;
+    }
     let cut_off = public.cut_off + premium.cut_off + admin.cut_off;
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "connections were cut off");

@@ -14,6 +14,8 @@ pub mod python_reader;
 pub mod receiver;
 pub mod secure;
 pub mod server_process;
+#[cfg(feature = "otel")]
+pub mod spans;
 pub mod wire;
 pub mod world;
 

@@ -28,6 +28,7 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
+    &["traces"],
     &[
         "limits",
         "reserved",
@@ -53,7 +54,7 @@ const SERVER: &Layers = &[
         "variants",
         "meter",
     ],
-    &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie"],
+    &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie", "collector"],
     &["rate_limit", "kept_heads", "job_board", "password_work", "set_up_link"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],

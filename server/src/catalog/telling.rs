@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use engine::{Batch, BucketName, Committed, Error, FactName, Store};
+use engine::{Batch, BucketName, Committed, FactName, Store};
 use tokio::sync::oneshot;
 
 use super::event::{self, DeliveryState, Event, Happening};
 use super::outbox::{EventCounts, Outbox, OutboxTotals};
 use super::record::{decode, encode, unreadable};
 use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, each_fact};
-use crate::bridge::commit;
+use crate::bridge::{commit, told};
 
 /// Reads what waits in the store.
 pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
@@ -84,7 +84,7 @@ impl Catalog {
                 let _ = answer.send(result);
             });
         }
-        answered.await.unwrap_or(Err(Error::Closed))
+        told(answered).await
     }
 
     fn with_events(

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use super::kind::{Kind, Texts};
+use super::otlp::Ratio;
 use super::secret::Secret;
 use super::{ConfigError, Written};
 use crate::limits;
@@ -174,6 +175,13 @@ settings! {
     metrics_token: Secret = Words("none"),
     /// the file that this secret lies in
     metrics_token_file: PathBuf = Words("none"),
+    /// the collector that is told what requests take their time for (traces by OTLP over HTTP), like
+    /// `http://127.0.0.1:4318`; takes a build with the feature `otel`
+    otlp_endpoint: String = Words("none"),
+    /// the part of all traces that it is told of, from 0 to 1; feature `otel`
+    otlp_sample_ratio: Ratio = Value(Ratio::WHOLE),
+    /// what the server is called there; feature `otel`
+    otlp_service_name: String = Value("trug".to_owned()),
     /// connections at once, on each of these
     connections_max: usize = Value(limits::CONNECTIONS_MAX),
     /// the same, from one address

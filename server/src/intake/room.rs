@@ -11,6 +11,7 @@ use crate::catalog::{Amount, Bucket, Happening, Reservation, Room};
 use crate::error::ApiError;
 use crate::limits;
 use crate::state::AppState;
+use crate::traces::carried;
 
 /// By how much a batch makes a bucket grow; what it replaces counts against it.
 #[derive(Default)]
@@ -76,11 +77,11 @@ pub async fn commit_in(
 ) -> engine::Result<Committed> {
     let (catalog, bucket) = (app.catalog.clone(), bucket.clone());
     // A task of its own goes on when the client goes away: the batch is stored all the same.
-    let committing = tokio::spawn(async move {
+    let committing = tokio::spawn(carried(async move {
         let committed = catalog.commit_telling(&bucket, batch, &happenings).await;
         drop(room);
         committed
-    });
+    }));
     committing.await.unwrap_or(Err(engine::Error::Closed))
 }
 

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::traces::carried;
+
 /// The jobs that run.
 pub(super) struct Flights<K, V>(Arc<Mutex<Running<K, V>>>);
 
@@ -64,13 +66,13 @@ where
                     running.insert(key.clone(), sender.clone());
                     let landing = Landing { running: self.0.clone(), key };
                     let work = job(Interest(sender.clone()));
-                    tokio::spawn(async move {
+                    tokio::spawn(carried(async move {
                         // Dropped, also by a panic, it lets go of those who wait.
                         let landing = landing;
                         let value = work.await;
                         drop(landing);
                         sender.send_replace(Some(value));
-                    });
+                    }));
                     receiver
                 }
             }

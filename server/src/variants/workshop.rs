@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::crew::{Busy, Crew};
 use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, MIB};
+use crate::traces::step;
 
 /// What a piece of work costs, as far as it is known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +103,13 @@ impl Workshop {
         cost: Cost,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Undone> {
-        let turn = self.crew.turn(self.wait, self.turn(cost)).await.map_err(|Busy| {
+        let turn = step("picture.wait", self.crew.turn(self.wait, self.turn(cost))).await;
+        let turn = turn.map_err(|Busy| {
             self.busy.add(1);
             Undone::Busy
         })?;
-        let done = self.crew.work(turn, work).await.map_err(|_| Undone::Panicked);
+        let done = step("picture.work", self.crew.work(turn, work)).await;
+        let done = done.map_err(|_| Undone::Panicked);
         let count = if done.is_ok() { &self.done } else { &self.panicked };
         count.add(1);
         done

@@ -1,0 +1,132 @@
+//! The way of spans to a collector: OTLP over HTTP, as protobuf, over the client that webhooks are sent with.
+//!
+//! Promises: spans wait in a queue with a bound, and are dropped where it is full; a collector that does not answer
+//! costs spans, never a request; what waits when the server stops is sent, for a bounded time. Never here: what spans
+//! say.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
+use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanData, SpanExporter,
+};
+use prost::Message;
+use rustls::ClientConfig;
+use tokio::runtime::Handle;
+
+use crate::bridge::blocking;
+use crate::config::OtlpSettings;
+use crate::destination::Destination;
+use crate::limits::spans;
+use crate::outbound::Outbound;
+use crate::traces;
+
+/// What sends spans.
+pub(crate) struct Collector(SdkTracerProvider);
+
+struct Exporter {
+    outbound: Outbound,
+    at: Destination,
+    runtime: Handle,
+    resource: ResourceAttributesWithSchema,
+    /// Spans in a row that did not arrive.
+    lost: AtomicU64,
+}
+
+impl Collector {
+    /// Begins to make and send spans. Within the runtime that they are sent on.
+    pub(crate) fn start(settings: &OtlpSettings, tls: Arc<ClientConfig>) -> Self {
+        let exporter = Exporter {
+            outbound: Outbound::new(std::slice::from_ref(settings.traces.origin()), tls),
+            at: settings.traces.clone(),
+            runtime: Handle::current(),
+            resource: ResourceAttributesWithSchema::default(),
+            lost: AtomicU64::new(0),
+        };
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(spans::WAITING_MAX)
+            .with_max_export_batch_size(spans::SENT_MAX)
+            .with_scheduled_delay(spans::SEND_WAIT)
+            .build();
+        let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
+        let by_ratio = Sampler::TraceIdRatioBased(settings.sample_ratio.as_f64());
+        let resource = Resource::builder_empty().with_service_name(settings.service_name.clone());
+        let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(processor)
+            .with_sampler(Sampler::ParentBased(Box::new(by_ratio)))
+            .with_resource(resource.with_attribute(version).build())
+            .build();
+        traces::install(provider.tracer("trug"));
+        Self(provider)
+    }
+
+    /// Sends what waits, for a while, and ends.
+    pub(crate) async fn stop(self) {
+        let ended = blocking(move || self.0.shutdown_with_timeout(spans::STOP_WAIT));
+        if let Err(error) = ended.await {
+            tracing::warn!(%error, "spans that waited are not sent");
+        }
+    }
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        let resource_spans = group_spans_by_resource_and_scope(batch, &self.resource);
+        let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
+        let (outbound, at) = (self.outbound.clone(), self.at.clone());
+        // The queue is emptied by a thread that knows nothing of sockets.
+        let posted = self.runtime.spawn(async move {
+            let protobuf = HeaderValue::from_static("application/x-protobuf");
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, protobuf)]);
+            outbound.post(&mut None, &at, &headers, Bytes::from(body)).await
+        });
+        let why = match posted.await {
+            Ok(Ok(answer)) if (200..300).contains(&answer.status) => {
+                let lost = self.lost.swap(0, Ordering::Relaxed);
+                if lost > 0 {
+                    tracing::info!(lost, "the collector takes spans again");
+                }
+                return Ok(());
+            }
+            Ok(Ok(answer)) => format!("the answer is {}", answer.status),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if self.lost.fetch_add(count, Ordering::Relaxed) == 0 {
+            let host = self.at.origin().host();
+            tracing::warn!(host, why, "the collector takes no spans: they are lost until it does");
+        }
+        Err(OTelSdkError::InternalFailure(why))
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.resource = resource.into();
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        let lost = self.lost.load(Ordering::Relaxed);
+        if lost > 0 {
+            tracing::warn!(lost, "spans did not reach the collector");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Exporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exporter").field("at", &self.at).finish_non_exhaustive()
+    }
+}

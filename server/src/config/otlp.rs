@@ -1,0 +1,125 @@
+//! What is said of traces: where they go, and how many.
+//!
+//! Never here: sending them.
+
+use toml::Value;
+
+use super::kind::Kind;
+use super::{ConfigError, needed};
+use crate::destination::Destination;
+
+/// Where spans go, of which traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtlpSettings {
+    pub traces: Destination,
+    pub sample_ratio: Ratio,
+    pub service_name: String,
+}
+
+/// A part of everything, from 0 to 1, to the millionth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio(u32);
+
+const WHOLE: u32 = 1_000_000;
+
+/// What stands behind the address of a collector (OTLP, Protocol Details).
+const TRACES: &str = "/v1/traces";
+
+/// None: spans go nowhere.
+pub(super) fn otlp(
+    endpoint: Option<String>,
+    sample_ratio: Option<Ratio>,
+    service_name: Option<String>,
+) -> Result<Option<OtlpSettings>, ConfigError> {
+    let Some(endpoint) = endpoint else { return Ok(None) };
+    let refuse = |why: String| Err(ConfigError::of("otlp_endpoint", why));
+    if !cfg!(feature = "otel") {
+        let why = "this trug cannot do that: it takes one that is built with `--features otel`";
+        return refuse(why.to_owned());
+    }
+    if endpoint.contains('?') {
+        return refuse(format!("{endpoint:?} must have no query"));
+    }
+    let traces = match Destination::parse(&(endpoint.trim_end_matches('/').to_owned() + TRACES)) {
+        Ok(traces) => traces,
+        Err(why) => {
+            let example = "http://127.0.0.1:4318";
+            return refuse(format!("{endpoint:?} is no address like {example}: it {why}"));
+        }
+    };
+    let sample_ratio = needed("otlp_sample_ratio", sample_ratio)?;
+    let service_name = needed("otlp_service_name", service_name)?;
+    Ok(Some(OtlpSettings { traces, sample_ratio, service_name }))
+}
+
+impl Ratio {
+    /// Everything.
+    pub(super) const WHOLE: Self = Self(WHOLE);
+
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / f64::from(WHOLE)
+    }
+
+    fn of(part: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&part).then(|| Self((part * f64::from(WHOLE)).round() as u32))
+    }
+}
+
+impl Kind for Ratio {
+    const NAME: &'static str = "a number from 0 to 1";
+
+    fn of_text(text: &str) -> Option<Self> {
+        Self::of(text.parse().ok()?)
+    }
+
+    fn of_toml(value: &Value) -> Option<Self> {
+        match value {
+            Value::Float(part) => Self::of(*part),
+            Value::Integer(part) => Self::of_text(&part.to_string()),
+            _ => None,
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        Value::Float(self.as_f64()).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_read_as_it_is_written_and_nothing_beyond_the_whole() {
+        for text in ["0", "1", "0.25", "1e-3"] {
+            let ratio = Ratio::of_text(text).unwrap();
+            assert_eq!(ratio.as_f64(), text.parse::<f64>().unwrap());
+            assert_eq!(Ratio::of_text(&ratio.to_toml()), Some(ratio));
+        }
+        assert_eq!(Ratio::of_toml(&Value::Integer(1)), Some(Ratio::WHOLE));
+        for bad in ["-0.1", "1.1", "NaN", "inf", "half", ""] {
+            assert_eq!(Ratio::of_text(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_collector_is_an_address_in_builds_that_can() {
+        let told = |text: &str| {
+            otlp(Some(text.to_owned()), Some(Ratio::WHOLE), Some("trug".to_owned()))
+                .map(|found| found.map(|found| found.traces.as_str().to_owned()))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(otlp(None, None, None), Ok(None));
+        if !cfg!(feature = "otel") {
+            assert!(told("http://127.0.0.1:4318").unwrap_err().contains("--features otel"));
+            return;
+        }
+        for text in ["http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
+            assert_eq!(told(text), Ok(Some("http://127.0.0.1:4318/v1/traces".to_owned())));
+        }
+        assert!(told("https://a.example/x").unwrap().unwrap().ends_with("/x/v1/traces"));
+        for bad in ["", "127.0.0.1:4318", "http://a/?key=1", "http://u:p@a", "grpc://a"] {
+            assert!(told(bad).unwrap_err().starts_with("otlp_endpoint: "), "{bad}");
+        }
+    }
+}

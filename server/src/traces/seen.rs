@@ -1,0 +1,133 @@
+//! Spans, of the request that is being answered on this thread.
+
+use std::sync::OnceLock;
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, Tracer};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracer;
+
+static TRACER: OnceLock<SdkTracer> = OnceLock::new();
+
+/// From now on spans are made.
+pub(crate) fn install(tracer: SdkTracer) {
+    // A process has one server; a second one of a test keeps to the first.
+    let _ = TRACER.set(tracer);
+}
+
+/// A request, from its head to the beginning of its answer.
+pub(crate) struct RequestSpan(Context);
+
+impl RequestSpan {
+    /// Begins. The trace that the caller says it belongs to (`traceparent`, W3C) is taken over from those who
+    /// are trusted.
+    pub(crate) fn begin(head: &Parts, is_trusted: impl FnOnce() -> bool) -> Self {
+        let Some(tracer) = TRACER.get() else { return Self(Context::new()) };
+        let caller = match head.headers.contains_key("traceparent") && is_trusted() {
+            true => {
+                let none = Context::new();
+                TraceContextPropagator::new().extract_with_context(&none, &Headers(&head.headers))
+            }
+            false => Context::new(),
+        };
+        let method = method_name(&head.method);
+        let builder = tracer.span_builder(method).with_kind(SpanKind::Server);
+        let builder = builder.with_attributes([KeyValue::new("http.request.method", method)]);
+        let span = tracer.build_with_context(builder, &caller);
+        Self(caller.with_span(span))
+    }
+
+    /// What is done within it belongs to it.
+    pub(crate) fn around<F: Future>(self, answering: F) -> impl Future<Output = F::Output> {
+        answering.with_context(self.0)
+    }
+}
+
+/// Methods are counted apart, and clients may invent some.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "_OTHER",
+    }
+}
+
+/// Says what the request is that is being answered.
+pub(crate) fn note_request(operation: &'static str, bucket: Option<&str>, request_id: &str) {
+    let context = Context::current();
+    let span = context.span();
+    if !span.is_recording() {
+        return;
+    }
+    span.update_name(operation);
+    span.set_attribute(KeyValue::new("trug.operation", operation));
+    span.set_attribute(KeyValue::new("trug.request_id", request_id.to_owned()));
+    if let Some(bucket) = bucket {
+        span.set_attribute(KeyValue::new("trug.bucket", bucket.to_owned()));
+    }
+}
+
+/// Says by which line of the table of endpoints it is answered.
+pub(crate) async fn note_route(request: Request, next: Next) -> Response {
+    if let Some(path) = request.extensions().get::<MatchedPath>() {
+        let context = Context::current();
+        if context.span().is_recording() {
+            let route = path.as_str().to_owned();
+            context.span().set_attribute(KeyValue::new("http.route", route));
+        }
+    }
+    next.run(request).await
+}
+
+/// Says what it is answered with.
+pub(crate) fn note_answer(status: StatusCode) {
+    let context = Context::current();
+    let span = context.span();
+    if !span.is_recording() {
+        return;
+    }
+    let code = KeyValue::new("http.response.status_code", i64::from(status.as_u16()));
+    span.set_attribute(code);
+    if status.is_server_error() {
+        span.set_attribute(KeyValue::new("error.type", status.as_u16().to_string()));
+        span.set_status(Status::error(""));
+    }
+}
+
+/// Work that is a step of the request that is being answered, from now to its end.
+pub(crate) fn step<F: Future>(name: &'static str, work: F) -> impl Future<Output = F::Output> {
+    let request = Context::current();
+    let context = match TRACER.get().filter(|_| request.span().is_recording()) {
+        Some(tracer) => request.with_span(tracer.start_with_context(name, &request)),
+        None => request,
+    };
+    work.with_context(context)
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(|name| name.as_str()).collect()
+    }
+}
+
+/// Work on another task, still for the same request.
+pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    work.with_current_context()
+}

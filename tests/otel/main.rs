@@ -1,0 +1,142 @@
+//! Spans of the real binary, as a collector reads them.
+//!
+//! Only in a build with the feature `otel`.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the rules of the package are for the binary, not for those who look at it from outside"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::process::Command;
+
+use tests::commands::{run, trug};
+use tests::spans::Arrived;
+use tests::{DataFolder, Receiver, Scripted, ServerProcess};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+fn serve(folder: &DataFolder, endpoint: &str, variables: &[(&str, &str)]) -> ServerProcess {
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("TRUG_OTLP_ENDPOINT", endpoint).envs(variables.iter().copied());
+    ServerProcess::start(&mut command)
+}
+
+fn curl(words: &[&str]) -> String {
+    let ran = run(Command::new("curl").args(["--silent", "--show-error"]).args(words));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.stdout
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_collector_gets_spans_of_requests_and_their_steps_and_no_secret() {
+    let collector = Receiver::start();
+    let (folder, key) = DataFolder::with_bucket();
+    let server = serve(&folder, &collector.origin(), &[]);
+    let url = |path: &str| format!("http://{}{path}", server.address());
+    let file = folder.beside().join("secret-name.txt");
+    std::fs::write(&file, "text").unwrap();
+    let form = format!("file=@{}", file.display());
+    let authorization = format!("Authorization: Bearer {key}");
+    curl(&["-H", &authorization, "-F", &form, &url("/photos/folder-name/")]);
+    curl(&[&url("/photos/folder-name/secret-name.txt?download=query-word")]);
+    let caller = format!("traceparent: 00-{TRACE}-{CALLER}-01");
+    curl(&["-H", &caller, &url("/photos/none.txt")]);
+    curl(&["-H", &authorization, &url("/api/search/photos?q=query-word")]);
+    let picture = folder.beside().join("picture.png");
+    std::fs::write(&picture, include_bytes!("../../server/assets/screenshots/files.png")).unwrap();
+    let form = format!("file=@{}", picture.display());
+    curl(&["-H", &authorization, "-F", &form, &url("/photos/folder-name/")]);
+    let small = url("/photos/folder-name/picture.png?width=16&format=webp");
+    curl(&["--output", "/dev/null", &small]);
+    server.stop();
+
+    let seen = collector.seen();
+    let spans = Arrived::all(&seen);
+    let of = |operation: &str| -> Vec<&Arrived> {
+        spans.iter().filter(|it| it.said("trug.operation") == Some(operation)).collect()
+    };
+    let steps = |of: &Arrived, name: &str| {
+        let within = spans.iter().filter(|it| it.0.parent_span_id == of.0.span_id);
+        within.filter(|it| it.0.name == name && it.0.trace_id == of.0.trace_id).count()
+    };
+    let [upload, _] = of("upload")[..] else { panic!("{spans:?}") };
+    assert_eq!(upload.0.name, "upload");
+    assert_eq!(upload.said("http.request.method"), Some("POST"));
+    assert_eq!(upload.said("trug.bucket"), Some("photos"));
+    assert_eq!(upload.number("http.response.status_code"), Some(200));
+    assert!(upload.said("trug.request_id").is_some_and(|id| !id.is_empty()));
+    assert_eq!(steps(upload, "store.commit"), 1, "{spans:?}");
+    let [picture] = of("picture")[..] else { panic!("{spans:?}") };
+    for step in ["picture.wait", "picture.work"] {
+        assert!(steps(picture, step) > 0, "{step}: {spans:?}");
+    }
+    let [found, none] = of("deliver")[..] else { panic!("{spans:?}") };
+    assert_eq!(found.number("http.response.status_code"), Some(200));
+    assert_eq!(none.number("http.response.status_code"), Some(404));
+    assert_ne!(hex(&none.0.trace_id), TRACE, "not everybody is believed");
+    let [searched] = of("search")[..] else { panic!("{spans:?}") };
+    assert_eq!(searched.said("http.route"), Some("/api/search/{bucket}"));
+
+    for secret in [&*key, "secret-name", "folder-name", "query-word", "127.0.0.1", "Bearer"] {
+        let bytes = secret.as_bytes();
+        let is_there = |body: &[u8]| body.windows(bytes.len()).any(|it| it == bytes);
+        assert!(!seen.iter().any(|seen| is_there(&seen.body)), "{secret}");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_is_believed_which_trace_it_belongs_to_and_whether_it_is_sampled() {
+    let collector = Receiver::start();
+    let (folder, _) = DataFolder::with_bucket();
+    let proxies = ("TRUG_TRUSTED_PROXIES", "127.0.0.1");
+    let server = serve(&folder, &collector.origin(), &[proxies, ("TRUG_OTLP_SAMPLE_RATIO", "0")]);
+    let url = format!("http://{}/photos/none.txt", server.address());
+    curl(&[&url]);
+    for flags in ["01", "00"] {
+        curl(&["-H", &format!("traceparent: 00-{TRACE}-{CALLER}-{flags}"), &url]);
+    }
+    server.stop();
+    let spans = Arrived::all(&collector.seen());
+    let [span] = &spans[..] else { panic!("one is sampled: {spans:?}") };
+    assert_eq!((hex(&span.0.trace_id), hex(&span.0.parent_span_id)), (TRACE.into(), CALLER.into()));
+}
+
+#[test]
+fn a_collector_that_is_not_there_or_refuses_disturbs_nothing() {
+    let (folder, _) = DataFolder::with_bucket();
+    let server = serve(&folder, "http://127.0.0.1:9", &[]);
+    let url = format!("http://{}/-/health", server.address());
+    for _ in 0..50 {
+        assert!(curl(&[&url]).contains("\"status\":\"ok\""));
+    }
+    server.wait_for_log("the collector takes no spans");
+    server.stop();
+
+    let collector = Receiver::start();
+    collector.otherwise(Scripted::status(503));
+    let server = serve(&folder, &collector.origin(), &[]);
+    let url = format!("http://{}/-/health", server.address());
+    curl(&[&url]);
+    server.wait_for_log("the answer is 503");
+    collector.otherwise(Scripted::status(200));
+    curl(&[&url]);
+    server.wait_for_log("the collector takes spans again");
+    server.stop();
+}
+
+#[test]
+fn a_wrong_setting_is_told() {
+    for (name, value, why) in [
+        ("TRUG_OTLP_ENDPOINT", "127.0.0.1:4318", "otlp_endpoint: "),
+        ("TRUG_OTLP_SAMPLE_RATIO", "2", "otlp_sample_ratio: \"2\" is not a number from 0 to 1"),
+    ] {
+        run(trug().args(["config", "check"]).env(name, value)).check_failure(2, why);
+    }
+}
