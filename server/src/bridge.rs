@@ -7,9 +7,13 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io;
+use std::num::NonZero;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::thread;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -18,6 +22,7 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::crew::{Courtesy, Crew};
 use crate::traces::{carried, step};
 
 /// Does work that waits for the disk, away from the async workers. A panic in it goes on in the caller.
@@ -112,8 +117,9 @@ pub enum Piece {
 pub fn body_of(
     object: engine::Body,
     pieces: Vec<Piece>,
+    disk_reads: &DiskReads,
 ) -> impl Future<Output = engine::Result<Body>> {
-    let mut sending = Sending::new(object, pieces);
+    let mut sending = Sending::new(object, pieces, disk_reads.clone());
     let lead = sending.take_text();
     begin(sending, lead)
 }
@@ -149,11 +155,35 @@ pub fn body_in_memory(whole: &Bytes, pieces: Vec<Piece>) -> Body {
     Body::from(body)
 }
 
+/// Threads that read bodies of answers from the disk.
+///
+/// What the disk has just filled is verified there, and touched for the first time, which costs more than to send it
+/// (`benches/README.md`, cold_beside). Threads like the others would stand in the workers' way with it: a kernel that
+/// takes the processor from nobody within a system call lets workers wait 50 ms beside them. At most one piece of each
+/// connection waits here.
+#[derive(Clone)]
+pub struct DiskReads(Arc<Crew>);
+
+impl DiskReads {
+    /// Starts them.
+    ///
+    /// # Errors
+    ///
+    /// Those of starting a thread.
+    pub fn start() -> io::Result<Self> {
+        Crew::start("trug-read", DISK_READS_MAX, 0, Courtesy::Lowest).map(|it| Self(Arc::new(it)))
+    }
+}
+
+/// How many of them there are: disks are as fast as they can be with fewer.
+const DISK_READS_MAX: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(15);
+
 /// A body lets other connections have their turn when so much of it was sent.
-const SENT_IN_A_TURN_BYTES: u64 = 4 * limits::READ_BYTES_MAX as u64;
+const SENT_IN_A_TURN_BYTES: u64 = limits::READ_BYTES_MAX as u64;
 
 struct Sending {
     object: engine::Body,
+    disk_reads: DiskReads,
     pieces: VecDeque<Piece>,
     reading: Reading,
     unsent_bytes: u64,
@@ -163,19 +193,19 @@ struct Sending {
 
 enum Reading {
     Nothing,
-    Running(JoinHandle<engine::Result<Bytes>>),
+    Running(oneshot::Receiver<thread::Result<engine::Result<Bytes>>>),
     Done(Bytes),
 }
 
 impl Sending {
-    fn new(object: engine::Body, pieces: Vec<Piece>) -> Self {
+    fn new(object: engine::Body, pieces: Vec<Piece>, disk_reads: DiskReads) -> Self {
         let bytes_of = |piece: &Piece| match piece {
             Piece::Text(text) => text.len() as u64,
             Piece::Slice(range) => range.end - range.start,
         };
         let unsent_bytes = pieces.iter().map(bytes_of).sum();
         let reading = Reading::Nothing;
-        Self { object, pieces: pieces.into(), reading, unsent_bytes, turn_bytes: 0 }
+        Self { object, disk_reads, pieces: pieces.into(), reading, unsent_bytes, turn_bytes: 0 }
     }
 
     /// The text that stands before the first slice.
@@ -203,7 +233,7 @@ impl Sending {
                     Ok(Some(bytes)) => Ok(bytes),
                     Ok(None) => {
                         let object = self.object.clone();
-                        let running = spawn_blocking(move || object.read(range));
+                        let running = self.disk_reads.0.begin(move || object.read(range));
                         return self.poll_running(running, context);
                     }
                     Err(error) => Err(error),
@@ -215,7 +245,7 @@ impl Sending {
 
     fn poll_running(
         &mut self,
-        mut running: JoinHandle<engine::Result<Bytes>>,
+        mut running: oneshot::Receiver<thread::Result<engine::Result<Bytes>>>,
         context: &mut Context<'_>,
     ) -> Poll<Option<engine::Result<Bytes>>> {
         match Pin::new(&mut running).poll(context) {
@@ -223,9 +253,9 @@ impl Sending {
                 self.reading = Reading::Running(running);
                 Poll::Pending
             }
-            // The pool only refuses work when the runtime goes down.
-            Poll::Ready(joined) => {
-                let read = joined.unwrap_or(Err(engine::Error::Closed));
+            // A panic is told where it happens; the body breaks off.
+            Poll::Ready(done) => {
+                let read = done.ok().and_then(Result::ok).unwrap_or(Err(engine::Error::Closed));
                 Poll::Ready(Some(self.sent(read)))
             }
         }

@@ -1,6 +1,6 @@
-//! Threads of their own for work that keeps processors busy, and a bound on those who wait for it.
+//! Threads of their own for work that keeps processors or disks busy, and a bound on those who wait for it.
 //!
-//! They get the time that no other thread wants, so that files go out as fast beside them.
+//! They let others go first, so that what is in memory goes out as fast beside them.
 //! Promises: at most so many wait, and for so long; who goes away while he waits gives his place back; work that panics
 //! costs no thread. Never here: what the work is, and how much of it runs at once.
 
@@ -25,6 +25,17 @@ pub struct Busy;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Whom the threads let go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Courtesy {
+    /// Everybody: theirs is the time that no other thread wants (`SCHED_IDLE`, sched(7)). Whoever wakes takes the
+    /// processor at once; where other programs want all of it, they hardly get on.
+    Idle,
+    /// Others, by weight: where these want all processors, a seventieth is left for each of the threads (niceness 19).
+    /// The processor is taken from them at the next tick as a rule, up to 4 ms later.
+    Lowest,
+}
+
 /// How many processors there are; one where the system does not tell.
 pub fn processors() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
@@ -43,13 +54,18 @@ impl Crew {
     /// # Errors
     ///
     /// Those of starting a thread.
-    pub fn start(name: &str, threads: NonZero<usize>, waiting_max: usize) -> io::Result<Self> {
+    pub fn start(
+        name: &str,
+        threads: NonZero<usize>,
+        waiting_max: usize,
+        courtesy: Courtesy,
+    ) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..threads.get() {
             let queue = queue.clone();
             thread::Builder::new().name(name.to_owned()).spawn(move || {
-                give_way();
+                courtesy.show();
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = job else { break };
@@ -70,22 +86,34 @@ impl Crew {
         timeout(wait, turn).await.map_err(|_| Busy)
     }
 
-    /// Does work whose turn has come on one of the threads: what it returns, or its panic. `turn` is held by the work
-    /// itself, which goes on for a moment when nobody listens any more.
+    /// Does work whose turn has come on one of the threads: what it returns, or its panic. `turn` is held until then.
     pub async fn work<T: Send + 'static>(
         &self,
         turn: impl Send + 'static,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> thread::Result<T> {
+        let answered = self.begin(move || {
+            let _turn = turn;
+            work()
+        });
+        answered.await.unwrap_or_else(|_| Err(Box::new("no thread is left")))
+    }
+
+    /// Has work done as soon as one of the threads is free: what it returns, or its panic. It is left undone where nobody
+    /// listens any more by then. As many may wait so as there are; whoever calls has a bound.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> oneshot::Receiver<thread::Result<T>> {
         let (answer, answered) = oneshot::channel();
         let job = Box::new(move || {
-            let done = catch_unwind(AssertUnwindSafe(work));
-            drop(turn);
-            let _ = answer.send(done);
+            if !answer.is_closed() {
+                let _ = answer.send(catch_unwind(AssertUnwindSafe(work)));
+            }
         });
         // Where no thread is left the job is dropped, and with it the answer.
         let _ = self.jobs.send(job);
-        answered.await.unwrap_or_else(|_| Err(Box::new("no thread is left")))
+        answered
     }
 
     /// How many wait for their turn.
@@ -102,13 +130,17 @@ impl Crew {
     }
 }
 
-/// Leaves the processor to every other thread that wants it, from now on; threads that this one starts do so, too.
-///
-/// It is `SCHED_IDLE` (sched(7)): whoever wakes takes the processor at once. From a thread of mere low priority Linux
-/// takes it only at the next tick as a rule, up to 4 ms later. Where it is refused the work is done all the same.
-fn give_way() {
-    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+impl Courtesy {
+    /// This thread keeps to it from now on, and threads that it starts do so, too. Where that is refused the work is
+    /// done all the same.
+    fn show(self) {
+        let policy = match self {
+            Self::Idle => NormalThreadSchedulePolicy::Idle,
+            Self::Lowest => NormalThreadSchedulePolicy::Other,
+        };
+        let policy = ThreadSchedulePolicy::Normal(policy);
+        let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
+    }
 }
 
 /// A place among those who wait.
@@ -129,7 +161,11 @@ mod tests {
     const WAIT: Duration = Duration::from_millis(50);
 
     fn crew(waiting_max: usize) -> Crew {
-        Crew::start("crew", NonZero::<usize>::MIN, waiting_max).unwrap()
+        crew_of(waiting_max, Courtesy::Idle)
+    }
+
+    fn crew_of(waiting_max: usize, courtesy: Courtesy) -> Crew {
+        Crew::start("crew", NonZero::<usize>::MIN, waiting_max, courtesy).unwrap()
     }
 
     #[tokio::test]
@@ -140,10 +176,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn its_threads_leave_the_processor_to_every_other() {
-        let policy = crew(1).work((), thread_schedule_policy).await.unwrap();
-        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-        assert_eq!(policy, Ok(idle));
+    async fn its_threads_let_others_go_first() {
+        for (courtesy, wanted) in [
+            (Courtesy::Idle, NormalThreadSchedulePolicy::Idle),
+            (Courtesy::Lowest, NormalThreadSchedulePolicy::Other),
+        ] {
+            let crew = crew_of(1, courtesy);
+            let policy = crew.work((), thread_schedule_policy).await.unwrap();
+            assert_eq!(policy, Ok(ThreadSchedulePolicy::Normal(wanted)));
+            let niceness = || rustix::process::getpriority_process(None).unwrap();
+            assert_eq!(crew.work((), niceness).await.unwrap(), 19, "{courtesy:?}");
+            assert!(niceness() < 19, "it is the thread's, not the program's");
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_any_more_is_left_undone() {
+        let crew = crew(1);
+        let (go, wait) = mpsc::channel::<()>();
+        let first = crew.begin(move || wait.recv());
+        let given_up = crew.begin(|| unreachable!("nobody wants it"));
+        drop(given_up);
+        go.send(()).unwrap();
+        assert!(first.await.unwrap().unwrap().is_ok());
+        assert_eq!(crew.work((), || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::crew::{Busy, Crew, processors};
+use crate::crew::{Busy, Courtesy, Crew, processors};
 use crate::limits::{SEARCH_WAIT, SEARCHES_WAITING_MAX};
 
 /// The threads that search, and who may use them.
@@ -27,7 +27,7 @@ impl Searches {
     /// Those of starting a thread.
     pub fn start() -> io::Result<Self> {
         let threads = NonZero::new(processors().get() / 2).unwrap_or(NonZero::<usize>::MIN);
-        let crew = Crew::start("trug-search", threads, SEARCHES_WAITING_MAX)?;
+        let crew = Crew::start("trug-search", threads, SEARCHES_WAITING_MAX, Courtesy::Idle)?;
         Ok(Self { crew, turns: Arc::new(Semaphore::new(threads.get())) })
     }
 

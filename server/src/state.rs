@@ -2,6 +2,7 @@
 //!
 //! Never here: what a handler does with it.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,6 +10,7 @@ use arc_swap::{ArcSwap, Guard};
 use engine::{Clock, Entropy, ObjectName, Store};
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::bridge::DiskReads;
 use crate::catalog::{Catalog, CatalogError, TokenId};
 use crate::claims::Claims;
 use crate::config::{Config, PublicUrl};
@@ -68,6 +70,8 @@ pub struct Inner {
     pub imports: Outbound,
     /// Turns to test one.
     pub webhook_tests: Arc<Semaphore>,
+    /// Threads that read bodies of answers from the disk.
+    pub disk_reads: DiskReads,
     /// Pictures at other sizes and in other formats.
     pub variants: Variants,
     /// Heads of answers.
@@ -137,9 +141,11 @@ impl AppState {
         let kept_bytes_max = config.variants_bytes_max;
         let variants = Variants::start(store.clone(), clock.clone(), kept_bytes_max, memory_bytes);
         let variants = variants.map_err(CatalogError::Refused)?;
-        let searches = Searches::start();
-        let searches =
-            searches.map_err(|why| CatalogError::Refused(format!("no thread to search: {why}")))?;
+        let no_thread = |for_what: &'static str| {
+            move |why: io::Error| CatalogError::Refused(format!("no thread to {for_what}: {why}"))
+        };
+        let searches = Searches::start().map_err(no_thread("search"))?;
+        let disk_reads = DiskReads::start().map_err(no_thread("read"))?;
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
         let session_cookie = SessionCookie::of(&public_url);
@@ -161,6 +167,7 @@ impl AppState {
             outbound,
             imports,
             webhook_tests: Arc::new(Semaphore::new(WEBHOOK_TESTS_MAX)),
+            disk_reads,
             variants,
             kept_heads: KeptHeads::default(),
             kept_stats: KeptStats::default(),

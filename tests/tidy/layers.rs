@@ -28,19 +28,8 @@ const ENGINE: &Layers = &[
 ];
 
 const SERVER: &Layers = &[
-    &["traces"],
-    &[
-        "limits",
-        "reserved",
-        "conditional",
-        "pace",
-        "claims",
-        "bridge",
-        "address",
-        "roots",
-        "tls",
-        "crew",
-    ],
+    &["traces", "crew"],
+    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots", "tls"],
     &["destination", "traffic", "measures", "kept_stats"],
     &[
         "object_name",

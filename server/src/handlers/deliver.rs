@@ -248,7 +248,7 @@ async fn body(
 
 async fn read(app: &AppState, object: &Object, pieces: Vec<Piece>) -> engine::Result<Body> {
     let body = bridge::open(&app.store, object).await?;
-    bridge::body_of(body, pieces).await
+    bridge::body_of(body, pieces, &app.disk_reads).await
 }
 
 /// Removes a damaged variant, so that another look makes it anew.

@@ -168,7 +168,7 @@ async fn body_of(
     slice: std::ops::Range<u64>,
 ) -> engine::Result<Body> {
     let body = bridge::open(&app.store, object).await?;
-    bridge::body_of(body, vec![Piece::Slice(slice)]).await
+    bridge::body_of(body, vec![Piece::Slice(slice)], &app.disk_reads).await
 }
 
 /// What a client says about a file, as it is kept.

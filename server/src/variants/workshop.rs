@@ -14,7 +14,7 @@ use std::time::Duration;
 use engine::Count;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::crew::{Busy, Crew};
+use crate::crew::{Busy, Courtesy, Crew};
 use crate::limits::{IMAGE_HEAVY_MS, IMAGE_JOBS_WAITING_MAX, MIB};
 use crate::traces::step;
 
@@ -79,7 +79,7 @@ impl Workshop {
         memory_bytes: u64,
         wait: Duration,
     ) -> io::Result<Self> {
-        let crew = Crew::start("trug-image", threads, IMAGE_JOBS_WAITING_MAX)?;
+        let crew = Crew::start("trug-image", threads, IMAGE_JOBS_WAITING_MAX, Courtesy::Idle)?;
         let memory_mib = u32::try_from(memory_bytes / MIB).unwrap_or(u32::MAX).max(1);
         let all_but_one = threads.get().saturating_sub(1).max(1);
         Ok(Self {
