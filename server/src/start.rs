@@ -18,6 +18,8 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
+#[cfg(feature = "acme")]
+use crate::acme::Acme;
 use crate::address::{is_exempt, is_in};
 use crate::admin::AdminApp;
 use crate::bridge::blocking;
@@ -84,6 +86,8 @@ pub struct Started {
 pub enum ServeError {
     Listen(SocketAddr, io::Error),
     Control(PathBuf, io::Error),
+    /// What is kept of certificates, in the data folder.
+    Acme(PathBuf, io::Error),
     Catalog(CatalogError),
     Close(engine::Error),
 }
@@ -122,6 +126,15 @@ async fn serve_open(
     let public_url = config.public_url.clone();
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
     let tls = config.tls.as_ref().map(|identity| Arc::new(CurrentTls::new(identity)));
+    #[cfg(feature = "acme")]
+    let (tls, acme) = match config.acme.clone() {
+        Some(settings) => {
+            let begun = Acme::begin(&data, settings, clock.clone());
+            let (tls, acme) = begun.map_err(|error| ServeError::Acme(data.clone(), error))?;
+            (Some(tls), Some(acme))
+        }
+        None => (tls, None),
+    };
     let options = ConnectionOptions {
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
@@ -137,6 +150,8 @@ async fn serve_open(
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
     started(&Started { listen, upload_listen, admin_listen, scheme, public_url, set_up_link });
 
+    #[cfg(feature = "acme")]
+    let _getting = tokio::task::JoinSet::from_iter(acme.map(Acme::run));
     let changing = change(changes, state.clone(), options.clone());
     let options_of = |entrance| {
         let counts = state.measures.connections(entrance).clone();
@@ -268,6 +283,9 @@ impl fmt::Display for ServeError {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Control(data, error) => {
                 write!(f, "cannot make the control socket in {}: {error}", data.display())
+            }
+            Self::Acme(data, error) => {
+                write!(f, "cannot keep certificates in {}: {error}", data.display())
             }
             Self::Catalog(error) => write!(f, "cannot read the catalog: {error}"),
             Self::Close(error) => write!(f, "the store did not close cleanly: {error}"),

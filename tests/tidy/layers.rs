@@ -53,7 +53,7 @@ const SERVER: &Layers = &[
         "variants",
         "meter",
     ],
-    &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie"],
+    &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie", "acme"],
     &["rate_limit", "kept_heads", "job_board", "password_work", "set_up_link"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],

@@ -61,7 +61,12 @@ impl Flags {
 pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     let mut config = sources.config()?;
     if let Some(path) = &config.webhook_ca_file {
-        config.webhook_roots = read_roots(path)?;
+        config.webhook_roots = read_roots("webhook_ca_file", path)?;
+    }
+    if let Some(acme) = &mut config.acme
+        && let Some(path) = &acme.ca_file
+    {
+        acme.roots = read_roots("acme_ca_file", path)?;
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
     config.take_secrets(&read_secret)?;
@@ -132,10 +137,9 @@ fn read_secret(path: &Path) -> io::Result<String> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
-fn read_roots(path: &Path) -> Result<ExtraRoots, Failure> {
-    let refuse = |why: &dyn Display| {
-        Failure::wrong_usage(format!("webhook_ca_file: {}: {why}", path.display()))
-    };
+fn read_roots(setting: &str, path: &Path) -> Result<ExtraRoots, Failure> {
+    let refuse =
+        |why: &dyn Display| Failure::wrong_usage(format!("{setting}: {}: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
     ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
 }
