@@ -148,6 +148,17 @@ impl Store {
         self.upload_folder().resume(id, received)
     }
 
+    /// Hands out the bytes of a body that outlives the process, in pieces, up to what [`ResumableUpload::sync`] told last.
+    /// That they are the bytes that came is only certain once this returns without an error. Waits for the disk.
+    pub fn read_upload(
+        &self,
+        id: Uuid,
+        received: Received,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.upload_folder().read(id, received, take)
+    }
+
     /// Removes a body that outlives the process. Fine when there is none.
     pub fn remove_upload(&self, id: Uuid) -> Result<()> {
         self.upload_folder().remove(id)

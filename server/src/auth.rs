@@ -125,6 +125,22 @@ impl Caller {
         Ok(Self::unmetered(account, Credential::Key(api_key)))
     }
 
+    /// Whoever signed a request with the secret of a key. The signature was checked before.
+    #[cfg(feature = "s3")]
+    pub fn of_signature(
+        app: &AppState,
+        key: &crate::catalog::ApiKeyId,
+        asking: Asking<'_>,
+    ) -> Result<Self, ApiError> {
+        let api_key = app.catalog.use_signed(key).ok_or_else(ApiError::invalid_api_key)?;
+        let account = app.catalog.account(&api_key.account);
+        let account = account.ok_or_else(ApiError::invalid_api_key)?;
+        if account.standing == Standing::Suspended {
+            return Err(ApiError::account_suspended());
+        }
+        Ok(Self::unmetered(account, Credential::Key(api_key)).asking(asking))
+    }
+
     /// Whoever the cookie of a request is of; `None` without one. Keys are not looked at.
     pub fn of_session(app: &AppState, asking: Asking<'_>) -> Result<Option<Self>, ApiError> {
         let Some(secret) = app.session_cookie.read(asking.headers) else { return Ok(None) };

@@ -37,12 +37,19 @@ use crate::tus::option_headers;
 pub struct App {
     state: AppState,
     router: Router,
+    #[cfg(feature = "s3")]
+    gateway: crate::s3::Gateway,
 }
 
 impl App {
     /// Puts the service together.
     pub fn new(state: AppState) -> Self {
-        Self { router: router(state.clone()), state }
+        Self {
+            router: router(state.clone()),
+            #[cfg(feature = "s3")]
+            gateway: crate::s3::Gateway::new(state.clone()),
+            state,
+        }
     }
 
     /// Answers a request. What waits for the rarer answers lies in memory of its own, for what waits here is moved
@@ -57,16 +64,18 @@ impl App {
         let began_us = self.state.clock.monotonic_us();
         let outgoing = Outgoing::of(&head, self.state.next_request_id());
         // Read once, for whoever may read the answer and for what is delivered.
-        let target = is_delivery(&head).then(|| Target::from_path(head.uri.path()));
+        let is_signed = is_signed(&head);
+        let is_delivered = is_delivery(&head) && !is_signed;
+        let target = is_delivered.then(|| Target::from_path(head.uri.path()));
         let operation = match &target {
             Some(_) if is_presigning(&head) => Operation::Presign,
             Some(_) => Operation::of_delivery(head.uri.query()),
+            None if is_signed => Operation::of_signed(&head.method, &head.uri),
             None => Operation::of(&head.method, head.uri.path()),
         };
         let bucket = self.bucket(head.uri.path(), target.as_ref());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
-        let is_delivered = target.is_some();
-        let is_for_own_pages = !is_delivered && is_for_own_pages(head.uri.path());
+        let is_for_own_pages = !is_delivered && !is_signed && is_for_own_pages(head.uri.path());
         let nobody = self.state.catalog.traffic_elsewhere();
         let (answer, traffic) = match target {
             Some(target) => {
@@ -162,6 +171,10 @@ impl App {
         }
         let mut request = request.map(|body| meter.incoming(body));
         request.extensions_mut().insert(meter.clone());
+        #[cfg(feature = "s3")]
+        if crate::s3::is_signed_request(&request) {
+            return self.gateway.answer(request).await;
+        }
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -211,6 +224,17 @@ fn note_refusal(measures: &Measures, response: &Response<Body>) {
         measures.note_limited(Limited::of(error.code(), error.policy()));
     } else if let Some(kind) = AuthFailure::of(error.code()) {
         measures.note_auth_failure(kind);
+    }
+}
+
+/// Whether a request is one of a client of S3. Without the gateway none is.
+fn is_signed(head: &Parts) -> bool {
+    #[cfg(feature = "s3")]
+    return crate::s3::is_signed(&head.method, &head.uri, &head.headers);
+    #[cfg(not(feature = "s3"))]
+    {
+        let _ = head;
+        false
     }
 }
 

@@ -9,6 +9,7 @@
 //! bucket does not take, by size, type or quota, is not stored, however many uploads come at once.
 //! Never here: who may upload, and what the answer looks like.
 
+mod attributes;
 mod early;
 mod inflow;
 mod room;
@@ -25,8 +26,10 @@ use engine::{
     Precondition, PutOptions, Staged,
 };
 use http_body::Body;
-use serde::Serialize;
 
+use self::attributes::Attributes;
+#[cfg(feature = "s3")]
+pub use self::attributes::{Attributes as KeptAttributes, S3Attributes};
 use self::inflow::take_in;
 pub use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
@@ -52,13 +55,30 @@ pub struct Received {
     thumbnail: Option<Result<Staged, NoThumbnail>>,
     /// The same, where an attempt before this one made it.
     thumbnail_kept: ThumbnailKept,
+    /// What a client of S3 said about it.
+    #[cfg(feature = "s3")]
+    s3: Option<S3Attributes>,
 }
 
 impl Received {
     /// A file that came in whole.
     pub fn new(client_name: Option<String>, declared_type: Option<String>, staged: Staged) -> Self {
         let thumbnail_kept = ThumbnailKept::default();
-        Self { client_name, declared_type, staged, thumbnail: None, thumbnail_kept }
+        Self {
+            client_name,
+            declared_type,
+            staged,
+            thumbnail: None,
+            thumbnail_kept,
+            #[cfg(feature = "s3")]
+            s3: None,
+        }
+    }
+
+    /// The same file with what a client of S3 is told about it.
+    #[cfg(feature = "s3")]
+    pub fn with_s3(self, s3: S3Attributes) -> Self {
+        Self { s3: Some(s3), ..self }
     }
 
     /// The same file under a name.
@@ -138,13 +158,6 @@ impl Destination {
         let may_be = self.path == PathRule::Lenient && split_extension(key.file_name()).1.is_none();
         if may_be { FolderKey::parse(&format!("{key}/")).ok() } else { None }
     }
-}
-
-/// What is kept of an upload beside its content.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Attributes<'a> {
-    declared_type: &'a str,
 }
 
 /// Receives all files of a form.
@@ -424,12 +437,14 @@ impl Received {
         let content_type = self.content_type(key).into_owned();
         // What the client said is only worth keeping where something else was believed.
         let differs = declared_type.filter(|declared| *declared != content_type);
-        let attributes = differs.map(|declared_type| Attributes { declared_type });
-        let attributes = attributes.and_then(|it| serde_json::to_vec(&it).ok());
-        let fits = |it: &Vec<u8>| it.len() <= engine::limits::ATTRIBUTES_BYTES_MAX;
+        let attributes = Attributes {
+            declared_type: differs.map(str::to_owned),
+            #[cfg(feature = "s3")]
+            s3: self.s3.clone(),
+        };
         PutOptions {
             content_type,
-            attributes: attributes.filter(fits).unwrap_or_default(),
+            attributes: attributes.encoded().unwrap_or_default(),
             ..PutOptions::default()
         }
     }

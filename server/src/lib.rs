@@ -70,6 +70,8 @@ pub mod request_body;
 pub mod reserved;
 pub mod roots;
 pub mod router;
+#[cfg(feature = "s3")]
+mod s3;
 pub mod searches;
 pub mod session_cookie;
 pub mod set_up_link;

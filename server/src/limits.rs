@@ -54,6 +54,20 @@ pub const IMPORT_FOLDERS_DEEP_MAX: usize = 256;
 pub const IMPORT_IN_FLIGHT_MAX: usize = 128;
 /// Bytes of such files in memory. Far below the budget of all uploads, which go on meanwhile.
 pub const IMPORT_IN_FLIGHT_BYTES_MAX: u64 = 32 * MIB;
+/// Files that an import has on their way from other machines at once,
+pub const IMPORT_FETCHES_MAX: usize = 6;
+/// each so many pieces ahead of its turn; a piece is no larger than what a connection holds, tens of KiB.
+pub const IMPORT_PIECES_AHEAD_MAX: usize = 16;
+/// Threads that fetch them.
+pub const IMPORT_FETCH_THREADS: usize = 2;
+/// A file is asked for so often,
+pub const IMPORT_TRIES_MAX: u32 = 5;
+/// with a rest in between that doubles, from this one
+pub const IMPORT_FIRST_REST: Duration = Duration::from_millis(500);
+/// to this one, whatever the other side asks for.
+pub const IMPORT_LONGEST_REST: Duration = Duration::from_secs(60);
+/// Longest line of a list of addresses.
+pub const IMPORT_LINE_BYTES_MAX: usize = 8 * 1_024;
 /// Bytes of a file that an import or export reads at once.
 pub const ARCHIVE_PIECE_BYTES: usize = 256 * 1_024;
 /// Files up to this size are exported from memory: read once, where longer ones are verified first.
@@ -331,6 +345,16 @@ pub const UPLOAD_HELPING_BYTES: usize = 256 * 1_024;
 pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// How often resumable uploads are looked at for those that have expired.
 pub const TUS_SWEEP_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Longest XML that a client of S3 sends: what names all parts of an upload, or a thousand keys.
+#[cfg(feature = "s3")]
+pub const S3_XML_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// Parts of an upload of a client of S3, as S3 has it.
+#[cfg(feature = "s3")]
+pub const S3_PARTS_MAX: u32 = 10_000;
+/// Longest wait for parts to be put together before the answer begins, and the client is kept waiting by it.
+#[cfg(feature = "s3")]
+pub const S3_JOINING_WAIT: Duration = Duration::from_secs(5);
 
 /// Webhooks of one bucket: an event of each for every file of a form, or of a folder delete, goes into one batch.
 pub const WEBHOOKS_PER_BUCKET_MAX: usize = 8;

@@ -121,6 +121,13 @@ impl AppState {
             }
             renewed => renewed?,
         }
+        #[cfg(feature = "s3")]
+        match catalog.make_signature_secret() {
+            Err(CatalogError::Store(error)) => {
+                tracing::warn!("no secret for clients of S3: {error}");
+            }
+            made => made?,
+        }
         let tls = config.webhook_roots.client();
         let tls =
             tls.map_err(|why| CatalogError::Refused(format!("TLS cannot be set up: {why}")))?;

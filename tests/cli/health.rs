@@ -96,7 +96,7 @@ fn who_answers_with_something_else_or_not_at_all_is_not_well() {
 fn what_cannot_be_asked_is_wrong_usage() {
     for (words, says) in [
         (&["--url", "127.0.0.1:8080"][..], "--url"),
-        (&["--url", "https://example.com"], "only http://"),
+        (&["--ca-file", "authority.pem"], "--url"),
         (&["--listen", "127.0.0.1:0"], "--url says where"),
         (&["--timeout", "0"], "--timeout"),
     ] {

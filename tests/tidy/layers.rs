@@ -66,7 +66,7 @@ const SERVER: &Layers = &[
     &["filing"],
     &["jobs"],
     &["handlers", "control"],
-    &["router", "openapi", "upkeep"],
+    &["router", "openapi", "upkeep", "s3"],
     &["dispatch", "admin"],
     &["start"],
 ];

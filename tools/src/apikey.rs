@@ -20,6 +20,10 @@ pub(crate) enum Command {
     /// List the API keys of an account, or all: what they open, not the keys.
     #[command(after_help = exit::help("trug apikey list --data data --account me"))]
     List(List),
+    /// Show with what clients of S3 sign in the name of a key: as its access key id and its secret access key.
+    #[cfg(feature = "s3")]
+    #[command(after_help = exit::help("trug apikey s3 --data data --id abcdefghijklmnop"))]
+    S3(Revoke),
     /// Revoke an API key: it opens nothing from now on.
     #[command(after_help = exit::help("trug apikey revoke --data data --id abcdefghijklmnop"))]
     Revoke(Revoke),
@@ -80,6 +84,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             perform(&store, Request::CreateApiKey { account, settings })
         }
         Command::List(List { store, account }) => perform(&store, Request::ListApiKeys { account }),
+        #[cfg(feature = "s3")]
+        Command::S3(Revoke { store, id }) => perform(&store, Request::ShowS3Credentials { id }),
         Command::Revoke(Revoke { store, id }) => perform(&store, Request::RevokeApiKey { id }),
     }
 }

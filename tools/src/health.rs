@@ -13,7 +13,6 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use serde::Deserialize;
 use server::config::PublicUrl;
-use server::roots::ExtraRoots;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -79,7 +78,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         Some(url) => {
             let url = PublicUrl::parse(&url);
             let url = url.map_err(|error| Failure::wrong_usage(format!("--url: {error}")))?;
-            (url, Trust::Vouched(ca_file.map_or_else(|| Ok(ExtraRoots::default()), authorities)?))
+            let added = ca_file.map(|path| settings::read_roots("--ca-file", &path)).transpose()?;
+            (url, Trust::Vouched(added.unwrap_or_default()))
         }
         None => (listener_of(settings)?, Trust::Anybody),
     };
@@ -113,15 +113,6 @@ fn listener_of(settings: settings::Flags) -> Result<PublicUrl, Failure> {
         return Err(Failure::wrong_usage(why));
     }
     Ok(PublicUrl::of_listener(config.scheme(), listen))
-}
-
-/// Reads a file of certificates.
-fn authorities(path: PathBuf) -> Result<ExtraRoots, Failure> {
-    let refused = |why: &dyn std::fmt::Display| {
-        Failure::wrong_usage(format!("--ca-file: {}: {why}", path.display()))
-    };
-    let text = std::fs::read(&path).map_err(|why| refused(&why))?;
-    ExtraRoots::parse(&text).map_err(|why| refused(&why))
 }
 
 impl Place {

@@ -7,6 +7,7 @@ use std::env;
 use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 
 use crate::exit::Failure;
 
@@ -16,7 +17,7 @@ const DEFAULT: &str = "info";
 
 /// Begins to log. To be called once.
 pub(crate) fn start() -> Result<(), Failure> {
-    let filter = filter()?;
+    let filter = without_requests(filter()?)?;
     let is_terminal = io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started =
@@ -28,4 +29,11 @@ fn filter() -> Result<EnvFilter, Failure> {
     let is_set = |name: &&&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let Some(name) = VARIABLES.iter().find(is_set) else { return Ok(EnvFilter::new(DEFAULT)) };
     EnvFilter::try_from_env(name).map_err(|error| Failure::wrong_usage(format!("{name}: {error}")))
+}
+
+/// The filter without what nobody is to see: `s3s` writes whole requests, with their signatures, and a line about each
+/// that is refused. What fails the server tells itself.
+fn without_requests(filter: EnvFilter) -> Result<EnvFilter, Failure> {
+    let wrong = |error: ParseError| Failure::failed(format!("cannot log: {error}"));
+    Ok(filter.add_directive("s3s=off".parse().map_err(wrong)?))
 }

@@ -17,14 +17,14 @@ use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::catalog::Standing;
 use server::management::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, FolderView, InvitedView, MemberView,
-    OrganisationView, Reply, StandingStepView, SweptView,
+    OrganisationView, Reply, S3CredentialsView, StandingStepView, SweptView,
 };
 
 use self::audit::{audit_note, audit_text};
 use self::versions::{history_note, history_text, undeleted_text};
 use self::webhooks::{dead_letters_text, tested_text, webhooks_text};
 use self::whole_store::{
-    backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text,
+    backed_up_text, compacted_text, scrubbed_text, selection_text, stats_text, time_text,
 };
 
 use crate::choice;
@@ -36,6 +36,10 @@ pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     if let Reply::ApiKeyIssued(issued) = reply {
         let id = &issued.api_key.id;
         note(&format!("API key {id}: this is the only time that it is shown"));
+        if let Some(s3) = &issued.s3 {
+            let S3CredentialsView { access_key_id, secret_access_key } = s3;
+            note(&format!("for S3: access key id {access_key_id}, secret {secret_access_key}"));
+        }
     }
     if let Reply::Invited(invited) = reply {
         let InvitedView { name, expires_at, url, .. } = invited;
@@ -129,6 +133,11 @@ fn text_of(reply: &Reply) -> String {
             format!("deleted the organisation {}\n", plain(&deleted.id))
         }
         Reply::ApiKeyIssued(ApiKeyIssuedView { key, .. }) => format!("{}\n", plain(key)),
+        #[cfg(feature = "s3")]
+        Reply::S3Credentials(S3CredentialsView { access_key_id, secret_access_key }) => {
+            let (id, secret) = (plain(access_key_id), plain(secret_access_key));
+            format!("AWS_ACCESS_KEY_ID={id}\nAWS_SECRET_ACCESS_KEY={secret}\n")
+        }
         Reply::ApiKey(api_key) => table(API_KEY, &[api_key_row(api_key)]),
         Reply::ApiKeys(api_keys) => {
             table(API_KEY, &api_keys.iter().map(api_key_row).collect::<Vec<_>>())
@@ -293,6 +302,8 @@ fn imported_text(report: &ImportReport) -> String {
     count_line(&mut text, "unchanged", report.unchanged_count);
     named_lines(&mut text, "skipped", &report.skipped);
     named_lines(&mut text, "refused", &report.refused);
+    let seconds = report.duration_ms.div_ceil(1_000);
+    let _ = writeln!(text, "took          {}", time_text(seconds));
     text
 }
 
@@ -366,6 +377,8 @@ fn json_of(reply: &Reply) -> Result<String, Failure> {
         Reply::Organisations(it) => document(it),
         Reply::OrganisationDeleted(it) => document(it),
         Reply::ApiKeyIssued(it) => document(it),
+        #[cfg(feature = "s3")]
+        Reply::S3Credentials(it) => document(it),
         Reply::ApiKey(it) => document(it),
         Reply::ApiKeys(it) => document(it),
         Reply::WebhookCreated(it) => document(it),
@@ -528,7 +541,7 @@ mod tests {
             last_used_at: None,
             revoked_at: None,
         };
-        let issued = ApiKeyIssuedView { key: "trug_a_b_c".into(), api_key };
+        let issued = ApiKeyIssuedView { key: "trug_a_b_c".into(), s3: None, api_key };
         assert_eq!(text_of(&Reply::ApiKeyIssued(issued)), "trug_a_b_c\n");
     }
 

@@ -69,7 +69,7 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
         acme.roots = read_roots("acme_ca_file", path)?;
     }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
-    config.take_secrets(&read_secret)?;
+    config.take_secrets(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
     Ok(config)
 }
 
@@ -128,18 +128,22 @@ fn read_file(path: &Path, name: &str) -> Result<Layer, Failure> {
     Ok(Layer::from_toml(&text, name)?)
 }
 
+/// A short file of the operator.
 #[allow(clippy::disallowed_types, reason = "a secret of the configuration is no file of the store")]
-fn read_secret(path: &Path) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;
-    file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    if file.take(bytes_max + 1).read_to_string(&mut text)? as u64 > bytes_max {
+        return Err(io::Error::other("it is too long"));
+    }
     Ok(text)
 }
 
+/// Reads certificates of authorities from a file that a setting or a flag names.
 #[allow(clippy::disallowed_methods, reason = "the certificates are no file of the store")]
-fn read_roots(setting: &str, path: &Path) -> Result<ExtraRoots, Failure> {
+pub(crate) fn read_roots(named_by: &str, path: &Path) -> Result<ExtraRoots, Failure> {
     let refuse =
-        |why: &dyn Display| Failure::wrong_usage(format!("{setting}: {}: {why}", path.display()));
+        |why: &dyn Display| Failure::wrong_usage(format!("{named_by}: {}: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| refuse(&error))?;
     ExtraRoots::parse(&pem).map_err(|why| refuse(&why))
 }

@@ -29,7 +29,11 @@ enum Sink<'p> {
 }
 
 /// Exports a bucket or a folder of it.
-pub fn export<'w>(job: &Job<'_>, watch: &'w mut Watch<'w>) -> Result<ExportReport, ArchiveError> {
+pub fn export<'w>(
+    job: &Job<'_>,
+    place: &Place,
+    watch: &'w mut Watch<'w>,
+) -> Result<ExportReport, ArchiveError> {
     let usage = job.store.bucket_usage(&job.bucket.name)?;
     // How much lies in one folder is known when it was listed.
     let (bytes, objects) = match job.folder.is_root() {
@@ -37,7 +41,7 @@ pub fn export<'w>(job: &Job<'_>, watch: &'w mut Watch<'w>) -> Result<ExportRepor
         false => (0, 0),
     };
     let mut work = Work::new(watch, bytes, objects);
-    let mut sink = Sink::open(&job.place)?;
+    let mut sink = Sink::open(place)?;
     let bucket_name = job.bucket.name.to_string();
     let mut report = ExportReport { bucket_name, ..ExportReport::default() };
     let mut after: Option<ObjectKey> = None;

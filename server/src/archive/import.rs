@@ -1,4 +1,4 @@
-//! Import: files of an archive or a folder, each held to the rules of an upload, and stored.
+//! Import: files of an archive or a folder, or from other machines, each held to the rules of an upload, and stored.
 //!
 //! 1. The name becomes a key, or is refused.
 //! 2. What is there already, by its validator, is passed over without being stored again.
@@ -11,6 +11,7 @@
 //! Never here: time stamps; an imported file is as old as its import.
 
 mod commits;
+mod fetched;
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
@@ -25,7 +26,7 @@ use super::tar_entry::Records;
 use super::tar_reader::{Broken, Content, TarReader};
 use super::work::Work;
 use super::{
-    ArchiveError, ImportReport, ImportRules, Job, OnConflict, Place, absolute, place_error,
+    ArchiveError, ImportReport, ImportRules, Job, OnConflict, Place, Source, absolute, place_error,
 };
 use crate::content_type::guess;
 use crate::limits;
@@ -41,6 +42,7 @@ enum End {
 /// Imports into a bucket or a folder of it.
 pub fn import<'w>(
     job: &Job<'_>,
+    source: &Source,
     rules: ImportRules,
     watch: &'w mut Watch<'w>,
 ) -> Result<ImportReport, ArchiveError> {
@@ -49,24 +51,26 @@ pub fn import<'w>(
     let mut importer = Importer {
         job,
         rules,
+        admitted_count: 0,
         seen: HashSet::new(),
         taken_bytes: 0,
         commits: Commits::new(job.store, fact, rules.on_conflict),
         report: ImportReport { bucket_name, ..ImportReport::default() },
         buffer: vec![0; limits::ARCHIVE_PIECE_BYTES],
     };
-    let imported = match &job.place {
-        Place::Stream(path) => {
-            let input = Input::open(path).map_err(place_error("read", path))?;
-            importer.archive(input, watch)
-        }
-        Place::Path(path) => match is_folder(absolute(path)?).map_err(place_error("read", path))? {
-            None => return Err(ArchiveError::Place(format!("there is no {}", path.display()))),
-            Some(true) => importer.folder(path, watch),
-            Some(false) => {
+    let imported = match source {
+        Source::Files(place) => match folder_or_file(place)? {
+            (path, true) => importer.folder(path, watch),
+            (path, false) => {
                 let input = Input::open(path).map_err(place_error("read", path))?;
                 importer.archive(input, watch)
             }
+        },
+        Source::Addresses { list, reach } => match folder_or_file(list)? {
+            (path, true) => {
+                return Err(ArchiveError::Place(format!("{} is a folder", path.display())));
+            }
+            (path, false) => importer.addresses(path, reach, watch),
         },
     };
     // What waits is stored in any case.
@@ -80,9 +84,21 @@ pub fn import<'w>(
     Ok(report)
 }
 
+/// What is to be read, and whether it is a folder.
+fn folder_or_file(place: &Place) -> Result<(&Path, bool), ArchiveError> {
+    match place {
+        Place::Stream(path) => Ok((path, false)),
+        Place::Path(path) => match is_folder(absolute(path)?).map_err(place_error("read", path))? {
+            None => Err(ArchiveError::Place(format!("there is no {}", path.display()))),
+            Some(is_folder) => Ok((path, is_folder)),
+        },
+    }
+}
+
 struct Importer<'a> {
     job: &'a Job<'a>,
     rules: ImportRules,
+    admitted_count: u64,
     /// Hashes of the keys that came in: a name that comes twice is refused.
     seen: HashSet<[u8; 16]>,
     taken_bytes: u64,
@@ -109,7 +125,8 @@ impl Importer<'_> {
                 Content::Refused(why) => self.report.refused.add(&entry.name, why),
                 Content::File => {
                     let name = entry.name.strip_prefix(b"./").unwrap_or(&entry.name).to_vec();
-                    if let Some(file) = self.admit(name, entry.bytes, entry.records)? {
+                    let path = name.clone();
+                    if let Some(file) = self.admit(name, &path, entry.bytes, entry.records)? {
                         let read = |buffer: &mut [u8], work: &mut Work<'_>| {
                             reader.read(buffer, work).map_err(End::from)
                         };
@@ -131,7 +148,8 @@ impl Importer<'_> {
                 Found::Refused { path, why } => self.report.refused.add(&path, why),
                 Found::File { path: name, mut input } => {
                     let bytes = input.size();
-                    if let Some(file) = self.admit(name.clone(), bytes, Records::default())? {
+                    let records = Records::default();
+                    if let Some(file) = self.admit(name.clone(), &name, bytes, records)? {
                         let read = |buffer: &mut [u8], work: &mut Work<'_>| {
                             read_file(&mut input, &name, buffer, work)
                         };
@@ -144,29 +162,26 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Whether a file may come in, and under which key.
+    /// Whether a file may come in, and under which key: that of its path. Its name is for the report.
     fn admit(
         &mut self,
         name: Vec<u8>,
+        path: &[u8],
         bytes: u64,
         records: Records,
     ) -> Result<Option<Candidate>, End> {
-        let key = match self.key_of(&name) {
+        let key = match self.key_of(path) {
             Ok(key) => key,
             Err(why) => {
                 self.report.refused.add(&name, why);
                 return Ok(None);
             }
         };
-        if bytes > engine::limits::OBJECT_BYTES_MAX {
-            self.report.refused.add(&name, "it is larger than an object may be");
-            return Ok(None);
-        }
         if records.attributes.as_ref().is_some_and(|it| !are_attributes(it)) {
             self.report.refused.add(&name, "its attributes are none that trug writes");
             return Ok(None);
         }
-        if self.seen.len() as u64 >= self.rules.files_max {
+        if self.admitted_count >= self.rules.files_max {
             let max = self.rules.files_max;
             return Err(End::Stopped(format!("more than {max} files: --files-max takes more")));
         }
@@ -176,11 +191,27 @@ impl Importer<'_> {
             self.report.refused.add(&name, "a file of this name came before");
             return Ok(None);
         }
-        self.taken_bytes = self.taken_bytes.saturating_add(bytes);
-        if let Some(max) = self.rules.bytes_max.filter(|max| self.taken_bytes > *max) {
-            return Err(End::Stopped(format!("more than {max} bytes: --bytes-max takes more")));
+        self.admitted_count += 1;
+        if !self.has_room(&name, bytes)? {
+            return Ok(None);
         }
+        self.taken_bytes = self.taken_bytes.saturating_add(bytes);
         Ok(Some(Candidate { name, key, records }))
+    }
+
+    /// Whether a file of this size may come in.
+    fn has_room(&mut self, name: &[u8], bytes: u64) -> Result<bool, End> {
+        if bytes > engine::limits::OBJECT_BYTES_MAX {
+            self.report.refused.add(name, "it is larger than an object may be");
+            return Ok(false);
+        }
+        let all = self.taken_bytes.saturating_add(bytes);
+        match self.rules.bytes_max.filter(|max| all > *max) {
+            Some(max) => {
+                Err(End::Stopped(format!("more than {max} bytes: --bytes-max takes more")))
+            }
+            None => Ok(true),
+        }
     }
 
     fn key_of(&self, name: &[u8]) -> Result<ObjectKey, String> {
@@ -234,13 +265,18 @@ impl Importer<'_> {
             }
             upload.push(self.buffer.get(..count).unwrap_or_default())?;
         }
-        let staged = upload.finish()?;
+        self.keep(file, upload.finish()?, work)
+    }
+
+    /// Stores what came of a file, if it is what it claims to be.
+    fn keep(&mut self, file: Candidate, staged: Staged, work: &mut Work<'_>) -> Result<(), End> {
         let etag = Etag::of_hash(staged.hash()).to_string();
         if file.records.etag.as_ref().is_some_and(|claimed| *claimed != etag) {
             self.report.refused.add(&file.name, "its content is not what was exported");
             return Ok(());
         }
         let options = options_of(&file, &staged);
+        let name = ObjectName::new(self.job.bucket.name.clone(), file.key);
         self.commits.add(file.name, name, staged, options, &mut self.report, work)
     }
 }

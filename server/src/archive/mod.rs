@@ -1,9 +1,11 @@
-//! A bucket, or a folder of it, as a tar archive or a folder of files: out and in again.
+//! A bucket, or a folder of it, as a tar archive or a folder of files: out and in again. And in from other machines.
 //!
 //! Whoever has the store open reads and writes these files. Promises: what comes in is held to the same rules as an
 //! upload; what is refused is named, and the rest goes on; nothing outside the place that was named is read or written.
 //! Never here: who asks, and what is printed.
 
+mod address_list;
+mod arrivals;
 mod export;
 mod files;
 mod import;
@@ -18,7 +20,10 @@ use engine::{FolderKey, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Bucket;
+use crate::destination::Origin;
 use crate::limits;
+use crate::outbound::Outbound;
+use crate::roots::ExtraRoots;
 
 pub use self::export::export;
 pub use self::import::import;
@@ -33,13 +38,32 @@ pub enum Place {
     Stream(PathBuf),
 }
 
-/// What is exported or imported, and where.
+/// Where an import comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Source {
+    /// A tar archive, or a folder of files.
+    Files(Place),
+    /// What lies at the addresses of a list.
+    Addresses { list: Place, reach: Reach },
+}
+
+/// Which machines an import may ask beside those of the internet at large, and whom it trusts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reach {
+    /// Origins of private networks.
+    pub allow: Vec<String>,
+    /// Certificates (PEM) of authorities beside Mozilla's.
+    pub ca: Option<String>,
+}
+
+/// Which part of a store is exported or imported into.
 pub struct Job<'a> {
     pub store: &'a Store,
     pub bucket: &'a Bucket,
     /// Only this folder, whose name stands in no name of the archive.
     pub folder: FolderKey,
-    pub place: Place,
 }
 
 /// How an import decides.
@@ -102,6 +126,7 @@ pub struct ImportReport {
     pub refused: NamedList,
     /// Why the rest was not looked at.
     pub stopped: Option<String>,
+    pub duration_ms: u64,
 }
 
 /// Names with what there is to say of each: all are counted, the first ones listed.
@@ -128,6 +153,23 @@ pub enum ArchiveError {
     Store(engine::Error),
     /// The place cannot be read or written: a sentence.
     Place(String),
+}
+
+impl Reach {
+    /// What asks within these bounds; a sentence where they make no sense.
+    pub fn outbound(&self) -> Result<Outbound, String> {
+        let mut allowed = Vec::new();
+        for text in &self.allow {
+            let origin = Origin::parse(text);
+            allowed.push(origin.map_err(|why| format!("{text:?} is no origin: it {why}"))?);
+        }
+        let roots = match &self.ca {
+            Some(pem) => ExtraRoots::parse(pem.as_bytes()).map_err(|why| why.to_string())?,
+            None => ExtraRoots::default(),
+        };
+        let tls = roots.client().map_err(|why| why.to_string())?;
+        Ok(Outbound::new(&allowed, tls))
+    }
 }
 
 impl NamedList {

@@ -26,6 +26,8 @@ mod invitation;
 mod job;
 mod last_backup;
 mod last_use;
+#[cfg(feature = "s3")]
+mod multipart_upload;
 mod organisation;
 mod outbox;
 mod password;
@@ -36,6 +38,8 @@ mod record;
 mod removal;
 mod secret;
 mod session;
+#[cfg(feature = "s3")]
+mod signature_secret;
 mod signing;
 mod standing;
 mod telling;
@@ -82,6 +86,8 @@ pub use self::job::{
     StoredName,
 };
 pub use self::last_backup::LastBackup;
+#[cfg(feature = "s3")]
+pub use self::multipart_upload::{MultipartUpload, UploadedPart};
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};
@@ -135,6 +141,8 @@ struct Tables {
     api_keys: BTreeMap<ApiKeyId, KnownKey>,
     /// By number; the last one signs.
     signing_keys: BTreeMap<u32, SigningKey>,
+    #[cfg(feature = "s3")]
+    signature_secret: Option<signature_secret::SignatureSecret>,
     standings: BTreeMap<AccountId, Arc<StandingHistory>>,
     webhooks: BTreeMap<WebhookId, Arc<Webhook>>,
     /// The same by bucket.
@@ -227,6 +235,14 @@ impl Catalog {
             let key = SigningKey::from_stored(number, record::decode(fact, bytes)?)
                 .map_err(|why| record::unreadable(fact, &why))?;
             tables.signing_keys.insert(key.number, key);
+            Ok(())
+        })?;
+        #[cfg(feature = "s3")]
+        each_fact(&store, signature_secret::PREFIX, |fact, _, bytes| {
+            let secret =
+                signature_secret::SignatureSecret::from_stored(&record::decode(fact, bytes)?)
+                    .map_err(|why| record::unreadable(fact, &why))?;
+            tables.signature_secret = Some(secret);
             Ok(())
         })?;
         each_fact(&store, id::OfApiKey::PREFIX, |fact, id, bytes| {
@@ -345,6 +361,15 @@ impl Catalog {
             return None;
         }
         self.0.unwritten.note(&api_key.id, &last_use, now_ms);
+        Some(api_key)
+    }
+
+    /// The record of a key whose secret signed a request, if it still opens anything. This is a use of the key.
+    #[cfg(feature = "s3")]
+    pub fn use_signed(&self, id: &ApiKeyId) -> Option<Arc<ApiKey>> {
+        let api_key = self.live_api_key(id)?;
+        let last_use = self.tables().api_keys.get(id)?.last_use.clone();
+        self.0.unwritten.note(id, &last_use, self.0.clock.unix_ms());
         Some(api_key)
     }
 

@@ -13,9 +13,11 @@ use crate::auth::Caller;
 use crate::called::Called;
 use crate::catalog::{ApiKey, ApiKeyId, NewApiKey, Scope};
 use crate::error::ApiError;
-use crate::handlers::changing;
+use crate::handlers::{changing, with_catalog};
 use crate::json_body::JsonBody;
-use crate::management::{ApiKeySettings, ApiKeyView, api_key_view, new_api_key};
+use crate::management::{
+    ApiKeySettings, ApiKeyView, S3CredentialsView, api_key_view, new_api_key, s3_credentials,
+};
 use crate::paging::Page;
 use crate::parameters::{CalledParameter, IdParameter, PageParameters};
 use crate::query::Query;
@@ -30,6 +32,9 @@ pub struct ApiKeyIssuedReply {
     success: bool,
     key: String,
     api_key: ApiKeyView,
+    /// With what clients of S3 sign, where the server was built with the gateway for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s3: Option<S3CredentialsView>,
 }
 
 /// What a key opens.
@@ -102,7 +107,9 @@ pub async fn create(
     check_no_wider(&caller, &new)?;
     let issued = changing(&app, &caller, move |catalog| catalog.issue_api_key(new)).await?;
     let api_key = api_key_view(&app.catalog, &issued.record);
-    Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key }))
+    let id = issued.record.id.clone();
+    let s3 = with_catalog(&app, move |catalog| s3_credentials(catalog, &id)).await?;
+    Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key, s3 }))
 }
 
 /// Revokes an API key. It opens nothing from the next request on.

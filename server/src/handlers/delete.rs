@@ -42,6 +42,39 @@ pub async fn delete(
     }
 }
 
+/// Deletes files by their names, those that are there, in as few batches as it takes.
+#[cfg(feature = "s3")]
+pub async fn delete_named(
+    app: &AppState,
+    bucket: &BucketName,
+    keys: &[ObjectKey],
+) -> Result<(), ApiError> {
+    for some in keys.chunks(limits::DELETE_FILES_MAX) {
+        let (store, bucket_name, some) = (app.store.clone(), bucket.clone(), some.to_vec());
+        let find = move || {
+            let mut found = Vec::new();
+            for key in some.into_iter().collect::<BTreeSet<_>>() {
+                let name = ObjectName::new(bucket_name.clone(), key);
+                if store.get(&name)?.is_some() {
+                    found.push(name);
+                }
+            }
+            Ok::<_, Error>(found)
+        };
+        let found = blocking(find).await?;
+        if found.is_empty() {
+            continue;
+        }
+        let deleting =
+            |batch: Batch, name: &ObjectName| delete_thumbnail(batch.delete(name.clone()), name);
+        let batch = found.iter().fold(Batch::new(), deleting);
+        let happenings: Vec<_> =
+            found.iter().map(|name| Happening::removed(name.key.clone())).collect();
+        app.catalog.commit_telling(bucket, batch, &happenings).await?;
+    }
+    Ok(())
+}
+
 async fn delete_file(
     app: &AppState,
     bucket: BucketName,

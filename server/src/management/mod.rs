@@ -23,7 +23,7 @@ use engine::{BucketName, FolderKey, Store, Watch};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{self, ArchiveError, ImportRules, Job, Place};
+use crate::archive::{self, ArchiveError, ImportRules, Job, Place, Source};
 use crate::catalog::{
     AccountId, AccountName, ApiKey, ApiKeyId, Bucket, BucketContents, BucketKind, Catalog,
     CatalogError, MemberRole, NewAccount, NewBucket, NewBucketOwner, OrganisationId,
@@ -41,8 +41,8 @@ pub use self::compaction::{
 pub use self::reply::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FolderView,
     FoldersView, InvitedView, MemberView, OrganisationDeletedView, OrganisationView,
-    PasswordSetView, ProgressView, Reply, account_view, api_key_view, bucket_view, folders_view,
-    invitation_url, organisation_view,
+    PasswordSetView, ProgressView, Reply, S3CredentialsView, account_view, api_key_view,
+    bucket_view, folders_view, invitation_url, organisation_view, s3_credentials,
 };
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,
@@ -158,6 +158,11 @@ pub enum Request {
     RevokeApiKey {
         id: String,
     },
+    /// With what clients of S3 sign in the name of a key.
+    #[cfg(feature = "s3")]
+    ShowS3Credentials {
+        id: String,
+    },
     Webhook(WebhookRequest),
     Stats {
         /// Whether each segment is listed.
@@ -169,11 +174,11 @@ pub enum Request {
         folder: Option<String>,
         to: Place,
     },
-    /// Long. Reads an archive or a folder of this machine into a bucket, or a folder of it.
+    /// Long. Reads an archive or a folder of this machine, or what others have, into a bucket or a folder of it.
     Import {
         bucket: String,
         folder: Option<String>,
-        from: Place,
+        from: Source,
         rules: ImportRules,
     },
     /// Long. Which versions the log knows of a file, or of what is in a folder: then the path ends with `/` or is
@@ -346,7 +351,8 @@ pub fn execute(
             let account = account_id(catalog, &account)?;
             let issued = catalog.issue_api_key(new_api_key(account, settings)?)?;
             let api_key = api_key_view(catalog, &issued.record);
-            Ok(Reply::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, api_key }))
+            let s3 = s3_credentials(catalog, &issued.record.id)?;
+            Ok(Reply::ApiKeyIssued(ApiKeyIssuedView { key: issued.text, s3, api_key }))
         }
         Request::ListApiKeys { account } => {
             let owner = account.map(|account| account_id(catalog, &account)).transpose()?;
@@ -354,6 +360,13 @@ pub fn execute(
             let api_keys = catalog.api_keys();
             let asked = api_keys.iter().filter(|api_key| is_asked(api_key));
             Ok(Reply::ApiKeys(asked.map(|api_key| api_key_view(catalog, api_key)).collect()))
+        }
+        #[cfg(feature = "s3")]
+        Request::ShowS3Credentials { id } => {
+            let missing = || CatalogError::Missing(format!("the API key {id:?}"));
+            let found = ApiKeyId::parse(&id).and_then(|id| catalog.api_key(&id));
+            let shown = s3_credentials(catalog, &found.ok_or_else(missing)?.id)?;
+            Ok(Reply::S3Credentials(shown.ok_or_else(missing)?))
         }
         Request::RevokeApiKey { id } => {
             let missing = || CatalogError::Missing(format!("the API key {id:?}"));
@@ -366,13 +379,16 @@ pub fn execute(
         }
         Request::Export { bucket, folder, to } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: to };
-            Ok(Reply::Exported(archive::export(&job, watch)?))
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)? };
+            Ok(Reply::Exported(archive::export(&job, &to, watch)?))
         }
         Request::Import { bucket, folder, from, rules } => {
             let bucket = existing_bucket(catalog, &bucket)?;
-            let job = Job { store, bucket: &bucket, folder: folder_of(folder)?, place: from };
-            Ok(Reply::Imported(archive::import(&job, rules, watch)?))
+            let job = Job { store, bucket: &bucket, folder: folder_of(folder)? };
+            let began_ms = catalog.now_ms();
+            let mut report = archive::import(&job, &from, rules, watch)?;
+            report.duration_ms = catalog.now_ms().saturating_sub(began_ms);
+            Ok(Reply::Imported(report))
         }
         Request::History { bucket, path, since, limit } => {
             let asked =

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::archive::{ExportReport, ImportReport};
 use crate::catalog::{
-    Access, Account, ApiKey, Bucket, BucketKind, Catalog, CatalogError, MemberRole, Organisation,
-    Plan, Role, Scope, ServeHtml, Standing,
+    Access, Account, ApiKey, ApiKeyId, Bucket, BucketKind, Catalog, CatalogError, MemberRole,
+    Organisation, Plan, Role, Scope, ServeHtml, Standing,
 };
 use crate::replies::iso_time;
 use crate::reserved::INVITATION_PATH;
@@ -63,6 +63,8 @@ pub enum Reply {
     OrganisationDeleted(OrganisationDeletedView),
     /// The only time that the key itself is told.
     ApiKeyIssued(ApiKeyIssuedView),
+    #[cfg(feature = "s3")]
+    S3Credentials(S3CredentialsView),
     ApiKey(ApiKeyView),
     ApiKeys(Vec<ApiKeyView>),
     /// The only time that the secret is told.
@@ -231,8 +233,40 @@ pub struct ApiKeyView {
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyIssuedView {
     pub key: String,
+    /// With what clients of S3 sign, where there is a gateway for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub s3: Option<S3CredentialsView>,
     #[serde(flatten)]
     pub api_key: ApiKeyView,
+}
+
+/// With what clients of S3 sign.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct S3CredentialsView {
+    pub access_key_id: String,
+    pub secret_access_key: String,
+}
+
+/// With what clients of S3 sign in the name of a key; none without a gateway for them. Waits for the disk.
+pub fn s3_credentials(
+    catalog: &Catalog,
+    id: &ApiKeyId,
+) -> Result<Option<S3CredentialsView>, CatalogError> {
+    #[cfg(feature = "s3")]
+    {
+        catalog.make_signature_secret()?;
+        let secret = catalog.signature_secret(id);
+        Ok(secret.map(|secret_access_key| S3CredentialsView {
+            access_key_id: id.to_string(),
+            secret_access_key,
+        }))
+    }
+    #[cfg(not(feature = "s3"))]
+    {
+        let _ = (catalog, id);
+        Ok(None)
+    }
 }
 
 /// An account, as it is told to its owner and to the operator.

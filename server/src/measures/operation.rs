@@ -63,6 +63,21 @@ impl Operation {
         }
     }
 
+    /// What a signed request of a client of S3 is.
+    pub fn of_signed(method: &Method, uri: &http::Uri) -> Self {
+        let names_a_file =
+            uri.path().trim_start_matches('/').split_once('/').is_some_and(|it| !it.1.is_empty());
+        match *method {
+            Method::GET | Method::HEAD if names_a_file => Self::Deliver,
+            Method::GET | Method::HEAD => Self::List,
+            Method::POST if !names_a_file => Self::Delete,
+            Method::DELETE => Self::Delete,
+            Method::PUT if !names_a_file => Self::Manage,
+            Method::POST | Method::PUT => Self::Upload,
+            _ => Self::Other,
+        }
+    }
+
     fn of_api(method: &Method, second: &str, third: &str, fourth: Option<&str>) -> Self {
         match (second, third, fourth) {
             ("presigned-url", "", _) => Self::Presign,
@@ -129,6 +144,25 @@ mod tests {
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             assert_eq!(Operation::of(&method, path).name(), name, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn signed_requests_have_the_operations_of_what_they_do() {
+        for (method, address, name) in [
+            ("GET", "/photos/a.png?x-id=GetObject", "deliver"),
+            ("GET", "/", "list"),
+            ("GET", "/photos/?list-type=2", "list"),
+            ("PUT", "/photos", "manage"),
+            ("PUT", "/photos/a.png?partNumber=1", "upload"),
+            ("POST", "/photos/a.png?uploads", "upload"),
+            ("POST", "/photos/?delete", "delete"),
+            ("DELETE", "/photos/a.png", "delete"),
+            ("BREW", "/photos/a.png", "other"),
+        ] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let operation = Operation::of_signed(&method, &address.parse().unwrap());
+            assert_eq!(operation.name(), name, "{method} {address}");
         }
     }
 

@@ -2,18 +2,19 @@
 //!
 //! Promises: each redirect is an address like the first one: its text is read by the same rules, its host looked up,
 //! and only addresses that the rules allow are connected to; a bounded number of them; none leads from https to http.
-//! Never here: what becomes of the file, and how large it may be.
+//! Never here: what becomes of the file, how large it may be, and whether it is asked for again.
 
 use std::fmt;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HOST, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::{AGENT, Line, Outbound, SendError};
+use super::{AGENT, Line, Outbound, RetryAfter, SendError, retry_after};
 use crate::destination::{BadDestination, Destination, Scheme};
 use crate::limits;
 
@@ -22,7 +23,7 @@ pub struct Fetched {
     pub headers: HeaderMap,
     pub body: Incoming,
     /// The connection that the body comes over.
-    _line: Line,
+    line: Line,
 }
 
 /// Why there is no file.
@@ -30,8 +31,8 @@ pub struct Fetched {
 pub enum FetchError {
     Send(SendError),
     TimedOut,
-    /// The answer has another status than 200.
-    Status(StatusCode),
+    /// The answer has another status than 200, and may say how long to leave it alone.
+    Status(StatusCode, Option<RetryAfter>),
     /// It leads to what is no address that may be asked.
     Redirect(BadDestination),
     Downgrade,
@@ -53,7 +54,7 @@ impl Outbound {
                 StatusCode::OK => {
                     let encoding = head.headers.get(CONTENT_ENCODING);
                     return match encoding.is_none_or(|it| it == "identity") {
-                        true => Ok(Fetched { headers: head.headers, body, _line: line }),
+                        true => Ok(Fetched { headers: head.headers, body, line }),
                         false => Err(FetchError::Encoded),
                     };
                 }
@@ -66,7 +67,9 @@ impl Outbound {
                 {
                     at = redirected(&at, &head.headers)?;
                 }
-                other => return Err(FetchError::Status(other)),
+                other => {
+                    return Err(FetchError::Status(other, retry_after(&head.headers)));
+                }
             }
         }
         Err(FetchError::TooManyRedirects)
@@ -86,6 +89,44 @@ impl Outbound {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let answer = line.sender.send_request(request).await.map_err(SendError::Http)?;
         Ok((line, answer))
+    }
+}
+
+impl Fetched {
+    /// The head, and the body with what it comes over.
+    pub fn into_parts(
+        self,
+    ) -> (HeaderMap, impl Body<Data = Bytes, Error = hyper::Error> + Send + Unpin) {
+        let Self { headers, body, line } = self;
+        let body = body.map_frame(move |frame| {
+            // The connection lives as long as what it brings.
+            let _ = &line;
+            frame
+        });
+        (headers, body)
+    }
+}
+
+impl FetchError {
+    /// Whether it may go well a moment later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Send(SendError::Blocked | SendError::Tls(_)) => false,
+            Self::Send(_) | Self::TimedOut => true,
+            Self::Status(status, _) => {
+                let waits = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+                status.is_server_error() || waits.contains(status)
+            }
+            Self::Redirect(_) | Self::Downgrade | Self::TooManyRedirects | Self::Encoded => false,
+        }
+    }
+
+    /// How long the other side wants to be left alone.
+    pub fn retry_after(&self) -> Option<RetryAfter> {
+        match self {
+            Self::Status(_, retry_after) => *retry_after,
+            _ => None,
+        }
     }
 }
 
@@ -138,7 +179,7 @@ impl fmt::Display for FetchError {
             Self::TimedOut => {
                 write!(f, "no answer within {} s", limits::IMPORT_ANSWER_WAIT.as_secs())
             }
-            Self::Status(status) => write!(f, "the answer is {}", status.as_u16()),
+            Self::Status(status, _) => write!(f, "the answer is {}", status.as_u16()),
             Self::Redirect(why) => write!(f, "it leads to an address that {why}"),
             Self::Downgrade => f.write_str("it leads from https to http"),
             Self::TooManyRedirects => f.write_str("it leads on and on"),

@@ -197,7 +197,7 @@ fn percent(part: u64, whole: u64) -> u128 {
 }
 
 /// A length of time for people.
-fn time_text(seconds: u64) -> String {
+pub(super) fn time_text(seconds: u64) -> String {
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),

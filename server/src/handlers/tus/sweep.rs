@@ -30,8 +30,13 @@ pub async fn sweep_now_and_then(app: AppState) {
 pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
     // The files first: one that is begun meanwhile is not looked at.
     let files = app.store.resumable_uploads()?;
+    // One that is not noted yet is worked on at this moment.
+    let begun: BTreeSet<_> =
+        files.iter().copied().filter(|id| app.open_uploads.is_taken(*id)).collect();
     let now_ms = app.clock.unix_ms();
     let (mut kept, mut stored, mut expired) = (BTreeSet::new(), BTreeSet::new(), 0);
+    #[cfg(feature = "s3")]
+    kept.extend(crate::catalog::MultipartUpload::sweep(&app.store, now_ms)?);
     let mut after = None;
     loop {
         let (page, last) = PendingUpload::page(&app.store, after.as_ref())?;
@@ -53,7 +58,8 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
     }
     for id in files {
         // Nobody writes to the bytes of a file that is stored.
-        let is_worked_on = !stored.contains(&id) && app.open_uploads.is_taken(id);
+        let is_worked_on =
+            !stored.contains(&id) && (begun.contains(&id) || app.open_uploads.is_taken(id));
         if !kept.contains(&id) && !is_worked_on {
             app.store.remove_upload(id)?;
         }

@@ -1,0 +1,185 @@
+//! A list of addresses: one a line, and behind it, where it is said, the key that its file gets.
+//!
+//! Empty lines and those that begin with `#` are comments. Without a key a file is called as the path of its address,
+//! with what is escaped there written out.
+//! Promises: a line of any length takes bounded memory; a pipe that stalls is told from the end.
+//! Never here: asking anybody.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+
+use percent_encoding::percent_decode_str;
+
+use crate::destination::Destination;
+use crate::limits::IMPORT_LINE_BYTES_MAX;
+
+/// A list that is being read.
+pub(super) struct AddressList<R> {
+    input: BufReader<R>,
+    /// What was read of the line.
+    line: Vec<u8>,
+    number: u64,
+    has_ended: bool,
+}
+
+/// What comes next in a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    Address {
+        name: Vec<u8>,
+        address: Destination,
+        key: Vec<u8>,
+    },
+    Refused {
+        name: Vec<u8>,
+        why: String,
+    },
+    /// Nothing yet.
+    Later,
+    End,
+}
+
+impl<R: Read> AddressList<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input: BufReader::new(input), line: Vec::new(), number: 0, has_ended: false }
+    }
+
+    /// The next address.
+    pub(super) fn next(&mut self) -> io::Result<Listed> {
+        loop {
+            if !self.read_line()? {
+                return Ok(Listed::Later);
+            }
+            if self.has_ended && self.line.is_empty() {
+                return Ok(Listed::End);
+            }
+            self.number += 1;
+            let line = std::mem::take(&mut self.line);
+            let line = match self.number {
+                1 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line),
+                _ => &line,
+            };
+            let line = line.trim_ascii();
+            if !line.is_empty() && !line.starts_with(b"#") {
+                return Ok(self.read(line));
+            }
+        }
+    }
+
+    /// Reads on to the end of a line, or of the list. False: there is nothing to read yet.
+    fn read_line(&mut self) -> io::Result<bool> {
+        loop {
+            let read = match self.input.fill_buf() {
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            let end = read.iter().position(|byte| *byte == b'\n');
+            let (part, used) = match end {
+                Some(end) => (read.get(..end).unwrap_or_default(), end + 1),
+                None => (read, read.len()),
+            };
+            // One byte more than may be tells that it is too long.
+            let room = (IMPORT_LINE_BYTES_MAX + 1).saturating_sub(self.line.len());
+            self.line.extend(part.iter().take(room));
+            self.has_ended = read.is_empty();
+            self.input.consume(used);
+            if end.is_some() || self.has_ended {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn read(&self, line: &[u8]) -> Listed {
+        let split = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        let (address, key) = line.split_at(split);
+        // What stands in a query may be a secret.
+        let shown = address.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let name = [format!("line {}, ", self.number).as_bytes(), shown].concat();
+        if line.len() > IMPORT_LINE_BYTES_MAX {
+            return Listed::Refused { name, why: "the line is too long".to_owned() };
+        }
+        let parsed = str::from_utf8(address).map_err(|_| "is not UTF-8".to_owned());
+        let parsed = parsed.and_then(|it| Destination::parse(it).map_err(|why| why.to_string()));
+        let address = match parsed {
+            Ok(address) => address,
+            Err(why) => return Listed::Refused { name, why: format!("the address {why}") },
+        };
+        let key = match key.trim_ascii() {
+            b"" => {
+                let path = address.path().path().trim_start_matches('/');
+                percent_decode_str(path).collect()
+            }
+            key => key.to_vec(),
+        };
+        if key.is_empty() {
+            let why = "the address names no file: a key may stand behind it".to_owned();
+            return Listed::Refused { name, why };
+        }
+        Listed::Address { name, address, key }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a byte at a time, and between two of them nothing.
+    struct Slow<'a>(&'a [u8], bool);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            match self.1 {
+                true => Err(ErrorKind::WouldBlock.into()),
+                false => self.0.read(buffer.get_mut(..1).unwrap_or_default()),
+            }
+        }
+    }
+
+    /// Names, with keys or reasons.
+    fn all(source: impl Read) -> Vec<(String, String)> {
+        let mut list = AddressList::new(source);
+        let mut all = Vec::new();
+        loop {
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            all.push(match list.next().unwrap() {
+                Listed::Address { name, key, .. } => (text(name), text(key)),
+                Listed::Refused { name, why } => (text(name), why),
+                Listed::Later => continue,
+                Listed::End => return all,
+            });
+        }
+    }
+
+    #[test]
+    fn a_line_is_an_address_and_maybe_a_key() {
+        let list = "\u{feff}# from the old site\r\n\r\nhttps://a.example/x%20y/z.jpg?sig=secret\r\n\
+                    \t http://a.example/b.jpg \t c d.jpg \n  # more\nftp://a/x\nhttp://a.example/\n\
+                    http://a.example/last";
+        let expected = [
+            ("line 3, https://a.example/x%20y/z.jpg", "x y/z.jpg"),
+            ("line 4, http://a.example/b.jpg", "c d.jpg"),
+            ("line 6, ftp://a/x", "the address must start with http:// or https://"),
+            ("line 7, http://a.example/", "the address names no file: a key may stand behind it"),
+            ("line 8, http://a.example/last", "last"),
+        ];
+        let expected = expected.map(|(name, other)| (name.to_owned(), other.to_owned()));
+        assert_eq!(all(list.as_bytes()), expected);
+        assert_eq!(all(Slow(list.as_bytes(), false)), expected);
+        assert_eq!(all(&b""[..]), []);
+        assert_eq!(all(&b"\n"[..]), []);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_in_bounded_memory() {
+        let long = io::repeat(b'x').take(10 * IMPORT_LINE_BYTES_MAX as u64);
+        let mut list = AddressList::new(long.chain(&b"\nhttp://a.example/x"[..]));
+        let Listed::Refused { why, .. } = list.next().unwrap() else { panic!("it is taken") };
+        assert_eq!(why, "the line is too long");
+        assert!(list.line.capacity() <= 2 * IMPORT_LINE_BYTES_MAX, "{}", list.line.capacity());
+        assert!(matches!(list.next().unwrap(), Listed::Address { .. }));
+        assert_eq!(list.next().unwrap(), Listed::End);
+        assert!(matches!(all(&b"\xff\xfe"[..]).as_slice(), [(_, why)] if why.contains("UTF-8")));
+    }
+}

@@ -1,0 +1,365 @@
+//! An upload in parts of a client of S3, between its requests: what it is to become, and which parts have come.
+//!
+//! Each part is a fact, and a body of the engine that outlives the process. Promises: a part has a record only after its
+//! bytes are durable; an upload that is done says so until it expires, so that a client that did not hear it is told.
+//! Never here: the protocol, and the bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, Received, Store};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::id::AccountId;
+use super::record::{Stored, decode, encode, unreadable};
+use super::{CatalogError, hex};
+use crate::limits;
+
+const PREFIX: &str = "s3-upload/";
+const PART_PREFIX: &str = "s3-part/";
+
+/// An upload in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartUpload {
+    pub id: Uuid,
+    pub account: AccountId,
+    pub bucket: BucketName,
+    pub key: ObjectKey,
+    pub declared_type: Option<String>,
+    /// What stood behind `x-amz-meta-`.
+    pub metadata: BTreeMap<String, String>,
+    pub begun_ms: u64,
+    /// The entity tag of the object, once it is stored.
+    pub done: Option<String>,
+}
+
+/// A part that has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadedPart {
+    pub number: u32,
+    /// The body of the engine that holds it.
+    pub file: Uuid,
+    pub received: Received,
+    /// Its entity tag: the MD5 of its bytes, hexadecimal.
+    pub etag: String,
+    pub stored_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredUpload {
+    bucket: String,
+    key: String,
+    declared_type: Option<String>,
+    metadata: BTreeMap<String, String>,
+    begun_ms: u64,
+    done: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPart {
+    file: String,
+    bytes: u64,
+    /// BLAKE3, hexadecimal.
+    hash: String,
+    etag: String,
+    stored_ms: u64,
+}
+
+impl Stored for StoredUpload {
+    const VERSION: u32 = 1;
+}
+
+impl Stored for StoredPart {
+    const VERSION: u32 = 1;
+}
+
+impl MultipartUpload {
+    /// The upload of an account.
+    pub fn find(
+        store: &Store,
+        account: &AccountId,
+        id: Uuid,
+    ) -> Result<Option<Self>, CatalogError> {
+        let fact = fact(account, id)?;
+        store.fact(&fact)?.map(|bytes| Self::read(&fact, &bytes)).transpose()
+    }
+
+    /// The uploads of an account, by id, up to a bound.
+    pub fn of_account(
+        store: &Store,
+        account: &AccountId,
+        bound: usize,
+    ) -> Result<Vec<Self>, CatalogError> {
+        let facts = store.facts(&format!("{PREFIX}{account}/"), None, bound)?;
+        facts.iter().map(|(fact, bytes)| Self::read(fact, bytes)).collect()
+    }
+
+    /// The fact that keeps it, and its value.
+    pub fn fact(&self) -> Result<(FactName, Bytes), CatalogError> {
+        let fact = fact(&self.account, self.id)?;
+        let stored = StoredUpload {
+            bucket: self.bucket.to_string(),
+            key: self.key.to_string(),
+            declared_type: self.declared_type.clone(),
+            metadata: self.metadata.clone(),
+            begun_ms: self.begun_ms,
+            done: self.done.clone(),
+        };
+        let bytes = encode(&fact, &stored)?;
+        Ok((fact, bytes))
+    }
+
+    /// A batch that notes a part, if the upload is still there.
+    pub fn noting(&self, part: &UploadedPart) -> Result<Batch, CatalogError> {
+        let fact = part_fact(self.id, part.number)?;
+        let stored = StoredPart {
+            file: part.file.to_string(),
+            bytes: part.received.bytes,
+            hash: hex::encode(&part.received.hash),
+            etag: part.etag.clone(),
+            stored_ms: part.stored_ms,
+        };
+        let bytes = encode(&fact, &stored)?;
+        let batch = Batch::new().require(Precondition::FactPresent(self.fact()?.0));
+        Ok(batch.put_fact(fact, bytes))
+    }
+
+    /// A part that has come.
+    pub fn part(&self, store: &Store, number: u32) -> Result<Option<UploadedPart>, CatalogError> {
+        let fact = part_fact(self.id, number)?;
+        store.fact(&fact)?.map(|bytes| UploadedPart::read(&fact, &bytes)).transpose()
+    }
+
+    /// Parts that have come, by number, after one of them, up to a bound.
+    pub fn parts(
+        &self,
+        store: &Store,
+        after: u32,
+        bound: usize,
+    ) -> Result<Vec<UploadedPart>, CatalogError> {
+        let mut parts = Vec::new();
+        let mut after = part_fact(self.id, after)?;
+        while parts.len() < bound {
+            let wanted = (bound - parts.len()).min(engine::limits::LIST_PAGE_MAX);
+            let prefix = format!("{PART_PREFIX}{}/", self.id);
+            let facts = store.facts(&prefix, Some(&after), wanted)?;
+            let is_last = facts.len() < wanted;
+            for (fact, bytes) in facts {
+                parts.push(UploadedPart::read(&fact, &bytes)?);
+                after = fact;
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Forgets the parts, and then their bytes. Waits for the disk.
+    pub fn remove_parts(&self, store: &Store) -> Result<(), CatalogError> {
+        loop {
+            let parts = self.parts(store, 0, engine::limits::LIST_PAGE_MAX)?;
+            if parts.is_empty() {
+                return Ok(());
+            }
+            let mut batch = Batch::new();
+            for part in &parts {
+                batch = batch.delete_fact(part_fact(self.id, part.number)?);
+            }
+            store.commit(batch)?;
+            for part in &parts {
+                store.remove_upload(part.file)?;
+            }
+        }
+    }
+
+    /// Forgets uploads that have expired, and parts whose upload is done or gone; tells the bodies of those that stay.
+    /// Waits for the disk.
+    pub fn sweep(store: &Store, now_ms: u64) -> Result<BTreeSet<Uuid>, CatalogError> {
+        let mut newest: BTreeMap<Uuid, u64> = BTreeMap::new();
+        each(store, PART_PREFIX, |fact, bytes| {
+            let (upload, part) = (upload_of(fact)?, UploadedPart::read(fact, bytes)?);
+            let newest = newest.entry(upload).or_default();
+            *newest = part.stored_ms.max(*newest);
+            Ok(())
+        })?;
+        let (mut open, mut over) = (BTreeSet::new(), Vec::new());
+        each(store, PREFIX, |fact, bytes| {
+            let upload = Self::read(fact, bytes)?;
+            let last_ms = newest.get(&upload.id).copied().unwrap_or_default().max(upload.begun_ms);
+            if last_ms.saturating_add(limits::TUS_KEPT_MS) <= now_ms {
+                over.push(fact.clone());
+            } else if upload.done.is_none() {
+                open.insert(upload.id);
+            }
+            Ok(())
+        })?;
+        let mut kept = BTreeSet::new();
+        each(store, PART_PREFIX, |fact, bytes| {
+            let part = UploadedPart::read(fact, bytes)?;
+            // One that was begun since came with its part.
+            let since_ms = part.stored_ms.saturating_add(limits::TUS_SWEEP_WAIT.as_millis() as u64);
+            if open.contains(&upload_of(fact)?) || since_ms > now_ms {
+                kept.insert(part.file);
+            } else {
+                over.push(fact.clone());
+            }
+            Ok(())
+        })?;
+        for facts in over.chunks(engine::limits::LIST_PAGE_MAX) {
+            let forgetting = |batch: Batch, fact: &FactName| batch.delete_fact(fact.clone());
+            store.commit(facts.iter().fold(Batch::new(), forgetting))?;
+        }
+        Ok(kept)
+    }
+
+    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
+        let stored: StoredUpload = decode(fact, bytes)?;
+        let bad = |why: &str| unreadable(fact, &why);
+        let name = fact.as_str().strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
+        let (account, id) = name.ok_or_else(|| bad("it has no account"))?;
+        Ok(Self {
+            id: Uuid::parse_str(id).map_err(|_| bad("its id is no UUID"))?,
+            account: AccountId::parse(account).ok_or_else(|| bad("its account is none"))?,
+            bucket: BucketName::parse(&stored.bucket).map_err(|why| bad(&why.to_string()))?,
+            key: ObjectKey::parse(&stored.key).map_err(|why| bad(&why.to_string()))?,
+            declared_type: stored.declared_type,
+            metadata: stored.metadata,
+            begun_ms: stored.begun_ms,
+            done: stored.done,
+        })
+    }
+}
+
+impl UploadedPart {
+    fn read(fact: &FactName, bytes: &[u8]) -> Result<Self, CatalogError> {
+        let stored: StoredPart = decode(fact, bytes)?;
+        let bad = |why: &str| unreadable(fact, &why);
+        let number = fact.as_str().rsplit('/').next().and_then(|number| number.parse().ok());
+        let hash = hex::decode(&stored.hash).ok_or_else(|| bad("its hash is no hash"))?;
+        Ok(Self {
+            number: number.ok_or_else(|| bad("its name ends in no number"))?,
+            file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is no UUID"))?,
+            received: Received { bytes: stored.bytes, hash },
+            etag: stored.etag,
+            stored_ms: stored.stored_ms,
+        })
+    }
+}
+
+/// The upload that the name of a part's fact names.
+fn upload_of(fact: &FactName) -> Result<Uuid, CatalogError> {
+    let id = fact.as_str().strip_prefix(PART_PREFIX).and_then(|rest| rest.split('/').next());
+    let id = id.and_then(|id| Uuid::parse_str(id).ok());
+    id.ok_or_else(|| unreadable(fact, &"its name has no id of an upload"))
+}
+
+fn each(
+    store: &Store,
+    prefix: &str,
+    take: impl FnMut(&FactName, &[u8]) -> Result<(), CatalogError>,
+) -> Result<(), CatalogError> {
+    let mut take = take;
+    super::each_fact(store, prefix, |fact, _, bytes| take(fact, bytes))
+}
+
+fn fact(account: &AccountId, id: Uuid) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PREFIX}{account}/{id}"))
+}
+
+fn part_fact(upload: Uuid, number: u32) -> Result<FactName, NameError> {
+    FactName::parse(&format!("{PART_PREFIX}{upload}/{number:05}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use engine::disk::sim::SimDisk;
+    use engine::{Create, OpenOptions, SeededEntropy, SimClock, Surroundings};
+
+    use super::*;
+
+    fn store() -> Store {
+        let surroundings = Surroundings {
+            disk: Arc::new(SimDisk::new()),
+            clock: Arc::new(SimClock::at(0)),
+            entropy: Arc::new(SeededEntropy::new(1)),
+        };
+        Store::open(surroundings, OpenOptions::new(Create::IfMissing)).unwrap().0
+    }
+
+    fn upload(number: u128) -> MultipartUpload {
+        MultipartUpload {
+            id: Uuid::from_u128(number),
+            account: AccountId::parse("aaaaaaaaaaaaaaaa").unwrap(),
+            bucket: BucketName::parse("photos").unwrap(),
+            key: ObjectKey::parse("a/b.bin").unwrap(),
+            declared_type: Some("image/png".into()),
+            metadata: BTreeMap::from([("mtime".into(), "1.5".into())]),
+            begun_ms: 1_000,
+            done: None,
+        }
+    }
+
+    fn part(number: u32, stored_ms: u64) -> UploadedPart {
+        let received = Received { bytes: 5, hash: [number as u8; 32] };
+        let (file, etag) = (Uuid::from_u128(u128::from(number)), "0f".repeat(16));
+        UploadedPart { number, file, received, etag, stored_ms }
+    }
+
+    fn put(store: &Store, upload: &MultipartUpload) {
+        let (fact, bytes) = upload.fact().unwrap();
+        store.commit(Batch::new().put_fact(fact, bytes)).unwrap();
+    }
+
+    #[test]
+    fn an_upload_and_its_parts_read_back_in_their_order() {
+        let (store, upload) = (store(), upload(7));
+        let refused = store.commit(upload.noting(&part(1, 5)).unwrap());
+        assert!(refused.is_err(), "there is no such upload yet");
+        put(&store, &upload);
+        for number in [10_000, 2, 1, 10] {
+            store.commit(upload.noting(&part(number, 5)).unwrap()).unwrap();
+        }
+        assert_eq!(
+            MultipartUpload::find(&store, &upload.account, upload.id).unwrap(),
+            Some(upload.clone())
+        );
+        let numbers = |after, bound| {
+            let parts = upload.parts(&store, after, bound).unwrap();
+            parts.iter().map(|part| part.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(0, 100), [1, 2, 10, 10_000]);
+        assert_eq!(numbers(1, 2), [2, 10]);
+        assert_eq!(upload.part(&store, 10).unwrap(), Some(part(10, 5)));
+        upload.remove_parts(&store).unwrap();
+        assert_eq!(numbers(0, 100), [0; 0]);
+    }
+
+    #[test]
+    fn what_has_expired_or_is_done_is_swept_and_the_rest_stays() {
+        let store = store();
+        let (old, fresh) = (upload(1), upload(2));
+        let done = MultipartUpload { done: Some("abc".into()), ..upload(3) };
+        let now_ms = limits::TUS_KEPT_MS + 500;
+        for (upload, part) in
+            [(&old, part(1, 400)), (&fresh, part(2, 5_000)), (&done, part(3, 900))]
+        {
+            let upload = MultipartUpload { begun_ms: 400, ..upload.clone() };
+            put(&store, &upload);
+            store.commit(upload.noting(&part).unwrap()).unwrap();
+        }
+        put(&store, &MultipartUpload { begun_ms: 600, ..done.clone() });
+        let kept = MultipartUpload::sweep(&store, now_ms).unwrap();
+        assert_eq!(kept, BTreeSet::from([Uuid::from_u128(2)]));
+        let found = |upload: &MultipartUpload| {
+            MultipartUpload::find(&store, &upload.account, upload.id).unwrap().is_some()
+        };
+        assert!(!found(&old) && found(&fresh) && found(&done), "who asks again is told");
+        assert!(done.parts(&store, 0, 9).unwrap().is_empty());
+    }
+}

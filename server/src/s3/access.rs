@@ -1,0 +1,116 @@
+//! Who signed a request, and whether that is one request too many.
+//!
+//! Promises: a key that is revoked, expired or suspended opens nothing from the next request on; each operation takes
+//! of the allowance of which the API takes for the same, before a byte of the body is read.
+//! Never here: scopes and buckets, which the operations ask for.
+
+use async_trait::async_trait;
+use http::Extensions;
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::{S3Error, S3ErrorCode, S3Result};
+
+use super::errors::refused;
+use crate::admission::take;
+use crate::auth::{Asking, Caller};
+use crate::catalog::ApiKeyId;
+use crate::error::ApiError;
+use crate::rate_limit::LimitedAction;
+use crate::state::AppState;
+
+/// Knows the secrets.
+pub(super) struct Keys {
+    app: AppState,
+}
+
+/// Lets callers in.
+pub(super) struct Door {
+    app: AppState,
+}
+
+impl Keys {
+    pub(super) fn new(app: AppState) -> Self {
+        Self { app }
+    }
+}
+
+impl Door {
+    pub(super) fn new(app: AppState) -> Self {
+        Self { app }
+    }
+}
+
+#[async_trait]
+impl S3Auth for Keys {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        let id =
+            ApiKeyId::parse(access_key).filter(|id| self.app.catalog.live_api_key(id).is_some());
+        let id = id.ok_or_else(|| refused(&ApiError::invalid_api_key()))?;
+        let secret = self.app.catalog.signature_secret(&id);
+        let secret = secret.ok_or_else(|| S3Error::new(S3ErrorCode::ServiceUnavailable))?;
+        Ok(SecretKey::from(secret))
+    }
+}
+
+#[async_trait]
+impl S3Access for Door {
+    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        let unsigned = || refused(&ApiError::missing_api_key());
+        let key = context.credentials().and_then(|it| ApiKeyId::parse(&it.access_key));
+        let key = key.ok_or_else(unsigned)?;
+        let operation = context.s3_op().name().to_owned();
+        let (method, uri, headers) = (context.method(), context.uri(), context.headers());
+        let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
+        let extensions = context.extensions_mut();
+        let asking =
+            Asking { method: &method, uri: &uri, headers: &headers, extensions: &*extensions };
+        let caller = self.let_in(&key, asking, &operation).map_err(|error| refused(&error))?;
+        extensions.insert(caller);
+        Ok(())
+    }
+}
+
+impl Door {
+    fn let_in(
+        &self,
+        key: &ApiKeyId,
+        asking: Asking<'_>,
+        operation: &str,
+    ) -> Result<Caller, ApiError> {
+        let caller = Caller::of_signature(&self.app, key, asking)?;
+        caller.check_plan(self.app.endpoint())?;
+        if let Some(action) = action_of(operation) {
+            take(&self.app, action, &caller)?;
+        }
+        Ok(caller)
+    }
+}
+
+/// Of which allowance an operation takes; reading a file takes none, as delivery does.
+fn action_of(operation: &str) -> Option<LimitedAction> {
+    match operation {
+        "GetObject" | "HeadObject" => None,
+        "PutObject" | "CopyObject" | "CreateMultipartUpload" => Some(LimitedAction::Upload),
+        _ => Some(LimitedAction::Management),
+    }
+}
+
+/// Who was let in.
+pub(super) fn caller_of(extensions: &Extensions) -> S3Result<Caller> {
+    let unguarded = "an operation of S3 stands without its door";
+    let caller = extensions.get::<Caller>().cloned();
+    caller.ok_or_else(|| refused(&ApiError::internal(unguarded)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stores_a_file_counts_as_an_upload_and_reading_as_nothing() {
+        assert!(matches!(action_of("PutObject"), Some(LimitedAction::Upload)));
+        assert!(matches!(action_of("UploadPart"), Some(LimitedAction::Management)));
+        assert!(matches!(action_of("ListObjectsV2"), Some(LimitedAction::Management)));
+        assert!(action_of("GetObject").is_none());
+    }
+}

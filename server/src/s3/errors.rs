@@ -1,0 +1,110 @@
+//! Our refusals in the words of S3.
+//!
+//! Promises: a client of S3 gets the code that it knows what to do with: one that means "later" for what may pass, and
+//! never such a one for what will not; what the machine says about disks and files stays in the log.
+//! Never here: XML.
+
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderValue};
+use s3s::{S3Error, S3ErrorCode};
+
+use crate::error::{ApiError, Asked};
+
+/// The refusal as S3 says it.
+pub(super) fn refused(error: &ApiError) -> S3Error {
+    let status = error.status();
+    let message = error.message().to_owned();
+    if error.is_failure() {
+        let (code, log) = (error.code(), error.log().unwrap_or_default());
+        tracing::error!(code, log, "a request of an S3 client failed");
+    }
+    let mut refused = S3Error::with_message(code_of(error), message);
+    if refused.status_code().is_none() {
+        refused.set_status_code(status);
+    }
+    if let Some(wait) = error.response(&Asked::default()).headers().get(header::RETRY_AFTER) {
+        refused.set_headers(HeaderMap::from_iter([
+            (header::RETRY_AFTER, wait.clone()),
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),
+        ]));
+    }
+    refused
+}
+
+/// A refusal with one of S3's codes, and one that S3 has not.
+pub(super) fn refusal(code: S3ErrorCode, message: &'static str) -> S3Error {
+    let mut refusal = S3Error::with_message(code, message);
+    if refusal.status_code().is_none() {
+        refusal.set_status_code(StatusCode::BAD_REQUEST);
+    }
+    refusal
+}
+
+/// A code that S3 documents, and the crate does not name.
+pub(super) fn code(name: &'static str) -> S3ErrorCode {
+    S3ErrorCode::from_bytes(name.as_bytes()).unwrap_or(S3ErrorCode::InvalidRequest)
+}
+
+fn code_of(error: &ApiError) -> S3ErrorCode {
+    match error.code() {
+        "missing_api_key" | "forbidden" | "plan_required" => S3ErrorCode::AccessDenied,
+        "invalid_api_key" => S3ErrorCode::InvalidAccessKeyId,
+        "account_suspended" => S3ErrorCode::AccountProblem,
+        "bucket_not_found" => S3ErrorCode::NoSuchBucket,
+        "file_not_found" => S3ErrorCode::NoSuchKey,
+        "upload_not_found" | "upload_expired" => S3ErrorCode::NoSuchUpload,
+        "already_exists" => S3ErrorCode::BucketAlreadyExists,
+        "bad_path" if error.message().contains("longer than") => S3ErrorCode::KeyTooLongError,
+        "file_too_large" | "file_over_limit" | "too_large" => S3ErrorCode::EntityTooLarge,
+        "incomplete_body" => S3ErrorCode::IncompleteBody,
+        "precondition_failed" => S3ErrorCode::PreconditionFailed,
+        "range_not_satisfiable" => S3ErrorCode::InvalidRange,
+        // S3 knows no quotas; a client tries again what has a status of a server that cannot.
+        "quota_exceeded" => code("QuotaExceeded"),
+        "no_space" => code("InsufficientStorage"),
+        "too_many_uploads" => code("TooManyUploads"),
+        _ => match error.status() {
+            StatusCode::TOO_MANY_REQUESTS => S3ErrorCode::SlowDown,
+            StatusCode::SERVICE_UNAVAILABLE => S3ErrorCode::ServiceUnavailable,
+            StatusCode::REQUEST_TIMEOUT => S3ErrorCode::RequestTimeout,
+            StatusCode::CONFLICT => S3ErrorCode::OperationAborted,
+            StatusCode::FORBIDDEN => S3ErrorCode::AccessDenied,
+            status if status.is_server_error() => S3ErrorCode::InternalError,
+            _ => S3ErrorCode::InvalidArgument,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_the_codes_that_clients_know() {
+        for (error, code, status) in [
+            (ApiError::bucket_not_found(), "NoSuchBucket", 404),
+            (ApiError::file_not_found(), "NoSuchKey", 404),
+            (ApiError::forbidden("no"), "AccessDenied", 403),
+            (ApiError::invalid_api_key(), "InvalidAccessKeyId", 403),
+            (ApiError::overloaded(3), "ServiceUnavailable", 503),
+            (ApiError::bad_path("it is longer than 1024 bytes"), "KeyTooLongError", 400),
+            (ApiError::bad_path("it holds a backslash"), "InvalidArgument", 400),
+            (ApiError::file_too_large(5), "EntityTooLarge", 400),
+            (ApiError::range_not_satisfiable(5), "InvalidRange", 416),
+            (ApiError::from(engine::Error::NoSpace), "InsufficientStorage", 507),
+            (ApiError::internal("disk"), "InternalError", 500),
+            (ApiError::conflict("again"), "OperationAborted", 409),
+        ] {
+            let refused = refused(&error);
+            assert_eq!(refused.code().as_str(), code);
+            assert_eq!(refused.status_code().unwrap().as_u16(), status, "{code}");
+            assert!(!refused.message().unwrap().contains("disk"), "{code}");
+        }
+    }
+
+    #[test]
+    fn who_is_to_wait_is_told_how_long() {
+        let refused = refused(&ApiError::overloaded(3));
+        assert_eq!(refused.headers().unwrap()["retry-after"], "3");
+    }
+}

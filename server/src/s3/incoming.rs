@@ -1,0 +1,290 @@
+//! The body of a file as a client of S3 sends it, and what the client says that it is.
+//!
+//! Promises: a body that is shorter or longer than was said, or whose hash is another, ends with an error in place of
+//! its end, so nothing of it is stored; its MD5 is taken on the way; nothing is held in memory.
+//! Never here: signatures, which `s3s` checks below.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame};
+use s3s::checksum::ChecksumHasher;
+use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
+use s3s::dto::Checksum;
+use s3s::{S3Error, S3ErrorCode, TrailingHeaders};
+
+use super::errors::{code, refusal};
+
+const ALGORITHMS: [&str; 5] = ["crc32", "crc32c", "crc64nvme", "sha1", "sha256"];
+
+/// A body on its way in.
+pub(super) struct Incoming {
+    body: s3s::Body,
+    expected: Expected,
+    md5: Option<Md5>,
+    hasher: Option<ChecksumHasher>,
+    bytes: u64,
+    report: Report,
+}
+
+/// What the client said about the body.
+#[derive(Default)]
+pub(super) struct Expected {
+    bytes: Option<u64>,
+    /// In base64.
+    md5: Option<String>,
+    /// The checksums that are in headers, by the names of their algorithms.
+    checksums: Vec<(&'static str, String)>,
+    /// Those that stand behind the body.
+    trailing: Vec<&'static str>,
+    trailers: Option<TrailingHeaders>,
+}
+
+/// What became of a body, for whoever handed it on. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Report(Arc<Mutex<Outcome>>);
+
+#[derive(Default)]
+struct Outcome {
+    md5: Option<[u8; 16]>,
+    failure: Option<S3Error>,
+}
+
+/// That a body is not what was said; why stands in the report.
+#[derive(Debug)]
+pub(super) struct NotAsSaid;
+
+impl fmt::Display for NotAsSaid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body is not what the request says")
+    }
+}
+
+impl std::error::Error for NotAsSaid {}
+
+impl Expected {
+    /// Reads the headers of a request.
+    pub(super) fn of(headers: &HeaderMap, trailers: Option<TrailingHeaders>) -> Self {
+        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
+        let checksum = |name: &'static str| Some((name, text(&format!("x-amz-checksum-{name}"))?));
+        let announced = text("x-amz-trailer").unwrap_or_default().to_ascii_lowercase();
+        let is_trailing = |name: &&'static str| {
+            announced.split(',').any(|it| it.trim() == format!("x-amz-checksum-{name}"))
+        };
+        let bytes = text("x-amz-decoded-content-length").or_else(|| text("content-length"));
+        Self {
+            bytes: bytes.and_then(|bytes| bytes.parse().ok()),
+            md5: text("content-md5"),
+            checksums: ALGORITHMS.into_iter().filter_map(checksum).collect(),
+            trailing: ALGORITHMS.into_iter().filter(is_trailing).collect(),
+            trailers,
+        }
+    }
+
+    fn hasher(&self) -> Option<ChecksumHasher> {
+        let wants = |algorithm: &str| {
+            self.trailing.contains(&algorithm)
+                || self.checksums.iter().any(|(name, _)| *name == algorithm)
+        };
+        if !ALGORITHMS.into_iter().any(wants) {
+            return None;
+        }
+        Some(ChecksumHasher {
+            crc32: wants("crc32").then(Crc32::new),
+            crc32c: wants("crc32c").then(Crc32c::new),
+            crc64nvme: wants("crc64nvme").then(Crc64Nvme::new),
+            sha1: wants("sha1").then(Sha1::new),
+            sha256: wants("sha256").then(Sha256::new),
+        })
+    }
+
+    /// Whether the body is what was said.
+    fn check(&self, bytes: u64, md5: &[u8; 16], sums: Option<&Checksum>) -> Result<(), S3Error> {
+        if self.bytes.is_some_and(|said| said != bytes) {
+            return Err(refusal(
+                S3ErrorCode::IncompleteBody,
+                "The body has not the length that was said",
+            ));
+        }
+        let bad = || refusal(S3ErrorCode::BadDigest, "The body has another checksum than was said");
+        if let Some(said) = &self.md5 {
+            let decoded = STANDARD.decode(said).unwrap_or_default();
+            if decoded.len() != md5.len() {
+                return Err(refusal(S3ErrorCode::InvalidDigest, "Content-MD5 is no MD5"));
+            }
+            if decoded != md5 {
+                return Err(bad());
+            }
+        }
+        let Some(sums) = sums else { return Ok(()) };
+        if self.checksums.iter().any(|(name, said)| sum_of(sums, name) != Some(said.as_str())) {
+            return Err(bad());
+        }
+        for name in &self.trailing {
+            let header = format!("x-amz-checksum-{name}");
+            let said = self.trailers.as_ref().and_then(|trailers| {
+                let read =
+                    |trailers: &HeaderMap| Some(trailers.get(&header)?.to_str().ok()?.to_owned());
+                trailers.read(read).flatten()
+            });
+            let Some(said) = said else {
+                let message = "The checksum that was to stand behind the body is missing";
+                return Err(refusal(code("MalformedTrailerError"), message));
+            };
+            if sum_of(sums, name) != Some(said.as_str()) {
+                return Err(bad());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sum_of<'a>(sums: &'a Checksum, algorithm: &str) -> Option<&'a str> {
+    match algorithm {
+        "crc32" => sums.checksum_crc32.as_deref(),
+        "crc32c" => sums.checksum_crc32c.as_deref(),
+        "crc64nvme" => sums.checksum_crc64nvme.as_deref(),
+        "sha1" => sums.checksum_sha1.as_deref(),
+        _ => sums.checksum_sha256.as_deref(),
+    }
+}
+
+impl Report {
+    /// The MD5 of a body that came whole.
+    pub(super) fn md5(&self) -> Option<[u8; 16]> {
+        self.outcome().md5
+    }
+
+    /// Why it did not.
+    pub(super) fn take_failure(&self) -> Option<S3Error> {
+        self.outcome().failure.take()
+    }
+
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Incoming {
+    pub(super) fn new(body: s3s::Body, expected: Expected) -> (Self, Report) {
+        let report = Report::default();
+        let (md5, hasher) = (Some(Md5::new()), expected.hasher());
+        (Self { body, expected, md5, hasher, bytes: 0, report: report.clone() }, report)
+    }
+
+    fn end(&mut self) -> Result<(), NotAsSaid> {
+        let Some(md5) = self.md5.take() else { return Ok(()) };
+        let md5: [u8; 16] = md5.finalize();
+        let sums = self.hasher.take().map(ChecksumHasher::finalize);
+        match self.expected.check(self.bytes, &md5, sums.as_ref()) {
+            Ok(()) => {
+                self.report.outcome().md5 = Some(md5);
+                Ok(())
+            }
+            Err(failure) => {
+                self.report.outcome().failure = Some(failure);
+                Err(NotAsSaid)
+            }
+        }
+    }
+}
+
+/// What a body that broke below says, in the words of S3.
+fn broken(why: &(dyn std::error::Error + Send + Sync)) -> Option<S3Error> {
+    let why = why.to_string();
+    if why.contains("Sha256Mismatch") {
+        let message = "The body is not the one whose hash was signed";
+        return Some(refusal(code("XAmzContentSHA256Mismatch"), message));
+    }
+    why.contains("SignatureMismatch").then(|| {
+        refusal(S3ErrorCode::SignatureDoesNotMatch, "A chunk of the body has a wrong signature")
+    })
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = NotAsSaid;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, NotAsSaid>>> {
+        let this = &mut *self;
+        match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+            None => Poll::Ready(this.end().err().map(Err)),
+            Some(Err(why)) => {
+                this.report.outcome().failure = broken(&*why);
+                Poll::Ready(Some(Err(NotAsSaid)))
+            }
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    this.bytes += data.len() as u64;
+                    if let Some(md5) = &mut this.md5 {
+                        md5.update(data);
+                    }
+                    if let Some(hasher) = &mut this.hasher {
+                        hasher.update(data);
+                    }
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    async fn outcome(headers: &[(&'static str, &str)], body: &str) -> Result<[u8; 16], String> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        let body = s3s::Body::from(Bytes::copy_from_slice(body.as_bytes()));
+        let (incoming, report) = Incoming::new(body, Expected::of(&map, None));
+        match incoming.collect().await {
+            Ok(_) => Ok(report.md5().unwrap()),
+            Err(_) => Err(report.take_failure().unwrap().code().as_str().to_owned()),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_said_of_a_body_is_checked_at_its_end() {
+        let md5 = [
+            0x5d, 0x41, 0x40, 0x2a, 0xbc, 0x4b, 0x2a, 0x76, 0xb9, 0x71, 0x9d, 0x91, 0x10, 0x17,
+            0xc5, 0x92,
+        ];
+        let fine: [&[(&'static str, &str)]; 5] = [
+            &[],
+            &[("content-length", "5")],
+            &[("content-length", "99"), ("x-amz-decoded-content-length", "5")],
+            &[("content-md5", "XUFAKrxLKna5cZ2REBfFkg==")],
+            &[
+                ("x-amz-checksum-crc32", "NhCmhg=="),
+                ("x-amz-checksum-sha1", "qvTGHdzF6KLavt4PO0gs2a6pQ00="),
+            ],
+        ];
+        for headers in fine {
+            assert_eq!(outcome(headers, "hello").await, Ok(md5), "{headers:?}");
+        }
+        for (headers, code) in [
+            (("content-length", "6"), "IncompleteBody"),
+            (("content-length", "4"), "IncompleteBody"),
+            (("content-md5", "XUFAKrxLKna5cZ2REBfFkQ=="), "BadDigest"),
+            (("content-md5", "abc"), "InvalidDigest"),
+            (("x-amz-checksum-crc64nvme", "AAAAAAAAAAA="), "BadDigest"),
+            (("x-amz-checksum-sha256", ""), "BadDigest"),
+            (("x-amz-trailer", "x-amz-checksum-crc32"), "MalformedTrailerError"),
+        ] {
+            assert_eq!(outcome(&[headers], "hello").await, Err(code.to_owned()), "{headers:?}");
+        }
+    }
+}

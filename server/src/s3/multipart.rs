@@ -1,0 +1,305 @@
+//! Uploads in parts.
+//!
+//! Parts come in any order and at the same time, each into a body of the engine that outlives the process, as pieces of
+//! resumable uploads do. When the upload is completed they are put together, in order, into one upload like any other:
+//! a large one in a big segment of its own. Promises: a part that is acknowledged is durable; parts are put together
+//! exactly once, also when the client goes away meanwhile, and whoever asks again is told what came of it; memory is one
+//! piece of a part. Never here: when uploads expire, which their sweep says.
+
+mod joining;
+mod listed;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use engine::{Batch, Conflict, Error, ResumableUpload};
+use s3s::crypto::{Checksum as _, Md5};
+use s3s::dto::{
+    AbortMultipartUploadInput, CopyPartResult, CreateMultipartUploadInput,
+    CreateMultipartUploadOutput, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput,
+    UploadPartOutput,
+};
+use s3s::{S3ErrorCode, S3Request, S3Result};
+use uuid::Uuid;
+
+pub(super) use self::joining::complete;
+pub(super) use self::listed::{list_parts, list_uploads};
+use super::access::caller_of;
+use super::copying::source_of;
+use super::errors::{refusal, refused};
+use super::objects::{attributes, file_in, hex, strong, time_of, watched};
+use crate::auth::Caller;
+use crate::bridge::{self, blocking, commit, stretches};
+use crate::catalog::{Bucket, MultipartUpload, Scope, UploadedPart};
+use crate::error::ApiError;
+use crate::limits;
+use crate::range::{ByteRange, parse};
+use crate::state::AppState;
+use crate::target::check_writable;
+
+/// Begins an upload.
+pub(super) async fn create(
+    app: &AppState,
+    request: S3Request<CreateMultipartUploadInput>,
+) -> S3Result<CreateMultipartUploadOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let ours = |error: ApiError| refused(&error);
+    let (bucket, key) =
+        file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
+    check_writable(&key).map_err(ours)?;
+    let s3 = attributes(input.content_type.as_deref(), input.metadata)?;
+    let upload = MultipartUpload {
+        id: app.entropy.uuid(),
+        account: caller.account().id.clone(),
+        bucket: bucket.name.clone(),
+        key,
+        declared_type: input.content_type,
+        metadata: s3.metadata,
+        begun_ms: app.clock.unix_ms(),
+        done: None,
+    };
+    let (store, begun) = (app.store.clone(), upload.clone());
+    let begin = move || {
+        let bound = limits::TUS_PENDING_MAX;
+        if MultipartUpload::of_account(&store, &begun.account, bound)?.len() >= bound {
+            return Err(ApiError::too_many_uploads(bound));
+        }
+        let (fact, value) = begun.fact()?;
+        store.commit(Batch::new().put_fact(fact, value))?;
+        Ok(())
+    };
+    blocking(begin).await.map_err(ours)?;
+    Ok(CreateMultipartUploadOutput {
+        bucket: Some(input.bucket),
+        key: Some(input.key),
+        upload_id: Some(upload.id.simple().to_string()),
+        ..CreateMultipartUploadOutput::default()
+    })
+}
+
+/// The upload of a caller, if it is the one of this file and the caller may still store that.
+async fn find(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+    key: &str,
+    id: &str,
+) -> Result<(Arc<Bucket>, MultipartUpload), ApiError> {
+    let (bucket, key) = file_in(app, caller, bucket, key, Scope::Upload)?;
+    let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
+    let (store, account) = (app.store.clone(), caller.account().id.clone());
+    let found = blocking(move || MultipartUpload::find(&store, &account, id)).await?;
+    let found = found.filter(|upload| upload.bucket == bucket.name && upload.key == key);
+    Ok((bucket, found.ok_or_else(ApiError::upload_not_found)?))
+}
+
+/// The same while it is open.
+async fn find_open(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+    key: &str,
+    id: &str,
+) -> Result<(Arc<Bucket>, MultipartUpload), ApiError> {
+    let (bucket, upload) = find(app, caller, bucket, key, id).await?;
+    if upload.done.is_some() {
+        return Err(ApiError::upload_not_found());
+    }
+    Ok((bucket, upload))
+}
+
+fn number_of(part_number: i32) -> S3Result<u32> {
+    let number = u32::try_from(part_number).ok();
+    let number = number.filter(|number| (1..=limits::S3_PARTS_MAX).contains(number));
+    let message = "Parts have numbers from 1 to 10000";
+    number.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
+}
+
+/// Takes a part in.
+pub(super) async fn upload_part(
+    app: &AppState,
+    request: S3Request<UploadPartInput>,
+) -> S3Result<UploadPartOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let S3Request { input, headers, trailing_headers, .. } = request;
+    let ours = |error: ApiError| refused(&error);
+    let UploadPartInput { bucket, key, upload_id, .. } = &input;
+    let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
+    let number = number_of(input.part_number)?;
+    let (mut body, report) = watched(app, input.body, &headers, trailing_headers).map_err(ours)?;
+    let part = PartWriter::begin(app, &upload, number).await.map_err(ours)?;
+    let taken = async {
+        let (mut part, mut bytes) = (part, 0);
+        while let Some(chunk) = body.chunk().await? {
+            bytes += chunk.len() as u64;
+            if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
+                return Err(ApiError::file_over_limit(limit));
+            }
+            part = part.push(chunk).await?;
+        }
+        Ok(part)
+    };
+    let part = taken.await;
+    let part = part.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)))?;
+    let etag = report.md5().as_ref().map(hex).unwrap_or_default();
+    part.end(etag.clone()).await.map_err(ours)?;
+    Ok(UploadPartOutput { e_tag: strong(etag), ..UploadPartOutput::default() })
+}
+
+/// Takes a part out of an object that is there.
+pub(super) async fn copy_part(
+    app: &AppState,
+    request: S3Request<UploadPartCopyInput>,
+) -> S3Result<UploadPartCopyOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let ours = |error: ApiError| refused(&error);
+    let UploadPartCopyInput { bucket, key, upload_id, .. } = &input;
+    let (_, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
+    let number = number_of(input.part_number)?;
+    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
+    let condition = input.copy_source_if_match.as_ref();
+    let object = source_of(app, &caller, &input.copy_source, condition).await?;
+    let range = range_of(input.copy_source_range.as_deref(), object.bytes())?;
+    let copied = async {
+        let body = bridge::open(&app.store, &object).await?;
+        let part = PartWriter::begin(app, &upload, number).await?;
+        let PartWriter { app, upload, number, file, open, _turn } = part;
+        let copy = move || {
+            let (mut open, mut md5) = (open, Md5::new());
+            for stretch in stretches(range.end - range.start) {
+                let read = body.read(range.start + stretch.start..range.start + stretch.end)?;
+                md5.update(&read);
+                open.push(&read)?;
+            }
+            Ok::<_, Error>((open, hex(&md5.finalize())))
+        };
+        let (open, etag) = blocking(copy).await?;
+        let part = PartWriter { app, upload, number, file, open, _turn };
+        part.end(etag).await
+    };
+    let part = copied.await.map_err(ours)?;
+    let result = CopyPartResult {
+        e_tag: strong(part.etag),
+        last_modified: time_of(part.stored_ms),
+        ..CopyPartResult::default()
+    };
+    Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..UploadPartCopyOutput::default() })
+}
+
+fn range_of(asked: Option<&str>, total: u64) -> S3Result<Range<u64>> {
+    let Some(asked) = asked else { return Ok(0..total) };
+    match parse(asked, total) {
+        ByteRange::One(range) => Ok(range),
+        ByteRange::Unsatisfiable => {
+            Err(refusal(S3ErrorCode::InvalidRange, "The source has not such a range"))
+        }
+        ByteRange::Whole | ByteRange::Several(_) => {
+            Err(refusal(S3ErrorCode::InvalidArgument, "The range of a source is bytes=first-last"))
+        }
+    }
+}
+
+/// A part on its way in.
+struct PartWriter {
+    app: AppState,
+    upload: MultipartUpload,
+    number: u32,
+    file: Uuid,
+    open: ResumableUpload,
+    /// While it is held nobody sweeps the file away.
+    _turn: crate::open_uploads::Turn,
+}
+
+impl PartWriter {
+    async fn begin(
+        app: &AppState,
+        upload: &MultipartUpload,
+        number: u32,
+    ) -> Result<Self, ApiError> {
+        let file = app.entropy.uuid();
+        let turn = app.open_uploads.turn(file).await.ok_or_else(ApiError::upload_locked)?;
+        let store = app.store.clone();
+        let open = blocking(move || store.begin_upload(file)).await?;
+        let (app, upload) = (app.clone(), upload.clone());
+        Ok(Self { app, upload, number, file, open, _turn: turn })
+    }
+
+    async fn push(mut self, bytes: bytes::Bytes) -> Result<Self, ApiError> {
+        if !self.open.push_in_memory(&bytes) {
+            let mut open = self.open;
+            self.open = blocking(move || open.push(&bytes).map(|()| open)).await?;
+        }
+        Ok(self)
+    }
+
+    /// Makes the part durable, notes it, and forgets the one that it takes the place of.
+    async fn end(self, etag: String) -> Result<UploadedPart, ApiError> {
+        let Self { app, upload, number, file, mut open, _turn } = self;
+        let (store, looked_up) = (app.store.clone(), upload.clone());
+        let synced = blocking(move || {
+            let received = open.sync()?;
+            Ok::<_, ApiError>((received, looked_up.part(&store, number)?))
+        });
+        let (received, before) = synced.await?;
+        let stored_ms = app.clock.unix_ms();
+        let part = UploadedPart { number, file, received, etag, stored_ms };
+        match commit(&app.store, upload.noting(&part)?).await {
+            Ok(_) => {}
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(ApiError::upload_not_found());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(before) = before {
+            let store = app.store.clone();
+            blocking(move || store.remove_upload(before.file)).await?;
+        }
+        Ok(part)
+    }
+}
+
+/// Gives an upload up, with its parts.
+pub(super) async fn abort(
+    app: &AppState,
+    request: S3Request<AbortMultipartUploadInput>,
+) -> S3Result<()> {
+    let caller = caller_of(&request.extensions)?;
+    let AbortMultipartUploadInput { bucket, key, upload_id, .. } = &request.input;
+    let aborted = async {
+        let (_, upload) = find(app, &caller, bucket, key, upload_id).await?;
+        let _turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
+        let (fact, _) = upload.fact()?;
+        commit(&app.store, Batch::new().delete_fact(fact)).await?;
+        let store = app.store.clone();
+        Ok::<_, ApiError>(blocking(move || upload.remove_parts(&store)).await?)
+    };
+    aborted.await.map_err(|error| refused(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_of_a_source_is_one_that_it_has() {
+        assert_eq!(range_of(None, 10).unwrap(), 0..10);
+        assert_eq!(range_of(Some("bytes=2-5"), 10).unwrap(), 2..6);
+        for (asked, code) in [
+            ("bytes=10-12", "InvalidRange"),
+            ("bytes=0-1,3-4", "InvalidArgument"),
+            ("lines=1-2", "InvalidArgument"),
+        ] {
+            assert_eq!(range_of(Some(asked), 10).unwrap_err().code().as_str(), code, "{asked}");
+        }
+    }
+
+    #[test]
+    fn parts_are_numbered_as_in_s3() {
+        assert_eq!((number_of(1).unwrap(), number_of(10_000).unwrap()), (1, 10_000));
+        for wrong in [0, -1, 10_001, i32::MIN] {
+            assert!(number_of(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Uploads in parts that are open, and the parts that have come.
+//!
+//! Promises: a caller sees the uploads of its own account alone. Never here: what becomes of them.
+
+use s3s::dto::{
+    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListPartsInput, ListPartsOutput,
+    MultipartUpload as Open, Part,
+};
+use s3s::{S3Request, S3Result};
+
+use super::super::access::caller_of;
+use super::super::errors::refused;
+use super::super::objects::{strong, time_of};
+use super::find_open;
+use crate::bridge::blocking;
+use crate::catalog::{MultipartUpload, Scope};
+use crate::error::ApiError;
+use crate::limits;
+use crate::state::AppState;
+use crate::target::bucket_of;
+
+/// Parts, or uploads, of one page.
+const PAGE_MAX: i32 = 1_000;
+
+/// The parts of an upload, by number.
+pub(in crate::s3) async fn list_parts(
+    app: &AppState,
+    request: S3Request<ListPartsInput>,
+) -> S3Result<ListPartsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let listed = async {
+        let ListPartsInput { bucket, key, upload_id, .. } = &input;
+        let (_, upload) = find_open(app, &caller, bucket, key, upload_id).await?;
+        let after = input.part_number_marker.map_or(0, |it| it.max(0).unsigned_abs());
+        let wanted = input.max_parts.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+        let (store, bound) = (app.store.clone(), wanted.unsigned_abs() as usize + 1);
+        let mut parts = blocking(move || upload.parts(&store, after, bound)).await?;
+        let is_truncated = parts.len() == bound;
+        parts.truncate(bound - 1);
+        let next = parts.last().filter(|_| is_truncated).map(|part| part.number as i32);
+        let named = parts.into_iter().map(|part| Part {
+            part_number: Some(part.number as i32),
+            size: i64::try_from(part.received.bytes).ok(),
+            e_tag: strong(part.etag),
+            last_modified: time_of(part.stored_ms),
+            ..Part::default()
+        });
+        Ok::<_, ApiError>(ListPartsOutput {
+            bucket: Some(input.bucket.clone()),
+            key: Some(input.key.clone()),
+            upload_id: Some(input.upload_id.clone()),
+            part_number_marker: Some(after as i32),
+            next_part_number_marker: next,
+            max_parts: Some(wanted),
+            is_truncated: Some(is_truncated),
+            parts: Some(named.collect()),
+            ..ListPartsOutput::default()
+        })
+    };
+    listed.await.map_err(|error| refused(&error))
+}
+
+/// The uploads of the caller's account that are open in a bucket, by key. There are few enough for one page, or the
+/// rest is told once these are done.
+pub(in crate::s3) async fn list_uploads(
+    app: &AppState,
+    request: S3Request<ListMultipartUploadsInput>,
+) -> S3Result<ListMultipartUploadsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let listed = async {
+        let bucket = caller.bucket(&app.catalog, &bucket_of(&input.bucket)?, Scope::List)?;
+        let prefix = input.prefix.clone().unwrap_or_default();
+        caller.check_prefix(&prefix)?;
+        let (store, account) = (app.store.clone(), caller.account().id.clone());
+        let found = blocking(move || {
+            MultipartUpload::of_account(&store, &account, limits::TUS_PENDING_MAX)
+        });
+        let mut open = found.await?;
+        open.retain(|upload| {
+            let is_here = upload.bucket == bucket.name && upload.done.is_none();
+            is_here && upload.key.as_str().starts_with(&prefix)
+        });
+        open.sort_by(|one, other| (&one.key, one.id).cmp(&(&other.key, other.id)));
+        let uploads = open.into_iter().map(|upload| Open {
+            key: Some(upload.key.to_string()),
+            upload_id: Some(upload.id.simple().to_string()),
+            initiated: time_of(upload.begun_ms),
+            ..Open::default()
+        });
+        Ok::<_, ApiError>(ListMultipartUploadsOutput {
+            bucket: Some(input.bucket.clone()),
+            prefix: input.prefix.clone(),
+            max_uploads: Some(PAGE_MAX),
+            is_truncated: Some(false),
+            uploads: Some(uploads.collect()),
+            ..ListMultipartUploadsOutput::default()
+        })
+    };
+    listed.await.map_err(|error| refused(&error))
+}

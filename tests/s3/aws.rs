@@ -1,0 +1,308 @@
+//! aws-cli: files both ways, in one piece and in parts, addresses that are signed, and everybody who may not.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use tests::commands::run;
+
+use crate::place::{Keys, Place, aws, bytes, client, done, files, make_files};
+
+fn aws_of(place: &Place, keys: &Keys) -> Option<Command> {
+    let mut command = client(&aws()?, keys, place.data.beside());
+    command.arg("--endpoint-url").arg(place.address());
+    Some(command)
+}
+
+fn ran(place: &Place, words: &[&str]) -> Option<String> {
+    Some(done(aws_of(place, &place.keys)?.args(words)).stdout)
+}
+
+/// What a client says that is refused.
+fn refused(place: &Place, keys: &Keys, words: &[&str]) -> String {
+    let ran = run(aws_of(place, keys).unwrap().args(words));
+    assert_ne!(ran.code, 0, "{words:?}: {ran:?}");
+    ran.stderr
+}
+
+fn json(place: &Place, words: &[&str]) -> Value {
+    serde_json::from_str(&ran(place, words).unwrap()).unwrap()
+}
+
+#[test]
+fn a_thousand_files_go_both_ways_and_a_second_time_nothing_does() {
+    let place = Place::new();
+    let (here, back) = (place.beside("here"), place.beside("back"));
+    make_files(&here, 1_000);
+    let (from, to) = (here.to_str().unwrap(), back.to_str().unwrap());
+    let up = ["s3", "sync", from, "s3://photos/sync"];
+    let Some(first) = ran(&place, &up) else { return };
+    assert_eq!(first.matches("upload: ").count(), 1_000);
+    assert_eq!(ran(&place, &up).unwrap(), "");
+    let down = ["s3", "sync", "s3://photos/sync", to];
+    ran(&place, &down).unwrap();
+    assert!(files(&here) == files(&back));
+    assert_eq!(ran(&place, &down).unwrap(), "");
+    // Folders, pages, and many deleted at once.
+    let page =
+        ["s3api", "list-objects-v2", "--bucket", "photos", "--prefix", "sync/", "--delimiter", "/"];
+    assert_eq!(json(&place, &page)["CommonPrefixes"].as_array().unwrap().len(), 7);
+    let pages = [&page[..6], &["--page-size", "37"]].concat();
+    assert_eq!(json(&place, &pages)["Contents"].as_array().unwrap().len(), 1_000);
+    let older =
+        ["s3api", "list-objects", "--bucket", "photos", "--prefix", "sync/", "--page-size", "300"];
+    assert_eq!(json(&place, &older)["Contents"].as_array().unwrap().len(), 1_000);
+    let after =
+        ["s3api", "list-objects-v2", "--bucket", "photos", "--start-after", "sync/Album 6/tag 2/"];
+    assert!(json(&place, &after)["Contents"].as_array().unwrap().len() < 100);
+    let identifiers: Vec<_> = files(&here)
+        .keys()
+        .map(|path| serde_json::json!({"Key": format!("sync/{}", path.to_str().unwrap())}))
+        .collect();
+    let wanted = place.beside("delete.json");
+    fs::write(&wanted, serde_json::json!({"Objects": identifiers}).to_string()).unwrap();
+    let wanted = format!("file://{}", wanted.to_str().unwrap());
+    let gone =
+        json(&place, &["s3api", "delete-objects", "--bucket", "photos", "--delete", &wanted]);
+    assert_eq!(gone["Deleted"].as_array().unwrap().len(), 1_000);
+    assert_eq!(ran(&place, &["s3", "ls", "--recursive", "s3://photos"]).unwrap_or_default(), "");
+}
+
+#[test]
+fn a_large_file_comes_in_parts_and_is_one_object() {
+    let mut place = Place::new();
+    let file = place.beside("large.bin");
+    fs::write(&file, bytes(41_000_003, 1)).unwrap();
+    let from = file.to_str().unwrap();
+    let Some(_) = ran(&place, &["s3", "cp", from, "s3://photos/large.bin", "--metadata", "of=ann"])
+    else {
+        return;
+    };
+    let head = ["s3api", "head-object", "--bucket", "photos", "--key", "large.bin"];
+    let told = json(&place, &head);
+    assert_eq!(told["ContentLength"], 41_000_003);
+    assert_eq!(told["Metadata"]["of"], "ann");
+    assert!(told["ETag"].as_str().unwrap().ends_with("-5\""), "{told}");
+    let back = place.beside("back.bin");
+    let to = back.to_str().unwrap();
+    ran(&place, &["s3", "cp", "s3://photos/large.bin", to]).unwrap();
+    assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
+    // A copy of it goes in parts, too, and keeps what was said about it.
+    ran(&place, &["s3", "cp", "s3://photos/large.bin", "s3://photos/copy/large.bin"]).unwrap();
+    ran(&place, &["s3", "cp", "s3://photos/copy/large.bin", to]).unwrap();
+    assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap());
+    let range = [
+        "s3api",
+        "get-object",
+        "--bucket",
+        "photos",
+        "--key",
+        "large.bin",
+        "--range",
+        "bytes=20000000-20000099",
+        to,
+    ];
+    assert_eq!(json(&place, &range)["ContentRange"], "bytes 20000000-20000099/41000003");
+    assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap()[20_000_000..20_000_100]);
+
+    // Parts in any order, over the end of a server that is killed.
+    let begun = json(
+        &place,
+        &["s3api", "create-multipart-upload", "--bucket", "photos", "--key", "parts.bin"],
+    );
+    let id = begun["UploadId"].as_str().unwrap();
+    let (first, second) = (bytes(6_000_000, 7), bytes(1_000, 8));
+    let mut etags = Vec::new();
+    for (number, part) in [("2", &second), ("1", &first)] {
+        let path = place.beside("part");
+        fs::write(&path, part).unwrap();
+        let body = path.to_str().unwrap();
+        let part = json(
+            &place,
+            &[
+                "s3api",
+                "upload-part",
+                "--bucket",
+                "photos",
+                "--key",
+                "parts.bin",
+                "--upload-id",
+                id,
+                "--part-number",
+                number,
+                "--body",
+                body,
+            ],
+        );
+        etags.push(part["ETag"].clone());
+        place.server.kill();
+        place.server = place.data.serve();
+    }
+    let of_upload = ["--bucket", "photos", "--key", "parts.bin", "--upload-id", id];
+    let listed = json(&place, &[&["s3api", "list-parts"], &of_upload[..]].concat());
+    assert_eq!(listed["Parts"].as_array().unwrap().len(), 2);
+    let open = json(&place, &["s3api", "list-multipart-uploads", "--bucket", "photos"]);
+    assert_eq!(open["Uploads"][0]["UploadId"], id);
+    let parts = serde_json::json!({"Parts": [
+        {"PartNumber": 1, "ETag": etags[1]}, {"PartNumber": 2, "ETag": etags[0]}
+    ]});
+    let complete = ["s3api", "complete-multipart-upload", "--multipart-upload", &parts.to_string()];
+    let complete = [&complete[..], &of_upload[..]].concat();
+    let done = json(&place, &complete);
+    // Who did not hear it asks again.
+    assert_eq!(json(&place, &complete)["ETag"], done["ETag"]);
+    ran(&place, &["s3", "cp", "s3://photos/parts.bin", to]).unwrap();
+    assert!(fs::read(&back).unwrap() == [first, second].concat());
+    let begun = json(
+        &place,
+        &["s3api", "create-multipart-upload", "--bucket", "photos", "--key", "none.bin"],
+    );
+    let id = begun["UploadId"].as_str().unwrap();
+    let of_upload = ["--bucket", "photos", "--key", "none.bin", "--upload-id", id];
+    ran(&place, &[&["s3api", "abort-multipart-upload"], &of_upload[..]].concat()).unwrap();
+    let says = refused(&place, &place.keys, &[&["s3api", "list-parts"], &of_upload[..]].concat());
+    assert!(says.contains("NoSuchUpload"), "{says}");
+    assert!(
+        !place.data.path().join("uploads").exists()
+            || fs::read_dir(place.data.path().join("uploads")).unwrap().next().is_none()
+    );
+}
+
+#[test]
+fn addresses_that_are_signed_work_until_they_expire_and_for_what_they_are_for() {
+    let place = Place::new();
+    let file = place.beside("a.txt");
+    fs::write(&file, "hello").unwrap();
+    let from = file.to_str().unwrap();
+    let Some(_) = ran(&place, &["s3", "cp", from, "s3://photos/a b/ä.html"]) else { return };
+    let presign = ["s3", "presign", "s3://photos/a b/ä.html", "--expires-in"];
+    let url = ran(&place, &[&presign[..], &["60"]].concat()).unwrap();
+    let curl = |words: &[&str]| run(Command::new("curl").args(["-s", "-i"]).args(words)).stdout;
+    let got = curl(&[url.trim()]);
+    assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("\r\n\r\nhello"), "{got}");
+    // What users store is no page of this origin, however it is asked for.
+    let head = got.to_ascii_lowercase();
+    assert!(head.contains("content-type: text/plain") && head.contains("sandbox"), "{got}");
+    assert!(curl(&[url.trim(), "-X", "PUT", "-d", "x"]).contains("SignatureDoesNotMatch"));
+    let other = url.trim().replace("%C3%A4", "b");
+    assert!(curl(&[&other]).contains("SignatureDoesNotMatch"));
+    let url = ran(&place, &[&presign[..], &["1"]].concat()).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let late = curl(&[url.trim()]);
+    assert!(late.starts_with("HTTP/1.1 403") && late.contains("expired"), "{late}");
+}
+
+#[test]
+fn who_may_not_is_told_so_in_the_words_of_s3() {
+    let place = Place::new();
+    let file = place.beside("a.txt");
+    fs::write(&file, "hello").unwrap();
+    let from = file.to_str().unwrap();
+    let put = ["s3api", "put-object", "--bucket", "photos", "--key", "a.txt", "--body", from];
+    let Some(_) = ran(&place, &put) else { return };
+    let get = ["s3api", "get-object", "--bucket", "photos", "--key", "a.txt", "/dev/null"];
+    let wrong = Keys { secret: "b".repeat(52), ..place.keys.clone() };
+    assert!(refused(&place, &wrong, &get).contains("SignatureDoesNotMatch"));
+    let nobody = Keys { id: "a".repeat(16), ..place.keys.clone() };
+    assert!(refused(&place, &nobody, &get).contains("InvalidAccessKeyId"));
+    let reader = Keys::make(&place.data, &["--scope", "read,list"]);
+    assert!(run(aws_of(&place, &reader).unwrap().args(get)).code == 0);
+    assert!(refused(&place, &reader, &put).contains("AccessDenied"));
+    let delete = ["s3api", "delete-object", "--bucket", "photos", "--key", "a.txt"];
+    assert!(refused(&place, &reader, &delete).contains("AccessDenied"));
+    let elsewhere = Keys::make(&place.data, &["--prefix", "elsewhere/"]);
+    assert!(refused(&place, &elsewhere, &get).contains("AccessDenied"));
+    assert!(
+        refused(&place, &elsewhere, &["s3api", "list-objects-v2", "--bucket", "photos"])
+            .contains("AccessDenied")
+    );
+    place.data.done(&["account", "create", "--name", "bob"]);
+    place.data.done(&["bucket", "create", "--account", "bob", "--name", "bobs"]);
+    let hers = ["s3api", "list-objects-v2", "--bucket", "bobs"];
+    assert!(refused(&place, &place.keys, &hers).contains("NoSuchBucket"));
+    let listed = json(&place, &["s3api", "list-buckets"]);
+    assert_eq!(listed["Buckets"].as_array().unwrap().len(), 1, "{listed}");
+    let taken = ["s3api", "create-bucket", "--bucket", "bobs"];
+    assert!(refused(&place, &place.keys, &taken).contains("BucketAlreadyExists"));
+    let soon = jiff_in(4);
+    let short = Keys::make(&place.data, &["--expires-at", &soon]);
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(refused(&place, &short, &get).contains("InvalidAccessKeyId"));
+    place.data.done(&["apikey", "revoke", "--id", &place.keys.id]);
+    assert!(refused(&place, &place.keys, &get).contains("InvalidAccessKeyId"));
+}
+
+/// The time in so many seconds, as a key's end is written.
+fn jiff_in(seconds: u64) -> String {
+    let date = format!("+{seconds} seconds");
+    run(Command::new("date").args(["-u", "-d", &date, "+%Y-%m-%dT%H:%M:%SZ"]))
+        .stdout
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn names_and_metadata_that_cannot_be_are_refused_and_the_rest_reads_back() {
+    let place = Place::new();
+    let file = place.beside("a.txt");
+    fs::write(&file, "hello").unwrap();
+    let body = file.to_str().unwrap();
+    let put = ["s3api", "put-object", "--bucket", "photos", "--body", body, "--key"];
+    let Some(_) = ran(
+        &place,
+        &[
+            &put[..],
+            &["a.txt", "--metadata", "one=1,two=zwei", "--content-md5", "XUFAKrxLKna5cZ2REBfFkg=="],
+        ]
+        .concat(),
+    ) else {
+        return;
+    };
+    let head = json(&place, &["s3api", "head-object", "--bucket", "photos", "--key", "a.txt"]);
+    assert_eq!(head["ETag"], "\"5d41402abc4b2a76b9719d911017c592\"");
+    assert_eq!(head["Metadata"], serde_json::json!({"one": "1", "two": "zwei"}));
+    let long = "k".repeat(1_025);
+    let large = format!("a={}", "x".repeat(2_048));
+    for (words, code) in [
+        (&["folder/"][..], "InvalidArgument"),
+        (&["a//b"], "InvalidArgument"),
+        (&["a/../b"], "InvalidArgument"),
+        (&[&*long], "KeyTooLongError"),
+        (&["b.txt", "--metadata", &*large], "MetadataTooLarge"),
+        (&["b.txt", "--content-md5", "XUFAKrxLKna5cZ2REBfFkQ=="], "BadDigest"),
+        (&["b.txt", "--checksum-crc64-nvme", "AAAAAAAAAAA="], "BadDigest"),
+        (&["a.txt", "--if-none-match", "*"], "PreconditionFailed"),
+    ] {
+        let says = refused(&place, &place.keys, &[&put[..], words].concat());
+        assert!(says.contains(code), "{words:?}: {says}");
+    }
+    // Other metadata on the same bytes.
+    let copy = [
+        "s3api",
+        "copy-object",
+        "--bucket",
+        "photos",
+        "--key",
+        "a.txt",
+        "--copy-source",
+        "photos/a.txt",
+        "--metadata-directive",
+        "REPLACE",
+        "--metadata",
+        "one=2",
+    ];
+    ran(&place, &copy).unwrap();
+    let head = json(&place, &["s3api", "head-object", "--bucket", "photos", "--key", "a.txt"]);
+    assert_eq!(
+        (&head["Metadata"]["one"], &head["ETag"]),
+        (&"2".into(), &"\"5d41402abc4b2a76b9719d911017c592\"".into())
+    );
+    let missing = refused(
+        &place,
+        &place.keys,
+        &["s3api", "get-object", "--bucket", "photos", "--key", "none", "/dev/null"],
+    );
+    assert!(missing.contains("NoSuchKey"), "{missing}");
+    ran(&place, &["s3api", "delete-object", "--bucket", "photos", "--key", "none"]).unwrap();
+}

@@ -1,0 +1,18 @@
+//! Real clients of S3 against a real server: aws-cli, rclone and restic, each doing a job of its own.
+//!
+//! aws-cli comes from PyPI, into a folder of Python beside the build; rclone and restic are packages of the system.
+//! Never here: what the gateway does without such a client, which tests beside its code ask.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the rules of the package are for the binary, not for those who look at it from outside"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod aws;
+mod https;
+mod memory;
+mod place;
+mod rclone;
+mod restic;

@@ -1,0 +1,61 @@
+//! Memory of a server through which large objects go in both directions.
+
+use std::fs::File;
+use std::io::Write;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::place::{Place, aws, bytes, client, done};
+
+const MIB: usize = 1 << 20;
+
+/// Memory of a process that no file stands behind, in KiB: what is mapped of files is the kernel's to take back.
+fn held(process: u32) -> u64 {
+    let told = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
+    let line = told.lines().find(|line| line.starts_with("Anonymous:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_object_that_is_larger_than_what_the_server_takes_goes_through_it() {
+    let Some(aws) = aws() else { return };
+    let place = Place::new();
+    let path = place.beside("large.bin");
+    let mut file = File::create(&path).unwrap();
+    let piece = bytes(MIB, 4);
+    for _ in 0..300 {
+        file.write_all(&piece).unwrap();
+    }
+    drop(file);
+    let body = path.to_str().unwrap();
+    let ran = |words: &[&str]| {
+        let mut aws = client(&aws, &place.keys, place.data.beside());
+        aws.arg("--endpoint-url").arg(place.address());
+        done(aws.args(words)).stdout
+    };
+    let (stop, server) = (Arc::new(AtomicBool::new(false)), place.server.id());
+    let stopped = stop.clone();
+    let watching = thread::spawn(move || {
+        let mut most = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            most = held(server).max(most);
+            thread::sleep(Duration::from_millis(20));
+        }
+        most
+    });
+    ran(&["s3api", "put-object", "--bucket", "photos", "--key", "one.bin", "--body", body]);
+    ran(&["s3", "cp", body, "s3://photos/parts.bin"]);
+    let back = place.beside("back.bin");
+    for name in ["one.bin", "parts.bin"] {
+        // curl reads it in one request.
+        let url = ran(&["s3", "presign", &format!("s3://photos/{name}")]);
+        done(Command::new("curl").args(["-sf", "-o"]).arg(&back).arg(url.trim()));
+        assert!(done(Command::new("cmp").arg(&back).arg(&path)).stdout.is_empty());
+    }
+    stop.store(true, Ordering::Relaxed);
+    let most = watching.join().unwrap();
+    assert!(most < 150 * 1_024, "{most} KiB were held of 300 MiB");
+}

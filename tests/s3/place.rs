@@ -1,0 +1,157 @@
+//! A server with the gateway, keys that sign, and folders to compare.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tests::commands::{Ran, is_missing, run, without_settings};
+use tests::{DataFolder, ServerProcess};
+
+/// A server, and who may sign there.
+pub(crate) struct Place {
+    pub(crate) data: DataFolder,
+    pub(crate) server: ServerProcess,
+    pub(crate) keys: Keys,
+}
+
+/// With what a client signs.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    pub(crate) id: String,
+    pub(crate) secret: String,
+}
+
+impl Keys {
+    /// A new key of `ann`.
+    pub(crate) fn make(data: &DataFolder, words: &[&str]) -> Self {
+        let mut command = vec!["apikey", "create", "--account", "ann"];
+        command.extend(words);
+        Self::read(&data.json(&command)["s3"])
+    }
+
+    fn read(told: &Value) -> Self {
+        let text = |name: &str| told[name].as_str().unwrap().to_owned();
+        Self { id: text("accessKeyId"), secret: text("secretAccessKey") }
+    }
+}
+
+impl Place {
+    /// A server with the private bucket `photos` of `ann`.
+    pub(crate) fn new() -> Self {
+        let (data, _key) = DataFolder::with_bucket();
+        let keys = Keys::make(&data, &[]);
+        let server = data.serve();
+        Self { data, server, keys }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    /// A folder beside the data that does not exist yet.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.data.beside().join(name)
+    }
+}
+
+/// A client, which knows nothing of whoever runs the tests.
+pub(crate) fn client(program: &Path, keys: &Keys, home: &Path) -> Command {
+    let mut command = without_settings(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("AWS_")) {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("HOME", home)
+        .env("AWS_ACCESS_KEY_ID", &keys.id)
+        .env("AWS_SECRET_ACCESS_KEY", &keys.secret)
+        .env("AWS_DEFAULT_REGION", "us-east-1")
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .env("NO_PROXY", "*");
+    command
+}
+
+pub(crate) fn done(command: &mut Command) -> Ran {
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
+    ran
+}
+
+/// Makes a folder of so many files, in folders, with names as people give them.
+pub(crate) fn make_files(folder: &Path, count: usize) {
+    for at in 0..count {
+        let inside = folder.join(format!("Album {}/tag {}", at % 7, at % 3));
+        fs::create_dir_all(&inside).unwrap();
+        let name = match at % 4 {
+            0 => format!("{at}.jpg"),
+            1 => format!("ä {at} (1)+&=.txt"),
+            2 => format!("日本 {at}%20.bin"),
+            _ => format!("~{at}'!$.tar.gz"),
+        };
+        fs::write(inside.join(name), bytes(at * 37 % 9_000, at as u8)).unwrap();
+    }
+}
+
+/// Bytes that are not alike anywhere.
+pub(crate) fn bytes(count: usize, seed: u8) -> Vec<u8> {
+    let mut state = u64::from(seed) + 1;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// All files below a folder, by their paths.
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut waiting) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(next) = waiting.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                found.insert(
+                    path.strip_prefix(folder).unwrap().to_owned(),
+                    fs::read(&path).unwrap(),
+                );
+            }
+        }
+    }
+    found
+}
+
+/// A program of the system, where it is there.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let is_there = Command::new(name).arg("version").output().is_ok();
+    (is_there || is_missing(name)).then(|| PathBuf::from(name))
+}
+
+/// aws-cli out of a Python folder of its own, which is made once.
+pub(crate) fn aws() -> Option<PathBuf> {
+    static AWS: OnceLock<Option<PathBuf>> = OnceLock::new();
+    AWS.get_or_init(|| {
+        let this = std::env::current_exe().unwrap();
+        let folder = this.ancestors().nth(3).unwrap().join("aws-cli");
+        let aws = folder.join("bin/aws");
+        let works =
+            || Command::new(&aws).arg("--version").output().is_ok_and(|it| it.status.success());
+        if works() {
+            return Some(aws);
+        }
+        let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
+        let made = made.is_ok_and(|it| it.status.success());
+        let pip = || {
+            let mut pip = Command::new(folder.join("bin/pip"));
+            let installed = pip.args(["-q", "install", "awscli==1.45.11"]).output();
+            installed.is_ok_and(|it| it.status.success())
+        };
+        ((made && pip() && works()) || is_missing("aws-cli")).then_some(aws)
+    })
+    .clone()
+}

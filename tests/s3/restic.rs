@@ -1,0 +1,34 @@
+//! restic: a repository made, a backup, a check of every byte, and a restore.
+
+use std::process::Command;
+
+use crate::place::{Place, bytes, client, done, files, make_files, program};
+
+#[test]
+fn a_backup_is_checked_and_restored_to_the_last_byte() {
+    let place = Place::new();
+    let Some(program) = program("restic") else { return };
+    let restic = || -> Command {
+        let mut restic = client(&program, &place.keys, place.data.beside());
+        let repository = format!("s3:{}/backups/of ann", place.address());
+        restic.env("RESTIC_REPOSITORY", repository).env("RESTIC_PASSWORD", "a secret of ann");
+        restic.env("RESTIC_CACHE_DIR", place.beside("cache"));
+        restic
+    };
+    let here = place.beside("here");
+    make_files(&here, 200);
+    std::fs::write(here.join("large.bin"), bytes(40_000_000, 3)).unwrap();
+    // The bucket is not there: restic makes it.
+    done(restic().arg("init"));
+    done(restic().arg("backup").arg("--quiet").arg(".").current_dir(&here));
+    std::fs::write(here.join("more.txt"), "more").unwrap();
+    done(restic().args(["backup", "--quiet", "."]).current_dir(&here));
+    done(restic().args(["check", "--read-data"]));
+    let back = place.beside("back");
+    done(restic().args(["restore", "latest", "--target"]).arg(&back));
+    assert!(files(&here) == files(&back));
+    done(restic().args(["forget", "--prune", "--keep-last", "1"]));
+    done(restic().args(["check", "--read-data"]));
+    let told = place.data.json(&["bucket", "list"]).to_string();
+    assert!(told.contains("backups") && told.contains("private"), "{told}");
+}
