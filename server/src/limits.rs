@@ -4,6 +4,8 @@
 //! without a source is ours. Sizes are in bytes. A bound that an operator may change is the default here and a field of
 //! the configuration. Never here: bounds of names and objects, which are the engine's.
 
+pub mod acme;
+
 use std::time::Duration;
 
 /// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
@@ -12,24 +14,6 @@ pub const BODY_BYTES_MAX: u64 = 104_857_600;
 pub const CONFIGURED_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
 /// Largest request body on the premium endpoint. Clients 3.2, 13.14.
 pub const UPLOAD_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
-/// Where certificates are asked for, if nothing else is said: Let's Encrypt.
-pub const ACME_DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
-/// Names in one certificate.
-pub const ACME_DOMAINS_MAX: usize = 100;
-/// How long an authority has for one answer.
-pub const ACME_ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// Largest answer of it.
-pub const ACME_ANSWER_BYTES_MAX: usize = 1 << 20;
-/// How long it may take to look, and again to make the certificate.
-pub const ACME_WORK_WAIT: Duration = Duration::from_secs(180);
-/// How long all of that may take.
-pub const ACME_ORDER_WAIT: Duration = Duration::from_secs(900);
-/// How long after the first failure it is asked again; after each further one five times as long.
-pub const ACME_RETRY_WAIT_MIN: Duration = Duration::from_secs(10);
-/// And never longer.
-pub const ACME_RETRY_WAIT_MAX: Duration = Duration::from_secs(6 * 60 * 60);
-/// How long at once is waited for the time of a renewal: clocks are set meanwhile.
-pub const ACME_LOOK_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Largest request over the control socket.
 pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
 /// Largest answer over the control socket that the command line reads.

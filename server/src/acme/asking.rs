@@ -42,8 +42,8 @@ impl HttpClient for Asking {
             let (head, body) = request.into_parts();
             let body = body.collect().await.map_err(|why| broken(&why))?.to_bytes();
             let asked =
-                outbound.ask(&at, Request::from_parts(head, body), limits::ACME_ANSWER_BYTES_MAX);
-            let answer = timeout(limits::ACME_ANSWER_WAIT, asked).await;
+                outbound.ask(&at, Request::from_parts(head, body), limits::acme::ANSWER_BYTES_MAX);
+            let answer = timeout(limits::acme::ANSWER_WAIT, asked).await;
             let answer = answer.map_err(|_| broken(&"no answer in time"))?;
             let answer = answer.map_err(|why| broken(&why))?;
             // What is posted is answered with a problem that says why; of a directory the library reads no status.

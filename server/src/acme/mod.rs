@@ -74,15 +74,15 @@ impl Acme {
 
     /// Sees to it that there is a certificate, for ever.
     pub(crate) async fn run(mut self) {
-        let mut retry_wait = limits::ACME_RETRY_WAIT_MIN;
+        let mut retry_wait = limits::acme::RETRY_WAIT_MIN;
         loop {
             if let Some(wait) = self.wait() {
                 // Clocks are set, and machines sleep: it is looked again long before a long time is over.
-                tokio::time::sleep(wait.min(limits::ACME_LOOK_WAIT)).await;
+                tokio::time::sleep(wait.min(limits::acme::LOOK_WAIT)).await;
                 continue;
             }
             match self.renew().await {
-                Ok(()) => retry_wait = limits::ACME_RETRY_WAIT_MIN,
+                Ok(()) => retry_wait = limits::acme::RETRY_WAIT_MIN,
                 Err(failure) => {
                     tracing::error!(
                         domains = self.settings.domains.join(", "),
@@ -91,7 +91,7 @@ impl Acme {
                         "no certificate came: {failure}"
                     );
                     tokio::time::sleep(retry_wait).await;
-                    retry_wait = retry_wait.saturating_mul(5).min(limits::ACME_RETRY_WAIT_MAX);
+                    retry_wait = retry_wait.saturating_mul(5).min(limits::acme::RETRY_WAIT_MAX);
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Acme {
 
     /// Gets another certificate and uses it.
     async fn renew(&mut self) -> Result<(), Failure> {
-        let asked = tokio::time::timeout(limits::ACME_ORDER_WAIT, self.ask()).await;
+        let asked = tokio::time::timeout(limits::acme::ORDER_WAIT, self.ask()).await;
         // Whatever came of it, nothing has to be proven any more.
         let own = self.current.as_ref().map(|current| &current.identity);
         match own {

@@ -15,7 +15,7 @@ use crate::tls::{CurrentTls, Identity, Proofs};
 
 /// How often the authority is asked whether it is done.
 const POLLS: RetryPolicy =
-    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(limits::ACME_WORK_WAIT);
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(limits::acme::WORK_WAIT);
 
 /// Gets a certificate for these names, as PEM: the chain, and the key. Meanwhile `tls` shows the proofs, and to
 /// everybody else `own`.

@@ -46,7 +46,7 @@ impl Asked {
             let why = "this trug cannot do that: it takes one that is built with `--features acme`";
             return Err(ConfigError::of("acme_domains", why));
         }
-        if domains.len() > limits::ACME_DOMAINS_MAX {
+        if domains.len() > limits::acme::DOMAINS_MAX {
             let why = format!("{} names are too many for a certificate", domains.len());
             return Err(ConfigError::of("acme_domains", why));
         }
@@ -87,7 +87,7 @@ fn contact(mail: &str) -> Result<String, ConfigError> {
 
 fn directory(text: &str) -> Result<Destination, ConfigError> {
     let refuse = |why: &dyn Display| {
-        let why = format!("{text:?} is no address like {}: it {why}", limits::ACME_DIRECTORY);
+        let why = format!("{text:?} is no address like {}: it {why}", limits::acme::DIRECTORY);
         ConfigError::of("acme_directory", why)
     };
     let found = Destination::parse(text).map_err(|why| refuse(&why))?;
@@ -127,7 +127,7 @@ mod tests {
     #[cfg(not(feature = "acme"))]
     #[test]
     fn a_build_without_it_says_what_it_takes() {
-        let error = told("cdn.example.com", "", limits::ACME_DIRECTORY).unwrap_err();
+        let error = told("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
         assert!(
             error.starts_with("acme_domains: ") && error.contains("--features acme"),
             "{error}"
@@ -137,23 +137,23 @@ mod tests {
     #[cfg(feature = "acme")]
     #[test]
     fn names_mail_addresses_and_the_directory_are_looked_at() {
-        let found = told("CDN.example.com b.example", "ann@example.com", limits::ACME_DIRECTORY);
+        let found = told("CDN.example.com b.example", "ann@example.com", limits::acme::DIRECTORY);
         let found = found.unwrap().unwrap();
         assert_eq!(found.domains, ["cdn.example.com", "b.example"]);
         assert_eq!(found.contacts, ["mailto:ann@example.com"]);
         for bad in ["*.example.com", "127.0.0.1:80", "https://a.example", "a..b", "a."] {
-            let error = told(bad, "", limits::ACME_DIRECTORY).unwrap_err();
+            let error = told(bad, "", limits::acme::DIRECTORY).unwrap_err();
             assert!(error.starts_with("acme_domains: "), "{bad}: {error}");
         }
         for bad in ["ann", "@example.com", "ann@", "ann@a,b", "mailto:ann"] {
-            let error = told("a.example", bad, limits::ACME_DIRECTORY).unwrap_err();
+            let error = told("a.example", bad, limits::acme::DIRECTORY).unwrap_err();
             assert!(error.starts_with("acme_contact: "), "{bad}: {error}");
         }
         for bad in ["", "example.com", "http://example.com/directory", "https://u@example.com"] {
             let error = told("a.example", "", bad).unwrap_err();
             assert!(error.starts_with("acme_directory: "), "{bad}: {error}");
         }
-        let many = vec!["a.example"; limits::ACME_DOMAINS_MAX + 1].join(" ");
-        assert!(told(&many, "", limits::ACME_DIRECTORY).unwrap_err().contains("too many"));
+        let many = vec!["a.example"; limits::acme::DOMAINS_MAX + 1].join(" ");
+        assert!(told(&many, "", limits::acme::DIRECTORY).unwrap_err().contains("too many"));
     }
 }

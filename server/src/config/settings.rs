@@ -165,7 +165,7 @@ settings! {
     /// mail addresses that the authority may write to; feature `acme`
     acme_contact: Texts = Value(Texts::default()),
     /// where the authority is asked; feature `acme`
-    acme_directory: String = Value(limits::ACME_DIRECTORY.to_owned()),
+    acme_directory: String = Value(limits::acme::DIRECTORY.to_owned()),
     /// certificates (PEM) of authorities that this one may prove itself by, beside Mozilla's: for one of your own;
     /// feature `acme`
     acme_ca_file: PathBuf = Words("none"),
