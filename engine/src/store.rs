@@ -148,8 +148,8 @@ impl Store {
         self.upload_folder().resume(id, received)
     }
 
-    /// Hands out the bytes of a body that outlives the process, in pieces, up to what [`ResumableUpload::sync`] told last.
-    /// That they are the bytes that came is only certain once this returns without an error. Waits for the disk.
+    /// Hands out the bytes of a body that outlives the process, in pieces, up to what [`ResumableUpload::sync`] told
+    /// last. That they are the bytes that came is only certain once this returns without an error. Waits for the disk.
     pub fn read_upload(
         &self,
         id: Uuid,

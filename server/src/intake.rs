@@ -29,7 +29,7 @@ use http_body::Body;
 
 use self::attributes::Attributes;
 #[cfg(feature = "s3")]
-pub use self::attributes::{Attributes as KeptAttributes, S3Attributes};
+pub(crate) use self::attributes::{Attributes as KeptAttributes, S3Attributes};
 use self::inflow::take_in;
 pub use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
@@ -77,7 +77,7 @@ impl Received {
 
     /// The same file with what a client of S3 is told about it.
     #[cfg(feature = "s3")]
-    pub fn with_s3(self, s3: S3Attributes) -> Self {
+    pub(crate) fn with_s3(self, s3: S3Attributes) -> Self {
         Self { s3: Some(s3), ..self }
     }
 

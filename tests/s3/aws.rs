@@ -187,6 +187,10 @@ fn addresses_that_are_signed_work_until_they_expire_and_for_what_they_are_for() 
     assert!(curl(&[url.trim(), "-X", "PUT", "-d", "x"]).contains("SignatureDoesNotMatch"));
     let other = url.trim().replace("%C3%A4", "b");
     assert!(curl(&[&other]).contains("SignatureDoesNotMatch"));
+    let added = curl(&[url.trim(), "-H", "x-amz-copy-source: photos/secret"]);
+    assert!(added.contains("AccessDenied"), "{added}");
+    let url = ran(&place, &[&presign[..], &["1000000"]].concat()).unwrap();
+    assert!(curl(&[url.trim()]).contains("AuthorizationQueryParametersError"));
     let url = ran(&place, &[&presign[..], &["1"]].concat()).unwrap();
     std::thread::sleep(Duration::from_secs(3));
     let late = curl(&[url.trim()]);

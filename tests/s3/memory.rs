@@ -22,7 +22,7 @@ fn held(process: u32) -> u64 {
 #[test]
 fn an_object_that_is_larger_than_what_the_server_takes_goes_through_it() {
     let Some(aws) = aws() else { return };
-    let place = Place::new();
+    let place = Place::with(&[("TRUG_BODY_BYTES_MAX", "1000000000")]);
     let path = place.beside("large.bin");
     let mut file = File::create(&path).unwrap();
     let piece = bytes(MIB, 4);

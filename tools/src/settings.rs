@@ -134,7 +134,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;
     if file.take(bytes_max + 1).read_to_string(&mut text)? as u64 > bytes_max {
-        return Err(io::Error::other("it is too long"));
+        return Err(io::Error::other(format!("it is longer than {bytes_max} bytes")));
     }
     Ok(text)
 }

@@ -1,8 +1,8 @@
 //! An upload in parts of a client of S3, between its requests: what it is to become, and which parts have come.
 //!
-//! Each part is a fact, and a body of the engine that outlives the process. Promises: a part has a record only after its
-//! bytes are durable; an upload that is done says so until it expires, so that a client that did not hear it is told.
-//! Never here: the protocol, and the bytes.
+//! Each part is a fact, and a body of the engine that outlives the process. Promises: a part has a record only after
+//! its bytes are durable; an upload that is done says so until it expires, so that a client that did not hear it is
+//! told. Never here: the protocol, and the bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

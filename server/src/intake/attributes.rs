@@ -1,5 +1,5 @@
-//! What is kept of a file beside its content, its type and its times: JSON among the attributes of its record, which the
-//! engine does not look into.
+//! What is kept of a file beside its content, its type and its times: JSON among the attributes of its record, which
+//! the engine does not look into.
 //!
 //! Promises: what a client of S3 said about a file is told again, word for word. Never here: what others are told.
 
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 /// What is kept of an upload beside its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// What the client called the type, where something else was believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub declared_type: Option<String>,
+    pub(crate) declared_type: Option<String>,
     #[cfg(feature = "s3")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub s3: Option<S3Attributes>,
+    pub(crate) s3: Option<S3Attributes>,
 }
 
 /// What clients of S3 are told again.
 #[cfg(feature = "s3")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct S3Attributes {
+pub(crate) struct S3Attributes {
     /// The entity tag, without quotes: the MD5 of the content, or of those of its parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub etag: Option<String>,
+    pub(crate) etag: Option<String>,
     /// What stood behind `x-amz-meta-`.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub metadata: std::collections::BTreeMap<String, String>,
+    pub(crate) metadata: std::collections::BTreeMap<String, String>,
 }
 
 impl Attributes {
@@ -43,13 +43,13 @@ impl Attributes {
 
     /// Whether there is room for them.
     #[cfg(feature = "s3")]
-    pub fn fit(&self) -> bool {
+    pub(crate) fn fit(&self) -> bool {
         *self == Self::default() || self.encoded().is_some()
     }
 
     /// Those of a file; none where they are not of this kind.
     #[cfg(feature = "s3")]
-    pub fn of(object: &Object) -> Self {
+    pub(crate) fn of(object: &Object) -> Self {
         if object.is_derived() {
             return Self::default();
         }
@@ -66,7 +66,8 @@ mod tests {
         assert_eq!(Attributes::default().encoded(), None);
         let declared = |length: usize| Attributes {
             declared_type: Some("x".repeat(length)),
-            ..Attributes::default()
+            #[cfg(feature = "s3")]
+            s3: None,
         };
         let encoded = declared(3).encoded().unwrap();
         assert_eq!(encoded, br#"{"declaredType":"xxx"}"#);

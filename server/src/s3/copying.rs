@@ -95,7 +95,9 @@ pub(super) async fn copy(
         let received = Received::new(None, Some(declared), staged);
         let received = received.with_s3(crate::intake::S3Attributes { etag, ..s3 });
         let manner = manner(EventKind::CreatedByCopy);
-        let stored = keep(app, &bucket, manner, Batch::new(), vec![received], &[key.clone()]).await;
+        let stored =
+            keep(app, &bucket, manner, Batch::new(), vec![received], std::slice::from_ref(&key))
+                .await;
         let stored = stored.map_err(ours)?.into_iter().next();
         let stored = stored.ok_or_else(|| ours(ApiError::internal("a copy put nothing")))?;
         let result = CopyObjectResult {

@@ -2,8 +2,8 @@
 //!
 //! `s3s` holds each chunk in memory until it has come whole, and a client may send all of a file as one. So chunks that
 //! nobody signed are cut into pieces here, as they come; a chunk with a signature has to be held, and may not be large.
-//! Promises: memory is one piece of the connection; what is longer than [`SIGNED_CHUNK_BYTES_MAX`] and signed is refused
-//! before it is read. Never here: signatures, trailers and how long the whole is.
+//! Promises: memory is one piece of the connection; what is longer than [`SIGNED_CHUNK_BYTES_MAX`] and signed is
+//! refused before it is read. Never here: signatures, trailers and how long the whole is.
 
 use std::fmt;
 use std::pin::Pin;

@@ -100,7 +100,7 @@ pub(super) async fn list(
         Some(token) => {
             let bytes = URL_SAFE_NO_PAD.decode(token).ok();
             let last = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            let message = "The continuation token is none of this server";
+            let message = "The cursor is none of this server";
             Some(last.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?)
         }
         None => input.start_after.clone(),

@@ -1,10 +1,11 @@
 //! The gateway for clients of S3: rclone, aws-cli, restic and the like, at the same address as everything else.
 //!
-//! A request belongs here when it is signed with AWS Signature Version 4, in a header or in its address. `s3s` checks the
-//! signature, reads the request and writes XML; who may do what, and what is done, is decided by the same code as
+//! A request belongs here when it is signed with AWS Signature Version 4, in a header or in its address. `s3s` checks
+//! the signature, reads the request and writes XML; who may do what, and what is done, is decided by the same code as
 //! behind the API.
 //!
 //! ```text
+//! signed       what a signature has to cover
 //! access       who signed, and whether that is one request too many
 //! operations   the table of operations
 //! buckets  listing  objects  copying  multipart   what they do
@@ -12,8 +13,7 @@
 //! errors       our refusals in the words of S3
 //! ```
 //!
-//! Promises: nothing of a body is read before the signature of its head is checked, and no body is held in memory;
-//! Version 2 of the signature, and forms, open nothing.
+//! Promises: nothing of a body is read before the signature of its head is checked, and no body is held in memory.
 //! Never here: delivery to whoever does not sign.
 
 mod access;
@@ -26,22 +26,24 @@ mod listing;
 mod multipart;
 mod objects;
 mod operations;
+mod signed;
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode};
+use s3s::S3Error;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
-use s3s::{S3Error, S3ErrorCode};
 
 use self::access::{Door, Keys};
-use self::errors::{refusal, refused};
+use self::errors::refused;
 use self::framing::{Chunks, Framed};
 use self::operations::Operations;
+use self::signed::check;
+pub(crate) use self::signed::is_signed;
 use crate::client_address::client_address;
 use crate::error::ApiError;
 use crate::limits;
@@ -49,7 +51,6 @@ use crate::measures::AuthFailure;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 
-const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// The codes of those who sign with a wrong secret, or in the name of a key that is none.
 const WRONG_SECRET: [&[u8]; 2] = [b"<Code>SignatureDoesNotMatch<", b"<Code>InvalidAccessKeyId<"];
 
@@ -69,22 +70,7 @@ impl NameValidation for AnyName {
     }
 }
 
-/// Whether a request is one of a client of S3.
-pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-    // What asks before a request is no request yet.
-    if method == Method::OPTIONS {
-        return false;
-    }
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        return value.as_bytes().starts_with(ALGORITHM.as_bytes());
-    }
-    uri.query().is_some_and(|query| {
-        let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
-        names.any(|name| matches!(name, "X-Amz-Signature" | "X-Amz-Algorithm"))
-    })
-}
-
-/// The same of a whole request.
+/// Whether a whole request is one of a client of S3.
 pub(crate) fn is_signed_request<B>(request: &Request<B>) -> bool {
     is_signed(request.method(), request.uri(), request.headers())
 }
@@ -141,27 +127,6 @@ impl Gateway {
     }
 }
 
-/// Refuses what `s3s` would take, and we do not: Version 2 of the signature is weak, and forms are read before it is
-/// known who sends them.
-fn check(head: &Parts) -> Result<(), S3Error> {
-    let query = head.uri.query().unwrap_or_default();
-    let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
-    let decoded =
-        |name: &str| percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
-    if names.any(|name| matches!(&*decoded(name), "Signature" | "AWSAccessKeyId")) {
-        let message = "Sign with AWS Signature Version 4; Version 2 opens nothing here";
-        return Err(refusal(S3ErrorCode::InvalidRequest, message));
-    }
-    let is_form = head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
-        value.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data")
-    });
-    if head.method == Method::POST && is_form {
-        let message = "Forms are not taken here: PUT the file, or use a presigned upload";
-        return Err(refusal(S3ErrorCode::NotImplemented, message));
-    }
-    Ok(())
-}
-
 /// The body, as far as it may be handed on before anything is known about it.
 fn framed(headers: &HeaderMap, body: Body) -> Result<s3s::Body, S3Error> {
     // How large a file may be is decided where it is read, without its framing.
@@ -193,52 +158,5 @@ fn said(error: S3Error) -> Response<Body> {
             *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             answer
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn head(method: &str, uri: &str, headers: &[(&'static str, &str)]) -> Parts {
-        let mut request = Request::builder().method(method).uri(uri);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.body(()).unwrap().into_parts().0
-    }
-
-    #[test]
-    fn only_what_is_signed_comes_here() {
-        let signed = [("authorization", "AWS4-HMAC-SHA256 Credential=a")];
-        let is_signed = |head: &Parts| is_signed(&head.method, &head.uri, &head.headers);
-        assert!(is_signed(&head("GET", "/b/x", &signed)));
-        assert!(!is_signed(&head("OPTIONS", "/b/x", &signed)));
-        assert!(is_signed(&head("PUT", "/b/x?a=b&X-Amz-Signature=c", &[])));
-        assert!(is_signed(&head("GET", "/?X-Amz-Algorithm=c", &[])));
-        for (uri, headers) in [
-            ("/b/x", &[][..]),
-            ("/b/x?token=X-Amz-Signature", &[]),
-            ("/b/X-Amz-Signature", &[]),
-            ("/b/x", &[("authorization", "Bearer AWS4-HMAC-SHA256")]),
-            ("/b/x?X-Amz-Signature=c", &[("authorization", "Bearer k")]),
-        ] {
-            assert!(!is_signed(&head("GET", uri, headers)), "{uri} {headers:?}");
-        }
-    }
-
-    #[test]
-    fn an_older_signature_and_forms_are_refused_before_anything_is_read() {
-        for uri in [
-            "/b/x?X-Amz-Signature=a&Signature=b",
-            "/b/x?X-Amz-Signature=a&%53ignature=b",
-            "/b/x?X-Amz-Algorithm=a&AWSAccessKeyId=b",
-        ] {
-            assert!(check(&head("GET", uri, &[])).is_err(), "{uri}");
-        }
-        let form = [("content-type", "Multipart/Form-Data; boundary=a")];
-        assert!(check(&head("POST", "/b?X-Amz-Signature=a", &form)).is_err());
-        assert!(check(&head("PUT", "/b/x?X-Amz-Signature=a", &form)).is_ok());
-        assert!(check(&head("POST", "/b?delete&X-Amz-Signature=a", &[])).is_ok());
     }
 }

@@ -3,8 +3,8 @@
 //! Parts come in any order and at the same time, each into a body of the engine that outlives the process, as pieces of
 //! resumable uploads do. When the upload is completed they are put together, in order, into one upload like any other:
 //! a large one in a big segment of its own. Promises: a part that is acknowledged is durable; parts are put together
-//! exactly once, also when the client goes away meanwhile, and whoever asks again is told what came of it; memory is one
-//! piece of a part. Never here: when uploads expire, which their sweep says.
+//! exactly once, also when the client goes away meanwhile, and whoever asks again is told what came of it; memory is
+//! one piece of a part. Never here: when uploads expire, which their sweep says.
 
 mod joining;
 mod listed;

@@ -1,8 +1,8 @@
 //! Objects read, stored and deleted.
 //!
-//! Promises: what is stored goes the way of every upload, with its limits, quotas, rules and webhooks, and replaces what
-//! is there; what is read says the same as delivery about what it is, so that no file becomes a page of ours by being
-//! asked for in another way. Never here: who signed.
+//! Promises: what is stored goes the way of every upload, with its limits, quotas, rules and webhooks, and replaces
+//! what is there; what is read says the same as delivery about what it is, so that no file becomes a page of ours by
+//! being asked for in another way. Never here: who signed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -341,7 +341,7 @@ pub(super) async fn delete_many(
 
 /// Bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(*bytes))
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl S3 for Operations {
         let caller = caller_of(&request.extensions)?;
         buckets::create(&self.app, &caller, &request.input.bucket).await?;
         let location = Some(format!("/{}", request.input.bucket));
-        done(CreateBucketOutput { location, ..CreateBucketOutput::default() })
+        done(CreateBucketOutput { location })
     }
 
     async fn list_objects_v2(

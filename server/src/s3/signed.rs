@@ -1,0 +1,207 @@
+//! What a signature has to cover, and for how long, before `s3s` checks it.
+//!
+//! `s3s` checks that a signature is the one of what it names, not that it names enough. A signed address to which
+//! whoever holds it may add `x-amz-copy-source` opens everything that its maker may read; so each `x-amz-` header has
+//! to be signed, as S3 has it. Promises: a signed address lasts a week at most; Version 2 of the signature opens
+//! nothing; forms are not read. Never here: whether the signature is right.
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, Uri};
+use percent_encoding::percent_decode_str;
+use s3s::{S3Error, S3ErrorCode};
+
+use super::errors::{code, refusal};
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// A week, in seconds, as S3 has it.
+const EXPIRES_MAX: u64 = 7 * 24 * 60 * 60;
+/// It only says more about the body, which it has to fit.
+const BODY_HASH: &str = "x-amz-content-sha256";
+
+/// Whether a request is one of a client of S3.
+pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    // What asks before a request is no request yet.
+    if method == Method::OPTIONS {
+        return false;
+    }
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        return value.as_bytes().starts_with(ALGORITHM.as_bytes());
+    }
+    uri.query().is_some_and(|query| {
+        let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
+        names.any(|name| matches!(name, "X-Amz-Signature" | "X-Amz-Algorithm"))
+    })
+}
+
+/// The parameters of an address, decoded.
+struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of(uri: &Uri) -> Self {
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let pairs = uri.query().unwrap_or_default().split('&').map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        });
+        Self(pairs.collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(it, _)| it == name)
+    }
+
+    /// The value of a parameter that stands there once.
+    fn only(&self, name: &str) -> Option<&str> {
+        let mut found = self.0.iter().filter(|(it, _)| it == name).map(|(_, value)| &**value);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
+/// Refuses what `s3s` would take, and we do not.
+pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
+    let query = Query::of(&head.uri);
+    if query.has("Signature") || query.has("AWSAccessKeyId") {
+        let message = "Sign with AWS Signature Version 4; Version 2 opens nothing here";
+        return Err(refusal(S3ErrorCode::InvalidRequest, message));
+    }
+    let is_form = head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
+        value.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data")
+    });
+    if head.method == Method::POST && is_form {
+        let message = "Forms are not taken here: PUT the file, or use a presigned upload";
+        return Err(refusal(S3ErrorCode::NotImplemented, message));
+    }
+    let in_address = query.has("X-Amz-Signature");
+    if in_address {
+        let expires = query.only("X-Amz-Expires").and_then(|it| it.parse::<u64>().ok());
+        if expires.is_none_or(|seconds| seconds > EXPIRES_MAX) {
+            let message = "X-Amz-Expires is a number of seconds, a week at most";
+            return Err(refusal(code("AuthorizationQueryParametersError"), message));
+        }
+    }
+    let named = match in_address {
+        true => query.only("X-Amz-SignedHeaders"),
+        false => head.headers.get(header::AUTHORIZATION).and_then(names_in),
+    };
+    let named: Vec<String> =
+        named.unwrap_or_default().split(';').map(str::to_ascii_lowercase).collect();
+    let is_covered = |name: &str| {
+        let must = name == "host" || (name.starts_with("x-amz-") && name != BODY_HASH);
+        !must || named.iter().any(|it| it == name)
+    };
+    if !is_covered("host") || !head.headers.keys().all(|name| is_covered(name.as_str())) {
+        let message = "There are headers in the request that have to be signed, and are not";
+        return Err(refusal(S3ErrorCode::AccessDenied, message));
+    }
+    Ok(())
+}
+
+/// The names of signed headers in a value of `Authorization`.
+fn names_in(value: &HeaderValue) -> Option<&str> {
+    let parts = value.to_str().ok()?.split([',', ' ']);
+    parts.filter_map(|part| part.trim().strip_prefix("SignedHeaders=")).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn head(method: &str, uri: &str, headers: &[(&'static str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    /// Of an address that is signed for a minute.
+    fn code_of(more: &str, headers: &[(&'static str, &str)]) -> Option<String> {
+        let uri = format!("/b/x?X-Amz-Signature=a&X-Amz-Expires=60{more}");
+        let refused = check(&head("PUT", &uri, headers)).err();
+        refused.map(|it| it.code().as_str().to_owned())
+    }
+
+    #[test]
+    fn only_what_is_signed_comes_here() {
+        let is_signed = |head: &Parts| is_signed(&head.method, &head.uri, &head.headers);
+        let signed = [("authorization", "AWS4-HMAC-SHA256 Credential=a")];
+        assert!(is_signed(&head("GET", "/b/x", &signed)));
+        assert!(!is_signed(&head("OPTIONS", "/b/x", &signed)));
+        assert!(is_signed(&head("PUT", "/b/x?a=b&X-Amz-Signature=c", &[])));
+        assert!(is_signed(&head("GET", "/?X-Amz-Algorithm=c", &[])));
+        for (uri, headers) in [
+            ("/b/x", &[][..]),
+            ("/b/x?token=X-Amz-Signature", &[]),
+            ("/b/X-Amz-Signature", &[]),
+            ("/b/x", &[("authorization", "Bearer AWS4-HMAC-SHA256")]),
+            ("/b/x?X-Amz-Signature=c", &[("authorization", "Bearer k")]),
+        ] {
+            assert!(!is_signed(&head("GET", uri, headers)), "{uri} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn an_older_signature_and_forms_are_refused_before_anything_is_read() {
+        for more in ["&Signature=b", "&%53ignature=b", "&AWSAccessKeyId=b"] {
+            assert_eq!(code_of(more, &[]).as_deref(), Some("InvalidRequest"), "{more}");
+        }
+        let form = [("content-type", "Multipart/Form-Data; boundary=a")];
+        let refused = check(&head("POST", "/b?X-Amz-Signature=a", &form)).unwrap_err();
+        assert_eq!(refused.code().as_str(), "NotImplemented");
+    }
+
+    #[test]
+    fn what_nobody_signed_cannot_be_added_to_an_address() {
+        let source = [("x-amz-copy-source", "b/secret")];
+        assert_eq!(code_of("&X-Amz-SignedHeaders=host", &[]), None);
+        assert_eq!(code_of("&X-Amz-SignedHeaders=host", &[("x-amz-content-sha256", "a")]), None);
+        let both = "&X-Amz-SignedHeaders=host%3Bx-amz-copy-source";
+        assert_eq!(code_of(both, &source), None);
+        for more in [
+            "&X-Amz-SignedHeaders=host",
+            "&X-Amz-SignedHeaders=host&X-Amz-SignedHeaders=host%3Bx-amz-copy-source",
+            "&X-Amz-SignedHeaders=x-amz-copy-source",
+            "",
+        ] {
+            assert_eq!(code_of(more, &source).as_deref(), Some("AccessDenied"), "{more}");
+        }
+        // What an address says about itself counts, whatever else stands in a header.
+        let header =
+            ("authorization", "AWS4-HMAC-SHA256 SignedHeaders=host;x-amz-copy-source, a=b");
+        let also = [source[0], header];
+        let refused = code_of("&X-Amz-SignedHeaders=host", &also);
+        assert_eq!(refused.as_deref(), Some("AccessDenied"));
+    }
+
+    #[test]
+    fn in_a_header_the_same_has_to_be_signed() {
+        let signed = |names: &str| {
+            let value =
+                format!("AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders={names}, Signature=c");
+            let headers = [("authorization", &*value), ("x-amz-date", "a"), ("x-amz-meta-a", "b")];
+            check(&head("PUT", "/b/x", &headers)).is_ok()
+        };
+        assert!(signed("host;x-amz-date;x-amz-meta-a"));
+        assert!(signed("x-amz-date;x-amz-meta-a;host;range"));
+        for less in ["host;x-amz-date", "x-amz-date;x-amz-meta-a", "", "host;x-amz-meta-a"] {
+            assert!(!signed(less), "{less}");
+        }
+    }
+
+    #[test]
+    fn an_address_lasts_a_week_at_most() {
+        let expires = |text: &str| {
+            let uri = format!("/b/x?X-Amz-Signature=a&X-Amz-SignedHeaders=host{text}");
+            check(&head("GET", &uri, &[])).is_ok()
+        };
+        assert!(expires("&X-Amz-Expires=604800"));
+        for wrong in
+            ["", "&X-Amz-Expires=604801", "&X-Amz-Expires=-1", "&X-Amz-Expires=1&X-Amz-Expires=2"]
+        {
+            assert!(!expires(wrong), "{wrong}");
+        }
+    }
+}
