@@ -31,7 +31,7 @@ use crate::destination::Scheme;
 use crate::dispatch::App;
 use crate::measures::Entrance;
 use crate::state::AppState;
-use crate::tls::CurrentTls;
+use crate::tls::{CurrentTls, Identity};
 use crate::upkeep::Upkeep;
 
 /// What is served.
@@ -143,15 +143,19 @@ async fn serve_open(
         ..ConnectionOptions::new()
     };
     let url = public_url.clone();
+    let end_ms = config.tls.as_ref().and_then(Identity::end_ms);
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
+    state.measures.certificate.note_end(end_ms);
     let options = ConnectionOptions { exempt: exempt(&state), ..options };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
     started(&Started { listen, upload_listen, admin_listen, scheme, public_url, set_up_link });
 
     #[cfg(feature = "acme")]
-    let _getting = tokio::task::JoinSet::from_iter(acme.map(Acme::run));
+    let certificate = state.measures.certificate.clone();
+    #[cfg(feature = "acme")]
+    let _getting = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
     let changing = change(changes, state.clone(), options.clone());
     let options_of = |entrance| {
         let counts = state.measures.connections(entrance).clone();
@@ -219,6 +223,7 @@ async fn change(
         while let Some(Change { config, done }) = changes.recv().await {
             if let Some((tls, identity)) = options.tls.as_ref().zip(config.tls.as_ref()) {
                 tls.replace(identity);
+                state.measures.certificate.note_end(identity.end_ms());
             }
             options.drain.set(config.drain);
             state.change(config);

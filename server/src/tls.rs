@@ -87,6 +87,11 @@ impl Identity {
         self.validity.as_ref().map_or(0, Validity::renewal_ms)
     }
 
+    /// When the certificate ends, in milliseconds since 1970.
+    pub fn end_ms(&self) -> Option<u64> {
+        self.validity.as_ref().map(Validity::end_ms)
+    }
+
     /// Until when the certificate holds, as it is shown.
     pub fn ends(&self) -> Option<String> {
         self.validity.as_ref().map(Validity::end)

@@ -81,7 +81,8 @@ impl Pebble {
         self.log().matches("Issued certificate serial").count()
     }
 
-    fn end(&mut self) {
+    /// Ends it.
+    pub(crate) fn end(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();

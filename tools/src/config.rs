@@ -57,6 +57,10 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             if let Some(acme) = config.acme {
                 let (names, from) = (acme.domains.join(", "), acme.directory.as_str());
                 text.push_str(&format!("certificates for {names} come from {from}\n"));
+                let listen = config.listen;
+                text.push_str(&format!(
+                    "it connects to port 443 of each, which must lead to {listen}\n"
+                ));
             }
             output::result(&text)
         }

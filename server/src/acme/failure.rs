@@ -41,13 +41,10 @@ impl Failure {
 /// What to do about a kind of problem.
 fn advice(kind: &str) -> Option<&'static str> {
     Some(match kind {
-        "connection" | "tls" => {
-            "the authority connects to port 443 of the name: it must lead to where trug listens"
+        "connection" | "tls" | "unauthorized" | "incorrectResponse" => {
+            "port 443 of the name must lead to where this trug listens, with no TLS ended before it"
         }
         "dns" => "the authority finds no address of the name: look at its DNS records",
-        "unauthorized" | "incorrectResponse" => {
-            "something else answers at port 443 of the name: it must lead to this trug, with no TLS ended before it"
-        }
         "rateLimited" => {
             "the authority wants to be asked less: wait, and try with its directory for tests meanwhile"
         }

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Promises: a certificate that was kept is used at once, and no other asked for before two thirds of its time are
-//! over; what fails is logged and tried again, later each time, while the certificate that is there is used. Until
-//! there is one nobody gets a connection. Never here: what is spoken over TLS.
+//! over; what fails is logged and tried again, later each time and never before the authority wants to be asked, while
+//! the certificate that is there is used. Until there is one nobody gets a connection. Never here: what is spoken
+//! over TLS.
 
 mod asking;
 mod failure;
@@ -30,6 +31,7 @@ use self::kept::{Kept, KeptAccount, KeptCertificate};
 use crate::bridge::blocking;
 use crate::config::AcmeSettings;
 use crate::limits;
+use crate::measures::CertificateMeasures;
 use crate::outbound::Outbound;
 use crate::tls::{CurrentTls, Identity, Proofs};
 
@@ -37,7 +39,7 @@ use crate::tls::{CurrentTls, Identity, Proofs};
 pub(crate) struct Acme {
     settings: AcmeSettings,
     kept: Kept,
-    outbound: Outbound,
+    asking: Asking,
     clock: Arc<dyn Clock>,
     tls: Arc<CurrentTls>,
     current: Option<Current>,
@@ -59,6 +61,7 @@ impl Acme {
     ) -> io::Result<(Arc<CurrentTls>, Self)> {
         let client = settings.roots.client().map_err(|why| io::Error::other(why.to_string()))?;
         let outbound = Outbound::new(std::slice::from_ref(settings.directory.origin()), client);
+        let asking = Asking::new(outbound, clock.clone());
         let tls = Arc::new(CurrentTls::without_identity().map_err(io::Error::other)?);
         let kept = Kept::open(data)?;
         let current = current(&kept, &settings);
@@ -69,31 +72,42 @@ impl Acme {
                 "there is no certificate yet: until the authority gives one, no connection with TLS is taken"
             ),
         }
-        Ok((tls.clone(), Self { settings, kept, outbound, clock, tls, current }))
+        Ok((tls.clone(), Self { settings, kept, asking, clock, tls, current }))
     }
 
-    /// Sees to it that there is a certificate, for ever.
-    pub(crate) async fn run(mut self) {
+    /// Sees to it that there is a certificate, for ever, and tells of it.
+    pub(crate) async fn run(mut self, measures: Arc<CertificateMeasures>) {
         let mut retry_wait = limits::acme::RETRY_WAIT_MIN;
+        measures.note_end(self.end_ms());
         loop {
             if let Some(wait) = self.wait() {
                 // Clocks are set, and machines sleep: it is looked again long before a long time is over.
                 tokio::time::sleep(wait.min(limits::acme::LOOK_WAIT)).await;
                 continue;
             }
-            match self.renew().await {
-                Ok(()) => retry_wait = limits::acme::RETRY_WAIT_MIN,
-                Err(failure) => {
-                    tracing::error!(
-                        domains = self.settings.domains.join(", "),
-                        directory = self.settings.directory.as_str(),
-                        again_after_seconds = retry_wait.as_secs(),
-                        "no certificate came: {failure}"
-                    );
-                    tokio::time::sleep(retry_wait).await;
-                    retry_wait = retry_wait.saturating_mul(5).min(limits::acme::RETRY_WAIT_MAX);
+            let renewed = self.renew().await;
+            measures.note_end(self.end_ms());
+            let failure = match renewed {
+                Ok(()) if self.wait().is_some() => {
+                    retry_wait = limits::acme::RETRY_WAIT_MIN;
+                    continue;
                 }
-            }
+                // Asking for the next one at once would go on for ever.
+                Ok(()) => Failure::new(
+                    "the one that came is to be renewed already: look at the clock of this machine",
+                ),
+                Err(failure) => failure,
+            };
+            measures.failures.add(1);
+            let wait = retry_wait.max(self.asking.take_rest());
+            tracing::error!(
+                domains = self.settings.domains.join(", "),
+                directory = self.settings.directory.as_str(),
+                again_after_seconds = wait.as_secs(),
+                "no certificate came: {failure}"
+            );
+            tokio::time::sleep(wait).await;
+            retry_wait = retry_wait.saturating_mul(5).min(limits::acme::RETRY_WAIT_MAX);
         }
     }
 
@@ -104,8 +118,13 @@ impl Acme {
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
+    fn end_ms(&self) -> Option<u64> {
+        self.current.as_ref()?.identity.end_ms()
+    }
+
     /// Gets another certificate and uses it.
     async fn renew(&mut self) -> Result<(), Failure> {
+        self.asking.take_rest();
         let asked = tokio::time::timeout(limits::acme::ORDER_WAIT, self.ask()).await;
         // Whatever came of it, nothing has to be proven any more.
         let own = self.current.as_ref().map(|current| &current.identity);
@@ -157,7 +176,7 @@ impl Acme {
     async fn account(&self) -> Result<Account, Failure> {
         let directory = self.settings.directory.as_str();
         let contacts = &self.settings.contacts;
-        let builder = Account::builder_with_http(Box::new(Asking::new(self.outbound.clone())));
+        let builder = Account::builder_with_http(Box::new(self.asking.clone()));
         let kept = self.kept.clone();
         let found = blocking(move || kept.account()).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the account that was kept cannot be read: another is made");

@@ -15,7 +15,7 @@ use crate::roots::ExtraRoots;
 /// For whom, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeSettings {
-    /// At least one, in lower case.
+    /// At least one, in lower case, each once.
     pub domains: Vec<String>,
     /// As ACME writes them: `mailto:` and an address.
     pub contacts: Vec<String>,
@@ -51,8 +51,15 @@ impl Asked {
             return Err(ConfigError::of("acme_domains", why));
         }
         let Texts(contacts) = self.contacts.unwrap_or_default();
+        let mut names: Vec<String> = Vec::new();
+        for name in &domains {
+            let name = domain(name)?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         Ok(Some(AcmeSettings {
-            domains: domains.iter().map(|name| domain(name)).collect::<Result<_, _>>()?,
+            domains: names,
             contacts: contacts.iter().map(|mail| contact(mail)).collect::<Result<_, _>>()?,
             directory: directory(&super::needed("acme_directory", self.directory)?)?,
             ca_file: self.ca_file,
@@ -137,7 +144,11 @@ mod tests {
     #[cfg(feature = "acme")]
     #[test]
     fn names_mail_addresses_and_the_directory_are_looked_at() {
-        let found = told("CDN.example.com b.example", "ann@example.com", limits::acme::DIRECTORY);
+        let found = told(
+            "CDN.example.com b.example cdn.example.com",
+            "ann@example.com",
+            limits::acme::DIRECTORY,
+        );
         let found = found.unwrap().unwrap();
         assert_eq!(found.domains, ["cdn.example.com", "b.example"]);
         assert_eq!(found.contacts, ["mailto:ann@example.com"]);

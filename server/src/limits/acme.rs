@@ -18,5 +18,7 @@ pub const ORDER_WAIT: Duration = Duration::from_secs(900);
 pub const RETRY_WAIT_MIN: Duration = Duration::from_secs(10);
 /// And never longer.
 pub const RETRY_WAIT_MAX: Duration = Duration::from_secs(6 * 60 * 60);
+/// Longest that an authority can have itself left alone (`Retry-After`).
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long at once is waited for the time of a renewal: clocks are set meanwhile.
 pub const LOOK_WAIT: Duration = Duration::from_secs(60 * 60);

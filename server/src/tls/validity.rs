@@ -55,6 +55,11 @@ impl Validity {
         u64::try_from(end - (end - start) / 3).unwrap_or(0)
     }
 
+    /// In milliseconds since 1970, which it never ends before.
+    pub(super) fn end_ms(&self) -> u64 {
+        u64::try_from(self.end.as_millisecond()).unwrap_or(0)
+    }
+
     pub(super) fn end(&self) -> String {
         self.end.to_string()
     }
@@ -134,6 +139,7 @@ mod tests {
             let found = found.unwrap();
             assert_eq!(found.start.to_string(), "1999-12-31T23:59:59Z");
             assert_eq!(found.end(), "2050-01-01T00:00:00Z");
+            assert_eq!(found.end_ms(), 2_524_608_000_000);
         }
     }
 
