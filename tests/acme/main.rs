@@ -286,10 +286,12 @@ fn an_authority_that_wants_to_be_left_alone_is() {
     let refusal = json!({
         "type": "urn:ietf:params:acme:error:rateLimited", "detail": "too many", "status": 429,
     });
+    let fresh = Scripted { headers: vec![(nonce.0, nonce.1.to_owned())], ..Scripted::status(200) };
     receiver.script([
         answer(200, &[], directory),
-        Scripted { headers: vec![(nonce.0, nonce.1.to_owned())], ..Scripted::status(200) },
+        fresh.clone(),
         answer(201, &[nonce, ("location", &at("account/1"))], json!({ "status": "valid" })),
+        fresh,
         answer(429, &[nonce, ("retry-after", "4000")], refusal),
     ]);
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);

@@ -73,7 +73,7 @@ impl HttpClient for Asking {
             if at.origin().scheme() != Scheme::Https {
                 return Err(broken(&"the authority names an address without https"));
             }
-            let is_get = request.method() == Method::GET;
+            let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
             let (head, body) = request.into_parts();
             let body = body.collect().await.map_err(|why| broken(&why))?.to_bytes();
             let asked = this.outbound.ask(
@@ -88,8 +88,8 @@ impl HttpClient for Asking {
             if let Some(seconds) = rest.filter(|_| !answer.status().is_success()) {
                 this.rest_seconds.store(seconds, Ordering::Relaxed);
             }
-            // What is posted is answered with a problem that says why; of a directory the library reads no status.
-            if is_get && !answer.status().is_success() {
+            // What is posted is answered with a problem that says why; of the rest the library tells no status.
+            if is_reading && !answer.status().is_success() {
                 return Err(broken(&format!("the answer is {}", answer.status().as_u16())));
             }
             Ok(BytesResponse::from(answer.map(Full::new)))
