@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! settings   every setting, said once
+//! acme       what they say of certificates that the server gets itself
 //! otlp       what they say of traces
 //! kind       how values are read and written
 //! sources    where they come from, and who stands over whom
@@ -11,6 +12,7 @@
 //! A [`Layer`] holds what one source says, [`Sources`] what all of them say, a [`Config`] what is so, every value of it
 //! allowed. Never here: reading files and flags; where the data lies.
 
+mod acme;
 mod kind;
 mod otlp;
 mod public_url;
@@ -35,6 +37,7 @@ use crate::limits;
 use crate::roots::ExtraRoots;
 use crate::tls::Identity;
 
+pub use self::acme::AcmeSettings;
 pub use self::kind::Texts;
 pub use self::otlp::{OtlpSettings, Ratio};
 pub use self::public_url::PublicUrl;
@@ -55,6 +58,8 @@ pub struct Config {
     pub tls_files: Option<TlsFiles>,
     /// This pair.
     pub tls: Option<Identity>,
+    /// The names that the server gets certificates for itself. None: for none.
+    pub acme: Option<AcmeSettings>,
     /// How long browsers are told to use TLS alone. None: they are not.
     pub hsts: Option<Duration>,
     /// Largest request body.
@@ -149,11 +154,24 @@ impl Config {
     fn checked(layer: Layer) -> Result<Self, ConfigError> {
         let numbers = 1..=1_000_000;
         let rates = 0..=limits::CONFIGURED_RATE_MAX;
+        let asked = acme::Asked {
+            domains: layer.acme_domains,
+            contacts: layer.acme_contact,
+            directory: layer.acme_directory,
+            ca_file: layer.acme_ca_file,
+        };
+        let acme = asked.checked()?;
+        if acme.is_some() && layer.tls_certificate_file.is_some() {
+            let why =
+                "acme_domains says that the server gets its certificate itself: one of the two";
+            return Err(ConfigError::of("tls_certificate_file", why));
+        }
         let mut config = Self {
             listen: needed("listen", address("listen", layer.listen)?)?,
             public_url: layer.public_url.as_deref().map(PublicUrl::parse).transpose()?,
             tls_files: tls_files(layer.tls_certificate_file, layer.tls_key_file)?,
             tls: None,
+            acme,
             hsts: Some(seconds("tls_hsts_seconds", layer.tls_hsts_seconds, limits::HSTS_MAX)?)
                 .filter(|hsts| !hsts.is_zero()),
             body_bytes_max: within(
@@ -262,7 +280,7 @@ impl Config {
 impl Config {
     /// What is spoken where it listens.
     pub fn scheme(&self) -> Scheme {
-        if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
+        if self.tls.is_some() || self.acme.is_some() { Scheme::Https } else { Scheme::Http }
     }
 }
 

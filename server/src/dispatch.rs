@@ -18,6 +18,7 @@ use crate::address::is_in;
 use crate::auth::has_key;
 use crate::catalog::{Bucket, CorsOrigins};
 use crate::client_address::{client_address, look_behind_proxies};
+use crate::config::Scheme;
 use crate::delivery_headers::{allow_no_origin, preflight, restrict_origins};
 use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
@@ -126,7 +127,7 @@ impl App {
     /// What browsers are told of TLS, where it is spoken here.
     fn hsts(&self) -> Option<HeaderValue> {
         let config = self.state.config();
-        let hsts = config.hsts.filter(|_| config.tls.is_some())?;
+        let hsts = config.hsts.filter(|_| config.scheme() == Scheme::Https)?;
         HeaderValue::try_from(format!("max-age={}", hsts.as_secs())).ok()
     }
 

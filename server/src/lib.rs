@@ -11,6 +11,8 @@
 //!
 //! Never here: the command line, signals, and opening the store.
 
+#[cfg(feature = "acme")]
+mod acme;
 pub mod address;
 pub mod admin;
 pub mod admission;

@@ -4,6 +4,7 @@
 //! without a source is ours. Sizes are in bytes. A bound that an operator may change is the default here and a field of
 //! the configuration. Never here: bounds of names and objects, which are the engine's.
 
+pub mod acme;
 pub mod spans;
 
 use std::time::Duration;

@@ -18,6 +18,8 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
+#[cfg(feature = "acme")]
+use crate::acme::Acme;
 use crate::address::{is_exempt, is_in};
 use crate::admin::AdminApp;
 use crate::bridge::blocking;
@@ -31,7 +33,7 @@ use crate::destination::Scheme;
 use crate::dispatch::App;
 use crate::measures::Entrance;
 use crate::state::AppState;
-use crate::tls::CurrentTls;
+use crate::tls::{CurrentTls, Identity};
 use crate::upkeep::Upkeep;
 
 /// What is served.
@@ -86,6 +88,8 @@ pub struct Started {
 pub enum ServeError {
     Listen(SocketAddr, io::Error),
     Control(PathBuf, io::Error),
+    /// What is kept of certificates, in the data folder.
+    Acme(PathBuf, io::Error),
     Catalog(CatalogError),
     Close(engine::Error),
 }
@@ -124,6 +128,15 @@ async fn serve_open(
     let public_url = config.public_url.clone();
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of_listener(scheme, listen));
     let tls = config.tls.as_ref().map(|identity| Arc::new(CurrentTls::new(identity)));
+    #[cfg(feature = "acme")]
+    let (tls, acme) = match config.acme.clone() {
+        Some(settings) => {
+            let begun = Acme::begin(&data, settings, clock.clone());
+            let (tls, acme) = begun.map_err(|error| ServeError::Acme(data.clone(), error))?;
+            (Some(tls), Some(acme))
+        }
+        None => (tls, None),
+    };
     let options = ConnectionOptions {
         connections_max: config.connections_max,
         per_address_max: config.connections_per_address_max,
@@ -136,13 +149,19 @@ async fn serve_open(
         ServeError::Catalog(CatalogError::Refused(format!("TLS cannot be set up: {why}")))
     })?;
     let url = public_url.clone();
+    let end_ms = config.tls.as_ref().and_then(Identity::end_ms);
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
+    state.measures.certificate.note_end(end_ms);
     let options = ConnectionOptions { exempt: exempt(&state), ..options };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
     started(&Started { listen, upload_listen, admin_listen, scheme, public_url, set_up_link });
 
+    #[cfg(feature = "acme")]
+    let certificate = state.measures.certificate.clone();
+    #[cfg(feature = "acme")]
+    let _getting = tokio::task::JoinSet::from_iter(acme.map(|acme| acme.run(certificate)));
     #[cfg(feature = "otel")]
     let collector = state.config().otlp.as_ref().map(|otlp| Collector::start(otlp, client));
     let changing = change(changes, state.clone(), options.clone());
@@ -216,6 +235,7 @@ async fn change(
         while let Some(Change { config, done }) = changes.recv().await {
             if let Some((tls, identity)) = options.tls.as_ref().zip(config.tls.as_ref()) {
                 tls.replace(identity);
+                state.measures.certificate.note_end(identity.end_ms());
             }
             options.drain.set(config.drain);
             state.change(config);
@@ -280,6 +300,9 @@ impl fmt::Display for ServeError {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Control(data, error) => {
                 write!(f, "cannot make the control socket in {}: {error}", data.display())
+            }
+            Self::Acme(data, error) => {
+                write!(f, "cannot keep certificates in {}: {error}", data.display())
             }
             Self::Catalog(error) => write!(f, "cannot read the catalog: {error}"),
             Self::Close(error) => write!(f, "the store did not close cleanly: {error}"),

@@ -3,6 +3,8 @@
 //! Promises: a pair that does not belong together is none; TLS 1.2 and 1.3, without early data; a connection keeps the
 //! pair that it began with. Never here: reading files; connections.
 
+#[cfg(feature = "acme")]
+mod proofs;
 mod validity;
 
 use std::fmt;
@@ -11,8 +13,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{InconsistentKeys, ServerConfig};
+use rustls::server::WantsServerCert;
+use rustls::{ConfigBuilder, InconsistentKeys, ServerConfig};
 
+#[cfg(feature = "acme")]
+pub use self::proofs::{ACME_PROTOCOL, BadProof, Proofs};
 use self::validity::Validity;
 
 /// HTTP/2, as TLS names it.
@@ -56,10 +61,7 @@ impl Identity {
             pem::Error::NoItemsFound => bad_key(&"there is no key in it, or one with a password"),
             why => bad_key(&why),
         })?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder =
-            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|why| bad_key(&why))?.with_no_client_auth();
+        let builder = builder().map_err(|why| bad_key(&why))?;
         let mut config =
             builder.with_single_cert(chain.clone(), key.clone_key()).map_err(|why| match why {
                 rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
@@ -77,6 +79,17 @@ impl Identity {
     /// What is to be said of the times between which the certificate holds.
     pub fn warning(&self, now_ms: u64) -> Option<String> {
         self.validity.as_ref()?.warning(now_ms)
+    }
+
+    /// When it is time for another certificate: a third before its end.
+    #[cfg(feature = "acme")]
+    pub(crate) fn renewal_ms(&self) -> u64 {
+        self.validity.as_ref().map_or(0, Validity::renewal_ms)
+    }
+
+    /// When the certificate ends, in milliseconds since 1970.
+    pub fn end_ms(&self) -> Option<u64> {
+        self.validity.as_ref().map(Validity::end_ms)
     }
 
     /// Until when the certificate holds, as it is shown.
@@ -114,6 +127,13 @@ impl CurrentTls {
     pub fn config(&self) -> Arc<ServerConfig> {
         self.0.load_full()
     }
+}
+
+/// TLS 1.2 and 1.3, and nobody has to prove who they are but the server.
+fn builder() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider);
+    Ok(builder.with_safe_default_protocol_versions()?.with_no_client_auth())
 }
 
 impl fmt::Debug for CurrentTls {

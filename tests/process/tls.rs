@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tests::commands::{run, trug};
 use tests::secure::{Authority, Holds, Pair};
-use tests::{DataFolder, ServerProcess};
+use tests::{Connection, DataFolder, OpenMetrics, ServerProcess};
 
 struct Served {
     folder: DataFolder,
@@ -21,7 +21,7 @@ fn files(folder: &DataFolder) -> (PathBuf, PathBuf) {
 fn command(folder: &DataFolder) -> Command {
     let (certificates, key) = files(folder);
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("TRUG_PLAN_RATES", "false");
+    command.env("TRUG_PLAN_RATES", "false").env("TRUG_ADMIN_LISTEN", "127.0.0.1:0");
     command.env("TRUG_TLS_CERTIFICATE_FILE", certificates).env("TRUG_TLS_KEY_FILE", key);
     command
 }
@@ -42,6 +42,16 @@ impl Served {
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--cacert"]).arg(&roots).args(words);
         run(&mut curl)
+    }
+
+    /// When its certificate ends, as it tells who watches over it. Seconds since 1970.
+    fn end(&self) -> f64 {
+        let start = "metrics and health on http://";
+        let printed = self.server.wait_for_output(start);
+        let address = printed.lines().find_map(|line| line.strip_prefix(start)).unwrap();
+        let mut watching = Connection::connect(address.parse().unwrap()).unwrap();
+        let told = OpenMetrics::read(&watching.get("/-/metrics").unwrap().text());
+        told.value("trug_tls_certificate_expiry_timestamp_seconds")
     }
 
     fn url(&self, path: &str) -> String {
@@ -158,6 +168,8 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
         asked.code == 0
     };
     assert!(is_trusted(&first) && !is_trusted(&second));
+    // As rcgen makes them: they hold until the year 4096.
+    assert_eq!(served.end(), 67_090_118_400.0);
 
     second.pair(Holds::Now).write(&certificates, &key);
     served.server.reload();
@@ -179,6 +191,7 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
     served.server.wait_for_log("the certificate has expired at 2002-01-01");
     served.server.wait_for_log("\"ends\":\"2002-01-01T00:00:00Z\"");
     assert!(!is_trusted(&first) && !is_trusted(&second));
+    assert_eq!(served.end(), 1_009_843_200.0);
     first.pair(Holds::Now).write(&certificates, &key);
     served.server.reload();
     while !is_trusted(&first) {

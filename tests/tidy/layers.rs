@@ -43,7 +43,7 @@ const SERVER: &Layers = &[
         "variants",
         "meter",
     ],
-    &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie", "collector"],
+    &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie", "acme", "collector"],
     &["rate_limit", "kept_heads", "job_board", "password_work", "set_up_link"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],

@@ -54,6 +54,14 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             if let Some(end) = config.tls.and_then(|identity| identity.ends()) {
                 text.push_str(&format!("the certificate holds until {end}\n"));
             }
+            if let Some(acme) = config.acme {
+                let (names, from) = (acme.domains.join(", "), acme.directory.as_str());
+                text.push_str(&format!("certificates for {names} come from {from}\n"));
+                let listen = config.listen;
+                text.push_str(&format!(
+                    "it connects to port 443 of each, which must lead to {listen}\n"
+                ));
+            }
             output::result(&text)
         }
         Command::Show(args) => {

@@ -199,7 +199,9 @@ impl From<ServeError> for Failure {
         match error {
             ServeError::Catalog(error) => Self { message, ..Self::from(error) },
             ServeError::Close(error) => Self { message, ..Self::from(error) },
-            ServeError::Listen(..) | ServeError::Control(..) => Self::failed(message),
+            ServeError::Listen(..) | ServeError::Control(..) | ServeError::Acme(..) => {
+                Self::failed(message)
+            }
         }
     }
 }

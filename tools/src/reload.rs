@@ -164,8 +164,9 @@ fn read_again(
     let stamps = reloaded.config.tls_files.as_ref().map(Stamp::of_both);
     let files = reloaded.config.tls_files.as_ref();
     reloaded.config.tls = files.map(settings::read_identity).transpose()?;
-    // Whom webhooks are sent to is trusted as at the start.
+    // Whom webhooks are sent to, and who gives certificates, is trusted as at the start.
     reloaded.config.webhook_roots = was.webhook_roots;
+    reloaded.config.acme = was.acme;
     Ok((reloaded, stamps))
 }
 

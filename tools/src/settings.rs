@@ -63,6 +63,11 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     if let Some(path) = &config.webhook_ca_file {
         config.webhook_roots = read_roots("webhook_ca_file", path)?;
     }
+    if let Some(acme) = &mut config.acme
+        && let Some(path) = &acme.ca_file
+    {
+        acme.roots = read_roots("acme_ca_file", path)?;
+    }
     config.tls = config.tls_files.as_ref().map(read_identity).transpose()?;
     config.take_secrets(&|path| read_text(path, SECRET_FILE_BYTES_MAX))?;
     Ok(config)

@@ -252,7 +252,7 @@ const GONE_ITS_OWN_WAY: &str =
 const FOLDERS: [(&str, SegmentClass); 2] =
     [(LOG_FOLDER, SegmentClass::Log), (COMPACTED_FOLDER, SegmentClass::Compacted)];
 /// What may be in the folder.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     LOCK,
     STORE_FILE,
     BACKUP_FILE,
@@ -263,5 +263,6 @@ const KNOWN: [&str; 11] = [
     "STORE.part",
     "BACKUP.part",
     "control.sock",
+    "acme",
     "lost+found",
 ];

@@ -159,6 +159,17 @@ settings! {
     tls_certificate_file: PathBuf = Words("none: without TLS") => reload,
     /// the key of the first of them (PEM), which nobody else should be able to read
     tls_key_file: PathBuf = Words("none") => reload,
+    /// names, like `cdn.example.com`, a list or with commas, for which it gets certificates itself, and speaks TLS with
+    /// them (ACME); with them its authority's terms are agreed to; takes a build with the feature `acme`, and neither
+    /// of the two above
+    acme_domains: Texts = Value(Texts::default()),
+    /// mail addresses that the authority may write to; feature `acme`
+    acme_contact: Texts = Value(Texts::default()),
+    /// where the authority is asked; feature `acme`
+    acme_directory: String = Value(limits::acme::DIRECTORY.to_owned()),
+    /// certificates (PEM) of authorities that this one may prove itself by, beside Mozilla's: for one of your own;
+    /// feature `acme`
+    acme_ca_file: PathBuf = Words("none"),
     /// for how long browsers shall use TLS alone for this host and all its ports (`Strict-Transport-Security`), said by
     /// the dashboard and the API where it speaks TLS itself; 0: nothing is said
     tls_hsts_seconds: u64 = Value(0) => reload,

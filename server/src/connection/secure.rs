@@ -38,10 +38,13 @@ pub(super) async fn secured<L: Listener>(
     }
     let io = Box::new(TlsAcceptor::from(tls.config()).accept(io).await?);
     let (_, session) = io.get_ref();
-    Ok(Some(match session.alpn_protocol() {
-        Some(HTTP2) => Secured::Http2(io),
-        _ => Secured::Http1(io),
-    }))
+    Ok(match session.alpn_protocol() {
+        Some(HTTP2) => Some(Secured::Http2(io)),
+        // An authority that has seen the proof that it wanted.
+        #[cfg(feature = "acme")]
+        Some(crate::tls::ACME_PROTOCOL) => None,
+        _ => Some(Secured::Http1(io)),
+    })
 }
 
 /// Answers, and reads some of what is still sent, so that the answer is seen and not a reset.

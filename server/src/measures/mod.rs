@@ -57,6 +57,8 @@ pub struct Measures {
     pub webhooks_failed: Count,
     /// and that were given up.
     pub webhooks_given_up: Count,
+    /// The certificate with which TLS is spoken.
+    pub certificate: Arc<CertificateMeasures>,
     /// Jobs that ended, by what they were and how they ended.
     jobs_ended: [[Count; JobOutcome::ALL.len()]; JobKind::ALL.len()],
     /// When it began. Milliseconds since 1970.
@@ -86,6 +88,15 @@ pub struct ConnectionCounts {
     pub accepted: Count,
     /// That were ended at once, as their address had its share.
     pub refused: Count,
+}
+
+/// The certificate with which TLS is spoken.
+#[derive(Debug, Default)]
+pub struct CertificateMeasures {
+    /// Milliseconds since 1970; 0 while there is none, or its end is not known.
+    end_ms: AtomicU64,
+    /// Times that none came from the authority that was asked for one.
+    pub failures: Count,
 }
 
 /// How many of something go on at this moment.
@@ -169,6 +180,18 @@ names! {
     }
 }
 
+impl CertificateMeasures {
+    /// From now on this one is used, which ends then.
+    pub fn note_end(&self, end_ms: Option<u64>) {
+        self.end_ms.store(end_ms.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// When the one that is used ends, if there is one.
+    pub fn end_ms(&self) -> Option<u64> {
+        Some(self.end_ms.load(Ordering::Relaxed)).filter(|end_ms| *end_ms > 0)
+    }
+}
+
 impl Measures {
     pub fn new(processors: usize, started_ms: u64) -> Self {
         let shards = processors.next_power_of_two().min(MEASURE_SHARDS_MAX);
@@ -181,6 +204,7 @@ impl Measures {
             webhooks_delivered: Count::default(),
             webhooks_failed: Count::default(),
             webhooks_given_up: Count::default(),
+            certificate: Arc::default(),
             jobs_ended: Default::default(),
             started_ms,
         }

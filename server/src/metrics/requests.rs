@@ -31,6 +31,7 @@ pub(super) fn tell(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
         [([("dir", "in")], bytes_in), ([("dir", "out")], bytes_out)],
     )?;
     connections(app, sheet)?;
+    certificate(app, sheet)?;
     sheet.gauge(
         "uploads_inflight",
         "Requests at this moment that bring a file or a part of one.",
@@ -45,6 +46,20 @@ pub(super) fn tell(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
         "auth_failures",
         "Requests that were refused for who sent them, by what was wrong.",
         AuthFailure::ALL.map(|kind| ([("kind", kind.name())], measures.auth_failures(kind))),
+    )
+}
+
+fn certificate(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
+    let certificate = &app.measures.certificate;
+    sheet.gauge(
+        "tls_certificate_expiry_timestamp_seconds",
+        "When the certificate ends with which TLS is spoken, wherever it comes from; not told without one.",
+        certificate.end_ms().map(|end_ms| end_ms as f64 / 1e3),
+    )?;
+    sheet.counter(
+        "acme_failures",
+        "Times that an authority was asked for a certificate and none came (`acme_domains`).",
+        certificate.failures.get(),
     )
 }
 

@@ -9,6 +9,8 @@
 //! Promises: all of it within [`limits::WEBHOOK_ANSWER_WAIT`]; no byte leaves for an address that the rules forbid.
 //! Never here: what is sent, and when it is sent again.
 
+#[cfg(feature = "acme")]
+mod ask;
 mod connect;
 mod fetch;
 
@@ -28,6 +30,8 @@ use rustls::ClientConfig;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+#[cfg(feature = "acme")]
+pub use self::ask::AskError;
 pub use self::fetch::{FetchError, Fetched};
 use crate::destination::{Destination, Origin};
 use crate::limits;

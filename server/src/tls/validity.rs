@@ -48,6 +48,18 @@ impl Validity {
         (now < self.start).then(|| format!("the certificate holds from {} on only", self.start))
     }
 
+    /// When two thirds of its time are over, in milliseconds since 1970.
+    #[cfg(feature = "acme")]
+    pub(super) fn renewal_ms(&self) -> u64 {
+        let (start, end) = (self.start.as_millisecond(), self.end.as_millisecond());
+        u64::try_from(end - (end - start) / 3).unwrap_or(0)
+    }
+
+    /// In milliseconds since 1970, which it never ends before.
+    pub(super) fn end_ms(&self) -> u64 {
+        u64::try_from(self.end.as_millisecond()).unwrap_or(0)
+    }
+
     pub(super) fn end(&self) -> String {
         self.end.to_string()
     }
@@ -127,6 +139,7 @@ mod tests {
             let found = found.unwrap();
             assert_eq!(found.start.to_string(), "1999-12-31T23:59:59Z");
             assert_eq!(found.end(), "2050-01-01T00:00:00Z");
+            assert_eq!(found.end_ms(), 2_524_608_000_000);
         }
     }
 
@@ -138,6 +151,15 @@ mod tests {
         assert!(validity.warning(at("2029-12-31T23:59:59Z")).unwrap().contains("2030-01-01"));
         assert_eq!(validity.warning(at("2030-06-01T00:00:00Z")), None);
         assert!(validity.warning(at("2031-01-01T00:00:01Z")).unwrap().contains("expired"));
+    }
+
+    #[cfg(feature = "acme")]
+    #[test]
+    fn a_certificate_is_renewed_a_third_before_its_end() {
+        let times = [der(UTC_TIME, b"300101000000Z"), der(UTC_TIME, b"300401000000Z")];
+        let validity = Validity::of(&certificate(true, &times)).unwrap();
+        let expected: Timestamp = "2030-03-02T00:00:00Z".parse().unwrap();
+        assert_eq!(validity.renewal_ms(), expected.as_millisecond() as u64);
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! Requests to the authority, as the library for ACME wants them sent.
+//!
+//! Promises: bounded in time and size; they lead to the origin that is set, or to the internet at large; what an
+//! authority says of when it wants to be asked again is noted, and bounded for the library, which adds it to a time.
+//! Never here: what is asked.
+
+use std::fmt::Display;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use engine::Clock;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, Method, Request};
+use http_body_util::{BodyExt, Full};
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use tokio::time::timeout;
+
+use crate::destination::{Destination, Scheme};
+use crate::limits;
+use crate::outbound::Outbound;
+
+/// What sends them. Its clones are one.
+#[derive(Clone)]
+pub(super) struct Asking {
+    outbound: Outbound,
+    clock: Arc<dyn Clock>,
+    /// How many seconds the authority wants to be left alone, as it said when it refused last.
+    rest_seconds: Arc<AtomicU64>,
+}
+
+impl Asking {
+    pub(super) fn new(outbound: Outbound, clock: Arc<dyn Clock>) -> Self {
+        Self { outbound, clock, rest_seconds: Arc::default() }
+    }
+
+    /// How long the authority wants to be left alone, once for each time that it says so.
+    pub(super) fn take_rest(&self) -> Duration {
+        Duration::from_secs(self.rest_seconds.swap(0, Ordering::Relaxed))
+    }
+}
+
+/// Takes what is said of when to ask again, and leaves the seconds, no more than are waited.
+fn bounded_rest(headers: &mut HeaderMap, now_ms: u64) -> Option<u64> {
+    let told = headers.remove(RETRY_AFTER)?;
+    let told = told.to_str().ok()?.trim();
+    let seconds = match told.parse::<u64>() {
+        Ok(seconds) => seconds,
+        // More digits than a number has.
+        Err(_) if !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit()) => u64::MAX,
+        Err(_) => {
+            let at = httpdate::parse_http_date(told).ok()?.duration_since(UNIX_EPOCH).ok()?;
+            at.saturating_sub(Duration::from_millis(now_ms)).as_secs()
+        }
+    };
+    let seconds = seconds.min(limits::acme::RETRY_AFTER_MAX.as_secs());
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    Some(seconds)
+}
+
+impl HttpClient for Asking {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let address = request.uri().to_string();
+            let broken = |why: &dyn Display| Error::Other(format!("{address}: {why}").into());
+            let at = Destination::parse(&address).map_err(|why| broken(&why))?;
+            if at.origin().scheme() != Scheme::Https {
+                return Err(broken(&"the authority names an address without https"));
+            }
+            let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.map_err(|why| broken(&why))?.to_bytes();
+            let asked = this.outbound.ask(
+                &at,
+                Request::from_parts(head, body),
+                limits::acme::ANSWER_BYTES_MAX,
+            );
+            let answer = timeout(limits::acme::ANSWER_WAIT, asked).await;
+            let answer = answer.map_err(|_| broken(&"no answer in time"))?;
+            let mut answer = answer.map_err(|why| broken(&why))?;
+            let rest = bounded_rest(answer.headers_mut(), this.clock.unix_ms());
+            if let Some(seconds) = rest.filter(|_| !answer.status().is_success()) {
+                this.rest_seconds.store(seconds, Ordering::Relaxed);
+            }
+            // What is posted is answered with a problem that says why; of the rest the library tells no status.
+            if is_reading && !answer.status().is_success() {
+                return Err(broken(&format!("the answer is {}", answer.status().as_u16())));
+            }
+            Ok(BytesResponse::from(answer.map(Full::new)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_is_read_in_both_its_forms_and_never_longer_than_is_waited() {
+        let now_ms = 784_111_777_000;
+        let longest = limits::acme::RETRY_AFTER_MAX.as_secs();
+        for (told, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("18446744073709551615", Some(longest)),
+            ("99999999999999999999999", Some(longest)),
+            ("Sun, 06 Nov 1994 08:59:37 GMT", Some(600)),
+            ("Sun, 06 Nov 1994 08:39:37 GMT", Some(0)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(longest)),
+            ("soon", None),
+            ("-1", None),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::from_iter([(RETRY_AFTER, told.parse().unwrap())]);
+            assert_eq!(bounded_rest(&mut headers, now_ms), expected, "{told}");
+            let left = headers.get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(left, expected.map(|seconds| seconds.to_string()), "{told}");
+        }
+        assert_eq!(bounded_rest(&mut HeaderMap::new(), now_ms), None);
+    }
+}

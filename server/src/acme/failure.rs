@@ -1,0 +1,96 @@
+//! Why no certificate came, and what whoever runs the server can do.
+//!
+//! Never here: what is done about it.
+
+use std::fmt;
+
+use instant_acme::{Error, Problem};
+
+/// What went wrong.
+#[derive(Debug)]
+pub(super) struct Failure {
+    why: String,
+    /// What to do, where anything can be.
+    advice: Option<&'static str>,
+    /// The authority knows no such account.
+    pub(super) is_unknown_account: bool,
+}
+
+/// What every kind of problem begins with (RFC 8555, 6.7).
+const KIND: &str = "urn:ietf:params:acme:error:";
+
+impl Failure {
+    pub(super) fn new(why: impl fmt::Display) -> Self {
+        Self { why: why.to_string(), advice: None, is_unknown_account: false }
+    }
+
+    /// What the authority says, of a name or of everything.
+    pub(super) fn of(problem: &Problem, name: Option<&str>) -> Self {
+        let kind = problem.r#type.as_deref().unwrap_or_default();
+        let kind = kind.strip_prefix(KIND).unwrap_or(kind);
+        let detail = problem.detail.as_deref().unwrap_or("it says no more");
+        let mut why = name.map(|name| format!("{name}: ")).unwrap_or_default();
+        why.push_str(&format!("{detail} ({kind})"));
+        for part in &problem.subproblems {
+            why.push_str(&format!("; {part}"));
+        }
+        Self { why, advice: advice(kind), is_unknown_account: kind == "accountDoesNotExist" }
+    }
+}
+
+/// What to do about a kind of problem.
+fn advice(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "connection" | "tls" | "unauthorized" | "incorrectResponse" => {
+            "port 443 of the name must lead to where this trug listens, with no TLS ended before it"
+        }
+        "dns" => "the authority finds no address of the name: look at its DNS records",
+        "rateLimited" => {
+            "the authority wants to be asked less: wait, and try with its directory for tests meanwhile"
+        }
+        "rejectedIdentifier" | "caa" => {
+            "this authority gives no certificate for such a name: look at acme_domains, and at CAA records in DNS"
+        }
+        "externalAccountRequired" => {
+            "this authority wants accounts that are made elsewhere, which trug cannot: set another acme_directory"
+        }
+        "invalidContact" | "unsupportedContact" => "look at acme_contact",
+        _ => return None,
+    })
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Api(problem) => Self::of(&problem, None),
+            Error::Timeout(_) => Self::new("the authority did not finish in time"),
+            error => Self::new(error),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)?;
+        self.advice.iter().try_for_each(|advice| write!(f, "; {advice}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_with_its_name_and_with_what_to_do() {
+        let problem = |kind: &str| {
+            let text = format!(r#"{{"type":"{KIND}{kind}","detail":"it is so","status":400}}"#);
+            serde_json::from_str::<Problem>(&text).unwrap()
+        };
+        let told = Failure::of(&problem("dns"), Some("a.example")).to_string();
+        assert!(told.starts_with("a.example: it is so (dns); the authority finds"), "{told}");
+        assert_eq!(Failure::of(&problem("malformed"), None).to_string(), "it is so (malformed)");
+        assert!(Failure::of(&problem("accountDoesNotExist"), None).is_unknown_account);
+        let empty: Problem = serde_json::from_str("{}").unwrap();
+        assert_eq!(Failure::of(&empty, None).to_string(), "it says no more ()");
+    }
+}

@@ -1,0 +1,234 @@
+//! Certificates from an authority that gives them by itself (ACME, RFC 8555), for the names that are set.
+//!
+//! ```text
+//! order     one certificate: names are proven where the server listens, by TLS itself (TLS-ALPN-01)
+//! asking    what is sent to the authority
+//! kept      the account and the certificate, in the data folder
+//! failure   what went wrong, and what to do
+//! ```
+//!
+//! Promises: a certificate that was kept is used at once, and no other asked for before two thirds of its time are
+//! over; what fails is logged and tried again, later each time and never before the authority wants to be asked, while
+//! the certificate that is there is used. Until there is one nobody gets a connection. Never here: what is spoken
+//! over TLS.
+
+mod asking;
+mod failure;
+mod kept;
+mod order;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Clock;
+use instant_acme::{Account, NewAccount};
+
+use self::asking::Asking;
+use self::failure::Failure;
+use self::kept::{Kept, KeptAccount, KeptCertificate};
+use crate::bridge::blocking;
+use crate::config::AcmeSettings;
+use crate::limits;
+use crate::measures::CertificateMeasures;
+use crate::outbound::Outbound;
+use crate::tls::{CurrentTls, Identity, Proofs};
+
+/// What gets certificates.
+pub(crate) struct Acme {
+    settings: AcmeSettings,
+    kept: Kept,
+    asking: Asking,
+    clock: Arc<dyn Clock>,
+    tls: Arc<CurrentTls>,
+    current: Option<Current>,
+}
+
+/// The certificate in use.
+struct Current {
+    identity: Identity,
+    /// It is for the names that are set, and by the authority.
+    is_wanted: bool,
+}
+
+impl Acme {
+    /// Begins with what was kept, if anything was.
+    pub(crate) fn begin(
+        data: &Path,
+        settings: AcmeSettings,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<(Arc<CurrentTls>, Self)> {
+        let client = settings.roots.client().map_err(|why| io::Error::other(why.to_string()))?;
+        let outbound = Outbound::new(std::slice::from_ref(settings.directory.origin()), client);
+        let asking = Asking::new(outbound, clock.clone());
+        let tls = Arc::new(CurrentTls::without_identity().map_err(io::Error::other)?);
+        let kept = Kept::open(data)?;
+        let current = current(&kept, &settings);
+        match &current {
+            Some(current) => tls.replace(&current.identity),
+            None => tracing::warn!(
+                domains = settings.domains.join(", "),
+                "there is no certificate yet: until the authority gives one, no connection with TLS is taken"
+            ),
+        }
+        Ok((tls.clone(), Self { settings, kept, asking, clock, tls, current }))
+    }
+
+    /// Sees to it that there is a certificate, for ever, and tells of it.
+    pub(crate) async fn run(mut self, measures: Arc<CertificateMeasures>) {
+        let mut retry_wait = limits::acme::RETRY_WAIT_MIN;
+        measures.note_end(self.end_ms());
+        loop {
+            if let Some(wait) = self.wait() {
+                // Clocks are set, and machines sleep: it is looked again long before a long time is over.
+                tokio::time::sleep(wait.min(limits::acme::LOOK_WAIT)).await;
+                continue;
+            }
+            let renewed = self.renew().await;
+            measures.note_end(self.end_ms());
+            let failure = match renewed {
+                Ok(()) if self.wait().is_some() => {
+                    retry_wait = limits::acme::RETRY_WAIT_MIN;
+                    continue;
+                }
+                // Asking for the next one at once would go on for ever.
+                Ok(()) => Failure::new(
+                    "the one that came is to be renewed already: look at the clock of this machine",
+                ),
+                Err(failure) => failure,
+            };
+            measures.failures.add(1);
+            let wait = retry_wait.max(self.asking.take_rest());
+            tracing::error!(
+                domains = self.settings.domains.join(", "),
+                directory = self.settings.directory.as_str(),
+                again_after_seconds = wait.as_secs(),
+                "no certificate came: {failure}"
+            );
+            tokio::time::sleep(wait).await;
+            retry_wait = retry_wait.saturating_mul(5).min(limits::acme::RETRY_WAIT_MAX);
+        }
+    }
+
+    /// How long no other certificate is needed.
+    fn wait(&self) -> Option<Duration> {
+        let current = self.current.as_ref().filter(|current| current.is_wanted)?;
+        let wait_ms = current.identity.renewal_ms().checked_sub(self.clock.unix_ms())?;
+        (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
+    }
+
+    fn end_ms(&self) -> Option<u64> {
+        self.current.as_ref()?.identity.end_ms()
+    }
+
+    /// Gets another certificate and uses it.
+    async fn renew(&mut self) -> Result<(), Failure> {
+        self.asking.take_rest();
+        let asked = tokio::time::timeout(limits::acme::ORDER_WAIT, self.ask()).await;
+        // Whatever came of it, nothing has to be proven any more.
+        let own = self.current.as_ref().map(|current| &current.identity);
+        match own {
+            Some(own) => self.tls.replace(own),
+            None => self.tls.prove(None, &Proofs::default()).map_err(Failure::new)?,
+        }
+        let made = asked.map_err(|_| Failure::new("it takes too long"))??;
+        let identity = Identity::parse(made.certificates.as_bytes(), made.key.as_bytes());
+        let identity = identity.map_err(|why| Failure::new(format!("what came is none: {why}")))?;
+        // Used even where it cannot be kept: the one in use may end before there is room again.
+        self.tls.replace(&identity);
+        let ends = identity.ends().unwrap_or_default();
+        tracing::info!(domains = made.domains.join(", "), ends, "another certificate is in use");
+        self.current = Some(Current { identity, is_wanted: true });
+        let kept = self.kept.clone();
+        if let Err(error) = blocking(move || kept.write_certificate(&made)).await {
+            tracing::error!(
+                %error,
+                "the certificate is used and cannot be kept: after a restart another one is asked for"
+            );
+        }
+        Ok(())
+    }
+
+    async fn ask(&self) -> Result<KeptCertificate, Failure> {
+        match self.order(&self.account().await?).await {
+            Err(failure) if failure.is_unknown_account => {
+                tracing::warn!(
+                    "the authority does not know the account that was kept: another is made"
+                );
+                let kept = self.kept.clone();
+                blocking(move || kept.forget_account()).await.map_err(Failure::new)?;
+                self.order(&self.account().await?).await
+            }
+            asked => asked,
+        }
+    }
+
+    async fn order(&self, account: &Account) -> Result<KeptCertificate, Failure> {
+        let own = self.current.as_ref().map(|current| &current.identity);
+        let domains = &self.settings.domains;
+        let (certificates, key) = order::order(account, domains, own, &self.tls).await?;
+        let directory = self.settings.directory.as_str().to_owned();
+        Ok(KeptCertificate { directory, domains: domains.clone(), certificates, key })
+    }
+
+    /// The account with the authority: the one that was kept, or a new one, which is kept before it is used.
+    async fn account(&self) -> Result<Account, Failure> {
+        let directory = self.settings.directory.as_str();
+        let contacts = &self.settings.contacts;
+        let builder = Account::builder_with_http(Box::new(self.asking.clone()));
+        let kept = self.kept.clone();
+        let found = blocking(move || kept.account()).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the account that was kept cannot be read: another is made");
+            None
+        });
+        let named: Vec<&str> = contacts.iter().map(String::as_str).collect();
+        let (account, credentials) = match found.filter(|found| found.directory == directory) {
+            Some(found) => {
+                let had = found.contacts == *contacts;
+                let again = found.clone_credentials().map_err(Failure::new)?;
+                let account = builder.from_credentials(found.credentials).await?;
+                if had {
+                    return Ok(account);
+                }
+                account.update_contacts(&named).await?;
+                (account, again)
+            }
+            None => {
+                let wish = NewAccount {
+                    contact: &named,
+                    terms_of_service_agreed: true,
+                    only_return_existing: false,
+                };
+                builder.create(&wish, directory.to_owned(), None).await?
+            }
+        };
+        let (kept, contacts) = (self.kept.clone(), contacts.clone());
+        let account_file = KeptAccount { directory: directory.to_owned(), contacts, credentials };
+        let written = blocking(move || kept.write_account(&account_file)).await;
+        written.map_err(|why| Failure::new(format!("the account cannot be kept: {why}")))?;
+        Ok(account)
+    }
+}
+
+/// What was kept, if it is a certificate.
+fn current(kept: &Kept, settings: &AcmeSettings) -> Option<Current> {
+    let found = match kept.certificate() {
+        Ok(found) => found?,
+        Err(error) => {
+            tracing::warn!(%error, "the certificate that was kept cannot be read: another is asked for");
+            return None;
+        }
+    };
+    match Identity::parse(found.certificates.as_bytes(), found.key.as_bytes()) {
+        Ok(identity) => {
+            let is_wanted =
+                found.domains == settings.domains && found.directory == settings.directory.as_str();
+            Some(Current { identity, is_wanted })
+        }
+        Err(why) => {
+            tracing::warn!(%why, "the certificate that was kept is none: another is asked for");
+            None
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! One certificate: ordered, proven, made.
+//!
+//! Never here: the account; what becomes of the certificate.
+
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AuthorizationStatus, ChallengeType, Error, Identifier, NewOrder, Order, OrderStatus,
+    RetryPolicy,
+};
+
+use super::failure::Failure;
+use crate::limits;
+use crate::tls::{CurrentTls, Identity, Proofs};
+
+/// How often the authority is asked whether it is done.
+const POLLS: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(limits::acme::WORK_WAIT);
+
+/// Gets a certificate for these names, as PEM: the chain, and the key. Meanwhile `tls` shows the proofs, and to
+/// everybody else `own`.
+pub(super) async fn order(
+    account: &Account,
+    names: &[String],
+    own: Option<&Identity>,
+    tls: &CurrentTls,
+) -> Result<(String, String), Failure> {
+    let names: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
+    let mut order = account.new_order(&NewOrder::new(&names)).await?;
+    prove(&mut order, own, tls).await?;
+    match order.poll_ready(&POLLS).await {
+        Ok(OrderStatus::Ready) => {}
+        Ok(_) => return Err(refused(&mut order, Failure::new("the order was refused")).await),
+        Err(Error::Api(problem)) => {
+            return Err(refused(&mut order, Failure::of(&problem, None)).await);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let key = order.finalize().await?;
+    Ok((order.poll_certificate(&POLLS).await?, key))
+}
+
+/// Shows what proves the names that are not proven yet, and says so.
+async fn prove(order: &mut Order, own: Option<&Identity>, tls: &CurrentTls) -> Result<(), Failure> {
+    let mut proofs = Proofs::default();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        if authorization.status == AuthorizationStatus::Valid {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        let Some(mut challenge) = authorization.challenge(ChallengeType::TlsAlpn01) else {
+            let why =
+                "this authority takes no proof by TLS (TLS-ALPN-01), the only one that trug has";
+            return Err(Failure::new(format!("{name}: {why}")));
+        };
+        let digest = challenge.key_authorization().digest();
+        proofs.add(&name, digest.as_ref()).map_err(Failure::new)?;
+        tls.prove(own, &proofs).map_err(Failure::new)?;
+        challenge.set_ready().await?;
+    }
+    Ok(())
+}
+
+/// Why an order was refused: what is said of one of its names says most.
+async fn refused(order: &mut Order, otherwise: Failure) -> Failure {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if authorization.refresh().await.is_err() {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        if let Some(problem) = authorization.challenges.iter().find_map(|it| it.error.as_ref()) {
+            return Failure::of(problem, Some(&name));
+        }
+    }
+    otherwise
+}

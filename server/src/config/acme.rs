@@ -1,0 +1,170 @@
+//! What is said of certificates that the server gets itself, by ACME.
+//!
+//! Never here: getting them.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use rustls::pki_types::DnsName;
+
+use super::{ConfigError, Texts};
+use crate::destination::{Destination, Scheme};
+use crate::limits;
+use crate::roots::ExtraRoots;
+
+/// For whom, and from whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeSettings {
+    /// At least one, in lower case, each once.
+    pub domains: Vec<String>,
+    /// As ACME writes them: `mailto:` and an address.
+    pub contacts: Vec<String>,
+    pub directory: Destination,
+    /// Where authorities lie, in PEM, by which this one may prove itself beside Mozilla's. Whoever reads it puts them
+    /// into `roots`.
+    pub ca_file: Option<PathBuf>,
+    /// These authorities.
+    pub roots: ExtraRoots,
+}
+
+/// The same as it is said.
+pub(super) struct Asked {
+    pub(super) domains: Option<Texts>,
+    pub(super) contacts: Option<Texts>,
+    pub(super) directory: Option<String>,
+    pub(super) ca_file: Option<PathBuf>,
+}
+
+impl Asked {
+    /// None: no names are said.
+    pub(super) fn checked(self) -> Result<Option<AcmeSettings>, ConfigError> {
+        let Texts(domains) = self.domains.unwrap_or_default();
+        if domains.is_empty() {
+            return Ok(None);
+        }
+        if !cfg!(feature = "acme") {
+            let why = "this trug cannot do that: it takes one that is built with `--features acme`";
+            return Err(ConfigError::of("acme_domains", why));
+        }
+        if domains.len() > limits::acme::DOMAINS_MAX {
+            let why = format!("{} names are too many for a certificate", domains.len());
+            return Err(ConfigError::of("acme_domains", why));
+        }
+        let Texts(contacts) = self.contacts.unwrap_or_default();
+        let mut names: Vec<String> = Vec::new();
+        for name in &domains {
+            let name = domain(name)?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Ok(Some(AcmeSettings {
+            domains: names,
+            contacts: contacts.iter().map(|mail| contact(mail)).collect::<Result<_, _>>()?,
+            directory: directory(&super::needed("acme_directory", self.directory)?)?,
+            ca_file: self.ca_file,
+            roots: ExtraRoots::default(),
+        }))
+    }
+}
+
+/// A name that can be proven where it is connected to; `*.example.com` cannot.
+fn domain(name: &str) -> Result<String, ConfigError> {
+    let lower = name.to_ascii_lowercase();
+    match DnsName::try_from(&*lower) {
+        Ok(_) if !lower.ends_with('.') => Ok(lower),
+        _ => {
+            let why = format!("{name:?} is no name like cdn.example.com");
+            Err(ConfigError::of("acme_domains", why))
+        }
+    }
+}
+
+fn contact(mail: &str) -> Result<String, ConfigError> {
+    let is_mail = |text: &str| match text.split_once('@') {
+        Some((who, place)) => !who.is_empty() && DnsName::try_from(place).is_ok(),
+        None => false,
+    };
+    if mail.bytes().all(|byte| byte.is_ascii_graphic()) && is_mail(mail) {
+        return Ok(format!("mailto:{mail}"));
+    }
+    let why = format!("{mail:?} is no mail address like ann@example.com");
+    Err(ConfigError::of("acme_contact", why))
+}
+
+fn directory(text: &str) -> Result<Destination, ConfigError> {
+    let refuse = |why: &dyn Display| {
+        let why = format!("{text:?} is no address like {}: it {why}", limits::acme::DIRECTORY);
+        ConfigError::of("acme_directory", why)
+    };
+    let found = Destination::parse(text).map_err(|why| refuse(&why))?;
+    match found.origin().scheme() {
+        Scheme::Https => Ok(found),
+        Scheme::Http => Err(refuse(&"must start with https://")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(
+        domains: &str,
+        contacts: &str,
+        directory: &str,
+    ) -> Result<Option<AcmeSettings>, String> {
+        let texts = |text: &str| {
+            let texts = text.split(' ').filter(|text| !text.is_empty());
+            Some(Texts(texts.map(str::to_owned).collect()))
+        };
+        let asked = Asked {
+            domains: texts(domains),
+            contacts: texts(contacts),
+            directory: Some(directory.to_owned()),
+            ca_file: None,
+        };
+        asked.checked().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_names_nothing_is_asked_for() {
+        assert_eq!(told("", "nobody", "nowhere"), Ok(None));
+    }
+
+    #[cfg(not(feature = "acme"))]
+    #[test]
+    fn a_build_without_it_says_what_it_takes() {
+        let error = told("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
+        assert!(
+            error.starts_with("acme_domains: ") && error.contains("--features acme"),
+            "{error}"
+        );
+    }
+
+    #[cfg(feature = "acme")]
+    #[test]
+    fn names_mail_addresses_and_the_directory_are_looked_at() {
+        let found = told(
+            "CDN.example.com b.example cdn.example.com",
+            "ann@example.com",
+            limits::acme::DIRECTORY,
+        );
+        let found = found.unwrap().unwrap();
+        assert_eq!(found.domains, ["cdn.example.com", "b.example"]);
+        assert_eq!(found.contacts, ["mailto:ann@example.com"]);
+        for bad in ["*.example.com", "127.0.0.1:80", "https://a.example", "a..b", "a."] {
+            let error = told(bad, "", limits::acme::DIRECTORY).unwrap_err();
+            assert!(error.starts_with("acme_domains: "), "{bad}: {error}");
+        }
+        for bad in ["ann", "@example.com", "ann@", "ann@a,b", "mailto:ann"] {
+            let error = told("a.example", bad, limits::acme::DIRECTORY).unwrap_err();
+            assert!(error.starts_with("acme_contact: "), "{bad}: {error}");
+        }
+        for bad in ["", "example.com", "http://example.com/directory", "https://u@example.com"] {
+            let error = told("a.example", "", bad).unwrap_err();
+            assert!(error.starts_with("acme_directory: "), "{bad}: {error}");
+        }
+        let many = vec!["a.example"; limits::acme::DOMAINS_MAX + 1].join(" ");
+        assert!(told(&many, "", limits::acme::DIRECTORY).unwrap_err().contains("too many"));
+    }
+}

@@ -1,0 +1,62 @@
+//! One request to an address, and its whole answer.
+//!
+//! Promises: no redirect is followed. Never here: how long it may take.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+
+use super::{AGENT, Outbound, SendError};
+use crate::destination::Destination;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum AskError {
+    Send(SendError),
+    /// It broke off, or is larger than it may be.
+    Body(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Outbound {
+    /// Sends a request to where `at` leads, whatever address stands in it.
+    pub async fn ask(
+        &self,
+        at: &Destination,
+        request: Request<Bytes>,
+        answer_bytes_max: usize,
+    ) -> Result<Response<Bytes>, AskError> {
+        let mut line = self.open(at.origin()).await.map_err(AskError::Send)?;
+        let http = |error| AskError::Send(SendError::Http(error));
+        line.sender.ready().await.map_err(http)?;
+        let bytes = request.body().len();
+        let mut request = request.map(Full::new);
+        *request.uri_mut() = at.path().clone().into();
+        let headers = request.headers_mut();
+        // An authority of a parsed address is always a value that a header can carry.
+        if let Ok(host) = HeaderValue::from_str(at.authority()) {
+            headers.insert(HOST, host);
+        }
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
+        let (head, body) = line.sender.send_request(request).await.map_err(http)?.into_parts();
+        let body = Limited::new(body, answer_bytes_max).collect().await.map_err(AskError::Body)?;
+        Ok(Response::from_parts(head, body.to_bytes()))
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(SendError::Blocked) => {
+                f.write_str("the host has no address of the internet at large")
+            }
+            Self::Send(error) => error.fmt(f),
+            Self::Body(error) => write!(f, "the answer cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}

@@ -1,0 +1,210 @@
+//! What an authority is shown that looks who has a name: for each name a certificate of its own, which nobody else asks
+//! for (RFC 8737, TLS-ALPN-01).
+//!
+//! Promises: who does not ask for a proof never gets one. Never here: what is to be proven to whom.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::{CurrentTls, HTTP1, HTTP2, Identity, builder};
+
+/// What an authority asks for. Nothing else is spoken on such a connection.
+pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
+
+/// Certificates that prove names.
+#[derive(Clone, Debug, Default)]
+pub struct Proofs(HashMap<String, Arc<CertifiedKey>>);
+
+/// Why there is no proof.
+#[derive(Debug)]
+pub struct BadProof(String);
+
+/// Shows everybody what is for them.
+#[derive(Debug)]
+struct Shown {
+    own: Option<Arc<CertifiedKey>>,
+    proofs: Proofs,
+}
+
+impl Proofs {
+    /// Proves a name, in lower case, by what the authority and the account agree on.
+    pub fn add(&mut self, name: &str, digest: &[u8]) -> Result<(), BadProof> {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(BadProof::of)?;
+        params.distinguished_name = DistinguishedName::new();
+        params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+        let key = KeyPair::generate().map_err(BadProof::of)?;
+        let proof = params.self_signed(&key).map_err(BadProof::of)?;
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        self.0.insert(name.to_owned(), certified(&[proof.der().clone()], &key)?);
+        Ok(())
+    }
+}
+
+impl CurrentTls {
+    /// There is no certificate yet: nobody gets a connection.
+    pub fn without_identity() -> Result<Self, BadProof> {
+        Ok(Self(arc_swap::ArcSwap::new(shown(None, Proofs::default())?)))
+    }
+
+    /// From now on who asks for a proof gets it, and everybody else this pair.
+    pub fn prove(&self, own: Option<&Identity>, proofs: &Proofs) -> Result<(), BadProof> {
+        self.0.store(shown(own, proofs.clone())?);
+        Ok(())
+    }
+}
+
+fn shown(own: Option<&Identity>, proofs: Proofs) -> Result<Arc<ServerConfig>, BadProof> {
+    let own = own.map(|own| certified(&own.chain, &own.key)).transpose()?;
+    let builder = builder().map_err(BadProof::of)?;
+    let mut config = builder.with_cert_resolver(Arc::new(Shown { own, proofs }));
+    config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec(), ACME_PROTOCOL.to_vec()];
+    config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(BadProof::of)?;
+    Ok(Arc::new(config))
+}
+
+fn certified(
+    chain: &[CertificateDer<'static>],
+    key: &PrivateKeyDer<'static>,
+) -> Result<Arc<CertifiedKey>, BadProof> {
+    let key = rustls::crypto::ring::sign::any_supported_type(key).map_err(BadProof::of)?;
+    // What is critical in a proof only authorities know: it is not looked at whether the certificate can be used.
+    Ok(Arc::new(CertifiedKey::new(chain.to_vec(), key)))
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if hello.alpn().is_some_and(|asked| asked.eq([ACME_PROTOCOL])) {
+            return self.proofs.0.get(&hello.server_name()?.to_ascii_lowercase()).cloned();
+        }
+        self.own.clone()
+    }
+}
+
+impl BadProof {
+    fn of(why: impl fmt::Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
+impl fmt::Display for BadProof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadProof {}
+
+#[cfg(test)]
+mod tests {
+    use rustls::client::danger::HandshakeSignatureValid;
+    use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
+    use rustls::pki_types::{ServerName, UnixTime};
+    use rustls::{
+        ClientConfig, ClientConnection, DigitallySignedStruct, Error, ServerConnection,
+        SignatureScheme,
+    };
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Anybody;
+
+    impl ServerCertVerifier for Anybody {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            rustls::crypto::ring::default_provider()
+                .signature_verification_algorithms
+                .supported_schemes()
+        }
+    }
+
+    /// The certificate that somebody is shown who asks for this name and speaks these protocols.
+    fn seen(tls: &CurrentTls, name: &str, protocols: &[&[u8]]) -> Option<Vec<u8>> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap().dangerous();
+        let mut config =
+            builder.with_custom_certificate_verifier(Arc::new(Anybody)).with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut server = ServerConnection::new(tls.config()).unwrap();
+        while client.is_handshaking() {
+            let mut bytes = Vec::new();
+            client.write_tls(&mut bytes).unwrap();
+            server.read_tls(&mut &bytes[..]).unwrap();
+            server.process_new_packets().ok()?;
+            bytes.clear();
+            server.write_tls(&mut bytes).unwrap();
+            client.read_tls(&mut &bytes[..]).unwrap();
+            client.process_new_packets().ok()?;
+        }
+        client.peer_certificates().map(|chain| chain[0].to_vec())
+    }
+
+    #[test]
+    fn a_proof_is_for_who_asks_for_it_by_its_name() {
+        let tls = CurrentTls::without_identity().unwrap();
+        assert_eq!(seen(&tls, "a.example", &[HTTP2, HTTP1]), None);
+        let (digest, mut proofs) = ([7; 32], Proofs::default());
+        proofs.add("a.example", &digest).unwrap();
+        tls.prove(None, &proofs).unwrap();
+        let proof = seen(&tls, "A.example", &[ACME_PROTOCOL]).unwrap();
+        // RFC 8737, 3: id-pe-acmeIdentifier, critical, an octet string in an octet string.
+        let extension =
+            [&[6, 8, 0x2b, 6, 1, 5, 5, 7, 1, 31, 1, 1, 0xff, 4, 34, 4, 32][..], &digest[..]];
+        assert!(proof.windows(49).any(|bytes| bytes == extension.concat()));
+        for (name, protocols) in [
+            ("b.example", &[ACME_PROTOCOL][..]),
+            ("a.example", &[HTTP2, ACME_PROTOCOL]),
+            ("a.example", &[HTTP1]),
+            ("a.example", &[]),
+        ] {
+            assert_eq!(seen(&tls, name, protocols), None, "{name}");
+        }
+
+        let key = KeyPair::generate().unwrap();
+        let own = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        let own = own.self_signed(&key).unwrap();
+        let identity = Identity::parse(own.pem().as_bytes(), key.serialize_pem().as_bytes());
+        tls.prove(Some(&identity.unwrap()), &proofs).unwrap();
+        assert_eq!(seen(&tls, "a.example", &[HTTP2, HTTP1]).unwrap(), own.der().to_vec());
+        assert_eq!(seen(&tls, "a.example", &[]).unwrap(), own.der().to_vec());
+        assert_eq!(seen(&tls, "a.example", &[ACME_PROTOCOL]).unwrap(), proof);
+    }
+}

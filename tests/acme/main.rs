@@ -1,0 +1,329 @@
+//! Certificates that the server gets itself, from `pebble`, the server of Let's Encrypt for tests of ACME: an authority
+//! that checks signatures, refuses a part of all nonces, and connects to the server to see who has a name.
+//!
+//! Only in a build with the feature `acme`. Where `pebble` is missing nothing is tested, and says so.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the rules of the package are for the binary, not for those who look at it from outside"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod pebble;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use tests::commands::{Ran, has_program, run, trug};
+use tests::secure::Authority;
+use tests::{Connection, DataFolder, OpenMetrics, Receiver, Scripted, ServerProcess};
+
+use self::pebble::Pebble;
+
+/// A port that nobody listens at.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The server at a port, with certificates for these names.
+fn command(folder: &DataFolder, pebble: &Pebble, port: u16, names: &str) -> Command {
+    let listen = format!("127.0.0.1:{port}");
+    let mut command = folder.command(&["serve", "--listen", &listen]);
+    command.env("TRUG_ACME_DOMAINS", names).env("TRUG_ACME_CONTACT", "ann@example.com");
+    command
+        .env("TRUG_ACME_DIRECTORY", pebble.directory())
+        .env("TRUG_ACME_CA_FILE", pebble.ca_file());
+    command
+}
+
+/// What curl says of the server's health, where it trusts pebble's authority alone.
+fn curl(pebble: &Pebble, port: u16) -> Ran {
+    curl_trusting(&pebble.root(), port)
+}
+
+fn curl_trusting(root: &Path, port: u16) -> Ran {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--cacert"]).arg(root);
+    run(curl.args([
+        "-w",
+        "%{http_version} %{certs}",
+        &format!("https://localhost:{port}/-/health"),
+    ]))
+}
+
+/// The same, once it is well.
+fn curl_soon(pebble: &Pebble, server: &ServerProcess, port: u16) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let asked = curl(pebble, port);
+        if asked.code == 0 {
+            return asked.stdout;
+        }
+        assert!(Instant::now() < deadline, "{asked:?}: {} {}", server.log(), pebble.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Has the server listen for who watches over it, without TLS.
+const ADMIN: &[&str] = &["--set", "admin_listen=127.0.0.1:0"];
+
+/// A connection for who watches over a server.
+fn watching(server: &ServerProcess) -> Connection {
+    let start = "metrics and health on http://";
+    let printed = server.wait_for_output(start);
+    let address = printed.lines().find_map(|line| line.strip_prefix(start)).unwrap();
+    Connection::connect(address.parse::<SocketAddr>().unwrap()).unwrap()
+}
+
+/// Whether it is ready, in how many seconds its certificate ends, and how often none came.
+fn watched(server: &ServerProcess) -> (u16, Option<f64>, f64) {
+    let mut watching = watching(server);
+    let ready = watching.get("/-/ready").unwrap().status;
+    let told = OpenMetrics::read(&watching.get("/-/metrics").unwrap().text());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+    let end = told.series().get("trug_tls_certificate_expiry_timestamp_seconds").copied();
+    (ready, end.map(|end| end - now), told.value("trug_acme_failures_total"))
+}
+
+/// The certificates in what curl says.
+fn certificates(answer: &str) -> &str {
+    &answer[answer.find("-----BEGIN").unwrap_or_else(|| panic!("{answer}"))..]
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
+    if !has_program("pebble", "-h") {
+        return;
+    }
+    let port = free_port();
+    let pebble = Pebble::start(port, 3_600);
+    let folder = DataFolder::new();
+    let server = ServerProcess::start(command(&folder, &pebble, port, "localhost").args(ADMIN));
+    assert!(server.output().contains("listening on https://127.0.0.1:"), "{}", server.output());
+    server.wait_for_log("there is no certificate yet");
+    let answer = curl_soon(&pebble, &server, port);
+    assert!(answer.contains("\"status\":\"ok\"") && answer.contains("}2 "), "{answer}");
+    assert_eq!(pebble.orders(), 1, "{}", pebble.log());
+    let (_, end, failures) = watched(&server);
+    assert!(end.is_some_and(|end| end > 3_000.0 && end <= 3_600.0) && failures == 0.0, "{end:?}");
+    // Who asks by the settings needs no name.
+    let mut health = trug();
+    health.env("TRUG_ACME_DOMAINS", "localhost");
+    let asked = run(health.args(["health", "--listen", &format!("127.0.0.1:{port}")]));
+    assert_eq!(asked.code, 0, "{asked:?}");
+
+    let kept = folder.path().join("acme");
+    let file = kept.join("certificate.json");
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(mode(&kept), 0o700);
+    for name in ["account.json", "certificate.json"] {
+        assert_eq!(mode(&kept.join(name)), 0o600, "{name}");
+    }
+    let text = fs::read_to_string(&file).unwrap();
+    let text: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let line = text["key"].as_str().unwrap().lines().nth(1).unwrap().to_owned();
+    assert!(!server.log().contains(&line), "the key is nobody's to read");
+    server.stop();
+
+    // The same names: nothing is asked for, even with nobody there to be asked.
+    let log = pebble.log();
+    let server = ServerProcess::start(&mut command(&folder, &pebble, port, "localhost"));
+    assert!(curl(&pebble, port).stdout.contains("\"status\":\"ok\""));
+    assert!(!server.log().contains("there is no certificate yet"), "{}", server.log());
+    assert_eq!(pebble.log(), log);
+    server.stop();
+
+    // What lies there is in the way of no other command, and in no backup.
+    folder.done(&["fsck", "--deep"]);
+    let backup = folder.beside().join("backup");
+    folder.done(&["backup", "--to", backup.to_str().unwrap()]);
+    assert!(!backup.join("acme").exists());
+}
+
+#[test]
+fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
+    if !has_program("pebble", "-h") {
+        return;
+    }
+    // Pebble looks at another port than the one where the server listens, until it is started again.
+    let (port, other) = (free_port(), free_port());
+    let pebble = Pebble::start(other, 3_600);
+    let folder = DataFolder::new();
+    let server = ServerProcess::start(command(&folder, &pebble, port, "localhost").args(ADMIN));
+    let log = server.wait_for_log("no certificate came: localhost: ");
+    assert!(log.contains("port 443 of the name must lead to where this trug listens"), "{log}");
+    assert!(log.contains("\"again_after_seconds\":10"), "{log}");
+    let asked = curl(&pebble, port);
+    assert_eq!(asked.code, 35, "nobody gets a connection: {asked:?}");
+    // Ready all the same: who is sent no connections cannot prove a name.
+    assert_eq!(watched(&server), (200, None, 1.0));
+
+    // Started again it knows the account no more: another one is made.
+    let pebble = pebble.restart(port);
+    server.wait_for_log("the authority does not know the account that was kept");
+    curl_soon(&pebble, &server, port);
+    server.stop();
+}
+
+#[test]
+fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
+    if !has_program("pebble", "-h") {
+        return;
+    }
+    let port = free_port();
+    let mut pebble = Pebble::start(port, 3_600);
+    let folder = DataFolder::new();
+    let file = folder.beside().join("trug.toml");
+    let settings = |names: &str| fs::write(&file, format!("acme_domains = [{names}]\n")).unwrap();
+    let start = |pebble: &Pebble| {
+        let mut command = command(&folder, pebble, port, "");
+        command.env_remove("TRUG_ACME_DOMAINS").arg("--config").arg(&file).args(ADMIN);
+        ServerProcess::start(&mut command)
+    };
+    settings("\"localhost\"");
+    let server = start(&pebble);
+    let first = curl_soon(&pebble, &server, port);
+    let root = folder.beside().join("first.pem");
+    fs::copy(pebble.root(), &root).unwrap();
+    let is_as_before = |server: &ServerProcess| {
+        let asked = curl_trusting(&root, port);
+        assert_eq!(asked.code, 0, "{asked:?}: {}", server.log());
+        assert_eq!(certificates(&asked.stdout), certificates(&first));
+    };
+    server.wait_for_log("another certificate is in use");
+
+    // Other names take a restart.
+    settings("\"localhost\", \"refused.example\"");
+    server.reload();
+    let log = server.wait_for_log("these settings take a restart");
+    assert!(log.contains("\"settings\":\"acme_domains\""), "{log}");
+    is_as_before(&server);
+    assert_eq!(pebble.orders(), 1);
+    server.stop();
+
+    // Nobody is there to be asked for them.
+    pebble.end();
+    let server = start(&pebble);
+    let log = server.wait_for_log("no certificate came: ");
+    assert!(
+        log.contains(&pebble.directory()) && !log.contains("there is no certificate yet"),
+        "{log}"
+    );
+    is_as_before(&server);
+    let (ready, end, failures) = watched(&server);
+    assert!(ready == 200 && end.is_some_and(|end| end > 0.0) && failures >= 1.0, "{log}");
+
+    // Somebody is, who refuses one.
+    let pebble = pebble.restart(port);
+    let log = server.wait_for_log("(rejectedIdentifier)");
+    assert!(log.contains("look at acme_domains"), "{log}");
+    is_as_before(&server);
+    server.stop();
+
+    // The names that it is for: nothing is asked for.
+    settings("\"localhost\"");
+    let server = start(&pebble);
+    is_as_before(&server);
+    assert_eq!((watched(&server).2, pebble.orders()), (0.0, 0));
+    server.stop();
+}
+
+#[test]
+fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
+    if !has_program("pebble", "-h") {
+        return;
+    }
+    let port = free_port();
+    // After two thirds of this another one is due.
+    let pebble = Pebble::start(port, 20);
+    let folder = DataFolder::new();
+    let server = ServerProcess::start(&mut command(&folder, &pebble, port, "localhost"));
+    let first = curl_soon(&pebble, &server, port);
+    let began = Instant::now();
+    loop {
+        let asked = curl(&pebble, port);
+        assert_eq!(asked.code, 0, "there is always one that holds: {asked:?} {}", server.log());
+        if certificates(&asked.stdout) != certificates(&first) {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(18), "{}", server.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(began.elapsed() > Duration::from_secs(8), "that is too early: {:?}", began.elapsed());
+    assert_eq!(pebble.orders(), 2, "{}", pebble.log());
+    server.stop();
+}
+
+#[test]
+fn an_authority_that_wants_to_be_left_alone_is() {
+    let authority = Authority::new();
+    let receiver = Receiver::start_tls(authority.server().config());
+    let folder = DataFolder::new();
+    let roots = folder.beside().join("roots.pem");
+    fs::write(&roots, authority.pem()).unwrap();
+    let at = |path: &str| format!("https://localhost:{}/{path}", receiver.port());
+    let answer = |status: u16, headers: &[(&'static str, &str)], body: serde_json::Value| {
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Scripted { headers, body: body.to_string(), ..Scripted::status(status) }
+    };
+    let nonce = ("replay-nonce", "bm9uY2U");
+    let directory = json!({
+        "newNonce": at("nonce"), "newAccount": at("account"), "newOrder": at("order"),
+        "revokeCert": at("revoke"), "keyChange": at("key"),
+    });
+    let refusal = json!({
+        "type": "urn:ietf:params:acme:error:rateLimited", "detail": "too many", "status": 429,
+    });
+    let fresh = Scripted { headers: vec![(nonce.0, nonce.1.to_owned())], ..Scripted::status(200) };
+    receiver.script([
+        answer(200, &[], directory),
+        fresh.clone(),
+        answer(201, &[nonce, ("location", &at("account/1"))], json!({ "status": "valid" })),
+        fresh,
+        answer(429, &[nonce, ("retry-after", "4000")], refusal),
+    ]);
+    let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("TRUG_ACME_DOMAINS", "a.example").env("TRUG_ACME_DIRECTORY", at("directory"));
+    let server = ServerProcess::start(command.env("TRUG_ACME_CA_FILE", &roots));
+    let log = server.wait_for_log("no certificate came: too many (rateLimited)");
+    assert!(log.contains("the authority wants to be asked less"), "{log}");
+    assert!(log.contains("\"again_after_seconds\":4000"), "{log}");
+    let seen: Vec<String> = receiver.seen().into_iter().map(|seen| seen.line).collect();
+    assert!(seen.last().is_some_and(|line| line.starts_with("POST /order ")), "{seen:?}");
+    server.stop();
+}
+
+#[test]
+fn settings_that_contradict_one_another_are_refused() {
+    let check = |variables: &[(&str, &str)]| {
+        let mut command = trug();
+        command.args(["config", "check"]).envs(variables.iter().copied());
+        run(&mut command)
+    };
+    let names = ("TRUG_ACME_DOMAINS", "a.example, b.example");
+    let ran = check(&[names]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let expected =
+        "certificates for a.example, b.example come from https://acme-v02.api.letsencrypt.org/";
+    assert!(ran.stdout.contains(expected), "{ran:?}");
+    let reached = "it connects to port 443 of each, which must lead to 127.0.0.1:8080";
+    assert!(ran.stdout.contains(reached), "{ran:?}");
+    let both = [names, ("TRUG_TLS_CERTIFICATE_FILE", "/a"), ("TRUG_TLS_KEY_FILE", "/b")];
+    check(&both).check_failure(2, "environment: tls_certificate_file: acme_domains says");
+    check(&[names, ("TRUG_ACME_CA_FILE", "/none.pem")])
+        .check_failure(2, "acme_ca_file: /none.pem: ");
+    check(&[("TRUG_ACME_DOMAINS", "*.example.com")])
+        .check_failure(2, "environment: acme_domains: \"*.example.com\" is no name");
+}

@@ -1,0 +1,118 @@
+//! Pebble in a process of its own, with settings of its own.
+//!
+//! Promises: it listens on this machine alone, and does not outlive its value. Never here: what is asked of it.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+use tests::secure::{Authority, Holds};
+
+/// The authority.
+pub(crate) struct Pebble {
+    child: Child,
+    folder: TempDir,
+    listen: u16,
+    management: u16,
+    validity_seconds: u64,
+}
+
+impl Pebble {
+    /// Starts it; it looks at `port` of every name who has it.
+    pub(crate) fn start(port: u16, validity_seconds: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new();
+        let at = |name: &str| folder.path().join(name);
+        authority.pair(Holds::Now).write(&at("pebble.pem"), &at("pebble.key"));
+        fs::write(at("ca.pem"), authority.pem()).unwrap();
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (listen, management) = (free(), free());
+        let child = spawn(&folder, listen, management, port, validity_seconds);
+        Self { child, folder, listen, management, validity_seconds }.ready()
+    }
+
+    /// Ends, and begins anew where it was: it has forgotten everything, and looks at another port.
+    pub(crate) fn restart(mut self, port: u16) -> Self {
+        self.end();
+        self.child = spawn(&self.folder, self.listen, self.management, port, self.validity_seconds);
+        self.ready()
+    }
+
+    /// Waits until it answers, and takes the certificate of its authority.
+    fn ready(self) -> Self {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while TcpStream::connect(("127.0.0.1", self.listen)).is_err() {
+            assert!(Instant::now() < deadline, "pebble does not start: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let url = format!("https://localhost:{}/roots/0", self.management);
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--fail", "--retry", "20", "--retry-connrefused"]);
+        curl.arg("--cacert").arg(self.ca_file()).arg("--output").arg(self.root()).arg(url);
+        assert!(curl.status().unwrap().success(), "{}", self.log());
+        self
+    }
+
+    pub(crate) fn directory(&self) -> String {
+        format!("https://localhost:{}/dir", self.listen)
+    }
+
+    /// By whom pebble proves itself.
+    pub(crate) fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// The authority of the certificates that it gives.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("root.pem")
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Certificates that it has given.
+    pub(crate) fn orders(&self) -> usize {
+        self.log().matches("Issued certificate serial").count()
+    }
+
+    /// Ends it.
+    pub(crate) fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(folder: &TempDir, listen: u16, management: u16, port: u16, validity: u64) -> Child {
+    let at = |name: &str| folder.path().join(name);
+    let settings = json!({ "pebble": {
+        "listenAddress": format!("127.0.0.1:{listen}"),
+        "managementListenAddress": format!("127.0.0.1:{management}"),
+        "certificate": at("pebble.pem"),
+        "privateKey": at("pebble.key"),
+        "httpPort": 1,
+        "tlsPort": port,
+        "ocspResponderURL": "",
+        "externalAccountBindingRequired": false,
+        "domainBlocklist": ["refused.example"],
+        "certificateValidityPeriod": validity,
+    }});
+    fs::write(at("pebble.json"), settings.to_string()).unwrap();
+    let log = File::create(at("log")).unwrap();
+    let mut pebble = Command::new("pebble");
+    pebble.arg("-config").arg(at("pebble.json")).env("PEBBLE_VA_NOSLEEP", "1");
+    pebble.stdin(Stdio::null()).stderr(log.try_clone().unwrap()).stdout(log);
+    pebble.spawn().unwrap()
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
