@@ -173,7 +173,7 @@ async fn serve_open(
     let answer = |app: App| {
         move |request| {
             let app = app.clone();
-            async move { app.call(request).await }
+            async move { Ok(app.call(request).await) }
         }
     };
     let public = serve_at(listener, answer(App::new(state.clone())), bounds, stop.clone());
@@ -189,7 +189,7 @@ async fn serve_open(
         let app = AdminApp::new(state.clone());
         let answer = move |request| {
             let app = app.clone();
-            async move { app.call(request).await }
+            async move { Ok(app.call(request).await) }
         };
         serve_at(listener, answer, bounds, stop.clone()).await
     };
@@ -283,14 +283,12 @@ async fn serve_at<A, F, B>(
 ) -> Drained
 where
     A: Fn(Request<Body>) -> F + Clone + Send + 'static,
-    F: Future<Output = Response<B>> + Send + 'static,
+    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
     B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answered = answer(request.map(Body::new));
-        async move { Ok::<_, Infallible>(answered.await) }
-    });
+    // Nothing is put around the answer: hyper moves what waits for it twice with every request.
+    let service = service_fn(move |request: Request<Incoming>| answer(request.map(Body::new)));
     accept(listener, service, options, stop).await
 }
 
