@@ -99,8 +99,8 @@ impl Crew {
         answered.await.unwrap_or_else(|_| Err(Box::new("no thread is left")))
     }
 
-    /// Has work done as soon as one of the threads is free: what it returns, or its panic. It is left undone where nobody
-    /// listens any more by then. As many may wait so as there are; whoever calls has a bound.
+    /// Has work done as soon as one of the threads is free: what it returns, or its panic. It is left undone where
+    /// nobody listens any more by then. Any number may wait so; whoever calls has a bound.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
