@@ -5,6 +5,7 @@
 //! the configuration. Never here: bounds of names and objects, which are the engine's.
 
 pub mod acme;
+pub mod archives;
 pub mod spans;
 
 use std::time::Duration;
@@ -24,41 +25,6 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 16;
 /// Long work tells the command line this often how far it has come; so long it may take until it is noticed that nobody
 /// listens any more.
 pub const CONTROL_PROGRESS_WAIT: Duration = Duration::from_millis(250);
-
-/// Longest name of an entry of an archive that is read; a key is shorter.
-pub const ARCHIVE_NAME_BYTES_MAX: u64 = 64 * KIB;
-/// Longest extension header (pax) in an archive.
-pub const ARCHIVE_RECORDS_BYTES_MAX: u64 = 64 * KIB;
-/// Blocks of a GNU map of holes that are passed over, 21 holes each.
-pub const ARCHIVE_SPARSE_BLOCKS_MAX: usize = 100_000;
-/// Default for the files that one import takes: 16 bytes are held in memory for each, to find a name that comes twice.
-pub const IMPORT_FILES_MAX: u64 = 10_000_000;
-/// Folders in folders that an import goes into; each is held open.
-pub const IMPORT_FOLDERS_DEEP_MAX: usize = 256;
-/// Files of an import that wait for the disk together.
-pub const IMPORT_IN_FLIGHT_MAX: usize = 128;
-/// Bytes of such files in memory. Far below the budget of all uploads, which go on meanwhile.
-pub const IMPORT_IN_FLIGHT_BYTES_MAX: u64 = 32 * MIB;
-/// Files that an import has on their way from other machines at once,
-pub const IMPORT_FETCHES_MAX: usize = 6;
-/// each so many pieces ahead of its turn; a piece is no larger than what a connection holds, tens of KiB.
-pub const IMPORT_PIECES_AHEAD_MAX: usize = 16;
-/// Threads that fetch them.
-pub const IMPORT_FETCH_THREADS: usize = 2;
-/// A file is asked for so often,
-pub const IMPORT_TRIES_MAX: u32 = 5;
-/// with a rest in between that doubles, from this one
-pub const IMPORT_FIRST_REST: Duration = Duration::from_millis(500);
-/// to this one, whatever the other side asks for.
-pub const IMPORT_LONGEST_REST: Duration = Duration::from_secs(60);
-/// Longest line of a list of addresses.
-pub const IMPORT_LINE_BYTES_MAX: usize = 8 * 1_024;
-/// Bytes of a file that an import or export reads at once.
-pub const ARCHIVE_PIECE_BYTES: usize = 256 * 1_024;
-/// Files up to this size are exported from memory: read once, where longer ones are verified first.
-pub const EXPORT_WHOLE_BYTES_MAX: u64 = 8 * MIB;
-/// Names that a report on an import or export lists; more are counted.
-pub const ARCHIVE_LISTED_MAX: usize = 100;
 
 /// How fast a compaction is taken to copy when it is asked how long it would take, in bytes a second: what a disk does
 /// that is read, verified and written beside other work.
@@ -570,9 +536,6 @@ const _: () = assert!(SIGNING_KEY_REST.as_secs() > PRESIGN_SECONDS_MAX);
 const _: () = assert!(SIGNING_KEY_REST.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);
-const _: () = assert!(ARCHIVE_NAME_BYTES_MAX > engine::limits::KEY_BYTES_MAX as u64);
-const _: () = assert!(4 * IMPORT_IN_FLIGHT_BYTES_MAX < engine::limits::UPLOAD_MEMORY_BYTES_MAX);
-const _: () = assert!(IMPORT_IN_FLIGHT_MAX < engine::limits::QUEUE_BATCHES_MAX);
 // A file, its thumbnail, an event of it for each webhook, and what else an upload brings.
 const _: () = assert!(
     FORM_FILES_MAX * (2 + WEBHOOKS_PER_BUCKET_MAX) + 8 <= engine::limits::BATCH_RECORDS_MAX

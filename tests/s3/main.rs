@@ -12,6 +12,7 @@
 
 mod aws;
 mod https;
+mod import;
 mod memory;
 mod place;
 mod rclone;

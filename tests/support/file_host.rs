@@ -51,6 +51,11 @@ impl File {
         Self { status, ..Self::of("sorry") }
     }
 
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self

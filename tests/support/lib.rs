@@ -23,7 +23,7 @@ pub use browser::{Browser, PASSWORD};
 pub use client::{Client, Reply};
 pub use commands::{DataFolder, Ran};
 pub use connection::{Answer, Connection};
-pub use file_host::{File, FileHost};
+pub use file_host::{File, FileHost, Wanted};
 pub use form::Form;
 pub use fuzz::asked;
 pub use fuzz::model as store;

@@ -12,6 +12,7 @@ mod archive_place;
 mod audit;
 mod backup;
 mod bucket;
+mod bucket_credentials;
 mod choice;
 mod compact;
 mod completions;

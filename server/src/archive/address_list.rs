@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use percent_encoding::percent_decode_str;
 
 use crate::destination::Destination;
-use crate::limits::IMPORT_LINE_BYTES_MAX;
+use crate::limits::archives::IMPORT_LINE_BYTES_MAX;
 
 /// A list that is being read.
 pub(super) struct AddressList<R> {

@@ -7,22 +7,23 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
+use http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
+use super::bucket::{Bucket, ListedObject};
+use super::tries::{Fault, Tries};
 use super::work::Work;
 use crate::destination::Destination;
 use crate::limits;
-use crate::outbound::{FetchError, Outbound, RetryAfter};
+use crate::outbound::Outbound;
 
 /// What a file is, as its machine says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(super) struct Head {
     pub(super) bytes: Option<u64>,
     pub(super) modified_ms: Option<u64>,
     pub(super) content_type: Option<String>,
+    /// What is kept of a file beside its content, as it is stored.
+    pub(super) attributes: Option<Vec<u8>>,
 }
 
 /// Whether a file is wanted, once its head is known.
@@ -63,17 +66,10 @@ pub(super) enum Piece {
 /// A file where it lies.
 pub(super) enum Remote {
     Address { outbound: Outbound, address: Destination },
+    Object { bucket: Bucket, listed: ListedObject },
 }
 
 type RemoteBody = UnsyncBoxBody<Bytes, String>;
-
-/// Why a file did not come.
-struct Fault {
-    why: String,
-    /// Whether it may come later, and how long the other side wants to be left alone.
-    passes: bool,
-    rest: Duration,
-}
 
 /// What fetches.
 pub(super) struct Fetches {
@@ -89,7 +85,7 @@ pub(super) struct Arriving {
 impl Fetches {
     pub(super) fn new() -> std::io::Result<Self> {
         let runtime = Builder::new_multi_thread()
-            .worker_threads(limits::IMPORT_FETCH_THREADS)
+            .worker_threads(limits::archives::IMPORT_FETCH_THREADS)
             .thread_name("import")
             .enable_all()
             .build()?;
@@ -98,7 +94,7 @@ impl Fetches {
 
     /// Begins to fetch a file.
     pub(super) fn begin(&self, remote: Remote, look: Look) -> Option<Arriving> {
-        let (tell, pieces) = mpsc::channel(limits::IMPORT_PIECES_AHEAD_MAX);
+        let (tell, pieces) = mpsc::channel(limits::archives::IMPORT_PIECES_AHEAD_MAX);
         let task = self.runtime.as_ref()?.spawn(fetch(remote, look, tell)).abort_handle();
         Some(Arriving { pieces, task })
     }
@@ -144,22 +140,15 @@ impl Drop for Arriving {
 
 /// Fetches a file, as often as it takes and may.
 async fn fetch(remote: Remote, look: Look, tell: mpsc::Sender<Piece>) {
-    let mut rest = limits::IMPORT_FIRST_REST;
-    let mut tries = 1;
+    let mut tries = Tries::begin();
     let last = loop {
         let fault = match fetch_once(&remote, &look, &tell).await {
             Ok(last) => break last,
             Err(fault) => fault,
         };
-        if !fault.passes {
-            break Piece::Failed(fault.why);
+        if let Err(why) = tries.rest_after(fault).await {
+            break Piece::Failed(why);
         }
-        if tries == limits::IMPORT_TRIES_MAX {
-            break Piece::Failed(format!("{}; tried {tries} times", fault.why));
-        }
-        sleep(rest.max(fault.rest).min(limits::IMPORT_LONGEST_REST)).await;
-        tries += 1;
-        rest *= 2;
     };
     // Where nobody listens, nobody wants it.
     let _ = tell.send(last).await;
@@ -176,10 +165,11 @@ async fn fetch_once(
         Need::Fetch => {}
         other => return Ok(Piece::NotNeeded(other)),
     }
+    let (expected, mut come) = (head.bytes, 0_u64);
     if tell.send(Piece::Head(head)).await.is_err() {
         return Ok(Piece::End);
     }
-    let too_slow = || Fault::passing("it takes too long".to_owned());
+    let too_slow = || Fault::passing("it takes too long");
     // Only the time that the other side takes counts.
     let mut left = limits::IMPORT_FILE_WAIT;
     loop {
@@ -187,10 +177,16 @@ async fn fetch_once(
         let frame = timeout(left.min(limits::IMPORT_ANSWER_WAIT), body.frame()).await;
         left = left.saturating_sub(asked.elapsed());
         match frame.map_err(|_| too_slow())? {
+            None if expected.is_some_and(|bytes| bytes != come) => {
+                return Err(Fault::passing(
+                    "the body breaks off: it is shorter or longer than it should be",
+                ));
+            }
             None => return Ok(Piece::End),
             Some(Err(why)) => return Err(Fault::passing(why)),
             Some(Ok(frame)) => {
                 let Ok(bytes) = frame.into_data() else { continue };
+                come += bytes.len() as u64;
                 if tell.send(Piece::Bytes(bytes)).await.is_err() {
                     return Ok(Piece::End);
                 }
@@ -208,6 +204,21 @@ impl Remote {
                 let body = body.map_err(|why| format!("the body breaks off: {why}"));
                 Ok((Head::of(&headers), body.boxed_unsync()))
             }
+            Self::Object { bucket, listed } => {
+                let (headers, body) = bucket.object(listed).await?.into_parts();
+                let mut head = Head::of(&headers);
+                // Who cuts a body into chunks may say nothing of its length.
+                head.bytes = head.bytes.or(Some(listed.bytes));
+                head.attributes = kept_metadata(&headers)?;
+                let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+                if !matches!(encoding, None | Some(b"" | b"identity" | b"aws-chunked")) {
+                    let why =
+                        "it is stored packed (Content-Encoding), which would not be told again";
+                    return Err(Fault::lasting(why));
+                }
+                let body = body.map_err(|why| format!("the body breaks off: {why}"));
+                Ok((head, body.boxed_unsync()))
+            }
         }
     }
 }
@@ -221,24 +232,36 @@ impl Head {
             bytes: text(CONTENT_LENGTH).and_then(|it| it.parse().ok()),
             modified_ms: since.and_then(|it| u64::try_from(it.as_millis()).ok()),
             content_type: text(CONTENT_TYPE).map(str::to_owned),
+            attributes: None,
         }
     }
 }
 
-impl Fault {
-    fn passing(why: String) -> Self {
-        Self { why, passes: true, rest: Duration::ZERO }
+/// What clients of S3 said about an object, as the gateway keeps it.
+#[cfg(feature = "s3")]
+fn kept_metadata(headers: &HeaderMap) -> Result<Option<Vec<u8>>, Fault> {
+    let mut metadata = std::collections::BTreeMap::new();
+    for (name, value) in headers {
+        if let Some(name) = name.as_str().strip_prefix("x-amz-meta-") {
+            let value = str::from_utf8(value.as_bytes());
+            let value = value.map_err(|_| Fault::lasting("its metadata are not UTF-8"))?;
+            metadata.insert(name, value);
+        }
+    }
+    if metadata.is_empty() {
+        return Ok(None);
+    }
+    // As `server/src/intake/attributes.rs` has them.
+    let kept = serde_json::json!({ "s3": { "metadata": metadata } }).to_string().into_bytes();
+    match kept.len() <= engine::limits::ATTRIBUTES_BYTES_MAX {
+        true => Ok(Some(kept)),
+        false => Err(Fault::lasting("its metadata are too long")),
     }
 }
 
-impl From<FetchError> for Fault {
-    fn from(error: FetchError) -> Self {
-        let rest = match error.retry_after() {
-            Some(RetryAfter::Wait(rest)) => rest,
-            // Whoever names a moment gets the longest rest, which costs no look at a clock.
-            Some(RetryAfter::Until(_)) => limits::IMPORT_LONGEST_REST,
-            None => Duration::ZERO,
-        };
-        Self { why: error.to_string(), passes: error.is_passing(), rest }
-    }
+/// Nobody would be told of them.
+#[cfg(not(feature = "s3"))]
+#[allow(clippy::unnecessary_wraps, reason = "with the gateway it may fail")]
+fn kept_metadata(_: &HeaderMap) -> Result<Option<Vec<u8>>, Fault> {
+    Ok(None)
 }

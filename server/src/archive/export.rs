@@ -224,7 +224,7 @@ fn read_whole(
             Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
             body => body?,
         };
-        let is_small = object.bytes() <= limits::EXPORT_WHOLE_BYTES_MAX;
+        let is_small = object.bytes() <= limits::archives::EXPORT_WHOLE_BYTES_MAX;
         let mut pieces = Vec::new();
         for range in stretches(object.bytes()) {
             let piece = body.read(range)?;

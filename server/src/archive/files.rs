@@ -245,7 +245,7 @@ impl Walk {
             };
             match kind {
                 FileType::RegularFile => {}
-                FileType::Directory if deep >= limits::IMPORT_FOLDERS_DEEP_MAX => {
+                FileType::Directory if deep >= limits::archives::IMPORT_FOLDERS_DEEP_MAX => {
                     return refused("it lies too many folders deep".to_owned());
                 }
                 FileType::Directory => match openat(folder, name, FOLDER, Mode::empty()) {

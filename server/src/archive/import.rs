@@ -53,10 +53,11 @@ pub fn import<'w>(
         rules,
         admitted_count: 0,
         seen: HashSet::new(),
+        lists_once: matches!(source, Source::Bucket(_)),
         taken_bytes: 0,
         commits: Commits::new(job.store, fact, rules.on_conflict),
         report: ImportReport { bucket_name, ..ImportReport::default() },
-        buffer: vec![0; limits::ARCHIVE_PIECE_BYTES],
+        buffer: vec![0; limits::archives::PIECE_BYTES],
     };
     let imported = match source {
         Source::Files(place) => match folder_or_file(place)? {
@@ -72,6 +73,7 @@ pub fn import<'w>(
             }
             (path, false) => importer.addresses(path, reach, watch),
         },
+        Source::Bucket(source) => importer.bucket(source, watch),
     };
     // What waits is stored in any case.
     let Importer { mut commits, mut report, .. } = importer;
@@ -101,6 +103,8 @@ struct Importer<'a> {
     admitted_count: u64,
     /// Hashes of the keys that came in: a name that comes twice is refused.
     seen: HashSet<[u8; 16]>,
+    /// The source has each name once. Then only those are remembered that are spelled in another way as a key.
+    lists_once: bool,
     taken_bytes: u64,
     commits: Commits<'a>,
     report: ImportReport,
@@ -112,6 +116,8 @@ struct Candidate {
     /// As it stands in the source.
     name: Vec<u8>,
     key: ObjectKey,
+    /// The key is another text than the name: what lies under it may be another file.
+    is_respelled: bool,
     records: Records,
 }
 
@@ -185,10 +191,9 @@ impl Importer<'_> {
             let max = self.rules.files_max;
             return Err(End::Stopped(format!("more than {max} files: --files-max takes more")));
         }
-        let mut hash = [0; 16];
-        hash.copy_from_slice(Sha256::digest(key.as_str()).split_at(16).0);
-        if !self.seen.insert(hash) {
-            self.report.refused.add(&name, "a file of this name came before");
+        let is_respelled = str::from_utf8(path).is_ok_and(|it| normalize(it) != it);
+        if let Some(why) = self.remember(&key, is_respelled) {
+            self.report.refused.add(&name, why);
             return Ok(None);
         }
         self.admitted_count += 1;
@@ -196,7 +201,23 @@ impl Importer<'_> {
             return Ok(None);
         }
         self.taken_bytes = self.taken_bytes.saturating_add(bytes);
-        Ok(Some(Candidate { name, key, records }))
+        Ok(Some(Candidate { name, key, is_respelled, records }))
+    }
+
+    /// Remembers that a key came in; why it may not, if it came before.
+    fn remember(&mut self, key: &ObjectKey, is_respelled: bool) -> Option<&'static str> {
+        let mut hash = [0; 16];
+        hash.copy_from_slice(Sha256::digest(key.as_str()).split_at(16).0);
+        if self.seen.contains(&hash) {
+            return Some("a file of this name came before");
+        }
+        if !self.lists_once || is_respelled {
+            if self.lists_once && self.seen.len() >= limits::archives::IMPORT_RESPELLED_MAX {
+                return Some("too many names are spelled in another way as keys");
+            }
+            self.seen.insert(hash);
+        }
+        None
     }
 
     /// Whether a file of this size may come in.
@@ -274,6 +295,16 @@ impl Importer<'_> {
         if file.records.etag.as_ref().is_some_and(|claimed| *claimed != etag) {
             self.report.refused.add(&file.name, "its content is not what was exported");
             return Ok(());
+        }
+        if self.lists_once && file.is_respelled && self.rules.on_conflict == OnConflict::Replace {
+            // What is on its way might be the file that is really called so, which is not replaced by this one.
+            self.commits.settle_all(&mut self.report)?;
+            let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
+            let there = self.job.store.get(&name)?;
+            if there.is_some_and(|it| it.etag().to_string() != etag) {
+                self.report.skipped.add(&file.name, commits::SKIPPED);
+                return Ok(());
+            }
         }
         let options = options_of(&file, &staged);
         let name = ObjectName::new(self.job.bucket.name.clone(), file.key);

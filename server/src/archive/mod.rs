@@ -6,11 +6,13 @@
 
 mod address_list;
 mod arrivals;
+mod bucket;
 mod export;
 mod files;
 mod import;
 mod tar_entry;
 mod tar_reader;
+mod tries;
 mod work;
 
 use std::fmt;
@@ -25,6 +27,7 @@ use crate::limits;
 use crate::outbound::Outbound;
 use crate::roots::ExtraRoots;
 
+pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;
 pub use self::import::import;
 
@@ -46,6 +49,8 @@ pub enum Source {
     Files(Place),
     /// What lies at the addresses of a list.
     Addresses { list: Place, reach: Reach },
+    /// A bucket of a service that speaks S3.
+    Bucket(BucketSource),
 }
 
 /// Which machines an import may ask beside those of the internet at large, and whom it trusts.
@@ -175,7 +180,7 @@ impl Reach {
 impl NamedList {
     fn add(&mut self, name: &[u8], why: impl Into<String>) {
         self.count += 1;
-        if self.listed.len() < limits::ARCHIVE_LISTED_MAX {
+        if self.listed.len() < limits::archives::LISTED_MAX {
             self.listed.push(Named { name: shown(name), why: why.into() });
         }
     }
@@ -231,11 +236,11 @@ mod tests {
     #[test]
     fn a_list_is_bounded_and_counts_what_it_leaves_out() {
         let mut list = NamedList::default();
-        for _ in 0..=limits::ARCHIVE_LISTED_MAX {
+        for _ in 0..=limits::archives::LISTED_MAX {
             list.add(&[b'x'; 5_000], "why");
         }
-        assert_eq!(list.count, limits::ARCHIVE_LISTED_MAX as u64 + 1);
-        assert_eq!(list.listed.len(), limits::ARCHIVE_LISTED_MAX);
+        assert_eq!(list.count, limits::archives::LISTED_MAX as u64 + 1);
+        assert_eq!(list.listed.len(), limits::archives::LISTED_MAX);
         assert!(list.listed.iter().all(|it| it.name.len() < 300));
         assert_eq!(shown(b"a\xff\xc3"), "a\\xff\\xc3");
     }

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read};
 
 use super::tar_entry::{BLOCK_BYTES, Kind, Records, decode, decode_records};
 use super::work::Work;
-use crate::limits::{ARCHIVE_NAME_BYTES_MAX, ARCHIVE_RECORDS_BYTES_MAX, ARCHIVE_SPARSE_BLOCKS_MAX};
+use crate::limits::archives::{NAME_BYTES_MAX, RECORDS_BYTES_MAX, SPARSE_BLOCKS_MAX};
 
 /// An archive that is being read.
 pub(super) struct TarReader<R> {
@@ -168,7 +168,7 @@ impl<R: Read> TarReader<R> {
     }
 
     fn records(&mut self, work: &mut Work<'_>) -> Result<Records, Broken> {
-        if self.body_left > ARCHIVE_RECORDS_BYTES_MAX {
+        if self.body_left > RECORDS_BYTES_MAX {
             return Err(self.broken("an extension header is too long"));
         }
         let bytes = self.whole_body(work)?;
@@ -177,7 +177,7 @@ impl<R: Read> TarReader<R> {
 
     /// The name in a body, up to its zero; None when it is longer than any that is looked at.
     fn name(&mut self, work: &mut Work<'_>) -> Result<Option<Vec<u8>>, Broken> {
-        if self.body_left > ARCHIVE_NAME_BYTES_MAX {
+        if self.body_left > NAME_BYTES_MAX {
             return Ok(None);
         }
         let mut name = self.whole_body(work)?;
@@ -198,7 +198,7 @@ impl<R: Read> TarReader<R> {
     /// Passes over the rest of a GNU map of holes, which the size of the entry does not count.
     fn skip_map(&mut self, mut is_extended: bool, work: &mut Work<'_>) -> Result<(), Broken> {
         const IS_EXTENDED_AT: usize = 504;
-        for _ in 0..ARCHIVE_SPARSE_BLOCKS_MAX {
+        for _ in 0..SPARSE_BLOCKS_MAX {
             if !is_extended {
                 return Ok(());
             }

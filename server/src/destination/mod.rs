@@ -115,6 +115,13 @@ impl Destination {
         &self.path
     }
 
+    /// Another path on the same host. How long it is is the caller's business.
+    pub fn at(&self, path: PathAndQuery) -> Self {
+        let scheme = self.origin.scheme.name();
+        let text = format!("{scheme}://{}{path}", self.authority);
+        Self { text, path, ..self.clone() }
+    }
+
     /// Refuses an address that names a machine by its number which no webhook may be sent to. One that names it by a
     /// name is decided when it is sent to.
     pub fn check_literal(&self, allowed: &[Origin]) -> Result<(), BadDestination> {
@@ -152,6 +159,13 @@ impl Origin {
 }
 
 impl Scheme {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
     fn port(self) -> u16 {
         match self {
             Self::Http => 80,

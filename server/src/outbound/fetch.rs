@@ -46,9 +46,8 @@ impl Outbound {
     pub async fn fetch(&self, first: &Destination) -> Result<Fetched, FetchError> {
         let mut at = first.clone();
         for _ in 0..=limits::IMPORT_REDIRECTS_MAX {
-            let answered = timeout(limits::IMPORT_ANSWER_WAIT, self.get(&at)).await;
-            let answered = answered.map_err(|_| FetchError::TimedOut)?;
-            let (line, answer) = answered.map_err(FetchError::Send)?;
+            let answered = self.answered(&at, HeaderMap::new()).await?;
+            let (line, answer) = answered;
             let (head, body) = answer.into_parts();
             match head.status {
                 StatusCode::OK => {
@@ -75,11 +74,38 @@ impl Outbound {
         Err(FetchError::TooManyRedirects)
     }
 
-    async fn get(&self, at: &Destination) -> Result<(Line, Response<Incoming>), SendError> {
+    /// Asks for what lies at an address, once, with these headers beside ours. No redirect is followed, so nobody else
+    /// gets to see the headers. Whatever is answered is given, with how long its sender wants to be left alone.
+    pub async fn fetch_once(
+        &self,
+        at: &Destination,
+        headers: HeaderMap,
+    ) -> Result<(StatusCode, Option<RetryAfter>, Fetched), FetchError> {
+        let (line, answer) = self.answered(at, headers).await?;
+        let (head, body) = answer.into_parts();
+        let retry_after = retry_after(&head.headers);
+        Ok((head.status, retry_after, Fetched { headers: head.headers, body, line }))
+    }
+
+    async fn answered(
+        &self,
+        at: &Destination,
+        headers: HeaderMap,
+    ) -> Result<(Line, Response<Incoming>), FetchError> {
+        let answered = timeout(limits::IMPORT_ANSWER_WAIT, self.get(at, headers)).await;
+        answered.map_err(|_| FetchError::TimedOut)?.map_err(FetchError::Send)
+    }
+
+    async fn get(
+        &self,
+        at: &Destination,
+        with: HeaderMap,
+    ) -> Result<(Line, Response<Incoming>), SendError> {
         let mut line = self.open(at.origin()).await?;
         line.sender.ready().await.map_err(SendError::Http)?;
         let mut request = Request::new(Full::new(Bytes::new()));
         *request.uri_mut() = at.path().clone().into();
+        *request.headers_mut() = with;
         let headers = request.headers_mut();
         if let Ok(host) = HeaderValue::from_str(at.authority()) {
             headers.insert(HOST, host);
@@ -134,10 +160,7 @@ impl FetchError {
 fn redirected(from: &Destination, headers: &HeaderMap) -> Result<Destination, FetchError> {
     let text = headers.get(LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default().trim();
     let text = text.split('#').next().unwrap_or_default();
-    let scheme = match from.origin().scheme() {
-        Scheme::Http => "http",
-        Scheme::Https => "https",
-    };
+    let scheme = from.origin().scheme().name();
     let (authority, path) = (from.authority(), from.path().path());
     let has_scheme = text.split(['/', '?']).next().is_some_and(|it| it.contains(':'));
     let whole = if has_scheme {

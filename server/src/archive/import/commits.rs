@@ -84,9 +84,9 @@ impl<'a> Commits<'a> {
         work: &mut Work<'_>,
     ) -> Result<(), End> {
         let bytes = staged.bytes();
-        while self.in_flight >= limits::IMPORT_IN_FLIGHT_MAX
+        while self.in_flight >= limits::archives::IMPORT_IN_FLIGHT_MAX
             || (self.in_flight > 0
-                && self.in_flight_bytes + bytes > limits::IMPORT_IN_FLIGHT_BYTES_MAX)
+                && self.in_flight_bytes + bytes > limits::archives::IMPORT_IN_FLIGHT_BYTES_MAX)
         {
             work.tell()?;
             self.settle_one(report)?;

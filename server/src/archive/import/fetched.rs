@@ -12,12 +12,23 @@ use engine::{ObjectName, Store, Watch};
 use super::{ArchiveError, Candidate, End, Importer, Records, Work, commits};
 use crate::archive::address_list::{AddressList, Listed};
 use crate::archive::arrivals::{Arriving, Fetches, Head, Look, Need, Piece, Remote};
+use crate::archive::bucket::{Bucket, BucketSource, ListedObject};
 use crate::archive::files::Input;
 use crate::archive::{OnConflict, Reach, place_error};
-use crate::limits;
+use crate::limits::archives::IMPORT_FETCHES_MAX;
 
 /// The least time between the last change of a file elsewhere and that of the object that it is taken to be.
 const OLDER_BY_MS: u64 = 1_000;
+
+/// What comes next out of a source.
+enum Next {
+    File(Box<(Candidate, Remote)>),
+    /// Nothing is to be fetched, and what there is to say is said.
+    Done,
+    /// Nothing yet.
+    Later,
+    End,
+}
 
 impl Importer<'_> {
     /// What lies at the addresses of a list.
@@ -33,45 +44,133 @@ impl Importer<'_> {
         let mut work = Work::new(watch, 0, 0);
         let fetches = Fetches::new().map_err(|why| failed(why.to_string()))?;
         let mut list = AddressList::new(input);
+        let next = |importer: &mut Self, _: &mut Work<'_>| {
+            let listed = list.next().map_err(|why| End::Failed(place_error("read", path)(why)))?;
+            Ok(match listed {
+                Listed::Address { name, address, key } => {
+                    match importer.admit(name, &key, 0, Records::default())? {
+                        Some(file) => {
+                            let outbound = outbound.clone();
+                            let remote = Remote::Address { outbound, address };
+                            Next::File(Box::new((file, remote)))
+                        }
+                        None => Next::Done,
+                    }
+                }
+                Listed::Refused { name, why } => {
+                    importer.report.refused.add(&name, why);
+                    Next::Done
+                }
+                Listed::Later => Next::Later,
+                Listed::End => Next::End,
+            })
+        };
+        self.bring(&fetches, &mut work, next)
+    }
+
+    /// What is in a bucket elsewhere.
+    pub(super) fn bucket<'w>(
+        &mut self,
+        source: &BucketSource,
+        watch: &'w mut Watch<'w>,
+    ) -> Result<(), End> {
+        let failed = |why: String| End::Failed(ArchiveError::Place(why));
+        let bucket = source.open().map_err(failed)?;
+        let mut work = Work::new(watch, 0, 0);
+        let fetches = Fetches::new().map_err(|why| failed(why.to_string()))?;
+        let mut listing = bucket.listing();
+        let mut page = VecDeque::new();
+        let mut has_begun = false;
+        let next = |importer: &mut Self, work: &mut Work<'_>| {
+            let Some(listed) = page.pop_front() else {
+                return match fetches.wait_for(Box::pin(listing.next()), work)? {
+                    Some(Ok(Some(objects))) => {
+                        has_begun = true;
+                        page.extend(objects);
+                        Ok(Next::Later)
+                    }
+                    Some(Ok(None)) | None => Ok(Next::End),
+                    Some(Err(why)) if has_begun => Err(End::Stopped(why)),
+                    Some(Err(why)) => Err(failed(why)),
+                };
+            };
+            importer.listed(listed, &bucket)
+        };
+        self.bring(&fetches, &mut work, next)
+    }
+
+    /// What is to be done for an object that a listing has.
+    fn listed(&mut self, listed: ListedObject, bucket: &Bucket) -> Result<Next, End> {
+        let name = listed.key.clone();
+        if listed.is_folder() {
+            // Folders are there where something is in them.
+            if listed.bytes > 0 {
+                self.report.refused.add(&name, "its name is that of a folder, but it has content");
+            }
+            return Ok(Next::Done);
+        }
+        let Some(file) = self.admit(name.clone(), &name, 0, Records::default())? else {
+            return Ok(Next::Done);
+        };
+        // What its listing tells saves to ask for it.
+        let (bytes, modified_ms) = (Some(listed.bytes), listed.modified_ms);
+        let head = Head { bytes, modified_ms, ..Head::default() };
+        match self.look(&file)(&head) {
+            Need::Fetch => {}
+            other => {
+                self.not_needed(&file, other);
+                return Ok(Next::Done);
+            }
+        }
+        if !self.has_room(&name, listed.bytes)? {
+            return Ok(Next::Done);
+        }
+        let remote = Remote::Object { bucket: bucket.clone(), listed };
+        Ok(Next::File(Box::new((file, remote))))
+    }
+
+    /// Takes what comes, some on their way at once.
+    fn bring(
+        &mut self,
+        fetches: &Fetches,
+        work: &mut Work<'_>,
+        mut next: impl FnMut(&mut Self, &mut Work<'_>) -> Result<Next, End>,
+    ) -> Result<(), End> {
         let mut coming = VecDeque::new();
         let mut has_ended = false;
         let mut stop = None;
         while !(has_ended || stop.is_some()) || !coming.is_empty() {
             work.tell()?;
-            while !has_ended && stop.is_none() && coming.len() < limits::IMPORT_FETCHES_MAX {
-                let listed = list.next().map_err(|why| End::Failed(place_error("read", path)(why)));
-                match listed? {
-                    Listed::Address { name, address, key } => {
-                        let file = match self.admit(name, &key, 0, Records::default()) {
-                            Ok(Some(file)) => file,
-                            Ok(None) => {
-                                work.add_item()?;
-                                continue;
-                            }
-                            // What is on its way is taken before.
-                            Err(end) => {
-                                stop = Some(end);
-                                continue;
-                            }
-                        };
-                        let remote = Remote::Address { outbound: outbound.clone(), address };
+            while !has_ended && stop.is_none() && coming.len() < IMPORT_FETCHES_MAX {
+                match next(self, work) {
+                    Ok(Next::File(found)) => {
+                        let (file, remote) = *found;
                         let look = self.look(&file);
                         coming.extend(fetches.begin(remote, look).map(|it| (file, it)));
                     }
-                    Listed::Refused { name, why } => {
-                        self.report.refused.add(&name, why);
-                        work.add_item()?;
-                    }
-                    Listed::Later => break,
-                    Listed::End => has_ended = true,
+                    Ok(Next::Done) => work.add_item()?,
+                    Ok(Next::Later) => break,
+                    Ok(Next::End) => has_ended = true,
+                    // What is on its way is taken before.
+                    Err(End::Stopped(why)) => stop = Some(End::Stopped(why)),
+                    Err(failed) => return Err(failed),
                 }
             }
             if let Some((file, arriving)) = coming.pop_front() {
-                self.take_arriving(file, arriving, &fetches, &mut work)?;
+                self.take_arriving(file, arriving, fetches, work)?;
                 work.add_item()?;
             }
         }
         stop.map_or(Ok(()), Err)
+    }
+
+    /// Counts a file that is not fetched.
+    fn not_needed(&mut self, file: &Candidate, need: Need) {
+        match need {
+            Need::Refuse(why) => self.report.refused.add(&file.name, why),
+            Need::Skip => self.report.skipped.add(&file.name, commits::SKIPPED),
+            Need::Fetch | Need::Unchanged => self.report.unchanged_count += 1,
+        }
     }
 
     /// Stores a file as it comes, or finds that there is nothing to store.
@@ -90,6 +189,7 @@ impl Importer<'_> {
                         return Ok(());
                     }
                     file.records.content_type = head.content_type;
+                    file.records.attributes = head.attributes;
                     upload = self.job.store.upload();
                 }
                 Piece::Bytes(bytes) => {
@@ -101,11 +201,7 @@ impl Importer<'_> {
                 }
                 Piece::End => break,
                 Piece::NotNeeded(need) => {
-                    match need {
-                        Need::Refuse(why) => self.report.refused.add(&file.name, why),
-                        Need::Skip => self.report.skipped.add(&file.name, commits::SKIPPED),
-                        Need::Fetch | Need::Unchanged => self.report.unchanged_count += 1,
-                    }
+                    self.not_needed(&file, need);
                     return Ok(());
                 }
                 Piece::Failed(why) => {
@@ -122,6 +218,10 @@ impl Importer<'_> {
     fn look(&self, file: &Candidate) -> Look {
         let name = ObjectName::new(self.job.bucket.name.clone(), file.key.clone());
         let (store, on_conflict) = (self.job.store.clone(), self.rules.on_conflict);
+        if self.lists_once && file.is_respelled {
+            // What lies there may be another file, so only the content tells.
+            return Box::new(|_| Need::Fetch);
+        }
         Box::new(move |head| need(&store, &name, on_conflict, head))
     }
 }

@@ -1,0 +1,400 @@
+//! A bucket of a service that speaks S3: its listing, page by page, and its objects.
+//!
+//! Promises: credentials leave only as a signature, in a header, for the one host that was named; no redirect is
+//! followed; no more than a page of the listing is held. A listing ends, or is given up.
+//! Never here: which of the objects are wanted, and what becomes of them.
+
+mod answer;
+mod signature;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::{Clock, SystemClock};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue, IF_MATCH};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use http_body_util::BodyExt;
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+pub(super) use self::answer::ListedObject;
+use self::answer::{Page, Refusal, clean, page, refusal};
+use self::signature::{NO_BODY, Unsigned, authorization, escaped};
+use super::Reach;
+use super::tries::{Fault, Tries, wanted_rest};
+use crate::destination::Destination;
+use crate::limits;
+use crate::outbound::{Fetched, Outbound};
+
+/// A bucket elsewhere, and how it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BucketSource {
+    /// `https://host/bucket/prefix`; where the host is the bucket's, `https://bucket.host/prefix`.
+    pub address: String,
+    pub is_virtual_hosted: bool,
+    pub region: String,
+    /// Without any it is asked as anybody may.
+    pub credentials: Option<Credentials>,
+    pub reach: Reach,
+}
+
+/// With what requests are signed. Nothing but the id is ever shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Credentials {
+    pub access_key_id: String,
+    pub secret_access_key: String,
+    pub session_token: Option<String>,
+}
+
+/// A bucket that may be asked.
+#[derive(Clone)]
+pub(super) struct Bucket(Arc<Inner>);
+
+struct Inner {
+    outbound: Outbound,
+    host: Destination,
+    /// What stands before a key in a path, escaped.
+    root: String,
+    prefix: String,
+    region: String,
+    credentials: Option<Credentials>,
+}
+
+/// A listing under way.
+pub(super) struct Listing {
+    bucket: Bucket,
+    next: Next,
+    pages: u64,
+    /// A page before: the 1st, 2nd, 4th, 8th and so on. Whatever goes round comes by it again (R. P. Brent, 1980), and
+    /// nothing has to be known of the order, which not every service keeps to.
+    mark: Mark,
+    /// Pages in a row that brought no file.
+    barren_pages: u32,
+}
+
+/// By what a page is known.
+#[derive(Default)]
+struct Mark {
+    next: Option<String>,
+    first_key: Option<Vec<u8>>,
+}
+
+enum Next {
+    First,
+    Token(String),
+    End,
+}
+
+impl BucketSource {
+    /// Whether it can be asked; a sentence, if not.
+    pub fn check(&self) -> Result<(), String> {
+        self.open().map(drop)
+    }
+
+    pub(super) fn open(&self) -> Result<Bucket, String> {
+        let host = Destination::parse(&self.address);
+        let host = host.map_err(|why| format!("the address of the bucket {why}"))?;
+        if self.address.contains('?') {
+            return Err("the address of the bucket must have no query".to_owned());
+        }
+        let path = percent_decode_str(host.path().path().trim_start_matches('/'));
+        let path = path.decode_utf8().map_err(|_| "the address of the bucket is not UTF-8")?;
+        let (root, prefix) = match self.is_virtual_hosted {
+            true => (String::new(), path.into_owned()),
+            false => {
+                let (name, prefix) = path.split_once('/').unwrap_or((&path, ""));
+                let is_name = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
+                if !name.bytes().all(is_name) || name.is_empty() || matches!(name, "." | "..") {
+                    let why = "the address names no bucket: https://HOST/BUCKET, or with \
+                               --virtual-hosted https://BUCKET.HOST";
+                    return Err(why.to_owned());
+                }
+                (format!("/{name}"), prefix.to_owned())
+            }
+        };
+        let is_word = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_graphic());
+        if !is_word(&self.region) || self.region.contains(['/', ',']) {
+            return Err("the region is none".to_owned());
+        }
+        if let Some(it) = &self.credentials {
+            let token = it.session_token.as_deref().unwrap_or("none");
+            if !is_word(&it.access_key_id) || it.access_key_id.contains(['/', ',']) {
+                return Err("the id of the access key is none".to_owned());
+            }
+            if !is_word(&it.secret_access_key) || !is_word(token) {
+                return Err("the secret or the session token is empty or has spaces".to_owned());
+            }
+        }
+        let outbound = self.reach.outbound()?;
+        let (region, credentials) = (self.region.clone(), self.credentials.clone());
+        Ok(Bucket(Arc::new(Inner { outbound, host, root, prefix, region, credentials })))
+    }
+}
+
+impl Bucket {
+    pub(super) fn listing(&self) -> Listing {
+        let (bucket, mark) = (self.clone(), Mark::default());
+        Listing { bucket, next: Next::First, pages: 0, mark, barren_pages: 0 }
+    }
+
+    /// Gets an object, as it was listed. Where it is another by now: as it is.
+    pub(super) async fn object(&self, listed: &ListedObject) -> Result<Fetched, Fault> {
+        let key = str::from_utf8(&listed.key).map_err(|_| Fault::lasting("it is not UTF-8"))?;
+        let path = format!("{}/{}", self.0.root, escaped(key, true));
+        match self.get(&path, "", listed.etag.as_deref()).await {
+            Err((StatusCode::PRECONDITION_FAILED, _)) => self.get(&path, "", None).await,
+            answered => answered,
+        }
+        .map_err(|(_, fault)| fault)
+    }
+
+    async fn page(&self, token: Option<&str>) -> Result<Page, Fault> {
+        let mut query = String::new();
+        if let Some(token) = token {
+            query = format!("continuation-token={}&", escaped(token, false));
+        }
+        query.push_str("encoding-type=url&list-type=2&max-keys=1000&prefix=");
+        query.push_str(&escaped(&self.0.prefix, false));
+        let path = if self.0.root.is_empty() { "/" } else { &self.0.root };
+        let answered = self.get(path, &query, None).await.map_err(|(_, fault)| fault)?;
+        let (_, body) = answered.into_parts();
+        let (xml, is_whole) = beginning(body, limits::archives::IMPORT_PAGE_BYTES_MAX).await?;
+        if !is_whole {
+            let max = limits::archives::IMPORT_PAGE_BYTES_MAX;
+            return Err(Fault::lasting(format!("a page of the listing has more than {max} bytes")));
+        }
+        page(&xml).map_err(|why| Fault::lasting(format!("the listing cannot be read: {why}")))
+    }
+
+    /// Asks for something. Path and query are escaped.
+    async fn get(
+        &self,
+        path: &str,
+        query: &str,
+        etag: Option<&str>,
+    ) -> Result<Fetched, (StatusCode, Fault)> {
+        let inner = &self.0;
+        let never = |why: &str| (StatusCode::BAD_REQUEST, Fault::lasting(why));
+        let mark = if query.is_empty() { "" } else { "?" };
+        let target = PathAndQuery::try_from(format!("{path}{mark}{query}"));
+        let target = target.map_err(|_| never("its name does not fit into an address"))?;
+        let at = inner.host.at(target);
+        let mut headers = HeaderMap::new();
+        if let Some(etag) = etag.and_then(|it| HeaderValue::from_str(it).ok()) {
+            headers.insert(IF_MATCH, etag);
+        }
+        if let Some(credentials) = &inner.credentials {
+            let time = time_text(SystemClock::default().unix_ms());
+            let mut signed = vec![
+                ("host", at.authority()),
+                ("x-amz-content-sha256", NO_BODY),
+                ("x-amz-date", &time),
+            ];
+            signed.extend(
+                credentials.session_token.as_deref().map(|it| ("x-amz-security-token", it)),
+            );
+            let (time, region) = (time.as_str(), inner.region.as_str());
+            let request = Unsigned { path, query, headers: &signed, time, region };
+            let signature = authorization(&request, credentials);
+            let others = signed.iter().skip(1).map(|(name, value)| (*name, *value));
+            for (name, value) in others.chain([(AUTHORIZATION.as_str(), &*signature)]) {
+                let value = HeaderValue::from_str(value);
+                let mut value = value.map_err(|_| never("the credentials fit into no header"))?;
+                value.set_sensitive(true);
+                let name = HeaderName::from_bytes(name.as_bytes());
+                headers.insert(name.map_err(|_| never("a header has no name"))?, value);
+            }
+        }
+        let answered = inner.outbound.fetch_once(&at, headers).await;
+        let (status, retry_after, fetched) =
+            answered.map_err(|error| (StatusCode::BAD_GATEWAY, error.into()))?;
+        if status == StatusCode::OK {
+            return Ok(fetched);
+        }
+        let (headers, body) = fetched.into_parts();
+        let read = beginning(body, limits::archives::IMPORT_REFUSAL_BYTES_MAX).await;
+        let refusal = refusal(&read.map(|(xml, _)| xml).unwrap_or_default());
+        let rest = wanted_rest(retry_after);
+        Err((status, Fault { rest, ..refused(status, &headers, refusal) }))
+    }
+}
+
+impl Listing {
+    /// The next page; none behind the last one. A sentence, where it does not come.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<ListedObject>>, String> {
+        let token = match &self.next {
+            Next::First => None,
+            Next::Token(token) => Some(token.clone()),
+            Next::End => return Ok(None),
+        };
+        let mut tries = Tries::begin();
+        let page = loop {
+            match self.bucket.page(token.as_deref()).await {
+                Ok(page) => break page,
+                Err(fault) => tries.rest_after(fault).await?,
+            }
+        };
+        let first_key = page.objects.first().map(|it| &it.key);
+        let is_seen_again = page.next.is_some() && page.next == self.mark.next
+            || first_key.is_some() && first_key == self.mark.first_key.as_ref();
+        if is_seen_again {
+            return Err("the listing does not end: it goes round".into());
+        }
+        self.pages += 1;
+        if self.pages.is_power_of_two() {
+            self.mark = Mark { next: page.next.clone(), first_key: first_key.cloned() };
+        }
+        let has_files = page.objects.iter().any(|it| !it.is_folder());
+        self.barren_pages = if has_files { 0 } else { self.barren_pages + 1 };
+        if self.barren_pages > limits::archives::IMPORT_BARREN_PAGES_MAX {
+            return Err("the listing does not end: page after page has no file in it".into());
+        }
+        self.next = page.next.map_or(Next::End, Next::Token);
+        Ok(Some(page.objects))
+    }
+}
+
+/// What an answer that is no object means.
+fn refused(status: StatusCode, headers: &HeaderMap, refusal: Refusal) -> Fault {
+    let Refusal { code, message, region } = refusal;
+    let said = headers.get("x-amz-bucket-region").and_then(|it| it.to_str().ok()).map(clean);
+    let region = said.filter(|it| !it.is_empty()).unwrap_or(region);
+    let mut why = format!("the bucket's host answers {}", status.as_u16());
+    for (mark, part) in [(" ", &code), (": ", &message)] {
+        if !part.is_empty() {
+            why.push_str(mark);
+            why.push_str(part);
+        }
+    }
+    let is_elsewhere = status.is_redirection()
+        || matches!(&*code, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException");
+    if is_elsewhere && !region.is_empty() {
+        why.push_str(&format!(
+            "; the bucket lies in the region {region}: --region {region}, and its endpoint"
+        ));
+    } else if status.is_redirection() {
+        why.push_str("; redirects are not followed");
+    }
+    let waits = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+    let passes = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+        || waits.contains(&status)
+        || matches!(&*code, "SlowDown" | "RequestTimeout" | "InternalError" | "ServiceUnavailable");
+    if passes { Fault::passing(why) } else { Fault::lasting(why) }
+}
+
+/// The beginning of a body, and whether that is all of it.
+async fn beginning(
+    mut body: impl Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, bool), Fault> {
+    let mut beginning = Vec::new();
+    let read = timeout(limits::archives::IMPORT_PAGE_WAIT, async {
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|why| Fault::passing(format!("the answer breaks off: {why}")))?;
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            let room = bytes_max - beginning.len();
+            beginning.extend(data.iter().take(room));
+            if data.len() > room {
+                return Ok::<_, Fault>(false);
+            }
+        }
+        Ok(true)
+    });
+    let is_whole = read.await.map_err(|_| Fault::passing("the answer takes too long"))??;
+    Ok((beginning, is_whole))
+}
+
+/// As in `x-amz-date`.
+fn time_text(unix_ms: u64) -> String {
+    let time =
+        i64::try_from(unix_ms).ok().and_then(|it| jiff::Timestamp::from_millisecond(it).ok());
+    time.unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credentials({}, ...)", self.access_key_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(address: &str, is_virtual_hosted: bool) -> BucketSource {
+        let credentials = Credentials {
+            access_key_id: "AKID".into(),
+            secret_access_key: "hush".into(),
+            session_token: Some("mum".into()),
+        };
+        BucketSource {
+            address: address.to_owned(),
+            is_virtual_hosted,
+            region: "us-east-1".to_owned(),
+            credentials: Some(credentials),
+            reach: Reach::default(),
+        }
+    }
+
+    #[test]
+    fn an_address_names_a_bucket_and_what_keys_begin_with() {
+        for (address, is_virtual_hosted, root, prefix) in [
+            ("https://a/pics", false, "/pics", ""),
+            ("https://a/pics/", false, "/pics", ""),
+            ("http://a:9000/pics/2019/a%20b", false, "/pics", "2019/a b"),
+            ("https://pics.a", true, "", ""),
+            ("https://pics.a/2019/", true, "", "2019/"),
+        ] {
+            let bucket = source(address, is_virtual_hosted).open().unwrap();
+            assert_eq!((&*bucket.0.root, &*bucket.0.prefix), (root, prefix), "{address}");
+        }
+        for bad in [
+            "https://a",
+            "https://a/",
+            "a/b",
+            "https://a/b?c",
+            "https://a/%2e%2e/x",
+            "https://a/a%20b",
+        ] {
+            assert!(source(bad, false).check().is_err(), "{bad}");
+        }
+        for region in ["", "a b", "a/b"] {
+            let source = BucketSource { region: region.to_owned(), ..source("https://a/b", false) };
+            assert!(source.check().is_err(), "{region}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let shown = format!("{:?}", source("https://a/b", false));
+        assert!(
+            shown.contains("AKID") && !shown.contains("hush") && !shown.contains("mum"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_none_says_why_and_whether_it_passes() {
+        let told = |status: u16, xml: &str| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let fault = refused(status, &HeaderMap::new(), refusal(xml.as_bytes()));
+            (fault.passes, fault.why)
+        };
+        let xml = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
+        let why = "the bucket's host answers 503 SlowDown: Reduce your rate";
+        assert_eq!(told(503, xml), (true, why.to_owned()));
+        assert_eq!(told(404, ""), (false, "the bucket's host answers 404".to_owned()));
+        let xml = "<Error><Code>PermanentRedirect</Code><Region>eu-central-1</Region></Error>";
+        let (passes, why) = told(301, xml);
+        assert!(!passes && why.contains("--region eu-central-1"), "{why}");
+        assert!(told(307, "").1.contains("redirects are not followed"));
+        assert_eq!(time_text(1_369_353_600_000), "20130524T000000Z");
+    }
+}

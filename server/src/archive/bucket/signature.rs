@@ -1,0 +1,132 @@
+//! Version 4 of the signatures of AWS, in a header of a request without a body.
+//!
+//! Promises: what is signed is what is sent, byte for byte: the caller encodes path and query with [`escaped`] and
+//! sends them as they are. Never here: sending, and the time.
+
+use std::fmt::Write;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use super::Credentials;
+
+/// The hash of no body.
+pub(super) const NO_BODY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// What a request consists of, for its signature.
+pub(super) struct Unsigned<'a> {
+    /// Escaped.
+    pub(super) path: &'a str,
+    /// Escaped, its parameters in the order of their names.
+    pub(super) query: &'a str,
+    /// Names in lower case, in their order. `host` and `x-amz-date` are among them.
+    pub(super) headers: &'a [(&'a str, &'a str)],
+    /// As in `x-amz-date`: `20130524T000000Z`.
+    pub(super) time: &'a str,
+    pub(super) region: &'a str,
+}
+
+/// What stands in `Authorization`.
+pub(super) fn authorization(request: &Unsigned<'_>, credentials: &Credentials) -> String {
+    let Unsigned { path, query, headers, time, region } = request;
+    let date = time.split('T').next().unwrap_or_default();
+    let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
+    let names = names.join(";");
+    let lines: String =
+        headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
+    let canonical = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{NO_BODY}");
+    let scope = format!("{date}/{region}/s3/aws4_request");
+    let hash = hex(&Sha256::digest(canonical));
+    let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{hash}");
+    let first = format!("AWS4{}", credentials.secret_access_key);
+    let key = [date, region, "s3", "aws4_request"]
+        .iter()
+        .fold(first.into_bytes(), |key, part| mac(&key, part.as_bytes()));
+    let signature = hex(&mac(&key, to_sign.as_bytes()));
+    let id = &credentials.access_key_id;
+    format!("AWS4-HMAC-SHA256 Credential={id}/{scope},SignedHeaders={names},Signature={signature}")
+}
+
+/// Text as it stands in a path, where `/` stays, or in a query.
+pub(super) fn escaped(text: &str, keeps_slashes: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            b'/' if keeps_slashes => escaped.push('/'),
+            other => {
+                let _ = write!(escaped, "%{other:02X}");
+            }
+        }
+    }
+    escaped
+}
+
+#[allow(clippy::expect_used, reason = "HMAC takes keys of any length")]
+fn mac(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length is a key");
+    mac.update(message);
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of "Authenticating Requests: Using the Authorization Header" in the reference of S3's API.
+    #[test]
+    fn the_examples_of_the_documentation_are_signed_as_there() {
+        let credentials = Credentials {
+            access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
+            secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
+            session_token: None,
+        };
+        let time = "20130524T000000Z";
+        let host = ("host", "examplebucket.s3.amazonaws.com");
+        let (hash, date) = (("x-amz-content-sha256", NO_BODY), ("x-amz-date", time));
+        let ranged = [host, ("range", "bytes=0-9"), hash, date];
+        let plain = [host, hash, date];
+        for (path, query, headers, expected) in [
+            (
+                "/test.txt",
+                "",
+                &ranged[..],
+                "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+            ),
+            (
+                "/",
+                "lifecycle=",
+                &plain[..],
+                "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543",
+            ),
+            (
+                "/",
+                "max-keys=2&prefix=J",
+                &plain[..],
+                "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
+            ),
+        ] {
+            let request = Unsigned { path, query, headers, time, region: "us-east-1" };
+            let signed = authorization(&request, &credentials);
+            assert!(signed.ends_with(&format!("Signature={expected}")), "{path}?{query}: {signed}");
+            let scope = "Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,";
+            assert!(signed.contains(scope), "{signed}");
+        }
+        assert_eq!(hex(&Sha256::digest("")), NO_BODY);
+    }
+
+    #[test]
+    fn what_is_not_plain_is_escaped_once() {
+        assert_eq!(escaped("a//b c+%20\u{e9}~*", true), "a//b%20c%2B%2520%C3%A9~%2A");
+        assert_eq!(escaped("a/b", false), "a%2Fb");
+    }
+}

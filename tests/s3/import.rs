@@ -1,0 +1,156 @@
+//! `trug import --from-s3` from our own gateway: everything comes, byte for byte, with what rclone said of it; killed
+//! in the middle it goes on; nothing comes twice.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tests::commands::run;
+use tests::{DataFolder, ServerProcess};
+
+use crate::place::{Keys, Place, client, done, files, make_files, program};
+
+/// The command that imports what is under a prefix of the bucket `photos` of one server into another one.
+fn import(from: &Place, to: &DataFolder, prefix: &str) -> Command {
+    let (url, origin) = (format!("{}/photos/{prefix}", from.address()), from.address());
+    let mut command = to.command(&[
+        "import",
+        "--bucket",
+        "photos",
+        "--json",
+        "--from-s3",
+        &url,
+        "--allow",
+        &origin,
+    ]);
+    command.env("AWS_ACCESS_KEY_ID", &from.keys.id).env("AWS_SECRET_ACCESS_KEY", &from.keys.secret);
+    command.env("AWS_REGION", "us-east-1").env_remove("AWS_SESSION_TOKEN");
+    command
+}
+
+fn report(command: &mut Command) -> Value {
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+fn exported(data: &DataFolder, name: &str) -> std::path::PathBuf {
+    let out = data.beside().join(name);
+    data.done(&["export", "--bucket", "photos", "--to", &format!("{}/", out.display())]);
+    out
+}
+
+fn filled(count: usize) -> (Place, std::path::PathBuf) {
+    let place = Place::new();
+    let here = place.beside("here");
+    make_files(&here, count);
+    place.data.done(&["import", "--bucket", "photos", "--from", here.to_str().unwrap()]);
+    (place, here)
+}
+
+#[test]
+fn everything_comes_byte_for_byte_and_a_second_time_nothing_does() {
+    let (place, here) = filled(2_500);
+    let (to, _) = DataFolder::with_bucket();
+    let began = Instant::now();
+    let first = report(&mut import(&place, &to, ""));
+    println!("2500 files in {:?}", began.elapsed());
+    assert_eq!((&first["importedCount"], &first["refused"]["count"]), (&2_500.into(), &0.into()));
+    assert!(files(&here) == files(&exported(&to, "out")));
+    let again = report(&mut import(&place, &to, ""));
+    assert_eq!((&again["importedCount"], &again["unchangedCount"]), (&0.into(), &2_500.into()));
+    // What keys begin with bounds it.
+    let (to, _) = DataFolder::with_bucket();
+    let some = report(&mut import(&place, &to, "Album%203/"));
+    let expected = files(&here.join("Album 3"));
+    assert_eq!(some["importedCount"], expected.len());
+    assert!(files(&exported(&to, "out").join("Album 3")) == expected);
+}
+
+#[test]
+fn what_was_killed_in_the_middle_goes_on_and_stores_nothing_twice() {
+    let (place, here) = filled(3_000);
+    // What is younger than a second beside what is imported may be another file.
+    sleep(Duration::from_millis(1_100));
+    for with_server in [false, true] {
+        let mut after = Duration::from_millis(400);
+        let met = (0..20).find(|_| {
+            let (to, _) = DataFolder::with_bucket();
+            let is_done = killed(&place, &to, with_server, after);
+            let rest = report(&mut import(&place, &to, ""));
+            let [new, old] =
+                ["importedCount", "unchangedCount"].map(|count| rest[count].as_u64().unwrap());
+            println!("with a server: {with_server}, after {after:?}: new {new}, there {old}");
+            assert_eq!(new + old, 3_000);
+            assert!(files(&here) == files(&exported(&to, "out")));
+            match (is_done, old) {
+                (true, _) => after /= 2,
+                (false, 0) => after = after * 3 / 2,
+                (false, _) => return true,
+            }
+            false
+        });
+        assert!(met.is_some(), "never between the first and the last file");
+    }
+}
+
+/// Imports, and after a while kills who does it. Whether all was done by then.
+fn killed(place: &Place, to: &DataFolder, with_server: bool, after: Duration) -> bool {
+    let mut server = with_server.then(|| to.serve());
+    let mut command = import(place, to, "");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    sleep(after);
+    match &mut server {
+        Some(server) => server.kill(),
+        None => child.kill().unwrap(),
+    }
+    drop(server);
+    child.wait().unwrap().success()
+}
+
+#[test]
+fn type_and_metadata_are_told_again() {
+    let Some(rclone) = program("rclone") else { return };
+    let place = Place::new();
+    let file = place.beside("a.bin");
+    fs::write(&file, "some bytes").unwrap();
+    let (to, _) = DataFolder::with_bucket();
+    let keys = Keys::make(&to, &[]);
+    let config = place.beside("rclone.conf");
+    fs::write(&config, "").unwrap();
+    let rclone = |address: String, keys: &Keys, words: &[&str]| {
+        let mut rclone = client(Path::new(&rclone), keys, place.data.beside());
+        rclone
+            .env("RCLONE_CONFIG", &config)
+            .env("RCLONE_CONFIG_TRUG_TYPE", "s3")
+            .env("RCLONE_CONFIG_TRUG_PROVIDER", "Other")
+            .env("RCLONE_CONFIG_TRUG_ENV_AUTH", "true")
+            .env("RCLONE_CONFIG_TRUG_ENDPOINT", address);
+        done(rclone.args(words)).stdout
+    };
+    let up = ["copyto", "--metadata", "--metadata-set", "colour=dark blue", "--metadata-set"];
+    let words = ["content-type=text/csv", file.to_str().unwrap(), "trug:photos/a.bin"];
+    rclone(place.address(), &place.keys, &[&up[..], &words].concat());
+    assert_eq!(report(&mut import(&place, &to, ""))["importedCount"], 1);
+    let server: ServerProcess = to.serve();
+    let address = format!("http://{}", server.address());
+    let told = rclone(address, &keys, &["lsjson", "--stat", "--metadata", "trug:photos/a.bin"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["Metadata"]["colour"], "dark blue", "{told}");
+    assert_eq!(told["MimeType"], "text/csv", "{told}");
+}
+
+#[test]
+fn a_wrong_secret_is_told_as_the_gateway_tells_it() {
+    let place = Place::new();
+    let (to, _) = DataFolder::with_bucket();
+    let ran = run(import(&place, &to, "").env("AWS_SECRET_ACCESS_KEY", "wrong-one"));
+    ran.check_failure(1, "403 SignatureDoesNotMatch");
+    let ran = run(import(&place, &to, "")
+        .env_remove("AWS_ACCESS_KEY_ID")
+        .env_remove("AWS_SECRET_ACCESS_KEY"));
+    assert_eq!(ran.code, 1, "{ran:?}");
+}
