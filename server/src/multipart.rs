@@ -1,43 +1,39 @@
-//! The files of a form, streaming.
+//! The files of a form, streamed.
 //!
 //! Reads `multipart/form-data` as real clients write it: with the boundary only in the body, with any field name, with
-//! names in UTF-8, Latin-1, percent escapes or RFC 8187, with types that are none. A part is a file if it has a file
-//! name or a type that is no text; every other part is read over. Promises: memory is bounded by one piece of the body
-//! and the head of one part; a form that breaks off is an error, never a short file. Never here: what becomes of the
-//! files.
+//! names in UTF-8, Latin-1, percent escapes or RFC 8187, with invalid media types. A part is a file if it has a file
+//! name or a type that is not text; every other part is skipped.
+//! Guarantees: memory is bounded by one piece of the body and the headers of one part; a form that breaks off is an
+//! error, never a short file.
+//! Non-goals: storing the files.
+
+mod parts;
 
 use std::fmt;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap};
+use http::header::{CONTENT_TYPE, HeaderMap};
 use http::{HeaderValue, StatusCode};
-use http_body::{Body, Frame};
-use http_body_util::BodyDataStream;
-use multer::{Field, Multipart};
+use http_body::Body;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use self::parts::Parts;
 use crate::content_type::essence;
 use crate::error::ApiError;
 use crate::form_part::{PartHead, boundary_of};
 use crate::limits;
-use crate::request_body::{BodyFailure, BodyLimits, RequestBody};
+use crate::request_body::{BodyLimits, RequestBody};
 
 /// The files of one form, one after the other.
 pub struct FormFiles {
-    form: Multipart<'static>,
-    valve: Arc<Valve>,
-    current: Option<Field<'static>>,
+    parts: Parts,
     file_count: usize,
     field_count: usize,
 }
 
-/// One file of a form. What of it is not read is read over when the next one is asked for.
+/// One file of a form. The bytes of it that are not read are skipped when the next file is read.
 pub struct FormFile<'f> {
     form: &'f mut FormFiles,
     head: PartHead,
@@ -55,7 +51,7 @@ impl PartialSchema for FormFiles {
             .max_items(Some(limits::FORM_FILES_MAX));
         ObjectBuilder::new()
             .schema_type(Type::Object)
-            .description(Some("A form with files. What the field is called does not matter; other fields are read over."))
+            .description(Some("A form with files. What the field is called does not matter; other fields are ignored."))
             .property_names(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[^\\u0000-\\u001f\\u007f]*$"))))
             .property("file", files)
             .required("file")
@@ -83,31 +79,19 @@ impl FormFiles {
             Some(boundary) => boundary,
             None => first_line_boundary(&mut body, &mut read).await?,
         };
-        let valve = Arc::new(Valve::default());
-        let gate = Gate { body, read, valve: valve.clone() };
-        let form = Multipart::new(BodyDataStream::new(gate), boundary);
-        Ok(Self { form, valve, current: None, file_count: 0, field_count: 0 })
+        let parts = Parts::new(Box::pin(body), &read, &boundary);
+        Ok(Self { parts, file_count: 0, field_count: 0 })
     }
 
     /// The next file; `None` at the end of the form.
     pub async fn next_file(&mut self) -> Result<Option<FormFile<'_>>, ApiError> {
-        loop {
-            while self.chunk().await?.is_some() {}
-            self.valve.begin_head();
-            let field = self.valve.feed(self.form.next_field()).await;
-            self.valve.end_head();
-            let Some(field) = field.map_err(refusal_of)? else { return Ok(None) };
-            let head = PartHead::read(
-                field.headers().get(CONTENT_DISPOSITION).map(HeaderValue::as_bytes),
-                field.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes),
-            );
-            self.current = Some(field);
+        while let Some(head) = self.parts.next().await? {
             if !head.is_file() {
                 self.skip_field().await?;
                 continue;
             }
             // A form on a page sends an empty part without a name where no file was chosen.
-            let first = self.chunk().await?;
+            let first = self.parts.chunk().await?;
             if first.is_none() && head.file_name.as_deref() == Some("") {
                 continue;
             }
@@ -118,29 +102,17 @@ impl FormFiles {
             }
             return Ok(Some(FormFile { form: self, head, first }));
         }
-    }
-
-    async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let Some(field) = &mut self.current else { return Ok(None) };
-        loop {
-            match self.valve.feed(field.chunk()).await.map_err(refusal_of)? {
-                Some(chunk) if chunk.is_empty() => {}
-                Some(chunk) => return Ok(Some(chunk)),
-                None => break,
-            }
-        }
-        self.current = None;
         Ok(None)
     }
 
-    /// Reads over a text field, within the limits of a form.
+    /// Skips a text field, within the limits of a form.
     async fn skip_field(&mut self) -> Result<(), ApiError> {
         self.field_count += 1;
         if self.field_count > limits::FORM_FIELDS_MAX {
             return Err(bad_form("The form has too many fields"));
         }
         let mut bytes = 0;
-        while let Some(chunk) = self.chunk().await? {
+        while let Some(chunk) = self.parts.chunk().await? {
             bytes += chunk.len() as u64;
             if bytes > limits::FORM_FIELD_BYTES_MAX {
                 return Err(bad_form("A text field of the form is too large"));
@@ -156,16 +128,16 @@ impl FormFile<'_> {
         self.head.file_name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The type that the client declared, as it stands in the part's head.
+    /// The media type that the client declared, as sent.
     pub fn declared_type(&self) -> Option<&str> {
         self.head.declared_type.as_deref()
     }
 
-    /// The next piece of the file; `None` at its end.
+    /// The next bytes of the file; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
-            None => self.form.chunk().await,
+            None => self.form.parts.chunk().await,
         }
     }
 }
@@ -223,127 +195,21 @@ fn bad_form(message: &'static str) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "bad_form", message)
 }
 
-fn refusal_of(error: multer::Error) -> ApiError {
-    let log = error.to_string();
-    match error {
-        multer::Error::StreamReadFailed(cause) => match cause.downcast::<BodyFailure>() {
-            Ok(failure) => (*failure).into(),
-            Err(other) => bad_form("The form cannot be read").with_log(other.to_string()),
-        },
-        multer::Error::IncompleteFieldData { .. }
-        | multer::Error::IncompleteHeaders
-        | multer::Error::IncompleteStream => {
-            let message = "The form ends before its last boundary";
-            ApiError::new(StatusCode::BAD_REQUEST, "incomplete_body", message).with_log(log)
-        }
-        _ => bad_form("The form cannot be read").with_log(log),
-    }
-}
-
-/// Lets the body through one piece at a time, and counts what is read while the head of a part is looked for.
-///
-/// The parser takes all that is ready each time that it is asked for anything, even if it holds the answer already. So
-/// nothing is ready for it until it has looked at what it holds and found too little.
-#[derive(Debug)]
-struct Valve {
-    is_open: AtomicBool,
-    head_bytes: AtomicU64,
-}
-
-/// No head is looked for.
-const OFF: u64 = u64::MAX;
-
-impl Default for Valve {
-    fn default() -> Self {
-        Self { is_open: AtomicBool::new(false), head_bytes: AtomicU64::new(OFF) }
-    }
-}
-
-impl Valve {
-    /// Waits for the parser, and gives it a piece of the body whenever it cannot go on without one.
-    async fn feed<T>(&self, parsed: impl Future<Output = T>) -> T {
-        let mut parsed = std::pin::pin!(parsed);
-        std::future::poll_fn(|cx| {
-            loop {
-                if let Poll::Ready(parsed) = parsed.as_mut().poll(cx) {
-                    return Poll::Ready(parsed);
-                }
-                // Still open: the body itself has to be waited for.
-                if self.is_open.swap(true, Ordering::Relaxed) {
-                    return Poll::Pending;
-                }
-            }
-        })
-        .await
-    }
-
-    fn begin_head(&self) {
-        self.head_bytes.store(0, Ordering::Relaxed);
-    }
-
-    fn end_head(&self) {
-        self.head_bytes.store(OFF, Ordering::Relaxed);
-    }
-
-    /// A piece goes through.
-    fn passed(&self, bytes: u64) {
-        self.is_open.store(false, Ordering::Relaxed);
-        let before = self.head_bytes.load(Ordering::Relaxed);
-        if before != OFF {
-            self.head_bytes.store(before + bytes, Ordering::Relaxed);
-        }
-    }
-
-    fn is_head_too_long(&self) -> bool {
-        let bytes = self.head_bytes.load(Ordering::Relaxed);
-        bytes != OFF && bytes > limits::FORM_PART_HEAD_BYTES_MAX
-    }
-}
-
-/// The body behind its valve.
-struct Gate<B> {
-    body: RequestBody<B>,
-    /// What was read of the body before the form.
-    read: Bytes,
-    valve: Arc<Valve>,
-}
-
-impl<B> Body for Gate<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: fmt::Display,
-{
-    type Data = Bytes;
-    type Error = BodyFailure;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        let this = &mut *self;
-        if !this.valve.is_open.load(Ordering::Relaxed) {
-            // Whoever opens it polls again.
-            return Poll::Pending;
-        }
-        if this.valve.is_head_too_long() {
-            return Poll::Ready(Some(Err(BodyFailure::HeadTooLong)));
-        }
-        let frame = if this.read.is_empty() {
-            std::task::ready!(Pin::new(&mut this.body).poll_frame(cx))
-        } else {
-            Some(Ok(Frame::data(std::mem::take(&mut this.read))))
-        };
-        if let Some(Ok(frame)) = &frame {
-            this.valve.passed(frame.data_ref().map_or(0, |data| data.len() as u64));
-        }
-        Poll::Ready(frame)
-    }
+fn incomplete() -> ApiError {
+    let message = "The form ends before its last boundary";
+    ApiError::new(StatusCode::BAD_REQUEST, "incomplete_body", message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Context, Poll};
     use std::time::Duration;
+
+    use http_body::Frame;
 
     use crate::request_body::scripted::{Scripted, Step};
 
@@ -426,6 +292,35 @@ mod tests {
                 (None, text("image/png"), Vec::new()),
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn multipart_line_beginning_with_boundary_is_content() {
+        let head = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+        let padding = " ".repeat(limits::FORM_PADDING_BYTES_MAX + 1);
+        let longer = [
+            "\r\n--xyz2\r\n",
+            "\r\n--xyz\r",
+            "\r\n--xyz-\r\n",
+            "\r\n--xyz--2\r\n",
+            "\r\n--xyz \t2\r\n",
+            "\r\n--xyz\n",
+            &*format!("\r\n--xyz{padding}\r\n"),
+        ];
+        for content in longer.map(|line| format!("one{line}two")) {
+            let body = format!("{}--xyz--\r\n", part("xyz", head, &content));
+            let seen = read_all(NAMED, body.as_bytes()).await.unwrap();
+            assert_eq!(seen[0].2, content.as_bytes(), "{content:?}");
+        }
+        for end in
+            ["--xyz--", "--xyz--\r", "--xyz--\n", "--xyz-- \t\r\nepilogue", "--xyz--\r\n--xyz\r\n"]
+        {
+            let body = format!("preamble\r\n--xyz2\r\n{}{end}", part("xyz", head, "one"));
+            let seen = read_all(NAMED, body.as_bytes()).await.unwrap();
+            assert_eq!((seen.len(), &*seen[0].2), (1, &b"one"[..]), "{end:?}");
+        }
+        let unnamed = "--xyz\r\n\r\nno headers\r\n--xyz--";
+        assert_eq!(read_all(NAMED, unnamed.as_bytes()).await.unwrap(), []);
     }
 
     #[tokio::test]

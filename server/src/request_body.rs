@@ -57,8 +57,6 @@ pub enum BodyFailure {
     TooSlow,
     /// The connection broke or the framing is wrong.
     Broken(String),
-    /// A part of a form has a head that does not end.
-    HeadTooLong,
 }
 
 impl<B> RequestBody<B>
@@ -162,11 +160,6 @@ impl From<BodyFailure> for ApiError {
                 "The request body is incomplete",
             )
             .with_log(log),
-            BodyFailure::HeadTooLong => Self::new(
-                http::StatusCode::BAD_REQUEST,
-                "bad_form",
-                "A part of the form has too long a head",
-            ),
         }
     }
 }
@@ -177,7 +170,6 @@ impl fmt::Display for BodyFailure {
             Self::TooLarge(limit) => write!(f, "the body is larger than {limit} bytes"),
             Self::TooSlow => write!(f, "the body came too slowly"),
             Self::Broken(why) => write!(f, "the body broke off: {why}"),
-            Self::HeadTooLong => write!(f, "a part's head does not end"),
         }
     }
 }
