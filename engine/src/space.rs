@@ -4,8 +4,8 @@
 //! is what gives space back. So whatever brings new bodies is refused while less than the reserve is free, and goes on
 //! by itself once there is more.
 //! Promises: the disk is asked at most once a second, or once in [`limits::SPACE_LOOK_BYTES`] written, and at once
-//! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will tell. Before
-//! anything is refused, what can be given back is.
+//! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will fail. Before
+//! anything is refused, space that can be reclaimed is: first that of the store, then that of whoever embeds it.
 //! Never here: what is refused, and how.
 
 use std::io;
@@ -26,6 +26,8 @@ pub(crate) struct Space {
     unseen_bytes: AtomicU64,
     look: Mutex<Option<Look>>,
     giver: OnceLock<Giver>,
+    /// Asked after `giver`.
+    last_giver: OnceLock<Giver>,
 }
 
 /// Gives so many bytes back, if it can, and tells how many.
@@ -70,12 +72,18 @@ impl Space {
             unseen_bytes: AtomicU64::new(0),
             look: Mutex::new(None),
             giver: OnceLock::new(),
+            last_giver: OnceLock::new(),
         })
     }
 
     /// Asks this for room before anything is refused. Only the first one is asked.
     pub(crate) fn give_back_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         let _ = self.giver.set(Box::new(giver));
+    }
+
+    /// Asks this for room where [`Space::give_back_by`] gave too little. Only the first one is asked.
+    pub(crate) fn give_back_last_by(&self, giver: impl Fn(u64) -> u64 + Send + Sync + 'static) {
+        let _ = self.last_giver.set(Box::new(giver));
     }
 
     /// Refuses, as [`Error::NoSpace`], what the reserve is not for.
@@ -121,7 +129,8 @@ impl Space {
     /// The disk had no room: what it said before holds no more. Whether there is some now that can be given back was:
     /// then it is worth another try.
     pub(crate) fn ran_out(&self) -> bool {
-        let was_given = self.give_back(u64::MAX);
+        let was_given = self.giver.get().is_some_and(|give| give(u64::MAX) > 0)
+            || self.last_giver.get().is_some_and(|give| give(limits::SPACE_LOOK_BYTES) > 0);
         self.look_again();
         was_given
     }
@@ -135,7 +144,10 @@ impl Space {
     }
 
     fn give_back(&self, bytes: u64) -> bool {
-        self.giver.get().is_some_and(|give| give(bytes) > 0)
+        let given = self.giver.get().map_or(0, |give| give(bytes));
+        let left = bytes.saturating_sub(given);
+        let last = self.last_giver.get().filter(|_| left > 0);
+        given + last.map_or(0, |give| give(left)) > 0
     }
 
     fn look_again(&self) {

@@ -26,6 +26,12 @@ impl AddressKey {
         }
     }
 
+    /// The key of the /48 of an IPv6 address, in a table of its own: a customer may have all of it, or a /56 of it.
+    pub fn network(self) -> Option<Self> {
+        let is_ipv6 = self.0 >> 48 != 0;
+        is_ipv6.then_some(Self(self.0 & !0xffff))
+    }
+
     /// A number that stands for something else than an address, in a table of its own.
     pub fn of_number(number: u64) -> Self {
         Self(number)
@@ -97,6 +103,13 @@ mod tests {
         assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2:ffff::9"));
         assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
         assert_ne!(key("0.0.0.0"), key("::"));
+    }
+
+    #[test]
+    fn ipv6_addresses_of_one_48_share_a_network() {
+        assert_eq!(key("2001:db8:1:2::1").network(), key("2001:db8:1:ffff::1").network());
+        assert_ne!(key("2001:db8:1:2::1").network(), key("2001:db8:2:2::1").network());
+        assert_eq!(key("192.0.2.7").network(), None);
     }
 
     #[test]

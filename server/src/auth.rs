@@ -84,8 +84,10 @@ impl<'a> Asking<'a> {
 }
 
 impl Caller {
-    /// Recognises the credential of a request. An address that presented too many wrong keys is refused before anything
-    /// is looked up; a request without any is not counted, and no wrong cookie is, as nobody guesses one.
+    /// Recognises the credential of a request. A valid one is never refused because of failures from the same address:
+    /// an invalid API key is charged to the address, and refused with 429 once the address has used up its limit.
+    /// Requests without a key, requests with an unknown cookie, and requests that another site made are not charged:
+    /// any page can make a visitor's browser send those.
     pub fn recognise(app: &AppState, asking: Asking<'_>, query: &Query) -> Result<Self, ApiError> {
         let caller = Self::recognise_unmetered(app, asking, query)?;
         Ok(caller.asking(asking))
@@ -96,14 +98,17 @@ impl Caller {
         asking: Asking<'_>,
         query: &Query,
     ) -> Result<Self, ApiError> {
-        let Some(address) = client_address(asking.extensions) else {
-            return Self::of(app, asking, query);
-        };
-        let allowances = &app.allowances;
-        allowances.check_failures(address).map_err(|refused| ApiError::rate_limited(&refused))?;
-        Self::of(app, asking, query).inspect_err(|error| {
-            if error.code() == INVALID_API_KEY {
-                allowances.note_failure(address);
+        Self::of(app, asking, query).map_err(|error| {
+            let is_cross_site =
+                Source::of(asking.method, asking.headers, asking.uri) == Source::Elsewhere;
+            match client_address(asking.extensions) {
+                Some(address) if error.code() == INVALID_API_KEY && !is_cross_site => {
+                    match app.allowances.take_failure(address) {
+                        Ok(()) => error,
+                        Err(refused) => ApiError::rate_limited(&refused),
+                    }
+                }
+                _ => error,
             }
         })
     }

@@ -5,21 +5,27 @@
 //! secure      TLS, which says whether HTTP/1.1 or HTTP/2 is spoken
 //! http2       HTTP/2 on one connection, its frames counted by `frames`
 //! checks      what a request must be
+//! incoming    the body of a request, which knows whether it was read to its end
 //! places      how many connections an address has
+//! seats       which connections are idle
 //! ```
 //!
-//! `axum::serve` waits for ever for the head of a request; this does not. Promises: silent, half-sent and trickling
-//! connections end within their time-outs; there are never more connections than allowed, in all and from one address;
-//! a request with no `Host`, two, or one that its address contradicts never reaches the service; what cannot be read as
-//! HTTP is answered in JSON as well; every request carries its [`Peer`] as an extension; what answers a GET or HEAD is
-//! dropped when its client goes away, but not when that only ends what it sends; stopping lets requests in flight end,
-//! for a while. Never here: what is served.
+//! `axum::serve` waits without a limit for the head of a request; this does not. Guarantees: silent, half-sent and
+//! trickling connections end within their time-outs; there are never more connections than allowed, in all and from one
+//! address or network; when all are taken, the one that is idle longest is closed for a new one; a request with no
+//! `Host`, two, or one that its address contradicts never reaches the service; input that is no HTTP is answered in
+//! JSON as well; a response of HTTP/1 after which the connection is closed says so, and no byte of a following request
+//! is taken for the body of the one before; every request carries its [`Peer`] as an extension; the response to a GET
+//! or HEAD is dropped when its client disconnects, but not when the client only ends its own side; stopping drains
+//! requests in flight, for a while. Non-goals: what is served.
 
 mod answer;
 mod checks;
 mod frames;
 mod http2;
+mod incoming;
 mod places;
+mod seats;
 mod secure;
 
 use std::convert::Infallible;
@@ -43,17 +49,19 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use self::answer::AnswerBody;
-use self::checks::{check_count, check_host, is_watched, refuse};
+use self::checks::{asks_for_continue, check_count, check_host, is_watched, refuse};
+pub use self::incoming::IncomingBody;
 use self::places::Addresses;
+use self::seats::Seats;
 use self::secure::{Secured, secured};
 use crate::error::Asked;
 use crate::limits;
 use crate::measures::ConnectionCounts;
-use crate::paced_io::{Exchange, PacedIo, Waits};
+use crate::paced_io::{Exchange, Idleness, PacedIo, Waits};
 use crate::tls::CurrentTls;
 
 /// The bounds of an accept loop.
@@ -223,7 +231,7 @@ pub async fn accept<L, S, B>(
 ) -> Drained
 where
     L: Listener,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -233,6 +241,7 @@ where
 {
     let permits = Arc::new(Semaphore::new(options.connections_max));
     let addresses = Arc::new(Addresses::default());
+    let seats = Seats::new();
     let mut connections = JoinSet::new();
     let mut stopping = stop.clone();
     let mut stopping = pin!(async move {
@@ -240,18 +249,13 @@ where
     });
 
     loop {
-        let permit = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = &mut stopping => break,
             Some(ended) = connections.join_next() => {
                 note_panic(ended);
                 continue;
             }
-            permit = permits.clone().acquire_owned() => permit,
-        };
-        let accepted = tokio::select! {
-            biased;
-            () = &mut stopping => break,
             accepted = listener.accept() => accepted,
         };
         let (io, peer) = match accepted {
@@ -265,15 +269,22 @@ where
             options.counts.refused.add(1);
             continue;
         };
-        let held = (permit, place, options.counts.let_in());
-        let (service, waits, stop) = (service.clone(), options.waits, stop.clone());
+        let permit = tokio::select! {
+            biased;
+            () = &mut stopping => break,
+            permit = free_permit(&permits, &seats) => permit,
+        };
+        let seat = seats.enter();
+        let ends = Ends { stop: stop.clone(), idleness: seat.idleness().clone() };
+        let held = (permit, place, seat, options.counts.let_in());
+        let (service, waits) = (service.clone(), options.waits);
         match options.tls.clone() {
             None => connections.spawn(async move {
-                serve(io, peer, service, waits, stop).await;
+                serve(io, peer, service, waits, ends).await;
                 drop(held);
             }),
             Some(tls) => connections.spawn(async move {
-                serve_secured::<L, S, B>(io, &tls, peer, service, waits, stop).await;
+                serve_secured::<L, S, B>(io, &tls, peer, service, waits, ends).await;
                 drop(held);
             }),
         };
@@ -300,6 +311,36 @@ where
     Drained { cut_off }
 }
 
+/// Waits for a free connection; where none is, has idle ones closed.
+async fn free_permit(permits: &Arc<Semaphore>, seats: &Seats) -> Option<OwnedSemaphorePermit> {
+    if let Ok(permit) = permits.clone().try_acquire_owned() {
+        return Some(permit);
+    }
+    loop {
+        seats.evict_idle();
+        let freed = tokio::time::timeout(EVICTION_PAUSE, permits.clone().acquire_owned());
+        if let Ok(permit) = freed.await {
+            return permit.ok();
+        }
+    }
+}
+
+/// What ends a connection from outside.
+struct Ends {
+    stop: watch::Receiver<Stop>,
+    idleness: Arc<Idleness>,
+}
+
+impl Ends {
+    /// Waits until the connection is to end: when the loop is stopped, or another connection takes its place.
+    async fn ended(&mut self) {
+        tokio::select! {
+            _ = self.stop.wait_for(|it| *it != Stop::Running) => {}
+            () = self.idleness.evicted() => {}
+        }
+    }
+}
+
 fn note_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
@@ -321,6 +362,8 @@ async fn pause_after(error: &io::Error) {
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a new connection waits before idle ones are looked for again.
+const EVICTION_PAUSE: Duration = Duration::from_millis(50);
 /// A connection without a request yet gets this long to send one when the loop is stopped: it may be on its way.
 const FRESH_WAIT: Duration = Duration::from_millis(500);
 
@@ -332,23 +375,22 @@ async fn serve_secured<L, S, B>(
     peer: Peer,
     service: S,
     waits: Waits,
-    stop: watch::Receiver<Stop>,
+    mut ends: Ends,
 ) where
     L: Listener,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut stopping = stop.clone();
     let agreed = tokio::select! {
         biased;
         agreed = tokio::time::timeout(waits.head, secured::<L>(io, tls)) => agreed,
-        _ = stopping.wait_for(|it| *it != Stop::Running) => return,
+        () = ends.ended() => return,
     };
     match agreed {
-        Ok(Ok(Some(Secured::Http1(io)))) => serve(io, peer, service, waits, stop).await,
-        Ok(Ok(Some(Secured::Http2(io)))) => http2::serve(io, peer, service, waits, stop).await,
+        Ok(Ok(Some(Secured::Http1(io)))) => serve(io, peer, service, waits, ends).await,
+        Ok(Ok(Some(Secured::Http2(io)))) => http2::serve(io, peer, service, waits, ends).await,
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(%error, ?peer, "TLS was not agreed on"),
         Err(_) => tracing::debug!(?peer, "TLS was not agreed on in time"),
@@ -356,24 +398,25 @@ async fn serve_secured<L, S, B>(
 }
 
 /// One connection of HTTP/1, from its first byte to its last.
-async fn serve<I, S, B>(
-    io: I,
-    peer: Peer,
-    service: S,
-    waits: Waits,
-    mut stop: watch::Receiver<Stop>,
-) where
+async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Waits, mut ends: Ends)
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send,
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let exchange = Arc::new(Exchange::new());
+    let exchange = Arc::new(Exchange::new(ends.idleness.clone()));
     let io = TokioIo::new(PacedIo::new(io, exchange.clone(), waits, refuse));
-    let (shared, stop_seen) = (exchange.clone(), stop.clone());
-    let answer = move |mut request: Request<Incoming>| {
-        shared.begin(is_watched(&request));
+    let (shared, stop_seen) = (exchange.clone(), ends.stop.clone());
+    let answer = move |request: Request<Incoming>| {
+        let is_watched = is_watched(&request);
+        shared.begin(is_watched, !request.body().is_end_stream());
+        if !is_watched && asks_for_continue(&request) && request.body().is_end_stream() {
+            // Hyper says nothing where no body follows, which aws-cli (botocore before 1.44) waits for.
+            shared.say_continue();
+        }
+        let mut request = IncomingBody::of_exchange(request, &shared);
         request.extensions_mut().insert(peer);
         let answer = match check_count(&request).and_then(|()| check_host(&request)) {
             Ok(()) => Ok(service.call(request)),
@@ -385,7 +428,7 @@ async fn serve<I, S, B>(
                 Ok(answer) => answer.await?.map(AnswerBody::Service),
                 Err(refusal) => refusal.map(|body| AnswerBody::Own(Some(body))),
             };
-            if *stop_seen.borrow() != Stop::Running {
+            if exchange.is_body_unread() || *stop_seen.borrow() != Stop::Running {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response.map(|body| Answer { body, exchange }))
@@ -404,12 +447,18 @@ async fn serve<I, S, B>(
 
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        _ = stop.wait_for(|it| *it != Stop::Running) => None,
+        () = ends.ended() => None,
     };
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            let fresh = if exchange.is_fresh() { FRESH_WAIT } else { Duration::ZERO };
+            let is_stopping = *ends.stop.borrow() != Stop::Running;
+            if !is_stopping && !exchange.is_answering() {
+                // Its place is needed now.
+                return;
+            }
+            let is_awaited = is_stopping && exchange.is_fresh();
+            let fresh = if is_awaited { FRESH_WAIT } else { Duration::ZERO };
             match tokio::time::timeout(fresh, connection.as_mut()).await {
                 Ok(ended) => ended,
                 Err(_) => {

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use self::long_work::WorkBody;
 use crate::bridge::blocking;
 use crate::catalog::Actor;
-use crate::connection::{ConnectionOptions, Stop, accept};
+use crate::connection::{ConnectionOptions, IncomingBody, Stop, accept};
 use crate::error::{ApiError, Asked};
 use crate::limits;
 use crate::management::{ProgressView, Reply, Request, WebhookRequest, execute, webhook_id};
@@ -186,7 +186,7 @@ impl<T> Drop for AbortOnDrop<T> {
 
 async fn answer(
     operator: Operator,
-    request: http::Request<Incoming>,
+    request: http::Request<IncomingBody>,
 ) -> Result<http::Response<Body>, std::convert::Infallible> {
     Ok(perform(operator, request).await.unwrap_or_else(|error| {
         log(&error);
@@ -208,7 +208,7 @@ fn told(error: &ApiError) -> &str {
 
 async fn perform(
     operator: Operator,
-    request: http::Request<Incoming>,
+    request: http::Request<IncomingBody>,
 ) -> Result<http::Response<Body>, ApiError> {
     if request.method() != Method::POST {
         return Err(ApiError::method_not_allowed("POST"));

@@ -178,6 +178,7 @@ const EXPOSED: &str = "ETag, Content-Length, Content-Range, Accept-Ranges, Conte
     Tus-Max-Size, Upload-Offset, Upload-Length, Upload-Metadata, Upload-Expires";
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_SHORTLY: &str = "public, max-age=300, stale-while-revalidate=60";
+const FETCH_METADATA: &str = "sec-fetch-dest, sec-fetch-site, service-worker";
 const CACHE_PRIVATE: &str = "private, no-store";
 const SANDBOX: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; media-src 'self'; sandbox";
 const SANDBOXED_PAGE: &str = "default-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'none'; \
@@ -204,12 +205,27 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
     put(TIMING_ALLOW_ORIGIN, "*");
     put(RESOURCE_POLICY, "cross-origin");
     headers.insert(header::CACHE_CONTROL, cache_control(delivery));
+    if is_obeyed(delivery.content_type) {
+        headers.append(header::VARY, HeaderValue::from_static(FETCH_METADATA));
+    }
     if let Some(etag) = delivery.validators.etag_header() {
         headers.insert(header::ETAG, etag);
     }
     if let Some(modified) = delivery.validators.last_modified_header() {
         headers.insert(header::LAST_MODIFIED, modified);
     }
+}
+
+/// Whether a browser runs or obeys files of this type: these are refused to some of its requests (`deliver/gate.rs`),
+/// so a shared cache must not answer those with the reply to another. `nosniff` keeps other types from being run.
+fn is_obeyed(content_type: &str) -> bool {
+    let kind = essence(content_type).to_ascii_lowercase();
+    let exact = ["application/json", "application/pdf", "application/wasm", "text/css"];
+    activity(content_type) != Activity::Inert
+        || exact.contains(&&*kind)
+        || kind.ends_with("+json")
+        || kind.ends_with("javascript")
+        || kind.ends_with("ecmascript")
 }
 
 /// The type that is sent. Pages become text; text without a character set is UTF-8.

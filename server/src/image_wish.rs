@@ -59,7 +59,10 @@ fn shows(headers: &HeaderMap, format: Format) -> bool {
         let is_named =
             parts.next().is_some_and(|it| it.eq_ignore_ascii_case(format.content_type()));
         let is_refused = |it: &str| {
-            it.strip_prefix("q=").and_then(|q| q.parse::<f64>().ok()).is_some_and(|q| q <= 0.0)
+            it.strip_prefix("q=")
+                .or(it.strip_prefix("Q="))
+                .and_then(|q| q.parse::<f64>().ok())
+                .is_some_and(|q| q <= 0.0)
         };
         is_named && !parts.any(is_refused)
     })

@@ -26,6 +26,7 @@ use engine::{
     Precondition, PutOptions, Staged,
 };
 use http_body::Body;
+use uuid::Uuid;
 
 use self::attributes::Attributes;
 #[cfg(feature = "s3")]
@@ -110,14 +111,21 @@ pub struct Manner {
     rule: NameRule,
     /// Whether they get thumbnails.
     thumbnail: Thumbnail,
-    /// What webhooks are told.
+    /// The kind of the event for webhooks.
     event: EventKind,
+    /// The unfinished upload that is stored.
+    completes: Option<Uuid>,
 }
 
 impl Manner {
     /// As it is asked for.
     pub fn new(wishes: Wishes, event: EventKind) -> Self {
-        Self { rule: wishes.rule, thumbnail: wishes.thumbnail, event }
+        Self { rule: wishes.rule, thumbnail: wishes.thumbnail, event, completes: None }
+    }
+
+    /// The same for an upload that was unfinished until now.
+    pub fn completing(self, id: Uuid) -> Self {
+        Self { completes: Some(id), ..self }
     }
 }
 
@@ -260,11 +268,12 @@ pub fn wanted_keys(
 pub async fn keep(
     app: &AppState,
     bucket: &Bucket,
-    Manner { rule, thumbnail, event }: Manner,
+    manner: Manner,
     along: Batch,
     mut files: Vec<Received>,
     wanted: &[ObjectKey],
 ) -> Result<Vec<Kept>, ApiError> {
+    let Manner { rule, thumbnail, event, completes } = manner;
     let bucket_fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     let mut taken = files.iter().zip(wanted).map(|(file, key)| file.check_taken(bucket, key));
     if let Err(refusal) = taken.try_for_each(|taken| taken) {
@@ -272,7 +281,7 @@ pub async fn keep(
     }
     if thumbnail.is_wanted_in(bucket) {
         // A thumbnail costs the bucket time that it has only so much of.
-        if let Err(refusal) = early::check(app, bucket, rule, &files, wanted).await {
+        if let Err(refusal) = early::check(app, bucket, manner, &files, wanted).await {
             return Err(drop_apart(files, refusal).await);
         }
         thumbnails::make_all(app, bucket, &mut files).await;
@@ -318,7 +327,7 @@ pub async fn keep(
             batch = batch.put(name.clone(), file.staged.clone(), options);
         }
         batch = thumbnails::add(batch, &bucket.name, &files, &proposals, &placed);
-        let room = match make_room(app, bucket, growth.amount()).await {
+        let room = match make_room(app, bucket, growth.amount(), completes).await {
             Ok(room) => room,
             Err(refusal) => return Err(drop_apart(files, refusal).await),
         };

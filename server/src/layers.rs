@@ -10,7 +10,7 @@
 use axum::body::Body;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response, Uri};
+use http::{Method, Response, StatusCode, Uri};
 use http_body::Body as _;
 
 use crate::error::{ApiError, Asked, complete};
@@ -69,10 +69,13 @@ impl Outgoing {
     }
 }
 
-/// The head alone, which still says how long the body would be.
+/// The head alone, which still says how long the body would be. A 304 has no body, and says nothing of the length: that
+/// would have to be the length of the 200 (RFC 9110, 8.6).
 fn without_body(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
-    if let Some(length) = body.size_hint().exact() {
+    if parts.status == StatusCode::NOT_MODIFIED {
+        parts.headers.remove(header::CONTENT_LENGTH);
+    } else if let Some(length) = body.size_hint().exact() {
         parts.headers.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
     }
     Response::from_parts(parts, Body::empty())

@@ -8,6 +8,7 @@ pub mod acme;
 pub mod archives;
 pub mod spans;
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Largest request body on the basic endpoint. Spec 8 (100 MB), clients 3.2.
@@ -58,6 +59,8 @@ pub const PASSWORDS_WAITING_MAX: usize = 64;
 pub const SESSION_IDLE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A session ends so long after it began, however it is used.
 pub const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a browser is known again in which an account has signed in.
+pub const DEVICE_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Sessions of one account; for one more the one goes that was used least lately.
 pub const SESSIONS_PER_ACCOUNT_MAX: usize = 50;
 /// Facts of sessions and invitations that are written or removed in one batch.
@@ -100,7 +103,7 @@ pub const PRESIGN_UNIX_MS_MIN: f64 = 1e12;
 /// How long a key signs before another takes its place.
 pub const SIGNING_KEY_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// A key that signs no more still proves what it signed for this long; then it is forgotten.
-pub const SIGNING_KEY_REST: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+pub const SIGNING_KEY_REST: Duration = Duration::from_secs(91 * 24 * 60 * 60);
 /// Longest life of a download link.
 pub const DOWNLOAD_LINK_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
 /// It is remembered for this long after a token has expired that it was used: should the clock be set back, it is not
@@ -126,14 +129,21 @@ pub const SEARCH_WAIT: Duration = Duration::from_secs(2);
 /// A search that takes longer is stopped, in milliseconds.
 pub const SEARCH_TIME_MS_MAX: u64 = 10_000;
 
+/// Bytes of the unfinished uploads of one account, as declared: four of the largest files.
+pub const UNFINISHED_BYTES_MAX: u64 = 4 * engine::limits::OBJECT_BYTES_MAX;
+
 /// Text fields of one form. Clients 3.2.
 pub const FORM_FIELDS_MAX: usize = 100;
 /// Largest text field of a form. Clients 3.2.
 pub const FORM_FIELD_BYTES_MAX: u64 = 64 * KIB;
 /// Files of one form: they are stored in one batch or not at all.
 pub const FORM_FILES_MAX: usize = 100;
-/// Longest head of one part of a form, and longest text before the first part.
-pub const FORM_PART_HEAD_BYTES_MAX: u64 = 16 * KIB;
+/// Longest header block of one part of a form, and longest preamble.
+pub const FORM_PART_HEAD_BYTES_MAX: usize = 16 * KIB as usize;
+/// Headers of one part of a form.
+pub const FORM_PART_HEADERS_MAX: usize = 32;
+/// Spaces and tabs after a boundary. RFC 2046, 5.1.1.
+pub const FORM_PADDING_BYTES_MAX: usize = 70;
 /// Longest boundary. RFC 2046, 5.1.1.
 pub const FORM_BOUNDARY_BYTES_MAX: usize = 70;
 /// Longest client file name that is kept; a longer one loses the end of its stem.
@@ -178,12 +188,17 @@ pub const PRESENCE_WAIT: Duration = Duration::from_millis(250);
 pub const LINGER_WAIT: Duration = Duration::from_secs(2);
 /// Most that is read in that time. Large, because a client that sends 101 MiB reads nothing before it has sent them.
 pub const LINGER_BYTES_MAX: u64 = 256 * MIB;
-/// Connections at once; more wait in the listener's queue.
+/// Connections at once. When all are taken, those that are idle longest are closed for new ones.
 pub const CONNECTIONS_MAX: usize = 8_192;
+/// Idle connections that are closed at once for new ones, so that looking for them is rare.
+pub const CONNECTIONS_EVICTED: usize = 32;
 /// Addresses of a list of proxies that are looked at, from its end.
 pub const PROXIES_IN_A_ROW_MAX: usize = 16;
 /// Connections at once from one address, or one /64 of IPv6.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
+/// What all addresses of one /48 of IPv6 may use together, in shares of one address. RFC 6177 suggests a /48 to a /56
+/// for each customer.
+pub const ADDRESSES_PER_NETWORK: NonZeroU32 = NonZeroU32::new(16).unwrap();
 /// Of a request without TLS where it is spoken so much is read, so that the answer is seen.
 pub const PLAIN_BYTES_READ_MAX: usize = 64 * 1_024;
 /// Requests at once on one connection of HTTP/2. RFC 9113, 6.5.2 wants no fewer.
@@ -291,7 +306,11 @@ pub const TUS_PENDING_MAX: usize = 1_000;
 /// While a resumable upload comes in, it is made durable after so many bytes.
 pub const TUS_SAVE_BYTES: u64 = 64 * MIB;
 /// Bytes of a large upload that are written together, by a thread that may wait for the disk.
-pub const UPLOAD_HELPING_BYTES: usize = 256 * 1_024;
+pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
+/// Bytes of all large uploads that are gathered; beyond it smaller chunks are written.
+pub const UPLOAD_GATHERED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+/// Threads that write large uploads at once; more wait. Each has buffers, and memory that its allocator holds back.
+pub const UPLOAD_WRITES_MAX: usize = 32;
 /// Longest `Upload-Metadata`, in bytes.
 pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// How often resumable uploads are looked at for those that have expired.
@@ -533,6 +552,7 @@ const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);
 const _: () = assert!(SIGNING_KEY_REST.as_secs() > PRESIGN_SECONDS_MAX);
+const _: () = assert!(SIGNING_KEY_REST.as_secs() > DEVICE_LIFE.as_secs());
 const _: () = assert!(SIGNING_KEY_REST.as_secs() > DOWNLOAD_LINK_SECONDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(USED_TOKENS_SWEPT_MAX <= engine::limits::LIST_PAGE_MAX);

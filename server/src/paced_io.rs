@@ -7,6 +7,7 @@
 //! no body, is replaced by one of ours; whoever goes away while an answer is made is noticed (`presence`). Never here:
 //! what our answers say.
 
+mod idleness;
 mod presence;
 
 use std::io;
@@ -20,6 +21,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+pub(crate) use self::idleness::Idleness;
 use self::presence::Presence;
 use crate::pace::{Pace, poll_timer, set_timer};
 
@@ -47,6 +49,11 @@ pub(crate) struct Exchange {
     phase: AtomicU8,
     request_count: AtomicU64,
     is_watched: AtomicBool,
+    /// Whether the body of the request was not read to its end.
+    is_body_unread: AtomicBool,
+    /// Whether `100 Continue` is to be sent before the response.
+    says_continue: AtomicBool,
+    idleness: Arc<Idleness>,
 }
 
 /// A request head is being read.
@@ -57,19 +64,39 @@ const ANSWER: u8 = 1;
 const IDLE: u8 = 2;
 
 impl Exchange {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(idleness: Arc<Idleness>) -> Self {
         Self {
             phase: AtomicU8::new(HEAD),
             request_count: AtomicU64::new(0),
             is_watched: AtomicBool::new(false),
+            is_body_unread: AtomicBool::new(false),
+            says_continue: AtomicBool::new(false),
+            idleness,
         }
     }
 
-    /// A request head is complete. `is_watched`: its answer is not made for somebody who went away.
-    pub(crate) fn begin(&self, is_watched: bool) {
+    /// A request head is complete. `is_watched`: the response is dropped when its client disconnects.
+    pub(crate) fn begin(&self, is_watched: bool, has_body: bool) {
+        self.idleness.end();
         self.phase.store(ANSWER, Ordering::Relaxed);
         self.is_watched.store(is_watched, Ordering::Relaxed);
+        self.is_body_unread.store(has_body, Ordering::Relaxed);
         self.request_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The body of the request was read to its end.
+    pub(crate) fn end_body(&self) {
+        self.is_body_unread.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the body of the request was not read to its end: then no other request can follow it.
+    pub(crate) fn is_body_unread(&self) -> bool {
+        self.is_body_unread.load(Ordering::Relaxed)
+    }
+
+    /// Has `100 Continue` sent before the response.
+    pub(crate) fn say_continue(&self) {
+        self.says_continue.store(true, Ordering::Relaxed);
     }
 
     /// The number of the request whose answer is made for as long as its client is there.
@@ -86,6 +113,11 @@ impl Exchange {
     /// Whether no request has come yet.
     pub(crate) fn is_fresh(&self) -> bool {
         self.request_count() == 0
+    }
+
+    /// Whether a request has been read whose response is not complete.
+    pub(crate) fn is_answering(&self) -> bool {
+        self.phase() == ANSWER
     }
 
     fn request_count(&self) -> u64 {
@@ -112,6 +144,8 @@ pub(crate) struct PacedIo<I> {
     refuse: Refuse,
     /// What is sent instead of hyper's own answer, and has not gone out yet.
     refusal: Option<Bytes>,
+    /// What has not been sent yet of `100 Continue`.
+    interim: &'static [u8],
     end: End,
 }
 
@@ -125,6 +159,7 @@ enum End {
     Done,
 }
 
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Pieces of up to so many bytes together are copied into one: that costs less than telling the kernel of several.
 const FLAT_BYTES_MAX: usize = 8 * 1_024;
 /// A window of [`Waits::answer`] must take this much of an answer.
@@ -143,6 +178,7 @@ impl<I> PacedIo<I> {
             all_sent_after: Some(0),
             refuse,
             refusal: None,
+            interim: b"",
             end: End::Open,
         }
     }
@@ -164,7 +200,11 @@ impl<I> PacedIo<I> {
             }
         };
         if self.deadline.is_none_or(|(waiting_for, _)| waiting_for != phase) {
-            self.deadline = Some((phase, Instant::now() + wait));
+            let now = Instant::now();
+            self.deadline = Some((phase, now + wait));
+            if phase == IDLE {
+                self.exchange.idleness.begin(now);
+            }
         }
     }
 
@@ -201,6 +241,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for PacedIo<I> {
                     // The first bytes of the next request: from here on its head must come. The time for it begins
                     // when more of it is waited for: mostly all of it is there.
                     this.exchange.phase.store(HEAD, Ordering::Relaxed);
+                    this.exchange.idleness.end();
                     this.deadline = None;
                 }
                 Poll::Ready(done)
@@ -260,9 +301,21 @@ impl<I: AsyncWrite + Unpin> PacedIo<I> {
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> PacedIo<I> {
-    /// An answer begins, or goes on: from now on writing tells whether the client is there.
+    /// A response begins, or continues: from now on writing shows whether the client is connected.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.presence.poll_end(&mut self.io, self.exchange.request_count(), cx)
+        ready!(self.presence.poll_end(&mut self.io, self.exchange.request_count(), cx))?;
+        if self.exchange.says_continue.load(Ordering::Relaxed) {
+            self.exchange.says_continue.store(false, Ordering::Relaxed);
+            self.interim = CONTINUE;
+        }
+        while !self.interim.is_empty() {
+            let interim = self.interim;
+            match ready!(self.poll_paced(cx, |io, cx| io.poll_write(cx, interim)))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.interim = interim.get(written..).unwrap_or(b""),
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -309,7 +362,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedIo<I> {
             this.presence.look(&mut this.io, request, cx)?;
         }
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        let is_answering = self.exchange.phase() == ANSWER;
+        let is_answering = self.exchange.is_answering();
         self.all_sent_after = (!is_answering).then(|| self.exchange.request_count());
         Poll::Ready(Ok(()))
     }

@@ -1,34 +1,42 @@
-//! The cookie that holds the secret of a session: what it is called, read and written as.
+//! The cookies of a browser in which a person has signed in: the session's, and the one by which the browser is known
+//! again after the session has ended. What they are called, read and written as.
 //!
-//! Where the public address is https it is `__Host-trug-session`, which browsers take from this very host over TLS
-//! alone, else `trug-session`. Promises: only the one that this server sets is read, and two of them are none, so that
-//! nobody slips one in beside it; no script sees it, and no other site sends it. Never here: whether it may count, and
-//! for whom.
+//! Where the public URL is https their names begin with `__Host-`, which browsers accept from this very host over TLS
+//! alone. Guarantees: only cookies with the names of this server are read, and two of one name are none, so that nobody
+//! can add one; no script sees them, and no other site sends them.
+//! Non-goals: whether a cookie counts, and for whom.
+
+use std::time::Duration;
 
 use cookie::{Cookie, CookieBuilder, SameSite, time};
 use http::HeaderValue;
 use http::header::{self, HeaderMap};
 
 use crate::config::PublicUrl;
-use crate::limits::SESSION_LIFE;
+use crate::limits::{DEVICE_LIFE, SESSION_LIFE};
 
-/// What the cookie is called without TLS.
-const PLAIN: &str = "trug-session";
-/// And with it.
-const SECURE: &str = "__Host-trug-session";
-
-/// The cookie of this server.
+/// A cookie of this server that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionCookie {
+pub struct SecretCookie {
     name: &'static str,
     secure: bool,
+    life: Duration,
 }
 
-impl SessionCookie {
-    /// The cookie of a server that is reached at this address.
-    pub fn of(public_url: &PublicUrl) -> Self {
-        let secure = public_url.is_https();
-        Self { name: if secure { SECURE } else { PLAIN }, secure }
+impl SecretCookie {
+    /// The cookie of a session.
+    pub fn session(public_url: &PublicUrl) -> Self {
+        Self::of(public_url, ["trug-session", "__Host-trug-session"], SESSION_LIFE)
+    }
+
+    /// The cookie of a browser in which an account has signed in.
+    pub fn device(public_url: &PublicUrl) -> Self {
+        Self::of(public_url, ["trug-device", "__Host-trug-device"], DEVICE_LIFE)
+    }
+
+    fn of(public_url: &PublicUrl, [plain, secure]: [&'static str; 2], life: Duration) -> Self {
+        let is_https = public_url.is_https();
+        Self { name: if is_https { secure } else { plain }, secure: is_https, life }
     }
 
     /// The secret that a request brings along. `None` without a cookie; an empty text for what is no secret.
@@ -51,7 +59,7 @@ impl SessionCookie {
 
     /// What sets it.
     pub fn set(self, secret: &str) -> HeaderValue {
-        let life = i64::try_from(SESSION_LIFE.as_secs()).unwrap_or(i64::MAX);
+        let life = i64::try_from(self.life.as_secs()).unwrap_or(i64::MAX);
         self.written(secret, time::Duration::seconds(life))
     }
 
@@ -67,7 +75,7 @@ impl SessionCookie {
             .same_site(SameSite::Strict)
             .secure(self.secure)
             .max_age(max_age);
-        // Secrets are letters and digits.
+        // Secrets are letters, digits, hyphens and dots.
         let text = cookie.build().to_string();
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
     }
@@ -77,8 +85,8 @@ impl SessionCookie {
 mod tests {
     use super::*;
 
-    fn cookie(url: &str) -> SessionCookie {
-        SessionCookie::of(&PublicUrl::parse(url).unwrap())
+    fn cookie(url: &str) -> SecretCookie {
+        SecretCookie::session(&PublicUrl::parse(url).unwrap())
     }
 
     fn headers(values: &[&str]) -> HeaderMap {

@@ -13,7 +13,6 @@ use axum::body::Body;
 use bytes::Bytes;
 use engine::{Clock, Entropy, Store};
 use http::{Request, Response};
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -27,7 +26,7 @@ use crate::catalog::CatalogError;
 #[cfg(feature = "otel")]
 use crate::collector::Collector;
 use crate::config::{Config, PublicUrl};
-use crate::connection::{ConnectionOptions, Drained, Stop, accept};
+use crate::connection::{ConnectionOptions, Drained, IncomingBody, Stop, accept};
 use crate::control::ControlSocket;
 use crate::destination::Scheme;
 use crate::dispatch::App;
@@ -288,7 +287,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     // Nothing is put around the answer: hyper moves what waits for it twice with every request.
-    let service = service_fn(move |request: Request<Incoming>| answer(request.map(Body::new)));
+    let service = service_fn(move |request: Request<IncomingBody>| answer(request.map(Body::new)));
     accept(listener, service, options, stop).await
 }
 

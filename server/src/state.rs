@@ -27,7 +27,7 @@ use crate::password_work::PasswordWork;
 use crate::rate_limit::Allowances;
 use crate::reserved;
 use crate::searches::Searches;
-use crate::session_cookie::SessionCookie;
+use crate::session_cookie::SecretCookie;
 use crate::set_up_link::SetUpLink;
 use crate::variants::Variants;
 
@@ -88,8 +88,10 @@ pub struct Inner {
     pub log_look: Arc<Semaphore>,
     /// and places to wait for that.
     pub log_looks: Arc<Semaphore>,
-    /// The cookie of people who are signed in.
-    pub session_cookie: SessionCookie,
+    /// The cookie of sessions.
+    pub session_cookie: SecretCookie,
+    /// The cookie by which a browser is known again after its session has ended.
+    pub device_cookie: SecretCookie,
     /// Names under which people find the dashboard.
     own_hosts: ArcSwap<OwnHosts>,
     /// Turns to hash passwords.
@@ -148,7 +150,8 @@ impl AppState {
         let disk_reads = DiskReads::start().map_err(no_thread("read"))?;
         let request_ids = RequestIds { start: entropy.number(), count: AtomicU64::new(0) };
         let draining = AtomicBool::new(false);
-        let session_cookie = SessionCookie::of(&public_url);
+        let session_cookie = SecretCookie::session(&public_url);
+        let device_cookie = SecretCookie::device(&public_url);
         let own_hosts = OwnHosts::new(&public_url, &config.dashboard_hosts);
         let measures = Measures::new(processors().get(), clock.unix_ms());
         let inner = Arc::new(Inner {
@@ -177,12 +180,14 @@ impl AppState {
             log_look: Arc::new(Semaphore::new(1)),
             log_looks: Arc::new(Semaphore::new(LOG_LOOKS_WAITING_MAX)),
             session_cookie,
+            device_cookie,
             own_hosts: ArcSwap::from_pointee(own_hosts),
             passwords: PasswordWork::new(),
             set_up_link: SetUpLink::default(),
             draining,
             request_ids,
         });
+        evict_when_full(&inner);
         Ok(Self(inner, Endpoint::Basic))
     }
 
@@ -249,6 +254,30 @@ impl AppState {
         let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         format!("{:016x}", start.wrapping_add(number))
     }
+}
+
+/// Has unfinished uploads that nobody works on removed before the store refuses bodies for want of space, those first
+/// that were touched least lately. Their records stay until the sweep, or their client, finds them.
+fn evict_when_full(app: &Arc<Inner>) {
+    let weak = Arc::downgrade(app);
+    app.store.reclaim_by(move |wanted| {
+        let Some(app) = weak.upgrade() else { return 0 };
+        let mut freed = 0;
+        while freed < wanted {
+            let evicted = app.catalog.staging().evict(|id| app.open_uploads.is_taken(id));
+            let Some((id, upload)) = evicted else { break };
+            for (body, bytes) in upload.bodies {
+                // Open files keep their space.
+                app.open_uploads.close(body);
+                match app.store.remove_upload(body) {
+                    Ok(()) => freed += bytes,
+                    Err(error) => tracing::warn!(%error, %id, "cannot remove an unfinished upload"),
+                }
+            }
+            tracing::warn!(%id, account = %upload.account, "unfinished upload removed: the disk is full");
+        }
+        freed
+    });
 }
 
 /// What work on pictures may take where nobody says: a part of the machine's memory.

@@ -6,7 +6,7 @@ use server::config::Config;
 use server::connection::ConnectionOptions;
 use server::management::BucketSettings;
 use tests::wire::Listening;
-use tests::{Client, Form, Reply, World};
+use tests::{Browser, Client, Form, PASSWORD, Reply, World};
 
 fn few_requests() -> Config {
     Config { address_requests_per_second: 2, address_requests_burst: 5, ..Config::default() }
@@ -65,8 +65,11 @@ async fn a_64_is_one_address_and_every_kind_of_request_counts_but_preflights() {
 }
 
 #[tokio::test]
-async fn wrong_keys_have_an_allowance_of_their_own_and_behind_it_no_key_is_looked_up() {
+async fn valid_credentials_pass_despite_failures_of_address() {
     let (world, client) = World::with_bucket_and(1, Config::default());
+    let mut browser = Browser::with(world.stranger().at("192.0.2.1"));
+    world.set_password("ann", PASSWORD);
+    assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
     for _ in 0..60 {
         guess(&client, "192.0.2.1").await.check_error(401, "invalid_api_key");
     }
@@ -74,17 +77,47 @@ async fn wrong_keys_have_an_allowance_of_their_own_and_behind_it_no_key_is_looke
     refused.check_error(429, "rate_limited");
     assert_eq!(refused.header("ratelimit-policy"), "\"failed-auth\";q=60;w=60");
     assert_eq!(refused.header("retry-after"), "1");
-    // The right key is not looked up either, and takes nothing; without any key there is nothing to look up.
     let near = client.at("192.0.2.1");
-    near.delete("/photos/a").await.check_error(429, "rate_limited");
+    near.delete("/photos/a").await.check_error(404, "file_not_found");
+    near.get("/api/buckets").await.check_done();
+    browser.get("/api/buckets").await.check_done();
     assert_eq!(near.without_key().get("/photos/a").await.status, 404);
-    let far = client.at("192.0.2.2");
-    assert_eq!(far.delete("/photos/a").await.header("x-ratelimit-remaining"), "999");
+    guess(&client, "192.0.2.2").await.check_error(401, "invalid_api_key");
 
     world.clock.advance(1_000);
-    near.delete("/photos/a").await.check_error(404, "file_not_found");
     guess(&client, "192.0.2.1").await.check_error(401, "invalid_api_key");
     guess(&client, "192.0.2.1").await.check_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn cross_site_requests_are_not_charged_as_failures() {
+    let (world, client) = World::with_bucket_and(1, Config::default());
+    let access = Some(server::catalog::Access::Private);
+    world.bucket("ann", "secret", BucketSettings { access, ..BucketSettings::default() });
+    let visitor = client.without_key().at("192.0.2.1");
+    let image = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "image")];
+    for _ in 0..200 {
+        let reply = visitor.get_with("/secret/x.png?apiKey=trug_nonsense", &image).await;
+        reply.check_error(401, "invalid_api_key");
+    }
+    guess(&client, "192.0.2.1").await.check_error(401, "invalid_api_key");
+}
+
+#[tokio::test]
+async fn ipv6_48_has_a_limit_of_its_own() {
+    let (_world, client) = World::with_bucket_and(1, few_requests());
+    let mut statuses = Vec::new();
+    for subnet in 0..20 {
+        let near = client.without_key().at(&format!("2001:db8:1:{subnet:x}::1"));
+        for _ in 0..5 {
+            statuses.push(near.get("/photos/a").await.status.as_u16());
+        }
+    }
+    let limit = 5 * server::limits::ADDRESSES_PER_NETWORK.get() as usize;
+    assert!(statuses[..limit].iter().all(|status| *status == 404), "{statuses:?}");
+    assert!(statuses[limit..].iter().all(|status| *status == 429), "{statuses:?}");
+    let other = client.without_key().at("2001:db8:2::1");
+    other.get("/photos/a").await.check_error(404, "file_not_found");
 }
 
 #[tokio::test]

@@ -108,8 +108,8 @@ async fn usage_counts_what_counts_to_the_account() {
     assert_eq!(
         usage["buckets"],
         json!([
-            {"bucketName": "photos", "objectCount": 1, "totalBytes": 5, "quotaObjects": null, "quotaBytes": null},
-            {"bucketName": "second", "objectCount": 1, "totalBytes": 3, "quotaObjects": 9, "quotaBytes": null},
+            {"bucketName": "photos", "objectCount": 1, "totalBytes": 5, "unfinishedBytes": 0, "quotaObjects": null, "quotaBytes": null},
+            {"bucketName": "second", "objectCount": 1, "totalBytes": 3, "unfinishedBytes": 0, "quotaObjects": 9, "quotaBytes": null},
         ])
     );
     assert_eq!(

@@ -145,9 +145,10 @@ async fn connections_are_bounded_in_all_and_for_each_address() {
     first.read_to("hello").await;
     let mut second = server.send(LAST_GET).await;
     let began = now();
-    // The second waits in the queue until the first is ended for its idleness.
+    // The first is idle, so it is closed for the second at once.
     second.read_to("hello").await;
-    assert!(began.elapsed() >= IDLE / 2, "{:?}", began.elapsed());
+    assert!(began.elapsed() < IDLE / 2, "{:?}", began.elapsed());
+    assert_eq!(first.rest().await.0, "");
 
     let exempt: Arc<dyn Fn(std::net::IpAddr) -> bool + Send + Sync> = Arc::new(|_| false);
     let bounds = ConnectionOptions { per_address_max: 2, exempt, ..options() };
@@ -415,4 +416,78 @@ fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4_096
+}
+
+#[tokio::test]
+async fn idle_connections_give_way_when_all_are_taken() {
+    const COUNT: usize = 64;
+    let waits = Waits { head: LATE * 2, idle: LATE * 4, ..options().waits };
+    let bounds = ConnectionOptions { connections_max: COUNT, waits, ..options() };
+    let (_world, _client, server) = listening(bounds).await;
+    let mut wires = Vec::new();
+    for number in 0..COUNT {
+        // Half of them never say anything; of the others the first ones are idle longest.
+        let mut wire = server.send(if number % 2 == 0 { "" } else { GET }).await;
+        if number % 2 == 1 {
+            wire.read_to("hello").await;
+        }
+        wires.push(wire);
+    }
+    for _ in 0..COUNT {
+        let began = now();
+        assert!(server.ask(LAST_GET).await.ends_with("hello"));
+        assert!(began.elapsed() < SHORT * 3, "{:?}", began.elapsed());
+    }
+    let newest = wires.last_mut().unwrap();
+    newest.write(LAST_GET).await;
+    newest.read_to("hello").await;
+}
+
+#[tokio::test]
+async fn refused_body_closes_connection_and_says_so() {
+    let (_world, client, server) = listening(options()).await;
+    let body = form(b"1");
+    let stranger = client.without_key();
+    let length = length(body.len());
+    for more in [length.clone(), format!("{length}\r\nExpect: 100-continue")] {
+        let mut wire = server.send(post(&stranger, &more, b"")).await;
+        let (answer, _) = wire.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    }
+    // Without a body, and with one that was read, the connection stays.
+    let mut wire = server.send(post(&stranger, "Content-Length: 0", b"")).await;
+    assert!(!wire.read_to("\r\n\r\n").await.contains("connection: close"));
+    let mut wire = server.send(post(&client, &length, &body)).await;
+    let head = wire.read_to("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 ") && !head.contains("connection: close"), "{head}");
+    let chunked = [format!("{:x}\r\n", body.len()).as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
+    let mut wire = server.send(post(&client, "Transfer-Encoding: chunked", &chunked)).await;
+    let head = wire.read_to("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 ") && !head.contains("connection: close"), "{head}");
+}
+
+#[tokio::test]
+async fn no_byte_of_a_following_request_is_taken_for_a_body() {
+    let (_world, client, server) = listening(options()).await;
+    let stranger = client.without_key();
+    for round in 0..100 {
+        // A client that was refused sends its next request instead of the body.
+        let head = post(&stranger, "Content-Length: 2\r\nExpect: 100-continue", b"");
+        let mut wire = server.send(head).await;
+        let refusal = wire.read_to("\r\n\r\n").await;
+        assert!(refusal.contains("\r\nconnection: close\r\n"), "{round}: {refusal}");
+        wire.write(GET).await;
+        let (rest, _) = wire.rest().await;
+        assert!(!rest.contains("HTTP/1.1"), "{round}: {rest}");
+    }
+}
+
+#[tokio::test]
+async fn expect_continue_is_answered_for_an_empty_body() {
+    let (_world, client, server) = listening(options()).await;
+    let more = "Content-Length: 0\r\nExpect: 100-continue\r\nConnection: close";
+    let answer = server.ask(post(&client, more, b"")).await;
+    let rest = answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n");
+    assert!(rest.is_some_and(|rest| rest.starts_with("HTTP/1.1 400 ")), "{answer}");
 }

@@ -85,6 +85,11 @@ async fn head_has_the_headers_of_get_and_no_body() {
         }
         assert_eq!(head.header("content-length"), get.body.len().to_string());
     }
+    let tag = client.get("/photos/tom.txt").await.header("etag").to_owned();
+    for value in ["*", &*tag] {
+        let unchanged = client.head_with("/photos/tom.txt", &[("if-none-match", value)]).await;
+        assert_eq!((unchanged.status.as_u16(), unchanged.header("content-length")), (304, ""));
+    }
     let missing = client.head_with("/photos/none.txt", &[]).await;
     assert_eq!(missing.status, 404);
     assert!(missing.body.is_empty());

@@ -140,3 +140,40 @@ async fn no_key_makes_one_that_can_do_more_than_itself() {
     uploader.get("/api/keys").await.check_error(403, "forbidden");
     uploader.post_json("/api/keys", narrow).await.check_error(403, "forbidden");
 }
+
+#[tokio::test]
+async fn manage_scope_alone_neither_publishes_nor_deletes() {
+    let (world, whole) = World::with_bucket(1);
+    let access = |access: &str| json!({"access": access});
+    whole.patch_json("/api/buckets/photos", access("private")).await.check_done();
+    whole.put("/photos/", "a.txt", b"1").await;
+    let only = |scopes: &[Scope]| {
+        world.client_of("ann", ApiKeySettings { scopes: scopes.to_vec(), ..Default::default() })
+    };
+    let manage = only(&[Scope::Manage]);
+    manage.get("/photos/a.txt").await.check_error(403, "forbidden");
+    let publish = manage.patch_json("/api/buckets/photos", access("public")).await;
+    publish.check_error(403, "forbidden");
+    let both = json!({"thumbnails": true, "access": "public"});
+    manage.patch_json("/api/buckets/photos", both).await.check_error(403, "forbidden");
+    whole.without_key().get("/photos/a.txt").await.check_error(401, "missing_api_key");
+    manage.delete("/api/buckets/photos?force=true").await.check_error(403, "forbidden");
+    manage.delete("/api/buckets/photos").await.check_error(409, "bucket_not_empty");
+    // What shows and destroys no content is open to it.
+    manage.patch_json("/api/buckets/photos", json!({"thumbnails": true})).await.check_done();
+    manage.patch_json("/api/buckets/photos", access("private")).await.check_done();
+    for scope in [Scope::Read, Scope::List, Scope::Upload, Scope::Delete, Scope::Presign] {
+        let client = only(&[scope]);
+        for body in [access("public"), json!({"thumbnails": false}), json!({"serveHtml": "page"})] {
+            let reply = client.patch_json("/api/buckets/photos", body).await;
+            reply.check_error(403, "forbidden");
+        }
+        for path in ["/api/buckets/photos?force=true", "/api/buckets/photos"] {
+            client.delete(path).await.check_error(403, "forbidden");
+        }
+    }
+    let publisher = only(&[Scope::Manage, Scope::Read]);
+    publisher.patch_json("/api/buckets/photos", access("public")).await.check_done();
+    let destroyer = only(&[Scope::Manage, Scope::Delete]);
+    destroyer.delete("/api/buckets/photos?force=true").await.check_done();
+}

@@ -141,6 +141,80 @@ async fn wrong_passwords_for_a_name_are_counted_from_everywhere() {
     assert_eq!(try_from(&world, "127.0.0.1", "carl", WRONG).await.status, 429);
 }
 
+/// Signs in with a password and the cookie of a device.
+async fn try_on(world: &World, address: &str, device: &str, password: &str) -> Reply {
+    let headers = [
+        ("content-type", "application/json"),
+        ("cookie", device),
+        ("host", HOST),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    let body = Body::from(json!({"name": "ann", "password": password}).to_string());
+    world.stranger().at(address).send(Method::POST, "/-/session", &headers, body).await
+}
+
+fn device_of(reply: &Reply) -> String {
+    let cookies = reply.headers.get_all("set-cookie").iter().filter_map(|it| it.to_str().ok());
+    let cookie = cookies.into_iter().find(|it| it.starts_with("__Host-trug-device="));
+    let cookie = cookie.expect("the browser gets a cookie to be known by");
+    assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Secure; Path=/; Max-Age=7776000"));
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn sign_in_from_known_device_passes_during_attack() {
+    let (world, _) = World::with_bucket(1);
+    world.set_password("ann", PASSWORD);
+    let device = device_of(&try_from(&world, "192.0.2.1", "ann", PASSWORD).await);
+    for round in 0..20 {
+        for at in 0..12 {
+            try_from(&world, &format!("198.51.{round}.{at}"), "ann", WRONG).await;
+        }
+        try_from(&world, "198.51.100.99", "ann", PASSWORD)
+            .await
+            .check_own_error(429, "rate_limited");
+        let address = format!("203.0.113.{round}");
+        assert_eq!(try_on(&world, &address, &device, PASSWORD).await.status, 200, "{round}");
+        world.clock.advance(1_000);
+    }
+    // The device has a limit, too, and nobody makes one up.
+    for _ in 0..10 {
+        try_on(&world, "192.0.2.1", &device, WRONG).await.check_own_error(401, "wrong_password");
+    }
+    try_on(&world, "192.0.2.1", &device, PASSWORD).await.check_own_error(429, "rate_limited");
+    let mut forged = device.clone();
+    let last = if forged.pop() == Some('a') { 'b' } else { 'a' };
+    forged.push(last);
+    try_on(&world, "192.0.2.2", &forged, PASSWORD).await.check_own_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn device_of_another_account_is_not_known() {
+    let (world, _) = World::with_bucket(1);
+    world.account("bob");
+    world.set_password("bob", PASSWORD);
+    world.set_password("ann", PASSWORD);
+    let device = device_of(&try_from(&world, "192.0.2.1", "bob", PASSWORD).await);
+    for at in 0..10 {
+        try_from(&world, &format!("198.51.100.{at}"), "ann", WRONG).await;
+    }
+    try_on(&world, "192.0.2.1", &device, PASSWORD).await.check_own_error(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn refused_sign_ins_are_charged_to_the_address() {
+    let (world, _) = World::with_bucket(1);
+    world.set_password("ann", PASSWORD);
+    world.account("bob");
+    world.set_password("bob", PASSWORD);
+    for _ in 0..20 {
+        try_from(&world, "192.0.2.7", "ann", WRONG).await;
+    }
+    let refused = try_from(&world, "192.0.2.7", "bob", PASSWORD).await;
+    refused.check_own_error(429, "rate_limited");
+    assert!(refused.header("ratelimit-policy").contains("sign-in-address"));
+}
+
 #[tokio::test]
 async fn wrong_passwords_of_an_address_are_counted_for_all_names() {
     let (world, _) = World::with_bucket(1);
@@ -204,7 +278,7 @@ async fn another_password_ends_all_other_sessions() {
 }
 
 #[tokio::test]
-async fn a_name_is_tried_no_more_often_where_a_password_is_changed() {
+async fn password_change_tries_are_limited_per_session() {
     let (world, _) = World::with_bucket(1);
     let mut browser = Browser::signed_in(&world, "ann").await;
     let body = json!({"current": WRONG, "new": "a new password"});
@@ -213,8 +287,9 @@ async fn a_name_is_tried_no_more_often_where_a_password_is_changed() {
         reply.check_own_error(401, "wrong_password");
     }
     browser.put("/-/password", body).await.check_own_error(429, "rate_limited");
-    browser.sign_in("ann", PASSWORD).await.check_own_error(429, "rate_limited");
-    assert!(browser.is_signed_in().await, "whoever is signed in stays so");
+    assert!(browser.is_signed_in().await);
+    // Other sessions, and the limit of the name, are not affected.
+    assert_eq!(browser.sign_in("ann", PASSWORD).await.status, 200);
 }
 
 #[tokio::test]

@@ -9,10 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
 use hyper::body::Frame;
+use server::Config;
+use server::management::{ApiKeySettings, BucketSettings};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use tests::store::body;
-use tests::{Client, Reply, World};
+use tests::{Client, Form, Reply, World};
 
 pub(super) const CHUNK: (&str, &str) = ("content-type", "application/offset+octet-stream");
 pub(super) const VERSION: (&str, &str) = ("tus-resumable", "1.0.0");
@@ -26,6 +28,10 @@ pub(super) async fn create(client: &Client, length: usize, pairs: &[(&str, &str)
     let (length, metadata) = (length.to_string(), metadata(pairs));
     let headers = [VERSION, ("upload-length", &*length), ("upload-metadata", &*metadata)];
     client.send(Method::POST, "/api/tus/", &headers, Body::empty()).await
+}
+
+fn quota(bytes: u64) -> BucketSettings {
+    BucketSettings { quota_bytes: Some(Some(bytes)), ..BucketSettings::default() }
 }
 
 /// A body that brings some bytes and breaks off.
@@ -289,4 +295,130 @@ async fn a_method_may_stand_in_a_header() {
         .send(Method::POST, &path, &[VERSION], Body::empty())
         .await
         .check_error(400, "bad_header");
+}
+
+#[tokio::test]
+async fn tus_creation_counts_against_limits_and_quotas() {
+    let (world, client) = World::with_bucket(1);
+    let said = |name| [("bucketName", "photos"), ("filename", name)];
+    world.edit_bucket("photos", BucketSettings { file_bytes_max: Some(Some(50)), ..quota(100) });
+    create(&client, 51, &said("a.bin")).await.check_error(413, "file_too_large");
+    let first = begun(&client, 50, &said("a.bin")).await;
+    let second = begun(&client, 40, &said("b.bin")).await;
+    let refused = create(&client, 11, &said("c.bin")).await;
+    refused.check_error(507, "quota_exceeded");
+    assert_eq!(refused.json()["used"], 90);
+    let form = || Form::new().file("f", "d.txt", None, &[b'x'; 11]);
+    client.upload("/photos/", form()).await.check_error(507, "quota_exceeded");
+    // What has come is shown, and what is stored is counted once.
+    assert_eq!(append(&client, &first, 0, &[1; 20]).await.status, 204);
+    let usage = client.get("/api/usage").await.check_done();
+    assert_eq!(
+        (&usage["buckets"][0]["unfinishedBytes"], &usage["total"]["totalBytes"]),
+        (&20.into(), &0.into())
+    );
+    assert_eq!(append(&client, &first, 20, &[1; 30]).await.status, 204);
+    let usage = client.get("/api/usage").await.check_done();
+    assert_eq!(usage["buckets"][0]["unfinishedBytes"], 0);
+    assert_eq!(usage["total"]["totalBytes"], 50);
+    client.upload("/photos/", form()).await.check_error(507, "quota_exceeded");
+    // What is given up is counted no more.
+    let deleted = client.send(Method::DELETE, &second, &[VERSION], Body::empty()).await;
+    assert_eq!(deleted.status, 204);
+    client.upload("/photos/", form()).await.check_done();
+    let quota = server::management::AccountSettings {
+        storage_bytes_max: Some(Some(70)),
+        ..Default::default()
+    };
+    world.edit_account("ann", quota);
+    create(&client, 10, &said("e.bin")).await.check_error(507, "quota_exceeded");
+    begun(&client, 9, &said("e.bin")).await;
+}
+
+#[tokio::test]
+async fn tus_overwrite_counts_with_its_difference() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.bin", &[b'x'; 60]).await;
+    world.edit_bucket("photos", quota(100));
+    let said = [("bucketName", "photos"), ("filename", "a.bin"), ("overwrite", "true")];
+    let path = begun(&client, 100, &said).await;
+    assert_eq!(append(&client, &path, 0, &[b'y'; 100]).await.status, 204);
+    assert_eq!(client.get("/photos/a.bin").await.body.len(), 100);
+}
+
+#[tokio::test]
+async fn tus_quota_claims_survive_a_restart() {
+    let (world, client) = World::with_bucket(1);
+    world.edit_bucket("photos", quota(100));
+    begun(&client, 70, &[("bucketName", "photos"), ("filename", "a.bin")]).await;
+    let key = client.key().to_owned();
+    let world = world.found_on(world.disk.fork());
+    let client = Client::new(world.app(), Some(key));
+    let refused = create(&client, 31, &[("bucketName", "photos"), ("filename", "b.bin")]).await;
+    refused.check_error(507, "quota_exceeded");
+    begun(&client, 30, &[("bucketName", "photos"), ("filename", "b.bin")]).await;
+}
+
+#[tokio::test]
+async fn tus_unfinished_bytes_of_an_account_are_bounded() {
+    let (_world, client) = World::with_bucket(1);
+    let said = [("bucketName", "photos"), ("filename", "a.bin")];
+    let largest = engine::limits::OBJECT_BYTES_MAX as usize;
+    for _ in 0..4 {
+        begun(&client, largest, &said).await;
+    }
+    create(&client, 1, &said).await.check_error(429, "too_many_uploads");
+}
+
+#[tokio::test]
+async fn tus_stops_at_a_limit_that_was_lowered() {
+    let (world, client) = World::with_bucket(1);
+    let said = [("bucketName", "photos"), ("filename", "a.bin")];
+    let path = begun(&client, 100, &said).await;
+    assert_eq!(append(&client, &path, 0, &[1; 10]).await.status, 204);
+    let file_bytes_max = Some(Some(50));
+    world.edit_bucket("photos", BucketSettings { file_bytes_max, ..BucketSettings::default() });
+    append(&client, &path, 10, &[1; 20]).await.check_error(413, "file_too_large");
+}
+
+#[tokio::test]
+async fn tus_concatenation_is_refused_before_anything_is_stored() {
+    let (world, client) = World::with_bucket(1);
+    let said = metadata(&[("bucketName", "photos"), ("filename", "a.bin")]);
+    for concat in ["partial", "final;/api/tus/a /api/tus/b"] {
+        let headers = [
+            VERSION,
+            ("upload-length", "10"),
+            ("upload-metadata", &*said),
+            ("upload-concat", concat),
+        ];
+        let reply = client.send(Method::POST, "/api/tus/", &headers, Body::empty()).await;
+        reply.check_error(400, "bad_header");
+    }
+    assert!(world.store.resumable_uploads().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn unfinished_uploads_are_evicted_before_others_get_no_space() {
+    const RESERVE_BYTES: u64 = 1 << 30;
+    let config = Config { reserve_bytes: Some(RESERVE_BYTES), ..Config::default() };
+    let (world, mallory) = World::with_bucket_and(1, config);
+    world.account("victim");
+    world.bucket("victim", "shop", BucketSettings::default());
+    let victim = world.client_of("victim", ApiKeySettings::default());
+    let said = |name| [("bucketName", "photos"), ("filename", name)];
+    let (mut old, mut new) = (String::new(), String::new());
+    for (path, name) in [(&mut old, "a.bin"), (&mut new, "b.bin")] {
+        *path = begun(&mallory, 10 << 20, &said(name)).await;
+        assert_eq!(append(&mallory, path, 0, &vec![1; 3 << 20]).await.status, 204);
+        world.clock.advance(1_000);
+    }
+    // One megabyte is missing: removing one upload is enough.
+    world.disk.set_free_bytes(RESERVE_BYTES - (1 << 20));
+    world.clock.advance(1_000);
+    let form = || Form::new().file("f", "a.txt", None, b"12");
+    victim.upload("/shop/", form()).await.check_done();
+    append(&mallory, &old, 3 << 20, b"x").await.check_error(410, "upload_expired");
+    assert_eq!(append(&mallory, &new, 3 << 20, b"x").await.status, 204);
+    assert_eq!(world.store.resumable_uploads().unwrap().len(), 1);
 }

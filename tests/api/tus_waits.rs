@@ -28,7 +28,19 @@ fn quota(bytes: Option<u64>) -> BucketSettings {
 
 /// An upload of which all has come, and that cannot be stored for the reason given.
 async fn refused(client: &Client, whole: &[u8], status: u16, code: &str) -> String {
+    refused_after(client, whole, || (), status, code).await
+}
+
+/// The same where the reason is that something was changed since the upload was created.
+async fn refused_after(
+    client: &Client,
+    whole: &[u8],
+    change: impl FnOnce(),
+    status: u16,
+    code: &str,
+) -> String {
     let path = begun(client, whole.len(), &SAID).await;
+    change();
     append(client, &path, 0, whole).await.check_error(status, code);
     path
 }
@@ -48,9 +60,9 @@ async fn must_be_stored(client: &Client, path: &str, whole: &[u8], next: Next) {
 async fn an_upload_over_the_quota_is_stored_once_there_is_room_without_a_byte_sent_again() {
     for (bytes, next) in SIZES.into_iter().flat_map(|bytes| NEXT.map(|next| (bytes, next))) {
         let (world, client) = World::with_bucket(1);
-        world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
         let whole = body(1, bytes);
-        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        let lower = || world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
+        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
         for _ in 0..2 {
             // A client that hears anything else begins again.
             assert_eq!(head(&client, &path).await.status, 423);
@@ -69,9 +81,9 @@ async fn an_upload_over_the_quota_is_stored_once_there_is_room_without_a_byte_se
 async fn an_upload_that_waits_outlives_the_server() {
     for (bytes, next) in SIZES.into_iter().flat_map(|bytes| NEXT.map(|next| (bytes, next))) {
         let (world, client) = World::with_bucket(1);
-        world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
         let whole = body(1, bytes);
-        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        let lower = || world.edit_bucket("photos", quota(Some(bytes as u64 - 1)));
+        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
         world.edit_bucket("photos", quota(None));
         let disk = world.disk.fork();
         disk.cut_power();
@@ -140,14 +152,15 @@ async fn an_upload_whose_commit_nobody_can_tell_of_is_stored_once_after_the_rest
 async fn an_upload_that_waits_can_be_given_up_and_expires() {
     for bytes in SIZES {
         let (world, client) = World::with_bucket(1);
-        world.edit_bucket("photos", quota(Some(1)));
         let whole = body(1, bytes);
-        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        let lower = || world.edit_bucket("photos", quota(Some(1)));
+        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
         let reply = client
             .send(http::Method::DELETE, &path, &[super::tus::VERSION], axum::body::Body::empty())
             .await;
         assert_eq!(reply.status, 204);
-        let path = refused(&client, &whole, 507, "quota_exceeded").await;
+        world.edit_bucket("photos", quota(None));
+        let path = refused_after(&client, &whole, lower, 507, "quota_exceeded").await;
         world.clock.advance(24 * 60 * 60 * 1_000);
         append(&client, &path, bytes, b"").await.check_error(410, "upload_expired");
         assert_eq!(server::handlers::tus::sweep(&world.state).unwrap(), 1);
@@ -160,9 +173,9 @@ async fn an_upload_that_waits_can_be_given_up_and_expires() {
 async fn an_upload_that_the_bucket_does_not_take_is_forgotten() {
     for bytes in SIZES {
         let (world, client) = World::with_bucket(1);
-        let file_bytes_max = Some(Some(bytes as u64 - 1));
-        world.edit_bucket("photos", BucketSettings { file_bytes_max, ..Default::default() });
-        let path = refused(&client, &body(1, bytes), 413, "file_too_large").await;
+        let allowed_types = Some(Some(vec!["video/*".to_owned()]));
+        world.edit_bucket("photos", BucketSettings { allowed_types, ..Default::default() });
+        let path = refused(&client, &body(1, bytes), 415, "type_not_allowed").await;
         assert_eq!(head(&client, &path).await.status, 404);
         assert!(world.store.resumable_uploads().unwrap().is_empty());
         assert!(world.disk.paths().iter().all(|path| !path.starts_with("big/")));

@@ -11,11 +11,10 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Body as HttpBody;
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use server::Stop;
 use server::admin::AdminApp;
-use server::connection::{ConnectionOptions, Drained, accept};
+use server::connection::{ConnectionOptions, Drained, IncomingBody, accept};
 use server::dispatch::App;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -64,7 +63,7 @@ impl Listening {
         B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let service = service_fn(move |request: http::Request<IncomingBody>| {
             let answer = call(request.map(Body::new));
             async move { Ok::<_, Infallible>(answer.await) }
         });

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use nucleo_matcher::chars;
+use nucleo::chars;
 use unicode_normalization::char::decompose_canonical;
 
 /// Appends the folded form of a text.

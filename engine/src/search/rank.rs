@@ -24,7 +24,7 @@ use std::ops::Range;
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
-use nucleo_matcher::{Config, Matcher, Utf32Str};
+use nucleo::{Config, Matcher, Utf32Str};
 
 use super::candidate::Candidate;
 use super::fold::{folded, letters};

@@ -41,6 +41,7 @@ mod session;
 #[cfg(feature = "s3")]
 mod signature_secret;
 mod signing;
+mod staging;
 mod standing;
 mod telling;
 mod traffic_facts;
@@ -97,6 +98,7 @@ pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reserva
 pub use self::removal::{BucketContents, Removal};
 pub use self::secret::{IssuedSecret, SecretHash};
 pub use self::session::{Session, SessionState, StartedSession, Visitor};
+pub use self::staging::{StagedTotals, StagedUpload, Staging};
 pub use self::standing::{ChangedBy, StandingChange, StandingHistory};
 pub use self::traffic_history::{TrafficOf, TrafficPoint, TrafficStep};
 pub use self::turn::{Failure, Letter, NextTry, Turn};
@@ -118,6 +120,8 @@ struct Inner {
     changing: Mutex<()>,
     tables: RwLock<Tables>,
     ledger: Ledger,
+    /// Unfinished uploads.
+    staging: Staging,
     unwritten: Unwritten<ApiKeyId>,
     /// The same of sessions.
     unwritten_sessions: Unwritten<SessionId>,
@@ -301,6 +305,7 @@ impl Catalog {
         })?;
         let outbox = telling::found_outbox(&store, &tables)?;
         let audit = AuditBook::open(&store)?;
+        let staging = Staging::open(&store)?;
         let inner = Inner {
             audit,
             traffic: TrafficBook::new(clock.unix_ms()),
@@ -311,11 +316,17 @@ impl Catalog {
             changing: Mutex::new(()),
             tables: RwLock::new(tables),
             ledger: Ledger::default(),
+            staging,
             unwritten: Unwritten::default(),
             unwritten_sessions: Unwritten::default(),
             outbox,
         };
         Ok(Self(Arc::new(inner), None))
+    }
+
+    /// The unfinished uploads.
+    pub fn staging(&self) -> &Staging {
+        &self.0.staging
     }
 
     /// The bucket of that name.

@@ -1,7 +1,8 @@
 //! Quotas: how much an account and a bucket may hold, and who is about to fill it.
 //!
-//! What is stored is counted by the store, exactly. Between the decision that an upload fits and the moment when the
-//! store counts it, the upload stands in a ledger in memory.
+//! What is stored is counted by the store, exactly. Unfinished uploads are counted by `staging.rs`, as if they were
+//! stored. Between the decision that an upload fits and the moment when the store counts it, the upload is reserved in
+//! a ledger in memory.
 //! Promises: what was granted fits, however many uploads come at once; an upload is refused only when it would not fit
 //! beside what is stored, and waits while the difference is made by others that may yet fail.
 //! Never here: names, and which uploads replace what.
@@ -14,6 +15,7 @@ use engine::BucketName;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use uuid::Uuid;
 
 use super::id::AccountId;
 use super::{Bucket, Catalog, CatalogError};
@@ -70,6 +72,8 @@ pub struct Reservation {
     account: AccountId,
     bucket: BucketName,
     amount: Amount,
+    /// The unfinished upload that it completes.
+    completes: Option<Uuid>,
 }
 
 /// What is granted and not stored yet. Nobody is in it with nothing.
@@ -140,8 +144,14 @@ impl Catalog {
         account_is_limited || !bucket.quota.is_unlimited()
     }
 
-    /// Asks for room in a bucket and in the account that owns it. Waits for the index.
-    pub fn reserve(&self, bucket: &Bucket, amount: Amount) -> Result<Room, CatalogError> {
+    /// Asks for room in a bucket and in the account that owns it. Waits for the index. `completes` is the unfinished
+    /// upload that is stored in it, which is counted no more while the reservation lasts.
+    pub fn reserve(
+        &self,
+        bucket: &Bucket,
+        amount: Amount,
+        completes: Option<Uuid>,
+    ) -> Result<Room, CatalogError> {
         // As they are now: an upload may have begun long before they were changed.
         let bucket = self.require_bucket(&bucket.name)?;
         let account = self.require_account(&bucket.owner)?;
@@ -157,8 +167,8 @@ impl Catalog {
                 continue;
             }
             let used = match whose {
-                QuotaOwner::Bucket => self.bucket_amount(&bucket.name)?,
-                QuotaOwner::Account => self.account_amount(&account.id)?,
+                QuotaOwner::Bucket => self.claimed_amount(&bucket.name, completes)?,
+                QuotaOwner::Account => self.claimed_account_amount(&account.id, completes)?,
             };
             match quota.judge(whose, used, granted, amount) {
                 Verdict::Fits => {}
@@ -171,8 +181,11 @@ impl Catalog {
         }
         grow(&mut reserved.accounts, account.id.clone(), amount);
         grow(&mut reserved.buckets, bucket.name.clone(), amount);
+        if let Some(id) = completes {
+            self.0.staging.set_completing(id, true);
+        }
         let (catalog, account, bucket) = (self.clone(), account.id.clone(), bucket.name.clone());
-        Ok(Room::Granted(Reservation { catalog, account, bucket, amount }))
+        Ok(Room::Granted(Reservation { catalog, account, bucket, amount, completes }))
     }
 
     /// Ends when a reservation ends. To be made before room is asked for, so that none is missed.
@@ -184,6 +197,28 @@ impl Catalog {
     pub fn bucket_amount(&self, bucket: &BucketName) -> Result<Amount, CatalogError> {
         let usage = self.0.store.bucket_usage(bucket)?;
         Ok(Amount { objects: usage.objects, bytes: usage.bytes })
+    }
+
+    /// What a bucket holds, and will hold when its unfinished uploads are stored, but for one of these.
+    fn claimed_amount(
+        &self,
+        bucket: &BucketName,
+        but: Option<Uuid>,
+    ) -> Result<Amount, CatalogError> {
+        Ok(self.bucket_amount(bucket)?.plus(self.0.staging.claimed(bucket, but)))
+    }
+
+    /// The same of all buckets of an account.
+    fn claimed_account_amount(
+        &self,
+        account: &AccountId,
+        but: Option<Uuid>,
+    ) -> Result<Amount, CatalogError> {
+        let mut sum = Amount::default();
+        for bucket in self.bucket_names_of(account) {
+            sum = sum.plus(self.claimed_amount(&bucket, but)?);
+        }
+        Ok(sum)
     }
 
     /// What all buckets of an account hold.
@@ -202,11 +237,23 @@ impl Ledger {
     }
 }
 
+impl Reservation {
+    /// What it was made for is stored: the unfinished upload that it completes is counted no more.
+    pub fn settle(mut self) {
+        if let Some(id) = self.completes.take() {
+            self.catalog.0.staging.remove(id);
+        }
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         let ledger = &self.catalog.0.ledger;
         {
             let mut reserved = ledger.reserved();
+            if let Some(id) = self.completes {
+                self.catalog.0.staging.set_completing(id, false);
+            }
             shrink(&mut reserved.accounts, &self.account, self.amount);
             shrink(&mut reserved.buckets, &self.bucket, self.amount);
         }

@@ -11,8 +11,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::{Batch, FactName, NameError, Precondition};
+use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use uuid::Uuid;
 
+use super::id::AccountId;
 use super::presign::{Grant, SECRET_BYTES, USED_PREFIX};
 use super::record::{Stored, encode};
 use super::{Catalog, CatalogError, base32};
@@ -57,6 +61,12 @@ impl SigningKey {
     fn fact(&self) -> Result<FactName, NameError> {
         FactName::parse(&format!("{PREFIX}{:010}", self.number))
     }
+
+    /// Kept apart from the signatures of grants by what precedes the text.
+    fn device_mac(&self, signed: &str) -> Option<Hmac<Sha256>> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.secret).ok()?;
+        Some(mac.chain_update(b"device\0").chain_update(signed))
+    }
 }
 
 /// Nothing of a secret is printed, not even by accident.
@@ -79,6 +89,26 @@ impl Catalog {
         let tables = self.tables();
         let secret_of = |number| tables.signing_keys.get(&number).map(|key| key.secret);
         Grant::verified(text, secret_of)
+    }
+
+    /// The text by which a device is known again on which an account has signed in. `None` while there is no key.
+    pub fn device_token(&self, account: &AccountId, id: Uuid) -> Option<String> {
+        let tables = self.tables();
+        let (number, key) = tables.signing_keys.last_key_value()?;
+        let signed = format!("{number}.{account}.{}", id.simple());
+        let mac = base32::encode(&key.device_mac(&signed)?.finalize().into_bytes());
+        Some(format!("{signed}.{mac}"))
+    }
+
+    /// The id of the device that a text names, when the text was signed here for the account.
+    pub fn known_device(&self, text: &str, account: &AccountId) -> Option<String> {
+        let (signed, mac) = text.rsplit_once('.')?;
+        let (number, rest) = signed.split_once('.')?;
+        let (named, id) = rest.split_once('.')?;
+        let tables = self.tables();
+        let key = tables.signing_keys.get(&number.parse().ok()?)?;
+        key.device_mac(signed)?.verify_slice(&base32::decode(mac)?).ok()?;
+        (named == account.to_string()).then(|| id.to_owned())
     }
 
     /// Whether the token was used.

@@ -207,7 +207,7 @@ settings! {
     plan_rates: bool = Value(true) => reload,
     /// uploads of an account of the plan Business
     business_uploads_per_minute: u32 = Value(limits::UPLOADS_PER_MINUTE_BUSINESS) => reload,
-    /// wrong API keys that one address may present; 0: any number
+    /// invalid API keys that one address may present in a minute; 0: any number
     failed_authentications_per_minute: u32 = Value(limits::FAILED_AUTHENTICATIONS_PER_MINUTE) => reload,
     /// requests of one address, or one /64 of IPv6; 0: any number
     address_requests_per_second: u32 = Value(limits::ADDRESS_REQUESTS_PER_SECOND) => reload,

@@ -3,7 +3,7 @@
 //! Never here: connections.
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue};
+use http::header::{EXPECT, HOST, HeaderValue};
 use http::uri::{Authority, Scheme};
 use http::{Request, StatusCode, Uri, Version};
 use http_body::Body;
@@ -69,6 +69,15 @@ pub(super) fn asks_only<B: Body>(request: &Request<B>) -> bool {
 /// The same for HTTP/1, of which 1.0 has no interim answers to find out by who is there.
 pub(super) fn is_watched<B: Body>(request: &Request<B>) -> bool {
     asks_only(request) && request.version() == Version::HTTP_11
+}
+
+/// Whether the client waits for `100 Continue` before it sends the body. RFC 9110, 10.1.1.
+pub(super) fn asks_for_continue<B>(request: &Request<B>) -> bool {
+    request.version() == Version::HTTP_11
+        && request
+            .headers()
+            .get(EXPECT)
+            .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// Checks the host of a request of HTTP/2, and has it said as HTTP/1.1 says it: by `Host`, before an address that is a

@@ -23,25 +23,24 @@ use hyper::server::conn::http2;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::answer::AnswerBody;
 use super::checks::{asks_only, check_count, settle_host};
 use super::frames::CountedFrames;
-use super::{Peer, Stop};
+use super::{EVICTION_PAUSE, Ends, IncomingBody, Peer, Stop};
 use crate::bridge::to_its_end;
 use crate::error::Asked;
 use crate::limits;
 use crate::pace::Pace;
-use crate::paced_io::Waits;
+use crate::paced_io::{Idleness, Waits};
 
-/// What goes on on a connection.
-#[derive(Default)]
+/// The requests of a connection.
 struct Activity {
-    /// Requests whose answers are not complete.
+    /// Requests whose responses are not complete.
     open: AtomicUsize,
     begun: AtomicU64,
+    idleness: Arc<Idleness>,
 }
 
 /// A request whose answer is not complete.
@@ -51,13 +50,16 @@ impl OpenRequest {
     fn begin(activity: &Arc<Activity>) -> Self {
         activity.begun.fetch_add(1, Ordering::Relaxed);
         activity.open.fetch_add(1, Ordering::Relaxed);
+        activity.idleness.end();
         Self(activity.clone())
     }
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        if self.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.idleness.begin(Instant::now());
+        }
     }
 }
 
@@ -65,23 +67,21 @@ impl Drop for OpenRequest {
 const TAKEN_BYTES_MIN: u64 = 4_000;
 
 /// Serves one connection, from its first byte to its last.
-pub(super) async fn serve<I, S, B>(
-    io: I,
-    peer: Peer,
-    service: S,
-    waits: Waits,
-    mut stop: watch::Receiver<Stop>,
-) where
+pub(super) async fn serve<I, S, B>(io: I, peer: Peer, service: S, waits: Waits, mut ends: Ends)
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (activity, written) = (Arc::new(Activity::default()), Arc::new(AtomicU64::new(0)));
+    let (open, begun, idleness) = (AtomicUsize::new(0), AtomicU64::new(0), ends.idleness.clone());
+    let activity = Arc::new(Activity { open, begun, idleness });
+    let written = Arc::new(AtomicU64::new(0));
     let io = TokioIo::new(CountedFrames::new(io, written.clone()));
     let shared = activity.clone();
-    let answer = move |mut request: Request<Incoming>| {
+    let answer = move |request: Request<Incoming>| {
+        let mut request = IncomingBody::of_stream(request);
         let open = OpenRequest::begin(&shared);
         request.extensions_mut().insert(peer);
         let asks_only = asks_only(&request);
@@ -128,9 +128,13 @@ pub(super) async fn serve<I, S, B>(
                 }
                 return;
             }
-            _ = stop.wait_for(|it| *it != Stop::Running), if !is_ending => {
+            () = ends.ended(), if !is_ending => {
                 is_ending = true;
                 connection.as_mut().graceful_shutdown();
+                if *ends.stop.borrow() == Stop::Running {
+                    // Its place is needed now.
+                    look_at = Instant::now() + EVICTION_PAUSE;
+                }
             }
             () = sleep_until(look_at) => {
                 let is_busy = activity.open.load(Ordering::Relaxed) > 0 || done() != seen;

@@ -28,7 +28,7 @@ fn options() -> ConnectionOptions {
 
 /// `/large` gives 64 MiB, `/slow` waits, `/limited` takes at most 10 bytes, `/take` takes a body; all else says
 /// "hello".
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<IncomingBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
     let limits = |bytes_max| BodyLimits { bytes_max, window: SHORT, window_bytes_min: 100 };
     let say = |text: &'static str| Ok(Response::new(Full::from(text)));
@@ -256,7 +256,7 @@ async fn run_held() -> (SocketAddr, watch::Sender<Stop>, mpsc::UnboundedReceiver
     let address = listener.local_addr().unwrap();
     let (stop, seen) = watch::channel(Stop::Running);
     let (begun, beginnings) = mpsc::unbounded_channel();
-    let service = service_fn(move |_: Request<Incoming>| {
+    let service = service_fn(move |_: Request<IncomingBody>| {
         let (alive, held) = oneshot::channel::<()>();
         begun.send(held).unwrap();
         async move {
@@ -420,5 +420,10 @@ fn ipv6_addresses_count_by_their_network() {
     drop(place);
     assert!(enter("[2001:db8:1:2::2]:9").is_some());
     drop(mapped);
-    assert!(addresses.0.lock().unwrap().is_empty());
+    let of_48 = |subnet: u32| enter(&format!("[2001:db8:1:{subnet:x}::1]:9"));
+    let places: Vec<_> = (0..20).filter_map(of_48).collect();
+    assert_eq!(places.len(), limits::ADDRESSES_PER_NETWORK.get() as usize);
+    assert!(enter("[2001:db8:2:1::1]:9").is_some());
+    drop(places);
+    assert_eq!(addresses.known_count(), 0);
 }

@@ -404,6 +404,16 @@ impl ApiError {
             .with("retryAfter", 60)
     }
 
+    /// The same where it is their declared lengths together.
+    pub fn too_many_unfinished_bytes(bound: u64) -> Self {
+        let message = format!(
+            "The account's unfinished uploads have at most {bound} bytes: end or remove some"
+        );
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_uploads", message)
+            .with_header(header::RETRY_AFTER, "60")
+            .with("retryAfter", 60)
+    }
+
     /// 460, a status of tus: the bytes are not those that the client meant.
     pub fn checksum_mismatch() -> Self {
         let status = StatusCode::from_u16(460).unwrap_or(StatusCode::BAD_REQUEST);

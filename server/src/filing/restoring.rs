@@ -67,7 +67,7 @@ pub async fn put_back(
         growth.count(version.bytes(), placed.replaces.as_ref());
         let (batch, happening) = putting(&version, placed.name.clone(), staged.clone());
         let batch = batch_in(bucket)?.and(batch).require(placed.require.clone());
-        let room = make_room(app, bucket, growth.amount()).await?;
+        let room = make_room(app, bucket, growth.amount(), None).await?;
         match commit_in(app, &bucket.name, batch, happening.into_iter().collect(), room).await {
             Ok(committed) => {
                 let object = committed.objects.into_iter().next();
@@ -167,7 +167,7 @@ async fn restore_all(
         batch = batch.and(put).require(Precondition::KeyAbsent(name));
         happenings.extend(happening);
     }
-    let room = make_room(app, bucket, growth.amount()).await?;
+    let room = make_room(app, bucket, growth.amount(), None).await?;
     match commit_in(app, &bucket.name, batch, happenings, room).await {
         Ok(_) => Ok(All::Restored),
         Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),

@@ -14,8 +14,8 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{
-    Bucket, BucketChange, BucketContents, BucketKind, Catalog, CatalogError, MemberRole, NewBucket,
-    NewBucketOwner, Removal, Scope, Standing, new_bucket_name,
+    Access, Bucket, BucketChange, BucketContents, BucketKind, Catalog, CatalogError, MemberRole,
+    NewBucket, NewBucketOwner, Removal, Scope, Standing, new_bucket_name,
 };
 use crate::error::ApiError;
 use crate::handlers::{changing, with_catalog};
@@ -194,11 +194,16 @@ pub async fn edit(
     uri: Uri,
     body: JsonBody,
 ) -> Result<Json<BucketReply>, ApiError> {
-    let name = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?.name.clone();
+    let bucket = caller.bucket(&app.catalog, &name_in(&uri)?, Scope::Manage)?;
+    let name = bucket.name.clone();
     // The settings are those of the whole bucket.
     caller.check_folder(&FolderKey::root())?;
     let change = bucket_change(&name, body.settings::<BucketSettings>()?)?;
     check_placeholder(&app, &caller, &name, &change)?;
+    if change.access == Some(Access::Public) && bucket.access == Access::Private {
+        // Publishing a bucket lets everybody read it.
+        caller.bucket(&app.catalog, &name, Scope::Read)?;
+    }
     reply(&app, &caller, move |catalog| catalog.edit_bucket(&name, change)).await
 }
 
@@ -228,6 +233,7 @@ pub async fn delete(
     caller.check_whole_reach()?;
     let force = query.flag(&["force"])?.unwrap_or(false);
     let deleted_count = if force {
+        caller.check_scope(Scope::Delete)?;
         let delete = move |catalog: &Catalog| {
             let objects = catalog.bucket_amount(&bucket.name)?.objects;
             Ok((objects, catalog.delete_bucket(&bucket.name, BucketContents::DeleteToo)?))

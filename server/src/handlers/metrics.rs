@@ -40,19 +40,15 @@ use crate::state::AppState;
 pub async fn metrics(State(app): State<AppState>, head: Parts) -> Result<Response, ApiError> {
     let config = app.config();
     let token = config.metrics_token.as_ref().ok_or_else(ApiError::not_found)?;
-    let address = client_address(&head.extensions);
-    if let Some(address) = address {
-        let checked = app.allowances.check_failures(address);
-        checked.map_err(|refused| ApiError::rate_limited(&refused))?;
-    }
     let presented = presented(&head.headers);
-    if !presented.is_some_and(|presented| token.is(presented)) {
-        if let Some(address) = address.filter(|_| presented.is_some()) {
-            app.allowances.note_failure(address);
-        }
-        return Err(ApiError::wrong_metrics_token());
+    if presented.is_some_and(|presented| token.is(presented)) {
+        return answer(app).await;
     }
-    answer(app).await
+    if let Some(address) = client_address(&head.extensions).filter(|_| presented.is_some()) {
+        let taken = app.allowances.take_failure(address);
+        taken.map_err(|refused| ApiError::rate_limited(&refused))?;
+    }
+    Err(ApiError::wrong_metrics_token())
 }
 
 /// The same where nobody comes who may not see it.

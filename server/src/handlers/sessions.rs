@@ -157,7 +157,12 @@ pub async fn sign_in(
     let hash = hash.flatten();
     // What is typed stands for the name where there is no such account.
     let counted = account.as_ref().map_or(name.trim(), |account| account.name.as_str());
-    check_password(&app, &head, counted, hash.clone(), presented).await?;
+    let device = account.as_ref().and_then(|account| {
+        let token = app.device_cookie.read(&head.headers)?;
+        app.catalog.known_device(&token, &account.id)
+    });
+    let tried = SignIn { name: counted, device: device.as_deref() };
+    check_password(&app, &head, tried, hash.clone(), presented).await?;
     let (Some(account), Some(hash)) = (account, hash) else {
         return Err(ApiError::internal("a password was right that nobody has"));
     };
@@ -209,6 +214,7 @@ pub async fn sign_out(State(app): State<AppState>, head: Parts) -> Result<Respon
     security(("session" = [])),
     responses(
         (status = OK, body = SessionsReply),
+        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -233,6 +239,7 @@ pub async fn list(
     responses(
         (status = NO_CONTENT, description = "It has ended."),
         (status = NOT_FOUND, description = "`session_not_found`."),
+        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -263,6 +270,7 @@ pub async fn end(
     security(("session" = [])),
     responses(
         (status = NO_CONTENT, description = "All have ended."),
+        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -283,6 +291,7 @@ pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Resp
     responses(
         (status = NO_CONTENT, description = "It is the password from now on."),
         (status = UNAUTHORIZED, description = "`wrong_password`: the current one is another."),
+        (status = FORBIDDEN, description = "`forbidden`: it takes a session, and no API key; `cross_site`."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -298,8 +307,10 @@ pub async fn change_password(
     body.finish()?;
     let account = caller.account().id.clone();
     let checked = app.catalog.password_of(&account);
-    let name = caller.account().name.as_str();
-    check_password(&app, &head, name, checked.clone(), current).await?;
+    // The session is as good as a known device.
+    let device = format!("session {session}");
+    let tried = SignIn { name: caller.account().name.as_str(), device: Some(&device) };
+    check_password(&app, &head, tried, checked.clone(), current).await?;
     let hash = hashed(&app, new).await?;
     changing(&app, &caller, move |catalog| {
         catalog.set_password(&account, checked.as_ref(), hash, Some(&session))
@@ -336,18 +347,30 @@ pub(super) fn welcome(
 ) -> Result<Response, ApiError> {
     let state = app.catalog.session(&started.session.id).ok_or_else(ApiError::session_ended)?;
     let cookie = app.session_cookie.set(&started.secret);
-    Ok(with_cookie(answer(signed_in(app, &state)), cookie))
+    let mut response = with_cookie(answer(signed_in(app, &state)), cookie);
+    let device = app.catalog.device_token(&started.session.account, app.entropy.uuid());
+    if let Some(device) = device {
+        response.headers_mut().append(SET_COOKIE, app.device_cookie.set(&device));
+    }
+    Ok(response)
+}
+
+/// A try to sign in, as the rate limits count it.
+struct SignIn<'a> {
+    name: &'a str,
+    /// The id of a device that is known for the account.
+    device: Option<&'a str>,
 }
 
 async fn check_password(
     app: &AppState,
     head: &Parts,
-    name: &str,
+    SignIn { name, device }: SignIn<'_>,
     hash: Option<Arc<PasswordHash>>,
     presented: Option<Password>,
 ) -> Result<(), ApiError> {
     let allowances = &app.allowances;
-    let tried = allowances.take_sign_in(client_address(&head.extensions), name);
+    let tried = allowances.take_sign_in(client_address(&head.extensions), name, device);
     let tried = tried.map_err(|refused| ApiError::rate_limited(&refused))?;
     match app.passwords.check(hash, presented).await {
         Ok(false) => {

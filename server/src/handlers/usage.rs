@@ -36,6 +36,8 @@ struct BucketUsageView {
     bucket_name: String,
     object_count: u64,
     total_bytes: u64,
+    /// Bytes that have come of unfinished uploads. Their declared lengths count against the quotas.
+    unfinished_bytes: u64,
     #[schema(required)]
     quota_objects: Option<u64>,
     #[schema(required)]
@@ -98,6 +100,7 @@ fn bucket_usage(catalog: &Catalog, bucket: &Arc<Bucket>) -> Result<BucketUsageVi
         bucket_name: bucket.name.to_string(),
         object_count: objects,
         total_bytes: bytes,
+        unfinished_bytes: catalog.staging().totals_of(&bucket.name).bytes,
         quota_objects: bucket.quota.objects_max,
         quota_bytes: bucket.quota.bytes_max,
     })

@@ -5,7 +5,7 @@
 use engine::{Error, Health, ObjectKey, ObjectName};
 
 use super::room::Growth;
-use super::{Received, propose};
+use super::{Manner, Received, propose};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Room};
 use crate::error::ApiError;
@@ -17,7 +17,7 @@ use crate::state::AppState;
 pub(super) async fn check(
     app: &AppState,
     bucket: &Bucket,
-    rule: NameRule,
+    Manner { rule, completes, .. }: Manner,
     files: &[Received],
     wanted: &[ObjectKey],
 ) -> Result<(), ApiError> {
@@ -35,7 +35,9 @@ pub(super) async fn check(
                 };
                 growth.count(bytes, replaces.as_ref());
             }
-            if let Room::Exceeded(exceeded) = app.catalog.reserve(&bucket, growth.amount())? {
+            if let Room::Exceeded(exceeded) =
+                app.catalog.reserve(&bucket, growth.amount(), completes)?
+            {
                 return Err(ApiError::quota_exceeded(exceeded));
             }
         }

@@ -1,21 +1,25 @@
-//! A file on its way in: what stays in memory is taken at once; what goes to the disk is gathered, and written in
-//! helpings while more arrives.
+//! A file that is being received: what stays in memory is taken at once; what goes to the disk is gathered, and written
+//! in chunks while more arrives.
 //!
-//! Promises: of what goes to the disk it holds two helpings at most; no worker waits for the disk.
-//! Never here: where the bytes come from, and what becomes of the file.
+//! Guarantees: a file that goes to the disk has at most two chunks in memory; all such files together have
+//! [`UPLOAD_GATHERED_BYTES_MAX`], and beyond that one piece of the body each; at most [`UPLOAD_WRITES_MAX`] threads
+//! write at once, since each keeps memory of its own; no worker waits for the disk.
+//! Non-goals: where the bytes come from, and how the file is stored.
 
 use std::fmt::Display;
 use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use engine::{Staged, Upload};
 use http_body::Body;
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::drop_apart;
 use crate::bridge::{blocking, joined};
 use crate::error::ApiError;
-use crate::limits::UPLOAD_HELPING_BYTES;
+use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
 use crate::multipart::FormFile;
 use crate::request_body::RequestBody;
 
@@ -65,39 +69,68 @@ pub(super) async fn take_in(
     Err(drop_apart(inflow, refusal).await)
 }
 
+/// The turns to write to the disk.
+static WRITES: Semaphore = Semaphore::const_new(UPLOAD_WRITES_MAX);
+
+/// Bytes of all files that are gathered, or being written.
+static GATHERED: AtomicUsize = AtomicUsize::new(0);
+
 /// A file of which more may come.
 struct Inflow {
-    /// None while it is written to, and after that has failed.
+    /// `None` while it is written to, and after that has failed.
     upload: Option<Box<Upload>>,
     writing: Option<Writing>,
     /// What has come and is not with the upload yet.
-    gathered: Vec<u8>,
-    /// Memory for the next helping.
-    spare: Vec<u8>,
+    gathered: Gathered,
+    /// Memory for the next chunk.
+    spare: Gathered,
 }
 
-/// A thread that gives the upload back, and the memory of what it wrote.
-type Writing = JoinHandle<engine::Result<(Box<Upload>, Vec<u8>)>>;
+/// A thread that returns the upload, and the memory of what it wrote.
+type Writing = JoinHandle<engine::Result<(Box<Upload>, Gathered)>>;
+
+/// Bytes that are counted in [`GATHERED`] with the memory they take.
+#[derive(Default)]
+struct Gathered(Vec<u8>);
+
+impl Gathered {
+    fn extend(&mut self, bytes: &[u8]) {
+        let before = self.0.capacity();
+        self.0.extend_from_slice(bytes);
+        GATHERED.fetch_add(self.0.capacity() - before, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        GATHERED.fetch_sub(self.0.capacity(), Ordering::Relaxed);
+    }
+}
+
+/// Whether no more is to be gathered than must be.
+fn is_short() -> bool {
+    GATHERED.load(Ordering::Relaxed) > UPLOAD_GATHERED_BYTES_MAX
+}
 
 impl Inflow {
     fn new(upload: Upload) -> Self {
         let (upload, writing) = (Some(Box::new(upload)), None);
-        Self { upload, writing, gathered: Vec::new(), spare: Vec::new() }
+        Self { upload, writing, gathered: Gathered::default(), spare: Gathered::default() }
     }
 
     async fn push(&mut self, mut piece: &[u8]) -> Result<(), ApiError> {
         if let Some(upload) = &mut self.upload
-            && self.gathered.is_empty()
+            && self.gathered.0.is_empty()
             && upload.push_in_memory(piece)?
         {
             return Ok(());
         }
         while !piece.is_empty() {
-            let room = UPLOAD_HELPING_BYTES - self.gathered.len();
+            let room = UPLOAD_CHUNK_BYTES - self.gathered.0.len();
             let (now, later) = piece.split_at(piece.len().min(room));
-            self.gathered.extend_from_slice(now);
+            self.gathered.extend(now);
             piece = later;
-            if self.gathered.len() == UPLOAD_HELPING_BYTES {
+            if self.gathered.0.len() == UPLOAD_CHUNK_BYTES || is_short() {
                 self.write_gathered().await?;
             }
         }
@@ -107,11 +140,13 @@ impl Inflow {
     /// Begins to write what was gathered, once what was gathered before is written.
     async fn write_gathered(&mut self) -> Result<(), ApiError> {
         let mut upload = self.settled().await?;
-        let mut helping = mem::replace(&mut self.gathered, mem::take(&mut self.spare));
+        let mut chunk = mem::replace(&mut self.gathered, mem::take(&mut self.spare));
+        let turn = WRITES.acquire().await.map_err(|_| ApiError::overloaded(1))?;
         self.writing = Some(spawn_blocking(move || {
-            upload.push(&helping)?;
-            helping.clear();
-            Ok((upload, helping))
+            upload.push(&chunk.0)?;
+            drop(turn);
+            chunk.0.clear();
+            Ok((upload, if is_short() { Gathered::default() } else { chunk }))
         }));
         Ok(())
     }
@@ -123,18 +158,22 @@ impl Inflow {
             self.spare = spare;
             return Ok(upload);
         }
-        self.upload.take().ok_or_else(|| ApiError::internal("an upload goes on after it failed"))
+        self.upload.take().ok_or_else(|| ApiError::internal("an upload continues after it failed"))
     }
 
     async fn finish(mut self) -> Result<Staged, ApiError> {
         let mut upload = self.settled().await?;
-        let gathered = self.gathered;
-        if gathered.is_empty() && !upload.is_big() {
+        let gathered = mem::take(&mut self.gathered);
+        if gathered.0.is_empty() && !upload.is_big() {
             return Ok(upload.finish()?);
         }
+        let turn = WRITES.acquire().await.map_err(|_| ApiError::overloaded(1))?;
         let finish = move || {
-            upload.push(&gathered)?;
-            upload.finish()
+            upload.push(&gathered.0)?;
+            drop(gathered);
+            let staged = upload.finish();
+            drop(turn);
+            staged
         };
         Ok(blocking(finish).await?)
     }
@@ -185,12 +224,12 @@ mod tests {
     async fn a_file_is_the_same_however_it_is_cut() {
         let store = store(&SimDisk::new());
         let large = engine::limits::INLINE_BYTES_MAX;
-        for bytes in [0, 1, 70_000, large, large + 1, large + UPLOAD_HELPING_BYTES, 2_500_001] {
+        for bytes in [0, 1, 70_000, large, large + 1, large + UPLOAD_CHUNK_BYTES, 2_500_001] {
             let file = file(bytes);
             let mut whole = store.upload();
             whole.push(&file).unwrap();
             let hash = *whole.finish().unwrap().hash();
-            for piece_bytes in [999, 65_536, UPLOAD_HELPING_BYTES, 700_001, 3_000_000] {
+            for piece_bytes in [999, 65_536, UPLOAD_CHUNK_BYTES, 700_001, 3_000_000] {
                 let staged = taken(&store, &file, piece_bytes, None).await.unwrap();
                 assert_eq!(staged.bytes(), bytes as u64);
                 assert_eq!(staged.is_big(), bytes > large);

@@ -5,6 +5,7 @@
 
 use engine::{Batch, BucketName, Committed, Object};
 use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
 
 use crate::bridge::blocking;
 use crate::catalog::{Amount, Bucket, Happening, Reservation, Room};
@@ -38,11 +39,13 @@ impl Growth {
     }
 }
 
-/// Finds room for so much. Where it depends on uploads that are not stored yet, waits for them.
+/// Finds room for so much. Where it depends on uploads that are not stored yet, waits for them. `completes` is the
+/// unfinished upload that is stored in it.
 pub async fn make_room(
     app: &AppState,
     bucket: &Bucket,
     amount: Amount,
+    completes: Option<Uuid>,
 ) -> Result<Reservation, ApiError> {
     let deadline = Instant::now() + limits::QUOTA_WAIT;
     loop {
@@ -51,10 +54,10 @@ pub async fn make_room(
         changes.as_mut().enable();
         let asked = if app.catalog.is_limited(bucket) {
             let (app, bucket) = (app.clone(), bucket.clone());
-            blocking(move || app.catalog.reserve(&bucket, amount)).await
+            blocking(move || app.catalog.reserve(&bucket, amount, completes)).await
         } else {
             // Then it asks the index nothing.
-            app.catalog.reserve(bucket, amount)
+            app.catalog.reserve(bucket, amount, completes)
         };
         match asked? {
             Room::Granted(reservation) => return Ok(reservation),
@@ -79,7 +82,10 @@ pub async fn commit_in(
     // A task of its own goes on when the client goes away: the batch is stored all the same.
     let committing = tokio::spawn(carried(async move {
         let committed = catalog.commit_telling(&bucket, batch, &happenings).await;
-        drop(room);
+        match &committed {
+            Ok(_) => room.settle(),
+            Err(_) => drop(room),
+        }
         committed
     }));
     committing.await.unwrap_or(Err(engine::Error::Closed))

@@ -42,7 +42,7 @@ impl Limited {
             ("management" | "management-throttled", _) => Self::Management,
             ("address", _) => Self::Address,
             ("failed-auth", _) => Self::FailedAuth,
-            ("sign-in-address" | "sign-in-name", _) => Self::SignIn,
+            ("sign-in-address" | "sign-in-name" | "sign-in-device", _) => Self::SignIn,
             ("pictures-address" | "pictures-bucket", _) => Self::Pictures,
             (policy, _) if policy.starts_with("upload-") => Self::Uploads,
             (_, "too_many_uploads") => Self::OpenUploads,

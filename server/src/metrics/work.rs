@@ -17,7 +17,14 @@ pub(super) fn tell(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     let mut count = |name: &str, about: &str, count: usize| sheet.gauge(name, about, count as f64);
     count("accounts", "Accounts.", catalog.accounts().len())?;
     count("buckets", "Buckets.", catalog.buckets().len())?;
-    count("api_keys", "API keys.", catalog.api_keys().len())
+    count("api_keys", "API keys.", catalog.api_keys().len())?;
+    let unfinished = catalog.staging().totals();
+    sheet.gauge("unfinished_uploads", "Unfinished uploads.", unfinished.uploads as f64)?;
+    sheet.gauge(
+        "unfinished_upload_bytes",
+        "Received bytes of unfinished uploads.",
+        unfinished.bytes as f64,
+    )
 }
 
 fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {

@@ -50,8 +50,8 @@ async fn addresses(origin: &Origin) -> Result<Vec<SocketAddr>, SendError> {
         return Ok(vec![SocketAddr::new(address, origin.port())]);
     }
     let found = tokio::net::lookup_host((origin.host(), origin.port())).await;
-    let found: Vec<_> = found.map_err(|_| SendError::NotFound)?.collect();
-    if found.is_empty() { Err(SendError::NotFound) } else { Ok(found) }
+    let found: Vec<_> = found.map_err(|_| SendError::Blocked)?.collect();
+    if found.is_empty() { Err(SendError::Blocked) } else { Ok(found) }
 }
 
 async fn secured(

@@ -78,9 +78,8 @@ pub enum RetryAfter {
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum SendError {
-    /// The name means nothing.
-    NotFound,
-    /// All addresses of the name are ones that nothing is sent to.
+    /// The host name does not resolve, or only to addresses that nothing is sent to. One error for both, so that it
+    /// does not reveal which internal names exist.
     Blocked,
     /// No connection was made.
     Connect(io::Error),
@@ -217,8 +216,7 @@ impl Drop for Line {
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound => f.write_str("the host is not found"),
-            Self::Blocked => f.write_str("the host has no address that webhooks are sent to"),
+            Self::Blocked => f.write_str("the host name does not resolve to a public address"),
             Self::Connect(error) => write!(f, "no connection: {error}"),
             Self::Tls(error) => write!(f, "no TLS: {error}"),
             Self::Http(error) => write!(f, "no answer: {error}"),

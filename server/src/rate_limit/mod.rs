@@ -178,32 +178,26 @@ impl Allowances {
         settable.pictures.take(address, bucket, milliseconds)
     }
 
-    /// Whether an address may present an API key: it has not presented too many wrong ones.
-    pub fn check_failures(&self, address: IpAddr) -> Result<(), Refused> {
+    /// Charges an invalid API key to an address; an error when the address has used up its limit.
+    pub fn take_failure(&self, address: IpAddr) -> Result<(), Refused> {
         let settable = self.settable.load();
         match &settable.failures {
             Some(failures) if !settable.is_exempt(address) => {
-                failures.check(AddressKey::of(address), NonZeroU32::MIN)
+                failures.take(AddressKey::of(address), NonZeroU32::MIN)
             }
             _ => Ok(()),
         }
     }
 
-    /// An address has presented a wrong API key.
-    pub fn note_failure(&self, address: IpAddr) {
+    /// Charges a try to sign in: to the address and the name, or to a device that is known for the name.
+    pub fn take_sign_in(
+        &self,
+        address: Option<IpAddr>,
+        name: &str,
+        device: Option<&str>,
+    ) -> Result<SignInTry, Refused> {
         let settable = self.settable.load();
-        if let Some(failures) = &settable.failures
-            && !settable.is_exempt(address)
-        {
-            // That it has none left is told when it comes again.
-            let _ = failures.take(AddressKey::of(address), NonZeroU32::MIN);
-        }
-    }
-
-    /// Takes one of the wrong passwords that an address may present, and that may be presented for a name.
-    pub fn take_sign_in(&self, address: Option<IpAddr>, name: &str) -> Result<SignInTry, Refused> {
-        let settable = self.settable.load();
-        self.sign_ins.take(address.filter(|address| !settable.is_exempt(*address)), name)
+        self.sign_ins.take(address.filter(|address| !settable.is_exempt(*address)), name, device)
     }
 
     /// The password was right.
@@ -217,7 +211,7 @@ impl Allowances {
         let accounts = self.rates(&settable).map(|rate| rate.limiter.len());
         let addresses = [&settable.failures, &settable.requests].into_iter().flatten();
         accounts.sum::<usize>()
-            + addresses.map(|it| it.table.count()).sum::<usize>()
+            + addresses.map(|it| it.known_count()).sum::<usize>()
             + settable.pictures.known_count()
             + self.sign_ins.known_count()
     }
@@ -371,8 +365,55 @@ impl Rate {
     }
 }
 
-/// What each address may do of something.
+/// A rate limit of each address, and of each /48 of IPv6 addresses together.
 struct OfAddresses {
+    addresses: OfKeys,
+    networks: OfKeys,
+}
+
+impl OfAddresses {
+    fn new(name: &'static str, quota: Quota, time: &Time, entropy: &dyn Entropy) -> Self {
+        let addresses = limits::ADDRESSES_PER_NETWORK;
+        let burst = quota.burst_size().saturating_mul(addresses);
+        let interval = quota.replenish_interval() / addresses.get();
+        let of_network = Quota::with_period(interval).map(|quota| quota.allow_burst(burst));
+        Self {
+            addresses: OfKeys::new(name, quota, time, entropy),
+            networks: OfKeys::new(name, of_network.unwrap_or(quota), time, entropy),
+        }
+    }
+
+    /// Takes so many, or as many as the limit allows at once if that is less.
+    fn take(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
+        let network = address.network();
+        if let Some(network) = network {
+            self.networks.check(network, count)?;
+        }
+        self.addresses.take(address, count)?;
+        network.map_or(Ok(()), |network| self.networks.take(network, count))
+    }
+
+    fn check(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
+        if let Some(network) = address.network() {
+            self.networks.check(network, count)?;
+        }
+        self.addresses.check(address, count)
+    }
+
+    fn give_back(&self, address: AddressKey) {
+        self.addresses.give_back(address);
+        if let Some(network) = address.network() {
+            self.networks.give_back(network);
+        }
+    }
+
+    fn known_count(&self) -> usize {
+        self.addresses.table.count() + self.networks.table.count()
+    }
+}
+
+/// A rate limit of each of many keys, in a table of fixed size.
+struct OfKeys {
     policy: Policy,
     table: AddressTable,
     limiter: RateLimiter<AddressKey, AddressTable, Time, NoOpMiddleware<Nanos>>,
@@ -380,7 +421,7 @@ struct OfAddresses {
     started: Nanos,
 }
 
-impl OfAddresses {
+impl OfKeys {
     fn new(name: &'static str, quota: Quota, time: &Time, entropy: &dyn Entropy) -> Self {
         let table = AddressTable::new(entropy);
         Self {
@@ -392,7 +433,7 @@ impl OfAddresses {
         }
     }
 
-    /// Takes so many, or as many as an allowance holds if that is less.
+    /// Takes so many, or as many as the limit allows at once if that is less.
     fn take(&self, address: AddressKey, count: NonZeroU32) -> Result<(), Refused> {
         let count = count.min(self.quota.burst_size());
         match self.limiter.check_key_n(&address, count) {

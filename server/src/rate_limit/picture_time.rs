@@ -66,7 +66,7 @@ impl PictureTime {
     }
 
     pub(super) fn known_count(&self) -> usize {
-        let addresses = self.of_addresses.as_ref().map_or(0, |it| it.table.count());
+        let addresses = self.of_addresses.as_ref().map_or(0, OfAddresses::known_count);
         addresses + self.of_buckets.as_ref().map_or(0, |it| it.limiter.len())
     }
 

@@ -1,9 +1,12 @@
-//! How often somebody may present a wrong password: from one address, and for one name.
+//! Rate limits of failed sign-ins: of an address, of a name, and of a device that has signed in with the name before.
 //!
-//! A try is taken before the password is looked at, so that many at once do not pass together, and given back when it
-//! was right. Promises: memory is two tables of fixed size, whatever names are tried; a name is counted from
-//! everywhere, also from addresses that nothing else is counted of, since a proxy there speaks for everybody.
-//! Never here: passwords.
+//! A try is charged before the password is checked, so that concurrent ones do not pass together, and refunded when it
+//! was right. A try for a name from elsewhere is charged to the address and to the name; when the name is used up, the
+//! address pays all the same. A try from a known device is charged to the device alone, so nobody else can use up the
+//! owner's tries.
+//! Guarantees: memory is three tables of fixed size, whatever names are tried; a name is counted from everywhere, also
+//! from addresses of which nothing else is counted, since a proxy there speaks for all its clients.
+//! Non-goals: passwords, and which devices are known.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -12,25 +15,26 @@ use engine::Entropy;
 use governor::Quota;
 use sha2::{Digest, Sha256};
 
-use super::{OfAddresses, Refused, Time};
+use super::{OfAddresses, OfKeys, Refused, Time};
 use crate::address::AddressKey;
 use crate::limits::{
     FAILED_SIGN_IN_OF_NAME_WAIT, FAILED_SIGN_INS_OF_NAME, FAILED_SIGN_INS_PER_MINUTE,
 };
 
-/// Both allowances.
+/// The three limits.
 pub(super) struct SignIns {
     addresses: OfAddresses,
-    names: OfAddresses,
-    /// Whoever does not know it cannot choose names that share an allowance.
+    names: OfKeys,
+    devices: OfKeys,
+    /// A client that does not know it cannot choose names that share a limit.
     salt: u64,
 }
 
-/// A try that was taken.
+/// A try that was charged.
 #[derive(Clone, Copy, Debug)]
-pub struct SignInTry {
-    address: Option<AddressKey>,
-    name: AddressKey,
+pub enum SignInTry {
+    Elsewhere { address: Option<AddressKey>, name: AddressKey },
+    KnownDevice(AddressKey),
 }
 
 impl SignIns {
@@ -42,36 +46,47 @@ impl SignIns {
         let of_address = Quota::per_minute(per_minute);
         Self {
             addresses: OfAddresses::new("sign-in-address", of_address, time, entropy),
-            names: OfAddresses::new("sign-in-name", of_name, time, entropy),
+            names: OfKeys::new("sign-in-name", of_name, time, entropy),
+            devices: OfKeys::new("sign-in-device", of_name, time, entropy),
             salt: entropy.number(),
         }
     }
 
-    /// Takes a try. An address of `None` is not counted.
-    pub(super) fn take(&self, address: Option<IpAddr>, name: &str) -> Result<SignInTry, Refused> {
-        let taken = SignInTry { address: address.map(AddressKey::of), name: self.key_of(name) };
-        if let Some(address) = taken.address {
+    /// Charges a try. An address of `None` is not counted; `device` is the id of a device that is known for the name.
+    pub(super) fn take(
+        &self,
+        address: Option<IpAddr>,
+        name: &str,
+        device: Option<&str>,
+    ) -> Result<SignInTry, Refused> {
+        if let Some(device) = device {
+            let device = self.key_of(device);
+            self.devices.take(device, NonZeroU32::MIN)?;
+            return Ok(SignInTry::KnownDevice(device));
+        }
+        let (address, name) = (address.map(AddressKey::of), self.key_of(name));
+        if let Some(address) = address {
             self.addresses.take(address, NonZeroU32::MIN)?;
         }
-        self.names.take(taken.name, NonZeroU32::MIN).inspect_err(|_| {
-            // What is refused takes nothing.
-            if let Some(address) = taken.address {
-                self.addresses.give_back(address);
-            }
-        })?;
-        Ok(taken)
+        self.names.take(name, NonZeroU32::MIN)?;
+        Ok(SignInTry::Elsewhere { address, name })
     }
 
-    /// Gives a try back.
+    /// Refunds a try.
     pub(super) fn give_back(&self, taken: SignInTry) {
-        if let Some(address) = taken.address {
-            self.addresses.give_back(address);
+        match taken {
+            SignInTry::KnownDevice(device) => self.devices.give_back(device),
+            SignInTry::Elsewhere { address, name } => {
+                if let Some(address) = address {
+                    self.addresses.give_back(address);
+                }
+                self.names.give_back(name);
+            }
         }
-        self.names.give_back(taken.name);
     }
 
     pub(super) fn known_count(&self) -> usize {
-        self.addresses.table.count() + self.names.table.count()
+        self.addresses.known_count() + self.names.table.count() + self.devices.table.count()
     }
 
     fn key_of(&self, name: &str) -> AddressKey {

@@ -91,11 +91,6 @@ impl Gateway {
     pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let address = client_address(&head.extensions);
-        if let Some(address) = address
-            && let Err(refused_by) = self.app.allowances.check_failures(address)
-        {
-            return said(refused(&ApiError::rate_limited(&refused_by)));
-        }
         if let Err(refusal) = check(&head) {
             return said(refusal);
         }
@@ -112,8 +107,10 @@ impl Gateway {
         };
         if is_wrong_secret(&answer) {
             self.app.measures.note_auth_failure(AuthFailure::Key);
-            if let Some(address) = address {
-                self.app.allowances.note_failure(address);
+            if let Some(address) = address
+                && let Err(refused_by) = self.app.allowances.take_failure(address)
+            {
+                return said(refused(&ApiError::rate_limited(&refused_by)));
             }
         }
         let mut answer = answer.map(Body::new);

@@ -235,7 +235,7 @@ fn room_is_granted_once() {
     let mut new = new_bucket(&ann, "photos");
     new.settings.quota.objects_max = Some(Some(2));
     let bucket = catalog.create_bucket(new).unwrap();
-    let ask = |objects| catalog.reserve(&bucket, Amount { objects, bytes: 1 }).unwrap();
+    let ask = |objects| catalog.reserve(&bucket, Amount { objects, bytes: 1 }, None).unwrap();
     let Room::Granted(first) = ask(2) else { panic!("two fit") };
     assert!(matches!(ask(1), Room::Depends));
     assert!(matches!(ask(3), Room::Exceeded(Exceeded { limit: 2, used: 0, .. })));

@@ -1,9 +1,10 @@
 //! What a page of this origin may load of users' files.
 //!
-//! The dashboard and the files of users share an origin, so a browser would let the dashboard run any file that
-//! somebody stored. Promises: a browser that says that it loads a file of its own origin to run or obey it gets none;
-//! pictures, sound, film, frames and what a script reads as data go out, and so does everything to pages of other
-//! origins and to whoever is no browser. Never here: the dashboard's own policy, which forbids the same on its side.
+//! The dashboard and the files of users share an origin, so a browser would let the dashboard run any file that a user
+//! stored. Guarantees: a browser that says (Fetch Metadata) that it loads a file of its own origin for anything but
+//! showing it or reading it as data gets none, also where the destination is one that this list does not know.
+//! Non-goals: pages of other origins, and clients that are no browsers, which get every file; the dashboard's own
+//! policy, which forbids the same on its side; `Vary`, which `delivery_headers.rs` sends.
 
 use http::header::{HeaderMap, HeaderName};
 
@@ -13,26 +14,18 @@ const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
 const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What a file would be to the page that loads it, where that gives the file power over the page.
-const POWERFUL: &[&[u8]] = &[
-    b"script",
-    b"style",
-    b"worker",
-    b"sharedworker",
-    b"serviceworker",
-    b"manifest",
-    b"object",
-    b"embed",
-];
+/// Request destinations that give a file no power over the page that loads it. Fetch standard, 2.2.5.
+const HARMLESS: &[&[u8]] =
+    &[b"audio", b"document", b"empty", b"font", b"frame", b"iframe", b"image", b"track", b"video"];
 
 /// Refuses what a page of this origin would run or obey.
 pub(super) fn check(headers: &HeaderMap) -> Result<(), ApiError> {
     let is = |name: HeaderName, value: &[u8]| headers.get(name).is_some_and(|it| it == value);
-    // Whoever asks for a worker's script says so, wherever the page lies.
+    // A request for the script of a service worker says so, whatever the page's origin.
     let is_worker = is(SERVICE_WORKER, b"script");
     let destination = headers.get(FETCH_DESTINATION);
-    let is_powerful = destination.is_some_and(|it| POWERFUL.contains(&it.as_bytes()));
-    if is_worker || (is_powerful && is(FETCH_SITE, b"same-origin")) {
+    let is_harmful = destination.is_some_and(|it| !HARMLESS.contains(&it.as_bytes()));
+    if is_worker || (is_harmful && is(FETCH_SITE, b"same-origin")) {
         return Err(ApiError::forbidden(
             "Files are not loaded as scripts, styles, workers or plugins by pages of this server's own address",
         ));
@@ -54,9 +47,26 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_power_over_a_page_of_this_origin_is_refused() {
-        for destination in POWERFUL {
-            let destination = std::str::from_utf8(destination).unwrap();
+    fn powerful_destinations_of_own_origin_are_refused() {
+        for destination in [
+            "audioworklet",
+            "embed",
+            "fencedframe",
+            "json",
+            "manifest",
+            "object",
+            "paintworklet",
+            "report",
+            "script",
+            "serviceworker",
+            "sharedworker",
+            "speculationrules",
+            "style",
+            "webidentity",
+            "worker",
+            "xslt",
+            "not-specified-yet",
+        ] {
             let dest = ("sec-fetch-dest", destination);
             assert!(!is_let_through(&[dest, ("sec-fetch-site", "same-origin")]), "{destination}");
             assert!(is_let_through(&[dest, ("sec-fetch-site", "cross-site")]), "{destination}");
@@ -67,9 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_shown_or_read_goes_out() {
+    fn destinations_that_show_or_read_are_allowed() {
         let site = ("sec-fetch-site", "same-origin");
-        for destination in ["image", "video", "audio", "track", "iframe", "document", "empty"] {
+        for destination in HARMLESS {
+            let destination = std::str::from_utf8(destination).unwrap();
             assert!(is_let_through(&[("sec-fetch-dest", destination), site]), "{destination}");
         }
         assert!(is_let_through(&[]) && is_let_through(&[site]));

@@ -45,12 +45,15 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
         }
         after = last;
         for upload in page {
-            if upload.expires_ms > now_ms || app.open_uploads.is_taken(upload.id) {
+            let is_evicted = !upload.is_stored && !app.catalog.staging().contains(upload.id);
+            let is_over = upload.expires_ms <= now_ms || is_evicted;
+            if !is_over || app.open_uploads.is_taken(upload.id) {
                 let ids = if upload.is_stored { &mut stored } else { &mut kept };
                 ids.insert(upload.id);
                 continue;
             }
             app.store.commit(Batch::new().delete_fact(upload.fact()?.0))?;
+            app.catalog.staging().remove(upload.id);
             app.store.remove_upload(upload.id)?;
             app.open_uploads.close(upload.id);
             expired += 1;

@@ -23,8 +23,13 @@ pub(super) struct Wish {
 
 impl Wish {
     pub(super) fn of(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
-        if headers.contains_key("upload-defer-length") {
-            return Err(ApiError::bad_header("Upload-Defer-Length", "is not supported"));
+        // Extensions of tus that the server does not announce.
+        for (name, refused) in
+            [("upload-defer-length", "Upload-Defer-Length"), ("upload-concat", "Upload-Concat")]
+        {
+            if headers.contains_key(name) {
+                return Err(ApiError::bad_header(refused, "is not supported"));
+            }
         }
         let length = number(headers, "upload-length")?
             .ok_or_else(|| ApiError::bad_header("Upload-Length", "is missing"))?;

@@ -6,6 +6,7 @@
 //! that is whole and cannot be stored for now stays whole, and each request tries again.
 //! Never here: headers of answers.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -18,16 +19,18 @@ use uuid::Uuid;
 use super::wish::Wish;
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit, to_its_end};
-use crate::catalog::{EventKind, PendingUpload, Scope, Thumbnail, Wishes};
+use crate::catalog::{Bucket, EventKind, PendingUpload, Scope, StagedUpload, Thumbnail, Wishes};
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
-use crate::intake::{Destination, Manner, Received, ThumbnailKept, keep, wanted_keys};
+use crate::intake::{
+    Destination, Growth, Manner, Received, ThumbnailKept, keep, make_room, wanted_keys,
+};
 use crate::limits;
-use crate::object_name::{NameRule, Naming};
+use crate::object_name::{NameRule, Naming, file_name};
 use crate::open_uploads::{Turn, Waiting};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
-use crate::target::{Place, bucket_of, public_url};
+use crate::target::{Place, bucket_of, key_in, public_url};
 use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
 use crate::tus::{ChunkChecksum, Metadata};
 
@@ -66,8 +69,10 @@ impl Work {
         };
         let turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
         let work = Self::at(app, caller, upload, turn);
-        work.destination()?;
+        let destination = work.destination()?;
+        work.claim(&destination).await?;
         work.step(|mut work| async move {
+            let claimed = Claimed { app: work.app.clone(), id: work.upload.id, is_kept: false };
             let (store, account) = (work.app.store.clone(), work.upload.account.clone());
             let id = work.upload.id;
             let (open, received) = blocking(move || {
@@ -81,10 +86,64 @@ impl Work {
             })
             .await?;
             work.save(received).await?;
+            claimed.keep();
             work.leave_open(Waiting::Growing(Box::new(open))).await;
             Ok(work)
         })
         .await
+    }
+
+    /// Counts the upload against the file size of its bucket, the quotas of the bucket and of its owner, and what one
+    /// account may have unfinished; refuses what they rule out.
+    async fn claim(&self, Destination { bucket, place, .. }: &Destination) -> Result<(), ApiError> {
+        let (app, upload) = (&self.app, &self.upload);
+        check_length(bucket, upload.length)?;
+        let staging = app.catalog.staging();
+        let unfinished = staging.account_bytes(&upload.account);
+        if unfinished.saturating_add(upload.length) > limits::UNFINISHED_BYTES_MAX {
+            return Err(ApiError::too_many_unfinished_bytes(limits::UNFINISHED_BYTES_MAX));
+        }
+        let mut growth = Growth::default();
+        let replaced = match self.replaced_key(place)? {
+            Some(key) if app.catalog.is_limited(bucket) => {
+                let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key));
+                blocking(move || store.get(&name)).await?
+            }
+            _ => None,
+        };
+        growth.count(upload.length, replaced.as_ref());
+        let claim = growth.amount();
+        let room = make_room(app, bucket, claim, None).await?;
+        staging.insert(
+            upload.id,
+            StagedUpload {
+                account: upload.account.clone(),
+                bucket: bucket.name.clone(),
+                claim,
+                bodies: BTreeMap::new(),
+                touched_ms: app.clock.unix_ms(),
+                is_completing: false,
+            },
+        );
+        drop(room);
+        Ok(())
+    }
+
+    /// The key whose object the upload is to replace, as far as that is known before its content.
+    fn replaced_key(&self, place: &Place) -> Result<Option<ObjectKey>, ApiError> {
+        let PendingUpload { overwrite, randomize_name, metadata, .. } = &self.upload;
+        if !overwrite || *randomize_name {
+            return Ok(None);
+        }
+        match place {
+            Place::File(key) => Ok(Some(key.clone())),
+            Place::Folder(folder) => {
+                let metadata = Metadata::parse(metadata)?;
+                let name = metadata.text(&["filename", "name"]);
+                let name = file_name(Naming::Kept, name, || None, self.app.entropy.uuid());
+                Ok(key_in(folder, &name).ok())
+            }
+        }
     }
 
     /// Waits for the turn at an upload of the caller.
@@ -103,6 +162,11 @@ impl Work {
         }
         let work = Self::at(app, caller, upload, turn);
         work.destination()?;
+        if !work.upload.is_stored && !app.catalog.staging().contains(id) {
+            // Its bytes made room for other uploads.
+            work.forget().await?;
+            return Err(ApiError::upload_expired());
+        }
         Ok(work)
     }
 
@@ -153,6 +217,8 @@ impl Work {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Self, ApiError> {
+        // The limit of the bucket may have been lowered since the upload was created.
+        check_length(&self.destination()?.bucket, self.upload.length)?;
         let mut checksum = ChunkChecksum::of(headers)?;
         let missing = self.upload.length - self.upload.received.bytes;
         let mut body = RequestBody::new(headers, body, BodyLimits::new(missing))?;
@@ -258,6 +324,8 @@ impl Work {
     async fn note(&mut self, upload: PendingUpload) -> Result<(), ApiError> {
         let (fact, value) = upload.fact()?;
         commit(&self.app.store, Batch::new().put_fact(fact, value)).await?;
+        let (id, bytes, now_ms) = (upload.id, upload.received.bytes, self.app.clock.unix_ms());
+        self.app.catalog.staging().note_received(id, id, bytes, now_ms);
         self.upload = upload;
         Ok(())
     }
@@ -315,7 +383,7 @@ impl Work {
         let (fact, value) = done.fact()?;
         let along = Batch::new().put_fact(fact, value);
         let wishes = Wishes { naming, rule, thumbnail };
-        let manner = Manner::new(wishes, EventKind::CreatedInPieces);
+        let manner = Manner::new(wishes, EventKind::CreatedInPieces).completing(self.upload.id);
         let kept = keep(&self.app, &destination.bucket, manner, along, files, &keys).await?;
         let object = kept.into_iter().next().map(|file| file.object);
         let object = object.ok_or_else(|| ApiError::internal("a file was kept and is not"))?;
@@ -344,6 +412,7 @@ impl Work {
     async fn forget(&self) -> Result<(), ApiError> {
         let (fact, _) = self.upload.fact()?;
         commit(&self.app.store, Batch::new().delete_fact(fact)).await?;
+        self.app.catalog.staging().remove(self.upload.id);
         let waiting = self.turn.take();
         blocking(move || drop(waiting)).await;
         self.remove_bytes().await
@@ -352,6 +421,34 @@ impl Work {
     async fn remove_bytes(&self) -> Result<(), ApiError> {
         let (store, id) = (self.app.store.clone(), self.upload.id);
         Ok(blocking(move || store.remove_upload(id)).await?)
+    }
+}
+
+/// Counts a new upload no more unless its record is stored.
+struct Claimed {
+    app: AppState,
+    id: Uuid,
+    is_kept: bool,
+}
+
+impl Claimed {
+    fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.app.catalog.staging().remove(self.id);
+        }
+    }
+}
+
+fn check_length(bucket: &Bucket, bytes: u64) -> Result<(), ApiError> {
+    match bucket.file_bytes_max {
+        Some(limit) if bytes > limit => Err(ApiError::file_over_limit(limit)),
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,202 @@
+//! Unfinished uploads: what they will take of the quotas, and what they take of the disk.
+//!
+//! A resumable upload counts against the quotas of its bucket and of the bucket's owner with its declared length, from
+//! its creation on; a multipart upload of S3 with the parts that have come. The table is rebuilt from their records
+//! when the catalog is opened.
+//! Guarantees: an upload is counted as unfinished or as stored, never as both; one that is being stored is not evicted.
+//! Non-goals: the records, and the bytes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use engine::{BucketName, Store};
+use uuid::Uuid;
+
+use super::id::AccountId;
+use super::{Amount, CatalogError, PendingUpload};
+
+/// All unfinished uploads.
+#[derive(Default)]
+pub struct Staging(Mutex<HashMap<Uuid, StagedUpload>>);
+
+/// An unfinished upload.
+#[derive(Clone, Debug)]
+pub struct StagedUpload {
+    /// The account that uploads it.
+    pub account: AccountId,
+    pub bucket: BucketName,
+    /// What it will take of the quotas.
+    pub claim: Amount,
+    /// The bodies of the engine that hold what has come, each with its bytes. Of a multipart upload one for each part.
+    pub bodies: BTreeMap<Uuid, u64>,
+    /// When bytes of it came last.
+    pub touched_ms: u64,
+    /// Whether it is being stored: then it is reserved in the ledger.
+    pub is_completing: bool,
+}
+
+/// Unfinished uploads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StagedTotals {
+    pub uploads: u64,
+    /// Bytes that have come.
+    pub bytes: u64,
+}
+
+impl Staging {
+    /// Reads the records of unfinished uploads.
+    pub(super) fn open(store: &Store) -> Result<Self, CatalogError> {
+        let mut uploads = HashMap::new();
+        let mut after = None;
+        loop {
+            let (page, last) = PendingUpload::page(store, after.as_ref())?;
+            if last.is_none() {
+                break;
+            }
+            after = last;
+            for upload in page.into_iter().filter(|upload| !upload.is_stored) {
+                uploads.insert(upload.id, StagedUpload::of_pending(&upload));
+            }
+        }
+        Ok(Self(Mutex::new(uploads)))
+    }
+
+    /// Counts an upload from now on.
+    pub fn insert(&self, id: Uuid, upload: StagedUpload) {
+        self.uploads().insert(id, upload);
+    }
+
+    /// Counts an upload no more: it was stored, abandoned, or evicted.
+    pub fn remove(&self, id: Uuid) -> Option<StagedUpload> {
+        self.uploads().remove(&id)
+    }
+
+    /// Whether an upload is counted: not where it was evicted.
+    pub fn contains(&self, id: Uuid) -> bool {
+        self.uploads().contains_key(&id)
+    }
+
+    /// Notes how much of a body has come.
+    pub fn note_received(&self, id: Uuid, body: Uuid, bytes: u64, now_ms: u64) {
+        if let Some(upload) = self.uploads().get_mut(&id) {
+            upload.bodies.insert(body, bytes);
+            upload.touched_ms = now_ms;
+        }
+    }
+
+    /// What the unfinished uploads of a bucket will take of its quota, but for those that are being stored and `but`.
+    pub(super) fn claimed(&self, bucket: &BucketName, but: Option<Uuid>) -> Amount {
+        let uploads = self.uploads();
+        let counted = uploads.iter().filter(|(id, upload)| {
+            upload.bucket == *bucket && !upload.is_completing && Some(**id) != but
+        });
+        counted.fold(Amount::default(), |sum, (_, upload)| sum.plus(upload.claim))
+    }
+
+    /// Marks an upload as being stored, or as unfinished again.
+    pub(super) fn set_completing(&self, id: Uuid, is_completing: bool) {
+        if let Some(upload) = self.uploads().get_mut(&id) {
+            upload.is_completing = is_completing;
+        }
+    }
+
+    /// What the unfinished uploads of an account will take together, in bytes.
+    pub fn account_bytes(&self, account: &AccountId) -> u64 {
+        let uploads = self.uploads();
+        let own = uploads.values().filter(|upload| upload.account == *account);
+        own.fold(0, |sum, upload| sum.saturating_add(upload.claim.bytes))
+    }
+
+    /// What has come of the unfinished uploads to a bucket.
+    pub fn totals_of(&self, bucket: &BucketName) -> StagedTotals {
+        self.totals_where(|upload| upload.bucket == *bucket)
+    }
+
+    /// What has come of all unfinished uploads.
+    pub fn totals(&self) -> StagedTotals {
+        self.totals_where(|_| true)
+    }
+
+    /// Takes out the upload that was touched least lately and holds bytes, if there is one that nobody is using.
+    pub fn evict(&self, is_in_use: impl Fn(Uuid) -> bool) -> Option<(Uuid, StagedUpload)> {
+        let mut uploads = self.uploads();
+        let candidates = uploads.iter().filter(|(id, upload)| {
+            let is_idle = !is_in_use(**id) && !upload.bodies.keys().any(|body| is_in_use(*body));
+            is_idle && !upload.is_completing && upload.bodies.values().any(|bytes| *bytes > 0)
+        });
+        let id = *candidates.min_by_key(|(_, upload)| upload.touched_ms)?.0;
+        uploads.remove_entry(&id)
+    }
+
+    fn totals_where(&self, is_counted: impl Fn(&StagedUpload) -> bool) -> StagedTotals {
+        let uploads = self.uploads();
+        let counted = uploads.values().filter(|upload| is_counted(upload));
+        counted.fold(StagedTotals::default(), |sum, upload| StagedTotals {
+            uploads: sum.uploads + 1,
+            bytes: sum.bytes + upload.bodies.values().sum::<u64>(),
+        })
+    }
+
+    fn uploads(&self) -> MutexGuard<'_, HashMap<Uuid, StagedUpload>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StagedUpload {
+    fn of_pending(upload: &PendingUpload) -> Self {
+        Self {
+            account: upload.account.clone(),
+            bucket: upload.bucket.clone(),
+            claim: Amount { objects: 1, bytes: upload.length },
+            bodies: BTreeMap::from([(upload.id, upload.received.bytes)]),
+            touched_ms: upload.expires_ms,
+            is_completing: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upload(bucket: &str, bytes: u64, touched_ms: u64) -> StagedUpload {
+        StagedUpload {
+            account: AccountId::issue(&engine::SeededEntropy::new(1)),
+            bucket: BucketName::parse(bucket).unwrap(),
+            claim: Amount { objects: 1, bytes: 100 },
+            bodies: BTreeMap::from([(Uuid::from_u128(u128::from(touched_ms)), bytes)]),
+            touched_ms,
+            is_completing: false,
+        }
+    }
+
+    #[test]
+    fn staging_evicts_least_recently_touched_idle_upload() {
+        let staging = Staging::default();
+        let [oldest, used, empty, newest] = [1, 2, 3, 4].map(Uuid::from_u128);
+        staging.insert(newest, upload("pics", 5, 40));
+        staging.insert(oldest, upload("pics", 7, 10));
+        staging.insert(used, upload("pics", 9, 5));
+        staging.insert(empty, upload("pics", 0, 1));
+        let evict = || staging.evict(|id| id == used).map(|(id, _)| id);
+        assert_eq!([evict(), evict(), evict()], [Some(oldest), Some(newest), None]);
+        assert!(!staging.contains(oldest) && staging.contains(empty));
+    }
+
+    #[test]
+    fn staging_claims_exclude_completing_uploads() {
+        let staging = Staging::default();
+        let (pics, id) = (BucketName::parse("pics").unwrap(), Uuid::from_u128(1));
+        staging.insert(id, upload("pics", 5, 1));
+        staging.insert(Uuid::from_u128(2), upload("other", 6, 1));
+        assert_eq!(staging.claimed(&pics, None), Amount { objects: 1, bytes: 100 });
+        assert_eq!(staging.claimed(&pics, Some(id)), Amount::default());
+        assert_eq!(staging.totals_of(&pics), StagedTotals { uploads: 1, bytes: 5 });
+        assert_eq!(staging.totals(), StagedTotals { uploads: 2, bytes: 11 });
+        staging.set_completing(id, true);
+        assert_eq!(staging.claimed(&pics, None), Amount::default());
+        assert_eq!(staging.evict(|id| id == Uuid::from_u128(2)).map(|(id, _)| id), None);
+        staging.set_completing(id, false);
+        assert_eq!(staging.claimed(&pics, None).bytes, 100);
+    }
+}

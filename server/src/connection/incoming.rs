@@ -1,0 +1,68 @@
+//! The body of a request, as the service gets it.
+//!
+//! Guarantees: of HTTP/1, the exchange knows whether the body was read to its end, on which depends whether another
+//! request can follow on the connection (RFC 9112, 9.3 and 9.6).
+//! Non-goals: limits, which `request_body.rs` has.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::paced_io::Exchange;
+
+/// The body of a request.
+#[derive(Debug)]
+pub struct IncomingBody {
+    body: Incoming,
+    /// To be notified at the end of the body; `None` from then on, and for HTTP/2.
+    exchange: Option<Arc<Exchange>>,
+}
+
+impl IncomingBody {
+    /// The body of a request over HTTP/1.
+    pub(super) fn of_exchange(
+        request: Request<Incoming>,
+        exchange: &Arc<Exchange>,
+    ) -> Request<Self> {
+        request.map(|body| {
+            let exchange = (!body.is_end_stream()).then(|| Arc::clone(exchange));
+            Self { body, exchange }
+        })
+    }
+
+    /// The body of a request over HTTP/2, of which streams end on their own.
+    pub(super) fn of_stream(request: Request<Incoming>) -> Request<Self> {
+        request.map(|body| Self { body, exchange: None })
+    }
+}
+
+impl Body for IncomingBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if (frame.is_none() || self.body.is_end_stream())
+            && let Some(exchange) = self.exchange.take()
+        {
+            exchange.end_body();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

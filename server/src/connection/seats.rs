@@ -1,0 +1,72 @@
+//! Which connections are idle, so that the one that is idle longest gives way to a new one when all are taken.
+//!
+//! Guarantees: a connection is asked to end only while no request is in progress on it; looking for idle ones happens
+//! only when no connection is free, and then frees several at once.
+//! Non-goals: how many connections there may be.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use crate::limits;
+use crate::paced_io::Idleness;
+
+/// All open connections of an accept loop.
+pub(super) struct Seats {
+    opened: Instant,
+    seats: Mutex<HashMap<u64, Arc<Idleness>>>,
+    next: AtomicU64,
+}
+
+/// The entry of an open connection, removed when it is dropped.
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    number: u64,
+    idleness: Arc<Idleness>,
+}
+
+impl Seats {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { opened: Instant::now(), seats: Mutex::default(), next: AtomicU64::new(0) })
+    }
+
+    /// An entry for a new connection, which is idle until its first request.
+    pub(super) fn enter(self: &Arc<Self>) -> Seat {
+        let idleness = Arc::new(Idleness::new(self.opened));
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.seats().insert(number, Arc::clone(&idleness));
+        Seat { seats: Arc::clone(self), number, idleness }
+    }
+
+    /// Asks the connections that are idle longest to end, a few at most: none, one, or several.
+    pub(super) fn evict_idle(&self) {
+        let mut idle: Vec<_> = {
+            let seats = self.seats();
+            let idle = seats.values().filter_map(|seat| Some((seat.since_ms()?, Arc::clone(seat))));
+            idle.collect()
+        };
+        let count = limits::CONNECTIONS_EVICTED.min(idle.len().div_ceil(8));
+        if count > 0 {
+            idle.select_nth_unstable_by_key(count - 1, |(since_ms, _)| *since_ms);
+        }
+        idle.iter().take(count).for_each(|(_, seat)| seat.evict());
+    }
+
+    fn seats(&self) -> MutexGuard<'_, HashMap<u64, Arc<Idleness>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    pub(super) fn idleness(&self) -> &Arc<Idleness> {
+        &self.idleness
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.seats().remove(&self.number);
+    }
+}
