@@ -7,6 +7,7 @@ mod jpeg;
 mod png;
 pub(super) mod webp;
 
+pub(super) use self::jpeg::layout_of;
 use super::Stop;
 use super::error::{Bound, Error};
 use super::format::Format;
