@@ -114,6 +114,12 @@ fn gif_bombs() {
             "a huge frame",
             gif::file((9, 9), &[gif::frame([0, 0, 65_535, 65_535], 0, 9)]),
             &webp,
+            large("side"),
+        ),
+        (
+            "a huge later frame",
+            gif::file((9, 9), &[dot(0), gif::frame([0, 0, 65_535, 65_535], 0, 9)]),
+            &webp,
             Made,
         ),
         (
