@@ -7,7 +7,7 @@ use images::{Format, Wish};
 use tempfile::TempDir;
 
 use super::child::{Files, Outcome, render_apart, to};
-use super::{avif, gif, jpeg, png, webp};
+use super::{avif, gif, jpeg, png, rare, webp};
 
 /// What a process takes beside the pixels: code that was not needed before, tables, the picture that is made.
 const OTHER_BYTES_MAX: u64 = 12 << 20;
@@ -277,4 +277,43 @@ fn avif_bombs() {
         ("properties", avif::nested(&small, b"iprp", 100_000), Broken),
     ];
     check(Format::Avif, bombs.map(|(name, file, expected)| (name, file, &png, expected)));
+}
+
+#[test]
+fn bombs_of_rare_formats() {
+    let png = to(Format::Png, SMALL);
+    let bombs = [
+        (Format::Bmp, "sides", rare::bmp(30_000, 30_000, 24, &[]), large("side")),
+        (Format::Bmp, "pixels", rare::bmp(16_384, 16_384, 24, &[]), large("pixels")),
+        (Format::Bmp, "memory", rare::bmp(7_000, 7_000, 24, &[]), large("memory")),
+        (Format::Bmp, "no rows", rare::bmp(4_000, 4_000, 24, &[]), Broken),
+        (Format::Bmp, "rows", rare::bmp(4_000, 4_000, 24, &vec![7; 48_000_000]), Made),
+        (Format::Pnm, "sides", b"P6 30000 30000 255\n".to_vec(), large("side")),
+        (Format::Pnm, "numbers", [&b"P5 "[..], &[b'9'; 1 << 20]].concat(), Broken),
+        (Format::Pnm, "pixels", b"P4 16384 16384\n".to_vec(), large("pixels")),
+        (Format::Pnm, "memory", b"P6 6000 6000 65535\n".to_vec(), large("memory")),
+        (Format::Pnm, "no rows", b"P6 4000 4000 255\n".to_vec(), Broken),
+        (Format::Pnm, "comments", [&b"P5\n#"[..], &vec![b'c'; 20 << 20]].concat(), Broken),
+        (Format::Qoi, "sides", rare::qoi(30_000, 30_000, &[]), large("side")),
+        (Format::Qoi, "pixels", rare::qoi(16_384, 16_384, &[]), large("pixels")),
+        (Format::Qoi, "memory", rare::qoi(7_000, 7_000, &[]), large("memory")),
+        (Format::Qoi, "runs", rare::qoi(4_000, 4_000, &vec![0xfd; 16_000_000 / 62 + 1]), Made),
+        (Format::Qoi, "no pixels", rare::qoi(4_000, 4_000, &[]), Broken),
+        (
+            Format::Ico,
+            "a png",
+            rare::icon(&super::png::file((16_384, 16_384), [8, 0, 0], &[], 9)),
+            large("pixels"),
+        ),
+        (
+            Format::Ico,
+            "a bitmap",
+            rare::icon(&rare::bmp(16_384, 16_384, 24, &[])[14..]),
+            large("pixels"),
+        ),
+        (Format::Ico, "entries", rare::icons(60_000), Broken),
+    ];
+    for (format, name, file, expected) in bombs {
+        check(format, [(name, file, &png, expected)]);
+    }
 }
