@@ -9,7 +9,8 @@
 //! second decoder.
 
 use images::scaled_jpeg::{
-    Condition, Decoded, Error, Header, Limits, Scale, decode, memory_bytes, read_header,
+    Condition, Decoded, Error, Header, Limits, Scale, decode, full_size_pixels, memory_bytes,
+    read_header,
 };
 
 use crate::choices::Choices;
@@ -87,6 +88,10 @@ fn fits(decoded: &Decoded) {
         bytes += plane.samples.capacity() as u64;
     }
     assert!(bytes <= memory_bytes(&decoded.header, decoded.scale));
+    if decoded.scale == Scale::Full {
+        let pixels = full_size_pixels(decoded, &|| false).expect("nobody cancelled");
+        assert_eq!(pixels.len(), *width as usize * *height as usize * sampling.len());
+    }
 }
 
 fn whole_file(choices: &mut Choices<'_>) {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/dashboard/address.mjs";
 import { dropped, unreadable } from "../../server/assets/dashboard/collect.mjs";
-import { kindOfName, kindOfType } from "../../server/assets/dashboard/kinds.mjs";
+import { kindOfName, kindOfType, needsConversion } from "../../server/assets/dashboard/kinds.mjs";
 import { arranged } from "../../server/assets/dashboard/listing.mjs";
 import { numbered } from "../../server/assets/dashboard/lost.mjs";
 import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
@@ -202,6 +202,7 @@ export const tests = {
     assert.deepEqual([count(1, "file"), count(2_000, "file"), count(2, "entry", "entries")], ["1 file", "2,000 files", "2 entries"]);
     assert.deepEqual([duration(0.2), duration(90), duration(7_300)], ["1 s", "2 min", "2 h 2 min"]);
     assert.deepEqual([kindOfName("a.PNG"), kindOfName("a.svg"), kindOfName(".png"), kindOfName("png")], ["picture", "vector", "other", "other"]);
+    assert.deepEqual(["a.ppm", "a.QOI", "a.pam", "a.bmp", "a.png", "appm"].map(needsConversion), [true, true, true, false, false, false]);
     assert.deepEqual([kindOfType("text/plain; charset=utf-8", "a.html"), kindOfType("application/json", "a"), kindOfType("application/octet-stream", "a.log")], ["text", "text", "text"]);
   },
 };

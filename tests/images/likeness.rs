@@ -5,7 +5,7 @@
 //! are narrow: a shift by half a sample, chroma beside its place and a block without its frequencies all fall below.
 
 use fuzz::photograph::{Encoding, Full, Photograph, SamplingFactor, Tables};
-use images::scaled_jpeg::{Colour, Condition, Plane, Scale, to_rgb};
+use images::scaled_jpeg::{Colour, Condition, Plane, Scale, to_pixels};
 
 use super::{PLAIN, SAMPLINGS, decode};
 
@@ -16,7 +16,7 @@ const SIZES: [(u16, u16); 5] = [(128, 96), (97, 61), (203, 117), (16, 150), (65,
 fn threshold(scale: Scale) -> f64 {
     match scale {
         Scale::Eighth => 40.0,
-        Scale::Quarter | Scale::ThreeEighths | Scale::Half => 39.0,
+        Scale::Quarter | Scale::ThreeEighths | Scale::Half | Scale::Full => 39.0,
     }
 }
 
@@ -33,7 +33,7 @@ fn encodings() -> Vec<Encoding> {
 
 #[test]
 fn planes_are_near_those_of_a_full_decoder() {
-    let mut least = [f64::INFINITY; 4];
+    let mut least = [f64::INFINITY; 5];
     for (seed, size) in (1..).zip(SIZES) {
         let photograph = Photograph::new(seed, size.0, size.1);
         for encoding in encodings() {
@@ -173,7 +173,8 @@ fn colours_are_near_those_of_a_full_decoder() {
             let first = &decoded.planes[0];
             let [a, b, c] = &*decoded.planes else { panic!("three planes") };
             let planes = [a, b, c].map(|plane| stretched(plane, first));
-            let pixels = to_rgb(decoded.header.colour, &planes);
+            let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
+            let pixels = to_pixels(decoded.header.colour, &planes);
             assert_eq!(pixels.len(), first.width * first.height * 3);
             for component in 0..3 {
                 let samples = pixels.iter().skip(component).step_by(3).copied().collect();

@@ -1,14 +1,16 @@
 //! Do pictures look as they should, and do broken files no harm?
 //!
 //! `quality` compares what is made of real photographs with what libvips makes of them; `hostile` renders broken files
-//! and bombs, and measures memory. The others are about the scaled JPEG decoder: `likeness` compares its planes with
-//! those of `zune-jpeg` made smaller by areas, by peak signal-to-noise ratio; `damage` cuts files off and breaks them.
+//! and bombs, and measures memory; `jpeg_options` compares JPEG files of any encoder options with `djpeg`. The others
+//! are about the scaled JPEG decoder: `likeness` compares its planes with those of `zune-jpeg` made smaller by areas,
+//! by peak signal-to-noise ratio; `damage` cuts files off and breaks them.
 
 #![allow(clippy::big_endian_bytes, reason = "PNG, JPEG and AVIF are big-endian")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod damage;
 mod hostile;
+mod jpeg_options;
 mod likeness;
 mod quality;
 

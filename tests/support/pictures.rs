@@ -1,15 +1,17 @@
-//! Pictures that others made, and libvips: what `tests/images/fetch` brings.
+//! Pictures that others made, libvips and the programs of libjpeg-turbo: what `tests/images/fetch` brings.
 //!
 //! Promises: a test that finds something missing fails and says what brings it. Never here: what is compared.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use image::{RgbImage, RgbaImage};
 use ssimulacra2::{ColorPrimaries, Rgb, TransferCharacteristic, compute_frame_ssimulacra2};
+use tempfile::TempDir;
 
-/// What brings the pictures and libvips.
+/// What brings the pictures, libvips and libjpeg-turbo.
 const FETCH: &str = "tests/images/fetch";
 
 /// Photographs, CC-BY-SA-4.0, CC-BY-4.0 and CC0-1.0: package lomiri-wallpapers-16.04.
@@ -81,6 +83,77 @@ fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) {
     let output = output.unwrap_or_else(|why| panic!("{program}: {why}: run {FETCH}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program}: {}: {said}", output.status);
+}
+
+/// Runs `cjpeg` of libjpeg-turbo on pixels of red, green and blue, with a scan script where one is given.
+///
+/// # Errors
+///
+/// What `cjpeg` says where it refuses the arguments.
+///
+/// # Panics
+///
+/// When there is no `cjpeg`.
+pub fn cjpeg(
+    rgb: &[u8],
+    (width, height): (u16, u16),
+    arguments: &[String],
+    script: Option<&str>,
+) -> Result<Vec<u8>, String> {
+    let folder = TempDir::new().expect("a folder");
+    let mut arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
+    let script_path = folder.path().join("scans");
+    if let Some(script) = script {
+        std::fs::write(&script_path, script).expect("a file");
+        arguments.extend(["-scans".as_ref(), script_path.as_os_str()]);
+    }
+    piped("cjpeg", &arguments, &[format!("P6 {width} {height} 255\n").as_bytes(), rgb].concat())
+}
+
+/// The pixels of a JPEG, as `djpeg` of libjpeg-turbo reads it.
+///
+/// # Errors
+///
+/// What `djpeg` says where it refuses the file.
+///
+/// # Panics
+///
+/// When there is no `djpeg`, or it writes no binary PNM.
+pub fn djpeg(file: &[u8]) -> Result<RgbImage, String> {
+    let pnm = piped("djpeg", &["-pnm".as_ref()], file)?;
+    let mut fields = pnm.splitn(4, |byte| byte.is_ascii_whitespace());
+    let mut field = || fields.next().map(String::from_utf8_lossy).expect("a header of PNM");
+    let (kind, width, height) = (field(), field(), field());
+    let samples = fields.next().expect("a header of PNM").strip_prefix(b"255\n").expect("8 bits");
+    let pixels = match &*kind {
+        "P5" => samples.iter().flat_map(|sample| [*sample; 3]).collect(),
+        "P6" => samples.to_vec(),
+        other => panic!("djpeg wrote {other}"),
+    };
+    let side = |text: &str| text.parse().expect("a number");
+    Ok(RgbImage::from_raw(side(&width), side(&height), pixels).expect("all the pixels"))
+}
+
+/// Runs a program of libjpeg-turbo on bytes.
+fn piped(program: &str, arguments: &[&OsStr], input: &[u8]) -> Result<Vec<u8>, String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|why| panic!("{program}: {why}: run {FETCH}"));
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let output = std::thread::scope(|scope| {
+        // A program that refuses its arguments reads nothing.
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output().expect("it ends")
+    });
+    match output.status.code() {
+        // The programs of libjpeg end with 2 after a warning.
+        Some(0 | 2) => Ok(output.stdout),
+        _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
 }
 
 /// The pixels of a picture, as libvips reads it; `folder` takes a file that is in between.

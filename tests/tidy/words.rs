@@ -35,6 +35,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "engine/src/disk/mmap.rs",
     "engine/src/disk/write_back.rs",
     "server/images/src/encode/avif/aom.rs",
+    "server/images/src/encode/libwebp.rs",
     "tools/src/allocator.rs",
     "tools/src/inherited.rs",
     "fuzz/targets/",

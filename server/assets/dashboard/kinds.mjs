@@ -4,7 +4,7 @@
 
 /** @type {Record<Exclude<Kind, "other">, string>} */
 const EXTENSIONS = {
-  picture: "jpg jpeg png gif webp avif",
+  picture: "jpg jpeg png gif webp avif bmp ico pbm pgm ppm pnm pam qoi",
   vector: "svg",
   film: "mp4 webm mov mkv m4v ogv",
   sound: "mp3 ogg oga wav flac m4a aac opus",
@@ -36,6 +36,9 @@ export function kindOfType(type, name) {
   const byName = kindOfName(name);
   return byName === "archive" || byName === "text" ? byName : "other";
 }
+
+/** Whether browsers show a picture of this name only after the server converted it. @param {string} name */
+export const needsConversion = (name) => /\.(p[bgpn]m|pam|qoi)$/i.test(name);
 
 /** Whether the server makes it smaller. @param {string} name */
 export const isPicture = (name) => kindOfName(name) === "picture";

@@ -7,7 +7,7 @@ import { download } from "./actions.mjs";
 import { chooseForm, copyLinks } from "./copy.mjs";
 import { fill, make, set } from "./dom.mjs";
 import { icon } from "./icons.mjs";
-import { kindOfType, kindWord } from "./kinds.mjs";
+import { kindOfType, kindWord, needsConversion } from "./kinds.mjs";
 import { say } from "./live.mjs";
 import { bytes, count, moment, number } from "./text.mjs";
 
@@ -111,7 +111,8 @@ export class Preview {
   /** @param {import("./kinds.mjs").Kind} kind @param {number} size @param {string} type @param {AbortSignal} signal */
   async present(kind, size, type, signal) {
     // Its version, so that a file that was replaced is not shown as it was.
-    const address = fileAddress(this.bucket, this.key, { v: this.version?.replaceAll('"', "").slice(0, 12) });
+    const format = needsConversion(this.key) ? "webp" : null;
+    const address = fileAddress(this.bucket, this.key, { format, v: this.version?.replaceAll('"', "").slice(0, 12) });
     const otherwise = () => this.hex(size, signal);
     if (size === 0) return fill(this.stage, make("div", { class: "empty" }, icon("file", "icon large"), make("p", null, "The file is empty.")));
     switch (kind) {

@@ -1,4 +1,4 @@
-//! The formats of pictures that are read and written.
+//! The formats of pictures that are read, and those that are written.
 
 /// A format. What a file is says its content, never its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,11 +13,19 @@ pub enum Format {
     Avif,
     /// GIF, still or animated.
     Gif,
+    /// BMP: read only.
+    Bmp,
+    /// Icon of Windows, of which the largest picture is read: read only.
+    Ico,
+    /// PBM, PGM, PPM or PAM: read only.
+    Pnm,
+    /// QOI: read only.
+    Qoi,
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Jpeg, Self::Png, Self::WebP, Self::Avif, Self::Gif];
+    /// The formats that are written.
+    pub const WRITTEN: [Self; 5] = [Self::Jpeg, Self::Png, Self::WebP, Self::Avif, Self::Gif];
 
     /// The format of a file by its first bytes, of which [`HEAD_BYTES`] are enough.
     pub fn of(head: &[u8]) -> Option<Self> {
@@ -26,16 +34,20 @@ impl Format {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
+            [b'q', b'o', b'i', b'f', ..] => Some(Self::Qoi),
+            _ if is_bmp(head) => Some(Self::Bmp),
+            _ if is_icon(head) => Some(Self::Ico),
+            _ if is_pnm(head) => Some(Self::Pnm),
             _ => is_avif(head).then_some(Self::Avif),
         }
     }
 
-    /// The format of a name as in `format=`, in any case: `jpg`, `jpeg`, `png`, `webp`, `avif`, `gif`.
+    /// The format that is written for a name as in `format=`, in any case: `jpg`, `jpeg`, `png`, `webp`, `avif`, `gif`.
     pub fn named(name: &str) -> Option<Self> {
         if name.eq_ignore_ascii_case("jpeg") {
             return Some(Self::Jpeg);
         }
-        Self::ALL.into_iter().find(|format| name.eq_ignore_ascii_case(format.extension()))
+        Self::WRITTEN.into_iter().find(|format| name.eq_ignore_ascii_case(format.extension()))
     }
 
     /// What files in it end in, without a dot; also its name.
@@ -46,6 +58,10 @@ impl Format {
             Self::WebP => "webp",
             Self::Avif => "avif",
             Self::Gif => "gif",
+            Self::Bmp => "bmp",
+            Self::Ico => "ico",
+            Self::Pnm => "pnm",
+            Self::Qoi => "qoi",
         }
     }
 
@@ -57,7 +73,16 @@ impl Format {
             Self::WebP => "image/webp",
             Self::Avif => "image/avif",
             Self::Gif => "image/gif",
+            Self::Bmp => "image/bmp",
+            Self::Ico => "image/x-icon",
+            Self::Pnm => "image/x-portable-anymap",
+            Self::Qoi => "image/qoi",
         }
+    }
+
+    /// The format of what is made where the stored one is kept: PNG, which loses nothing, where that is not written.
+    pub fn kept(self) -> Self {
+        if Self::WRITTEN.contains(&self) { self } else { Self::Png }
     }
 
     /// Whether it can hold more than one picture here.
@@ -68,6 +93,39 @@ impl Format {
 
 /// How much of a file [`Format::of`] wants to see.
 pub const HEAD_BYTES: usize = 64;
+
+/// Whether a header of a known length follows the header of the file.
+fn is_bmp(head: &[u8]) -> bool {
+    let length = head.strip_prefix(b"BM").and_then(|rest| rest.get(12..)?.first_chunk());
+    length.is_some_and(|length| {
+        matches!(u32::from_le_bytes(*length), 12 | 16 | 40 | 52 | 56 | 64 | 108 | 124)
+    })
+}
+
+/// Whether it is an icon, no cursor, whose first entry has its reserved byte, at most one plane, and bytes behind it.
+fn is_icon(head: &[u8]) -> bool {
+    match head {
+        [0, 0, 1, 0, low, high, _, _, _, 0 | 255, planes, 0, _, 0, rest @ ..] => {
+            let numbers = rest.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+            let numbers: Vec<u32> = numbers.take(2).collect();
+            let count = u32::from(u16::from_le_bytes([*low, *high]));
+            let is_behind = numbers.get(1).is_some_and(|offset| *offset >= 6 + 16 * count);
+            count > 0 && *planes <= 1 && is_behind && numbers.first().is_some_and(|it| *it > 0)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a number, or a comment, follows the kind: netpbm's formats, where PAM has a line of its own.
+fn is_pnm(head: &[u8]) -> bool {
+    match head {
+        [b'P', b'1'..=b'6', space, rest @ ..] if space.is_ascii_whitespace() => {
+            let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
+            next.is_some_and(|byte| *byte == b'#' || byte.is_ascii_digit())
+        }
+        _ => head.starts_with(b"P7\nWIDTH ") || head.starts_with(b"P7\n#"),
+    }
+}
 
 /// Whether the first box is a `ftyp` that names AVIF among its brands (ISO/IEC 14496-12, 4.3; AV1 Image File Format,
 /// 6).
@@ -106,6 +164,18 @@ mod tests {
             (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", None),
             (b"\0\0\0\x18ftypisomavifisommp42", None),
             (b"\0\0\0\x18ftyp", None),
+            (b"qoif\0\0", Some(Format::Qoi)),
+            (b"II*\0\x08\0\0\0", None),
+            (b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0", Some(Format::Bmp)),
+            (b"BMW is a maker of cars", None),
+            (b"\0\0\x01\0\x01\0\x10\x10\0\0\x01\0\x20\0\x68\x04\0\0\x16\0\0\0", Some(Format::Ico)),
+            (b"\0\0\x01\0\x01\0\x10\x10\0\0\x01\0\x20\0\x68\x04\0\0\x15\0\0\0", None),
+            (b"\0\0\x01\xba\x44\0\x04\0\x04\x01", None),
+            (b"P6 3 2 255\n", Some(Format::Pnm)),
+            (b"P5\n# made by hand\n3 2", Some(Format::Pnm)),
+            (b"P7\nWIDTH 3\n", Some(Format::Pnm)),
+            (b"P4 processors", None),
+            (b"P8 1 1", None),
             (b"<svg xmlns", None),
             (b"", None),
         ];
@@ -116,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_format_is_named_in_any_case() {
-        for format in Format::ALL {
+        for format in Format::WRITTEN {
             assert_eq!(Format::named(format.extension()), Some(format));
             assert_eq!(Format::named(&format.extension().to_ascii_uppercase()), Some(format));
         }

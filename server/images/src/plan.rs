@@ -66,10 +66,12 @@ pub enum Quality {
 ///
 /// [`Error::TooLarge`], where the file goes out as it is.
 pub fn plan(source: &Source, wish: &Wish) -> Result<Planned, Error> {
-    let format = format_of(source, wish.format);
-    if format == source.format && (wish.width, wish.height, wish.quality) == (None, None, None) {
+    let named = format_of(source, wish.format);
+    let is_bare = (wish.width, wish.height, wish.quality) == (None, None, None);
+    if is_bare && named.is_none_or(|named| named == source.format) {
         return Ok(Planned::AsStored);
     }
+    let format = named.unwrap_or(source.format.kept());
     let is_animated = source.is_animated() && format.is_animatable();
     let (sides, cut) = sides_of(source.seen(), wish);
     let quality = quality_of(source, format, wish.quality);
@@ -108,13 +110,16 @@ impl Plan {
             Format::Gif => 12 * source.pixels(),
             Format::Png | Format::WebP => 8 * source.pixels(),
             Format::Avif => 20 * source.pixels(),
+            Format::Bmp | Format::Ico | Format::Pnm | Format::Qoi => {
+                source.full_bytes.unwrap_or(8 * source.pixels())
+            }
         };
         let made = u64::from(self.sides.0) * u64::from(self.sides.1);
         // Two pictures at the new size, and what the encoder holds.
         let encoder = match self.format {
             Format::Avif => 48,
             Format::WebP | Format::Gif => 24,
-            Format::Jpeg | Format::Png => 8,
+            _ => 8,
         };
         // The pictures before and after one.
         let encoder = if self.is_animated { encoder + 12 } else { encoder };
@@ -143,9 +148,18 @@ impl Plan {
                 3.5 * samples
             }
             (Format::Jpeg, Some(_)) => 1.5 * samples,
+            // Our own decoder does not transform blocks by SIMD instructions as the library does.
+            (Format::Jpeg, None) if source.full_bytes.is_some() => {
+                if source.is_progressive {
+                    14.0 * samples
+                } else {
+                    8.0 * samples
+                }
+            }
             (Format::Jpeg, None) if source.is_progressive => 9.0 * samples,
             (Format::Jpeg, None) => 3.5 * samples,
-            (Format::Png, _) => 10.0 * pixels,
+            (Format::Png | Format::Bmp | Format::Ico, _) => 10.0 * pixels,
+            (Format::Pnm | Format::Qoi, _) => 20.0 * pixels,
             (Format::WebP, _) => 16.0 * pixels,
             (Format::Avif, _) => 250.0 * pixels,
             (Format::Gif, _) => 6.0 * pixels,
@@ -160,6 +174,7 @@ impl Plan {
             Format::WebP => 80.0,
             Format::Gif => 45.0,
             Format::Avif => AVIF_MS,
+            Format::Bmp | Format::Ico | Format::Pnm | Format::Qoi => 0.0,
         };
         let made = u64::from(self.sides.0) * u64::from(self.sides.1);
         let frames = if self.is_animated { f64::from(source.frames) } else { 1.0 };
@@ -196,7 +211,7 @@ impl Plan {
 }
 
 /// Which pictures this code makes of the same plans: raised by whatever changes how they look.
-const REVISION: u32 = 3;
+const REVISION: u32 = 4;
 /// AVIF is written by another encoder with the feature `fast-codecs`.
 const AVIF_WRITER: &str = if cfg!(feature = "fast-codecs") { "aom" } else { "" };
 
@@ -225,20 +240,20 @@ impl fmt::Display for Plan {
     }
 }
 
-fn format_of(source: &Source, wanted: Wanted) -> Format {
+/// The format that is asked for; none for the stored one.
+fn format_of(source: &Source, wanted: Wanted) -> Option<Format> {
     match wanted {
-        Wanted::Stored => source.format,
-        Wanted::Format(format) => format,
-        Wanted::Auto { avif: true, .. } if !source.is_animated() => Format::Avif,
-        Wanted::Auto { webp: true, .. } => Format::WebP,
-        Wanted::Auto { .. } => source.format,
+        Wanted::Format(format) => Some(format),
+        Wanted::Auto { avif: true, .. } if !source.is_animated() => Some(Format::Avif),
+        Wanted::Auto { webp: true, .. } => Some(Format::WebP),
+        Wanted::Auto { .. } | Wanted::Stored => None,
     }
 }
 
 /// Defaults by clients 6.3. The scales of JPEG and WebP agree within a few points. AVIF has its own, that of libvips.
 fn quality_of(source: &Source, format: Format, asked: Option<u8>) -> Quality {
     match format {
-        Format::Png => Quality::Lossless,
+        Format::Png | Format::Bmp | Format::Ico | Format::Pnm | Format::Qoi => Quality::Lossless,
         Format::WebP if asked == Some(100) && source.is_lossless => Quality::Lossless,
         Format::Jpeg | Format::WebP => Quality::Lossy(asked.unwrap_or(80)),
         Format::Avif => Quality::Lossy(asked.unwrap_or(60)),
@@ -388,12 +403,12 @@ mod tests {
     fn wishes_that_come_to_the_same_have_one_name() {
         let name = |wish: Wish| made(&source(1_200, 900), &wish).to_string();
         let wide = wish(Some(1_200), None, Fit::Contain);
-        assert_eq!(name(wide), "1200x900-q80-r3.jpg");
+        assert_eq!(name(wide), "1200x900-q80-r4.jpg");
         assert_eq!(name(wish(Some(5_000), None, Fit::Contain)), name(wide));
         assert_eq!(name(Wish { quality: Some(80), ..wide }), name(wide));
         assert_eq!(name(Wish { fit: Fit::Fill, ..wide }), name(wide));
         let square = wish(Some(90), Some(90), Fit::Cover);
-        assert_eq!(name(square), "90x90-c150.00x0.00x900.00x900.00x-q80-r3.jpg");
+        assert_eq!(name(square), "90x90-c150.00x0.00x900.00x900.00x-q80-r4.jpg");
         let others = [
             Wish { quality: Some(79), ..wide },
             Wish { width: Some(1_199), ..wide },
@@ -422,6 +437,24 @@ mod tests {
         assert_eq!(quality(Format::Png, Format::Jpeg, None), Quality::Lossy(80));
         assert_eq!(quality(Format::Png, Format::Avif, None), Quality::Lossy(60));
         assert_eq!(quality(Format::Png, Format::Gif, Some(1)), Quality::Colours(256));
+    }
+
+    #[test]
+    fn formats_that_are_not_written_become_png_unless_asked() {
+        for format in [Format::Bmp, Format::Ico, Format::Pnm, Format::Qoi] {
+            let source = Source::still(format, (90, 60));
+            let made_of = |wish: Wish| match plan(&source, &wish).unwrap() {
+                Planned::Made(plan) => Some(plan.format),
+                Planned::AsStored => None,
+            };
+            assert_eq!(made_of(Wish::default()), None);
+            assert_eq!(made_of(wish(Some(9), None, Fit::Contain)), Some(Format::Png));
+            let auto = |avif, webp| Wish { format: Wanted::Auto { avif, webp }, ..Wish::default() };
+            assert_eq!(made_of(auto(false, false)), None);
+            assert_eq!(made_of(auto(false, true)), Some(Format::WebP));
+            let jpeg = Wish { format: Wanted::Format(Format::Jpeg), ..Wish::default() };
+            assert_eq!(made_of(jpeg), Some(Format::Jpeg));
+        }
     }
 
     #[test]

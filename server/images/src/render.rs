@@ -1,10 +1,10 @@
 //! From a file to another file: the whole of it.
 
 use crate::animation::View;
-use crate::decode::Decoded;
+use crate::decode::{Decoded, layout_of};
 use crate::error::Error;
 use crate::format::Format;
-use crate::picture::{Layout, Picture};
+use crate::picture::Picture;
 use crate::plan::Plan;
 use crate::scaled_jpeg::{self, Header};
 use crate::source::Source;
@@ -87,10 +87,8 @@ fn shrink(
                 planes.push(resize::plane(plane, sides, cut)?);
             }
             let Header { colour, profile, .. } = decoded.header;
-            let (layout, samples) = match <[Vec<u8>; 3]>::try_from(planes) {
-                Ok(planes) => (Layout::Rgb, scaled_jpeg::to_rgb(colour, &planes)),
-                Err(mut grey) => (Layout::Grey, grey.pop().unwrap_or_default()),
-            };
+            let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
+            let (layout, samples) = (layout_of(colour), scaled_jpeg::to_pixels(colour, &planes));
             Picture::new(sides, layout, samples, profile)
         }
     }

@@ -24,8 +24,11 @@ pub struct Source {
     pub components: u8,
     /// Samples of all components of a JPEG, the blocks at its edges made whole; of other formats none.
     pub samples: u64,
-    /// Bytes that decoding a JPEG takes at each [`Scale`]; none where it must be decoded whole.
+    /// Bytes that decoding a JPEG takes at each of [`Scale::REDUCED`]; of other formats none.
     pub scaled_bytes: Option<[u64; 4]>,
+    /// Bytes that decoding takes at full size: of a JPEG that our own decoder reads, and of formats that are read only;
+    /// of others none.
+    pub full_bytes: Option<u64>,
     /// Samples that the scans of a progressive JPEG come by, of all scans together; of other files none. Not known
     /// where only the start of the file was read.
     pub scanned_samples: Option<u64>,
@@ -44,6 +47,7 @@ impl Source {
             components: 0,
             samples: 0,
             scaled_bytes: None,
+            full_bytes: None,
             scanned_samples: Some(0),
         }
     }
@@ -56,14 +60,14 @@ impl Source {
     /// Bytes that decoding a JPEG takes, at a scale or whole, without what is made of it; of other formats nothing.
     pub(super) fn jpeg_bytes(&self, scale: Option<Scale>) -> u64 {
         let scaled = scale.zip(self.scaled_bytes).and_then(|(scale, bytes)| {
-            Scale::ALL.into_iter().zip(bytes).find(|(of, _)| *of == scale)
+            Scale::REDUCED.into_iter().zip(bytes).find(|(of, _)| *of == scale)
         });
         let pixels = self.pixels() * u64::from(self.components);
-        match scaled {
-            Some((_, bytes)) => bytes,
+        match (scaled, self.full_bytes) {
+            (Some((_, bytes)), _) | (None, Some(bytes)) => bytes,
             // Pixels, and beside them two bytes for each coefficient, or later the pixels of the resizer.
-            None if self.is_progressive => pixels + pixels.max(2 * self.samples),
-            None => 2 * pixels,
+            (None, None) if self.is_progressive => pixels + pixels.max(2 * self.samples),
+            (None, None) => 2 * pixels,
         }
     }
 

@@ -52,6 +52,32 @@ async fn every_format_becomes_every_other() {
 }
 
 #[tokio::test]
+async fn formats_that_are_only_read_are_transformed() {
+    let (_world, client) = World::with_bucket(1);
+    let original = picture(96, 64);
+    let small = original.resize_exact(48, 32, image::imageops::FilterType::Lanczos3);
+    for format in [ImageFormat::Bmp, ImageFormat::Ico] {
+        let stored = encoded(&original, format);
+        let name = format.extensions_str()[0];
+        let reply = client.put("/photos/?thumbnail", &format!("a.{name}"), &stored).await;
+        assert_eq!(reply["files"][0]["thumbnailSkipped"], serde_json::Value::Null, "{name}");
+        let thumbnail = shown(&client.get("/photos/a_thumb.webp").await);
+        assert!(decibels(&thumbnail, &original) > 30.0, "{name}");
+        let path = format!("/photos/a.{name}");
+        assert!(client.get(&path).await.body == stored, "{name} as it is stored");
+        let kept = client.get(&format!("{path}?width=48")).await;
+        assert_eq!(kept.header("content-type"), "image/png", "{name}");
+        assert!(decibels(&shown(&kept), &small) > 33.0, "{name}");
+        for (to, format, least) in FORMATS {
+            let made = client.get(&format!("{path}?format={to}&quality=90")).await;
+            assert_eq!(made.header("content-type"), format.to_mime_type(), "{name} to {to}");
+            assert!(decibels(&shown(&made), &original) > least, "{name} to {to}");
+        }
+        client.delete(&path).await;
+    }
+}
+
+#[tokio::test]
 async fn what_moves_goes_on_moving_where_the_format_can() {
     let (_world, client) = World::with_bucket(1);
     let mut file = Vec::new();

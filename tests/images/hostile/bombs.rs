@@ -7,7 +7,7 @@ use images::{Format, Wish};
 use tempfile::TempDir;
 
 use super::child::{Files, Outcome, render_apart, to};
-use super::{avif, gif, jpeg, png, webp};
+use super::{avif, gif, jpeg, png, rare, webp};
 
 /// What a process takes beside the pixels: code that was not needed before, tables, the picture that is made.
 const OTHER_BYTES_MAX: u64 = 12 << 20;
@@ -114,6 +114,12 @@ fn gif_bombs() {
             "a huge frame",
             gif::file((9, 9), &[gif::frame([0, 0, 65_535, 65_535], 0, 9)]),
             &webp,
+            large("side"),
+        ),
+        (
+            "a huge later frame",
+            gif::file((9, 9), &[dot(0), gif::frame([0, 0, 65_535, 65_535], 0, 9)]),
+            &webp,
             Made,
         ),
         (
@@ -215,17 +221,18 @@ fn jpeg_bombs() {
         ("a column", with_sides(1, 16_384), large("output")),
         ("no height", with_sides(96, 0), Broken),
         ("progressive", jpeg::with_sides(&progressive, 10_000, 10_000), Made),
-        ("a thousand scans", jpeg::with_scans(&progressive, 1_000), Broken),
+        ("a thousand scans", jpeg::with_scans(&progressive, 1_000), large("pixels")),
         ("large scans", jpeg::with_sides(&jpeg::with_scans(&progressive, 80), 8_000, 8_000), Made),
         ("profile", jpeg::with_segments(&plain, 0xe2, &profile), Made),
         ("exif", jpeg::with_segments(&plain, 0xe1, &vec![exif; 100]), Made),
         ("comments", jpeg::with_segments(&plain, 0xfe, &long), Made),
-        ("no tables", jpeg::without(&plain, 0xc4), Broken),
+        ("no tables", jpeg::without(&plain, 0xc4), Made),
         ("no quantisation", jpeg::without(&plain, 0xdb), Broken),
         ("lossless", coded_as(0xc3), Broken),
         ("arithmetic", coded_as(0xc9), Broken),
         ("hierarchical", coded_as(0xc5), Broken),
-        ("eighteen blocks", sampled(0x44), Made),
+        ("eighteen blocks", sampled(0x44), Broken),
+        ("more chroma than luma", jpeg::with_sides(&sampled(0x11), 6_000, 6_000), Made),
         ("no samples", sampled(0x00), Broken),
     ];
     check(Format::Jpeg, bombs.map(|(name, file, expected)| (name, file, &webp, expected)));
@@ -243,6 +250,7 @@ fn whole_jpegs() {
     let kinds = [
         ("one scan", full, None, Tables::Usual),
         ("scans of components", full, None, Tables::Own),
+        ("scans of components 4:2:0", half, None, Tables::Own),
         ("progressive", full, Some(4), Tables::Usual),
         ("progressive 4:2:2", across, Some(4), Tables::Usual),
         ("progressive 4:2:0", half, Some(4), Tables::Usual),
@@ -269,4 +277,43 @@ fn avif_bombs() {
         ("properties", avif::nested(&small, b"iprp", 100_000), Broken),
     ];
     check(Format::Avif, bombs.map(|(name, file, expected)| (name, file, &png, expected)));
+}
+
+#[test]
+fn bombs_of_rare_formats() {
+    let png = to(Format::Png, SMALL);
+    let bombs = [
+        (Format::Bmp, "sides", rare::bmp(30_000, 30_000, 24, &[]), large("side")),
+        (Format::Bmp, "pixels", rare::bmp(16_384, 16_384, 24, &[]), large("pixels")),
+        (Format::Bmp, "memory", rare::bmp(7_000, 7_000, 24, &[]), large("memory")),
+        (Format::Bmp, "no rows", rare::bmp(4_000, 4_000, 24, &[]), Broken),
+        (Format::Bmp, "rows", rare::bmp(4_000, 4_000, 24, &vec![7; 48_000_000]), Made),
+        (Format::Pnm, "sides", b"P6 30000 30000 255\n".to_vec(), large("side")),
+        (Format::Pnm, "numbers", [&b"P5 "[..], &[b'9'; 1 << 20]].concat(), Broken),
+        (Format::Pnm, "pixels", b"P4 16384 16384\n".to_vec(), large("pixels")),
+        (Format::Pnm, "memory", b"P6 6000 6000 65535\n".to_vec(), large("memory")),
+        (Format::Pnm, "no rows", b"P6 4000 4000 255\n".to_vec(), Broken),
+        (Format::Pnm, "comments", [&b"P5\n#"[..], &vec![b'c'; 20 << 20]].concat(), Broken),
+        (Format::Qoi, "sides", rare::qoi(30_000, 30_000, &[]), large("side")),
+        (Format::Qoi, "pixels", rare::qoi(16_384, 16_384, &[]), large("pixels")),
+        (Format::Qoi, "memory", rare::qoi(7_000, 7_000, &[]), large("memory")),
+        (Format::Qoi, "runs", rare::qoi(4_000, 4_000, &vec![0xfd; 16_000_000 / 62 + 1]), Made),
+        (Format::Qoi, "no pixels", rare::qoi(4_000, 4_000, &[]), Broken),
+        (
+            Format::Ico,
+            "a png",
+            rare::icon(&super::png::file((16_384, 16_384), [8, 0, 0], &[], 9)),
+            large("pixels"),
+        ),
+        (
+            Format::Ico,
+            "a bitmap",
+            rare::icon(&rare::bmp(16_384, 16_384, 24, &[])[14..]),
+            large("pixels"),
+        ),
+        (Format::Ico, "entries", rare::icons(60_000), Broken),
+    ];
+    for (format, name, file, expected) in bombs {
+        check(format, [(name, file, &png, expected)]);
+    }
 }

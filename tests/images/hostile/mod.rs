@@ -11,5 +11,6 @@ mod child;
 mod gif;
 mod jpeg;
 mod png;
+mod rare;
 mod samples;
 mod webp;

@@ -126,11 +126,21 @@ fn written_by_vips(folder: &Path, times: u32) -> Vec<PathBuf> {
         "still.avif[Q=60,effort=0]",
         &format!("film.gif{film}"),
         &format!("film.webp{film}"),
+        "pixels.ppm",
     ];
     for made in made {
         vips(&["copy", to, folder.join(made).to_str().unwrap()]);
     }
-    made.map(|made| folder.join(made.split('[').next().unwrap())).to_vec()
+    let mut files = made.map(|made| folder.join(made.split('[').next().unwrap())).to_vec();
+    // libvips does not write these without other libraries.
+    let plain = image::open(folder.join("plain.png")).unwrap();
+    for name in ["pixels.bmp", "pixels.ico"] {
+        let is_icon = name.ends_with("ico");
+        let picture = if is_icon { plain.thumbnail(256, 256) } else { plain.clone() };
+        picture.save(folder.join(name)).unwrap();
+        files.push(folder.join(name));
+    }
+    files
 }
 
 /// Prints what became of a file, and says how many pictures were made of it.

@@ -1,8 +1,9 @@
 //! The pictures of a GIF, one after the other.
 //!
-//! As browsers show them: what is disposed of becomes clear, whatever the background colour says, and what stands out
-//! of the canvas is not seen. A frame is drawn while it is unpacked, so nothing of it is held, and however large it
-//! says it is, nothing is allocated for it. Where its data end early the rest of it is clear.
+//! As browsers show them: what is disposed of becomes clear, whatever the background colour says, what stands out of
+//! the canvas, which is as large as the first frame wants it, is not seen, disposal 4 is read as 3, and without a table
+//! of colours all of a frame is clear. A frame is drawn while it is unpacked, so nothing of it is held, and however
+//! large it says it is, nothing is allocated for it. Where its data end early the rest of it is clear.
 //!
 //! After a frame that is broken no more are shown. The first one is then shown as far as it goes, a later one not at
 //! all.
@@ -12,6 +13,7 @@ use gif::{DecodeOptions, DisposalMethod, Frame};
 
 use super::canvas::{Area, CLEAR, Canvas, Pixel};
 use super::frames::Frames;
+use super::gif_blocks::{GifBlocks, GifSummary};
 use super::plays::Plays;
 use crate::Stop;
 use crate::error::{Bound, Error};
@@ -25,6 +27,8 @@ const PIECE_PIXELS: usize = 1 << 16;
 
 pub(super) struct GifFrames<'a> {
     blocks: Blocks<'a>,
+    /// The headers of the frames that are still to come.
+    headers: GifBlocks<'a>,
     palette: Option<Vec<u8>>,
     plays: Plays,
     profile: Option<Vec<u8>>,
@@ -50,7 +54,8 @@ impl<'a> GifFrames<'a> {
         Ok(Self {
             blocks: Blocks { decoder: StreamingDecoder::new(), rest: bytes },
             palette: head.global_palette().map(<[u8]>::to_vec),
-            plays: Plays::of_gif(head.repeat()),
+            plays: Plays::of_gif_repetitions(GifSummary::read(bytes)?.repetitions),
+            headers: GifBlocks::new(bytes)?,
             profile: profile.map(<[u8]>::to_vec),
             canvas: Canvas::new(sides),
             disposal: Disposal::Kept,
@@ -91,11 +96,10 @@ impl Frames for GifFrames<'_> {
         if self.is_over {
             return Ok(None);
         }
-        let header = self.blocks.next_frame().and_then(|frame| {
+        let header = self.blocks.next_frame().map(|frame| {
             let palette = frame.palette.as_ref().or(self.palette.as_ref());
-            let palette = palette.ok_or_else(|| Error::undecodable("it has no palette"))?;
-            let brush = Brush::new(frame, palette, &self.canvas);
-            Ok((brush, frame.dispose, u32::from(frame.delay) * 10))
+            let brush = Brush::new(frame, palette.map_or(&[], Vec::as_slice), &self.canvas);
+            (brush, frame.dispose, u32::from(frame.delay) * 10)
         });
         let (mut brush, disposal, delay_ms) = match header {
             Ok(header) => header,
@@ -104,12 +108,19 @@ impl Frames for GifFrames<'_> {
                 return if self.has_shown { Ok(None) } else { Err(error) };
             }
         };
-        self.disposal = match disposal {
-            DisposalMethod::Any | DisposalMethod::Keep => Disposal::Kept,
-            DisposalMethod::Background => Disposal::Cleared(brush.area),
-            DisposalMethod::Previous => Disposal::Undone(brush.area, self.canvas.keep(brush.area)),
+        let stored = self.headers.next();
+        self.disposal = match (disposal, stored.map(|header| header.disposal)) {
+            (DisposalMethod::Background, _) => Disposal::Cleared(brush.area),
+            (DisposalMethod::Previous, _) | (_, Some(4)) => {
+                Disposal::Undone(brush.area, self.canvas.keep(brush.area))
+            }
+            (DisposalMethod::Any | DisposalMethod::Keep, _) => Disposal::Kept,
         };
-        match self.draw(&mut brush, stop) {
+        let drawn = match stored {
+            Some(header) if header.is_empty => self.blocks.end_empty_frame(),
+            _ => self.draw(&mut brush, stop),
+        };
+        match drawn {
             Ok(()) => {}
             Err(Error::Undecodable(_)) if brush.is_done() => self.is_over = true,
             Err(Error::Undecodable(_)) if self.has_shown => {
@@ -162,6 +173,18 @@ impl Blocks<'_> {
             }
         }
         Err(Error::undecodable("it ends early"))
+    }
+
+    /// Ends a frame without pixels. The library has taken the end of its data for the length of a first piece, and
+    /// waits for another end.
+    fn end_empty_frame(&mut self) -> Result<(), Error> {
+        let rest = std::mem::replace(&mut self.rest, &[0]);
+        let ended = self.next(&mut []);
+        self.rest = rest;
+        match ended? {
+            Decoded::DataEnd => Ok(()),
+            _ => Err(Error::undecodable("a frame is not followed by its data")),
+        }
     }
 
     /// The header of the next frame. After an error, and the end of the file is one, this must not be asked again.

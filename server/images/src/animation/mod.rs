@@ -1,7 +1,7 @@
 //! Animations: read, made smaller, and written picture by picture.
 //!
 //! ```text
-//! frames        the next picture, composed with those before it: gif_frames, webp_frames
+//! frames        the next picture, composed with those before it: gif_frames (by gif_blocks), webp_frames
 //! canvas        what it is composed on
 //! shrunk        the picture made smaller, where it has changed
 //! writer        equal pictures joined, and what has changed written: gif_writer, webp_writer
@@ -14,6 +14,7 @@
 
 mod canvas;
 mod frames;
+mod gif_blocks;
 mod gif_frames;
 mod gif_writer;
 mod plays;
@@ -24,6 +25,7 @@ mod webp_frames;
 mod webp_writer;
 mod writer;
 
+pub(super) use self::gif_blocks::GifSummary;
 use self::gif_writer::GifWriter;
 use self::shrunk::Shrunk;
 pub(super) use self::shrunk::View;

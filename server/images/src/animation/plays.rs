@@ -11,11 +11,12 @@ pub(super) enum Plays {
 }
 
 impl Plays {
-    /// GIF counts repetitions, in the extension of Netscape that browsers read so: 3 plays four times.
-    pub(super) fn of_gif(repeat: Repeat) -> Self {
-        match repeat {
-            Repeat::Infinite => Self::Forever,
-            Repeat::Finite(repetitions) => Self::Times(u32::from(repetitions) + 1),
+    /// GIF counts repetitions, in the extension of Netscape that browsers read so: 3 plays four times, 0 for ever.
+    pub(super) fn of_gif_repetitions(repetitions: Option<u16>) -> Self {
+        match repetitions {
+            Some(0) => Self::Forever,
+            Some(repetitions) => Self::Times(u32::from(repetitions) + 1),
+            None => Self::Times(1),
         }
     }
 
@@ -49,18 +50,18 @@ mod tests {
 
     #[test]
     fn both_formats_come_to_the_same_number() {
-        assert_eq!(Plays::of_gif(Repeat::Finite(0)), Plays::Times(1));
-        assert_eq!(Plays::of_gif(Repeat::Finite(3)).to_webp(), 4);
+        assert_eq!(Plays::of_gif_repetitions(None), Plays::Times(1));
+        assert_eq!(Plays::of_gif_repetitions(Some(3)).to_webp(), 4);
         assert_eq!(Plays::of_webp(4).to_gif(), Repeat::Finite(3));
         assert_eq!(Plays::of_webp(1).to_gif(), Repeat::Finite(0));
-        assert_eq!(Plays::of_gif(Repeat::Infinite).to_webp(), 0);
+        assert_eq!(Plays::of_gif_repetitions(Some(0)).to_webp(), 0);
         assert_eq!(Plays::of_webp(0).to_gif(), Repeat::Infinite);
     }
 
     #[test]
     fn the_largest_numbers_stay_numbers() {
-        assert_eq!(Plays::of_gif(Repeat::Finite(u16::MAX)).to_gif(), Repeat::Finite(u16::MAX));
-        assert_eq!(Plays::of_gif(Repeat::Finite(u16::MAX)).to_webp(), u16::MAX);
+        assert_eq!(Plays::of_gif_repetitions(Some(u16::MAX)).to_gif(), Repeat::Finite(u16::MAX));
+        assert_eq!(Plays::of_gif_repetitions(Some(u16::MAX)).to_webp(), u16::MAX);
         assert_eq!(Plays::of_webp(u16::MAX).to_webp(), u16::MAX);
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! None stands for sRGB, and for what is as near to it as makes no difference.
 
-use moxcms::{Chromaticity, ColorPrimaries, ColorProfile, XyY, curve_from_gamma};
+use moxcms::{
+    Chromaticity, CicpColorPrimaries, CicpProfile, ColorPrimaries, ColorProfile,
+    MatrixCoefficients, TransferCharacteristics, XyY, curve_from_gamma,
+};
 
 /// A gamma or a coordinate that differs by less is the same: as libpng has it.
 const GAMMA_MARGIN: f32 = 0.05;
@@ -10,18 +13,76 @@ const PLACE_MARGIN: f32 = 0.01;
 /// The gamma that stands for sRGB's curve in PNG, and those that a file can mean.
 const SRGB_GAMMA: f32 = 0.454_55;
 const GAMMAS: std::ops::RangeInclusive<f32> = 0.1..=10.0;
+/// BT.1886, by which displays show what was coded by the curve of BT.709.
+const DISPLAY_GAMMA: f32 = 2.4;
+/// Primaries that are the axes of CIE XYZ (SMPTE ST 428-1). The library divides by their y, so it is not quite 0.
+const XYZ: u8 = 10;
+const XYZ_PLACES: ColorPrimaries = ColorPrimaries {
+    red: Chromaticity::new(1.0, 1e-5),
+    green: Chromaticity::new(0.0, 1.0),
+    blue: Chromaticity::new(0.0, 1e-5),
+};
+const XYZ_WHITE: XyY = XyY { x: 1.0 / 3.0, y: 1.0 / 3.0, yb: 1.0 };
 /// White, red, green and blue of sRGB, as x and y.
 const SRGB_PLACES: [(f32, f32); 4] = [(0.3127, 0.329), (0.64, 0.33), (0.3, 0.6), (0.15, 0.06)];
 
-/// Of colours that are named by code points of ITU-T H.273: Display P3, and BT.2020 unless its light is that of high
-/// dynamic range, which is shown as if it were not.
-pub(super) fn of_code_points(primaries: u8, transfer: u8) -> Option<Vec<u8>> {
-    let profile = match (primaries, transfer) {
-        (12, 1 | 2 | 13) => ColorProfile::new_display_p3(),
-        (9, 1 | 2 | 14 | 15) => ColorProfile::new_bt2020(),
-        _ => return None,
+/// How curves of BT.709 (code points 1, 6, 14 and 15 of table 3) are shown, by what browsers do with the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VideoCurve {
+    /// As sRGB's, and primaries and curves that are unspecified (2) as those of sRGB: AVIF.
+    Srgb,
+    /// As that of a display (BT.1886, gamma 2.4); code points that are unspecified mean nothing: PNG.
+    Display,
+}
+
+/// Profile of colours named by code points of ITU-T H.273, tables 2 and 3. None where browsers ignore them: reserved
+/// values, and curves 9, 10 and 12. Curves of high dynamic range (16, 18) are shown as if they were sRGB's.
+pub(super) fn of_code_points(
+    primaries: u8,
+    transfer: u8,
+    video: VideoCurve,
+    is_grey: bool,
+) -> Option<Vec<u8>> {
+    let (primaries, transfer) = match (video, primaries, transfer) {
+        (VideoCurve::Display, ..) => (primaries, transfer),
+        (VideoCurve::Srgb, 2, _) => (1, srgb_of_video(transfer)),
+        (VideoCurve::Srgb, ..) => (primaries, srgb_of_video(transfer)),
     };
+    let is_read = matches!(primaries, 1 | 4..=12 | 22)
+        && matches!(transfer, 1 | 4..=8 | 11 | 13 | 14 | 15 | 17);
+    if !is_read || (primaries, transfer) == (1, 13) {
+        return None;
+    }
+    let curve = match transfer {
+        1 | 6 | 11 | 14 | 15 => curve_from_gamma(DISPLAY_GAMMA),
+        _ => TransferCharacteristics::try_from(transfer).ok()?.try_into().ok()?,
+    };
+    let mut profile = if is_grey {
+        let mut grey = ColorProfile::new_gray_with_gamma(1.0);
+        grey.gray_trc = Some(curve);
+        grey
+    } else {
+        let mut colours = ColorProfile::new_from_cicp(CicpProfile {
+            color_primaries: CicpColorPrimaries::try_from(primaries).ok()?,
+            transfer_characteristics: TransferCharacteristics::Linear,
+            matrix_coefficients: MatrixCoefficients::Identity,
+            full_range: true,
+        });
+        if primaries == XYZ {
+            colours.update_rgb_colorimetry(XYZ_WHITE, XYZ_PLACES);
+        }
+        colours.red_trc = Some(curve.clone());
+        colours.green_trc = Some(curve.clone());
+        colours.blue_trc = Some(curve);
+        colours
+    };
+    // Curves and primaries say it all.
+    profile.cicp = None;
     profile.encode().ok()
+}
+
+fn srgb_of_video(transfer: u8) -> u8 {
+    if matches!(transfer, 1 | 2 | 6 | 14 | 15) { 13 } else { transfer }
 }
 
 /// Of grey with a gamma, as PNG has it: the exponent from light to samples.
@@ -101,7 +162,17 @@ mod tests {
             None
         );
         assert_eq!(of_grey_gamma(0.45), None);
-        assert_eq!((of_code_points(1, 13), of_code_points(9, 16)), (None, None));
+        for video in [VideoCurve::Srgb, VideoCurve::Display] {
+            for (primaries, transfer) in [(1, 13), (9, 16), (9, 18), (9, 9), (3, 13), (9, 3)] {
+                let profile = of_code_points(primaries, transfer, video, false);
+                assert_eq!(profile, None, "{primaries} {transfer}");
+            }
+        }
+        for (primaries, transfer) in [(1, 1), (2, 2), (2, 6), (1, 14)] {
+            assert_eq!(of_code_points(primaries, transfer, VideoCurve::Srgb, false), None);
+        }
+        assert_eq!(of_code_points(2, 8, VideoCurve::Display, false), None);
+        assert_eq!(of_code_points(9, 2, VideoCurve::Display, false), None);
     }
 
     #[test]
@@ -114,9 +185,74 @@ mod tests {
         assert_near(&to_srgb(grey).unwrap().samples, &[128; 3]);
     }
 
+    /// What Chromium 156 shows of a PNG with these code points, at (200, 60, 30), (30, 200, 90), grey of 128 and
+    /// (40, 60, 220). What lies outside of sRGB is cut off there before it is rounded.
+    #[test]
+    fn code_points_of_png_are_shown_as_by_browsers() {
+        let pixels = [[200, 60, 30], [30, 200, 90], [128; 3], [40, 60, 220]];
+        let table = [
+            ((1, 1), [[197, 49, 18], [18, 197, 81], [121, 121, 121], [28, 49, 218]]),
+            ((1, 4), [[201, 57, 24], [24, 201, 90], [129, 129, 129], [35, 57, 221]]),
+            ((1, 5), [[189, 36, 8], [8, 189, 66], [106, 106, 106], [17, 36, 212]]),
+            ((1, 7), [[206, 77, 48], [48, 206, 106], [141, 141, 141], [58, 77, 224]]),
+            ((1, 8), [[229, 133, 96], [96, 229, 160], [188, 188, 188], [110, 133, 239]]),
+            ((1, 11), [[197, 49, 18], [18, 197, 81], [121, 121, 121], [28, 49, 218]]),
+            ((1, 14), [[197, 49, 18], [18, 197, 81], [121, 121, 121], [28, 49, 218]]),
+            ((1, 15), [[197, 49, 18], [18, 197, 81], [121, 121, 121], [28, 49, 218]]),
+            ((1, 17), [[200, 44, 13], [13, 200, 76], [118, 118, 118], [23, 44, 224]]),
+            ((5, 13), [[204, 60, 31], [0, 200, 92], [128, 128, 128], [39, 60, 219]]),
+            ((5, 5), [[192, 36, 9], [0, 189, 69], [106, 106, 106], [16, 36, 211]]),
+            ((6, 13), [[195, 66, 28], [58, 197, 89], [128, 128, 128], [48, 67, 221]]),
+            ((7, 13), [[195, 66, 28], [58, 197, 89], [128, 128, 128], [48, 67, 221]]),
+            ((4, 13), [[236, 48, 0], [0, 197, 82], [128, 128, 128], [0, 86, 226]]),
+            ((8, 13), [[226, 39, 0], [0, 205, 77], [128, 128, 128], [22, 52, 227]]),
+            ((9, 13), [[247, 0, 0], [0, 211, 67], [128, 128, 128], [0, 58, 231]]),
+            ((9, 1), [[244, 0, 0], [0, 208, 53], [121, 121, 121], [0, 46, 229]]),
+            ((9, 8), [[255, 114, 86], [0, 240, 152], [188, 188, 188], [69, 134, 248]]),
+            ((10, 8), [[255, 0, 103], [0, 255, 136], [188, 188, 188], [0, 157, 250]]),
+            ((11, 13), [[212, 42, 1], [0, 204, 73], [128, 128, 128], [34, 59, 229]]),
+            ((12, 13), [[217, 42, 0], [0, 204, 73], [128, 128, 128], [34, 61, 229]]),
+            ((12, 8), [[244, 127, 87], [0, 233, 154], [188, 188, 188], [104, 134, 247]]),
+            ((22, 13), [[202, 66, 29], [0, 196, 90], [128, 128, 128], [40, 73, 220]]),
+            ((22, 6), [[199, 57, 15], [0, 193, 81], [121, 121, 121], [29, 65, 218]]),
+        ];
+        for ((primaries, transfer), expected) in table {
+            let profile = of_code_points(primaries, transfer, VideoCurve::Display, false);
+            for (pixel, expected) in pixels.into_iter().zip(expected) {
+                let found = seen(pixel, profile.clone());
+                let is_near = found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 3);
+                assert!(is_near, "{found:?} {expected:?} of {primaries} {transfer}");
+            }
+            let grey = of_code_points(primaries, transfer, VideoCurve::Display, true);
+            let picture = Picture::new((1, 1), Layout::Grey, vec![128], grey).unwrap();
+            let found = to_srgb(picture).unwrap().samples;
+            assert_near(&found, &expected[2][..found.len()]);
+        }
+    }
+
+    /// What Chromium 156 shows of the sample (43, 39, 220) of an AVIF.
+    #[test]
+    fn code_points_of_avif_are_shown_as_by_browsers() {
+        for ((primaries, transfer), expected) in [
+            ((1, 4), [39, 34, 221]),
+            ((1, 5), [20, 16, 212]),
+            ((2, 8), [114, 109, 239]),
+            ((5, 2), [43, 39, 219]),
+            ((9, 1), [0, 31, 231]),
+            ((9, 6), [0, 31, 231]),
+            ((9, 13), [0, 31, 231]),
+            ((12, 14), [44, 39, 229]),
+        ] {
+            let profile = of_code_points(primaries, transfer, VideoCurve::Srgb, false);
+            let found = seen([43, 39, 220], profile);
+            let is_near = found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 3);
+            assert!(is_near, "{found:?} {expected:?} of {primaries} {transfer}");
+        }
+    }
+
     #[test]
     fn places_are_those_of_the_profile_that_names_them() {
-        let by_name = seen([200, 30, 30], of_code_points(12, 13));
+        let by_name = seen([200, 30, 30], of_code_points(12, 13, VideoCurve::Display, false));
         assert_near(&seen([200, 30, 30], of_gamma(None, Some(P3))), &by_name);
         assert_near(&seen([200, 30, 30], of_gamma(Some(0.4545), Some(P3))), &by_name);
         assert_near(&seen([128; 3], of_gamma(None, Some(P3))), &[128; 3]);

@@ -4,9 +4,12 @@ mod avif;
 mod colours;
 mod gif;
 mod jpeg;
+mod others;
 mod png;
+mod qoi;
 pub(super) mod webp;
 
+pub(super) use self::jpeg::layout_of;
 use super::Stop;
 use super::error::{Bound, Error};
 use super::format::Format;
@@ -39,6 +42,8 @@ pub(super) fn read_source(format: Format, bytes: &[u8]) -> Result<Source, Error>
         Format::WebP => webp::read_source(bytes)?,
         Format::Gif => gif::read_source(bytes)?,
         Format::Avif => avif::read_source(bytes)?,
+        Format::Bmp | Format::Ico | Format::Pnm => others::read_source(format, bytes)?,
+        Format::Qoi => qoi::read_source(bytes)?,
     };
     match source.sides {
         (0, _) | (_, 0) => Err(Error::undecodable("it has no pixels")),
@@ -51,7 +56,7 @@ pub(super) fn read_source_of_start(format: Format, start: &[u8]) -> Option<Sourc
     let source = match format {
         Format::Jpeg => jpeg::read_source_of_start(start),
         Format::Png => png::read_source(start).ok(),
-        Format::WebP | Format::Gif | Format::Avif => None,
+        _ => None,
     };
     source.filter(|source| source.pixels() > 0)
 }
@@ -69,5 +74,9 @@ pub(super) fn decode(
         Format::WebP => webp::decode(bytes, source, stop).map(Decoded::Pixels),
         Format::Gif => gif::decode(bytes, source, stop).map(Decoded::Pixels),
         Format::Avif => avif::decode(bytes, source, stop).map(Decoded::Pixels),
+        Format::Qoi => qoi::decode(bytes, stop).map(Decoded::Pixels),
+        format @ (Format::Bmp | Format::Ico | Format::Pnm) => {
+            others::decode(format, bytes, source, stop).map(Decoded::Pixels)
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, Info, ScaledFloat, Transformations};
 
-use super::colours;
+use super::colours::{self, VideoCurve};
 use crate::Stop;
 use crate::error::{Bound, Error};
 use crate::format::Format;
@@ -56,7 +56,8 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
 /// In the order in which PNG 3, 4.3, has what says the most: code points, a profile, sRGB, gamma and places.
 fn profile(info: &Info<'_>, is_grey: bool) -> Option<Vec<u8>> {
     if let Some(points) = &info.coding_independent_code_points {
-        return colours::of_code_points(points.color_primaries, points.transfer_function);
+        let (primaries, transfer) = (points.color_primaries, points.transfer_function);
+        return colours::of_code_points(primaries, transfer, VideoCurve::Display, is_grey);
     }
     if let Some(profile) = info.icc_profile.as_deref() {
         return Some(profile.to_vec()).filter(|profile| profile.len() <= PROFILE_BYTES_MAX);

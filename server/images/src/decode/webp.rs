@@ -1,6 +1,6 @@
 //! WebP; of an animated one the first picture.
 
-use std::io::Cursor;
+use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 
 use image_webp::{DecodingError, WebPDecoder};
 
@@ -60,10 +60,84 @@ pub(crate) fn stream_sides(file: &[u8]) -> Result<(u32, u32), Error> {
     Ok(WebPDecoder::new(Cursor::new(&*head)).map_err(told)?.dimensions())
 }
 
-fn decoder(bytes: &[u8]) -> Result<WebPDecoder<Cursor<&[u8]>>, Error> {
-    let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(told)?;
+fn decoder(bytes: &[u8]) -> Result<WebPDecoder<WithFlags<'_>>, Error> {
+    let mut decoder = WebPDecoder::new(WithFlags::of_chunks(bytes)).map_err(told)?;
     decoder.set_memory_limit(JOB_BYTES_MAX as usize);
     Ok(decoder)
+}
+
+/// Offset of the flags of `VP8X`, which is the first chunk.
+const FLAGS_AT: usize = riff::FILE_HEAD_BYTES + riff::CHUNK_HEAD_BYTES;
+/// In the flags of `VP8X`: alpha, Exif and XMP.
+const HAS_ALPHA: u8 = 0x10;
+const HAS_EXIF: u8 = 0x08;
+const HAS_XMP: u8 = 0x04;
+
+/// A file whose header does not announce chunks that are missing: RFC 9649, 2.7, has the flags as hints, libwebp
+/// ignores such flags, and `image-webp` 0.2.4 refuses the file (image-rs/image-webp #143).
+struct WithFlags<'a> {
+    bytes: &'a [u8],
+    flags: Option<[u8; 1]>,
+    at: usize,
+}
+
+impl<'a> WithFlags<'a> {
+    fn of_chunks(bytes: &'a [u8]) -> Self {
+        let flags = Self::missing(bytes).zip(bytes.get(FLAGS_AT));
+        Self { bytes, flags: flags.map(|(missing, flags)| [flags & !missing]), at: 0 }
+    }
+
+    /// Flags of a still picture for which there is no chunk.
+    fn missing(bytes: &[u8]) -> Option<u8> {
+        let mut chunks = Chunks::of_file(bytes).ok()?;
+        let mut missing = match chunks.next()? {
+            (name, [flags, ..]) if name == *b"VP8X" => flags & (HAS_ALPHA | HAS_EXIF | HAS_XMP),
+            _ => return None,
+        };
+        for (name, _) in chunks {
+            missing &= match &name {
+                // This one has its alpha within.
+                b"ALPH" | b"VP8L" => !HAS_ALPHA,
+                b"EXIF" => !HAS_EXIF,
+                b"XMP " => !HAS_XMP,
+                _ => u8::MAX,
+            };
+        }
+        Some(missing).filter(|missing| *missing != 0)
+    }
+}
+
+impl BufRead for WithFlags<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        Ok(match &self.flags {
+            Some(_) if self.at < FLAGS_AT => rest.get(..FLAGS_AT - self.at).unwrap_or(rest),
+            Some(flags) if self.at == FLAGS_AT => flags,
+            _ => rest,
+        })
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.at = self.at.saturating_add(count);
+    }
+}
+
+impl Read for WithFlags<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(into)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl Seek for WithFlags<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let mut cursor = Cursor::new(self.bytes);
+        cursor.set_position(self.at as u64);
+        let at = cursor.seek(to)?;
+        self.at = usize::try_from(at).unwrap_or(usize::MAX);
+        Ok(at)
+    }
 }
 
 fn told(error: DecodingError) -> Error {
@@ -72,5 +146,32 @@ fn told(error: DecodingError) -> Error {
             Error::TooLarge(Bound::Memory)
         }
         other => Error::undecodable(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn webp_flags_of_missing_chunks_are_ignored() {
+        for (name, file) in [
+            (
+                "Exif",
+                &include_bytes!("../../../../tests/fixtures/webp/exif_flag_no_chunk.webp")[..],
+            ),
+            ("alpha", include_bytes!("../../../../tests/fixtures/webp/alpha_flag_no_alph.webp")),
+        ] {
+            let source = read_source(file).unwrap();
+            let picture = decode(file, &source, &|| false).unwrap();
+            assert_eq!(picture.layout, Layout::Rgb, "{name}");
+            let chunks = Chunks::of_file(file).unwrap();
+            let (_, stream) = chunks.into_iter().find(|(name, _)| name == b"VP8 ").unwrap();
+            let mut plain = Vec::new();
+            riff::push(&mut plain, *b"VP8 ", stream).unwrap();
+            let plain = riff::file(&plain).unwrap();
+            let source = read_source(&plain).unwrap();
+            assert_eq!(decode(&plain, &source, &|| false).unwrap(), picture, "{name}");
+        }
     }
 }

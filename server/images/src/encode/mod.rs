@@ -4,6 +4,7 @@ mod avif;
 pub(super) mod colours;
 pub(super) mod gif;
 mod jpeg;
+mod libwebp;
 mod png;
 pub(super) mod webp;
 

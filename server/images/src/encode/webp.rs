@@ -1,8 +1,6 @@
 //! WebP, by libwebp: C, which sees nothing but pixels that were made here.
 
-use enough::{Stop as StopEncoder, StopReason};
-use webpx::Encoder;
-
+use super::libwebp::{self, Config};
 use crate::Stop;
 use crate::error::Error;
 use crate::picture::{Layout, Picture};
@@ -19,28 +17,21 @@ pub(crate) fn encode(
     quality: Quality,
     stop: Stop<'_>,
 ) -> Result<Vec<u8>, Error> {
-    let encoder = match picture.layout {
-        Layout::Rgba => Encoder::new_rgba(&picture.samples, picture.width, picture.height),
-        Layout::Rgb => Encoder::new_rgb(&picture.samples, picture.width, picture.height),
-        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
-            return Err(Error::failed("WebP is written in colour"));
+    let config = match quality {
+        Quality::Lossy(quality) => Config { quality: Some(quality), method: METHOD },
+        Quality::Lossless | Quality::Colours(_) => {
+            Config { quality: None, method: LOSSLESS_METHOD }
         }
     };
-    let encoder = match quality {
-        Quality::Lossy(quality) => encoder.quality(f32::from(quality)).method(METHOD),
-        Quality::Lossless | Quality::Colours(_) => encoder.lossless(true).method(LOSSLESS_METHOD),
-    };
-    encoder.encode(Asked(stop)).map_err(|error| match error.error() {
-        webpx::Error::Stopped(_) => Error::Cancelled,
-        other => Error::failed(other),
-    })
-}
-
-/// Our question whether to go on, as libwebp asks it.
-struct Asked<'a>(Stop<'a>);
-
-impl StopEncoder for Asked<'_> {
-    fn check(&self) -> Result<(), StopReason> {
-        if (self.0)() { Err(StopReason::Cancelled) } else { Ok(()) }
+    let (sides, samples) = (picture.sides(), &picture.samples);
+    match picture.layout {
+        Layout::Rgba => libwebp::encode(sides, samples.as_chunks().0.iter().copied(), config, stop),
+        Layout::Rgb => {
+            let pixels = samples.as_chunks().0.iter().map(|[r, g, b]| [*r, *g, *b, 255]);
+            libwebp::encode(sides, pixels, config, stop)
+        }
+        Layout::Grey | Layout::GreyAlpha | Layout::Cmyk => {
+            Err(Error::failed("WebP is written in colour"))
+        }
     }
 }

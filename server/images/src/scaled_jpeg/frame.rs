@@ -12,7 +12,7 @@ pub(super) struct Frame {
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) progressive: bool,
-    /// One, or three.
+    /// One, three or four.
     pub(super) components: Vec<Component>,
 }
 
@@ -52,7 +52,7 @@ impl Frame {
         if *precision != 8 {
             return Err(Error::Unsupported(Unsupported::Precision(*precision)));
         }
-        if !matches!(count, 1 | 3) {
+        if !matches!(count, 1 | 3 | 4) {
             return Err(match count {
                 0 => segment.malformed("a frame without components"),
                 _ => Error::Unsupported(Unsupported::Components(*count)),
@@ -112,7 +112,7 @@ impl Frame {
 }
 
 fn read_components(segment: &Segment<'_>, bytes: &[u8]) -> Result<Vec<Component>, Error> {
-    let mut components: Vec<Component> = Vec::with_capacity(3);
+    let mut components: Vec<Component> = Vec::with_capacity(4);
     for specification in bytes.chunks(3) {
         let [id, factors, quantiser] = *specification else {
             return Err(segment.malformed("a frame header that is too short"));

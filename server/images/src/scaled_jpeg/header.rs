@@ -29,6 +29,8 @@ pub struct Header {
     /// The colour profile put together; none where there is none, where parts of it are missing, and where it is larger
     /// than the limit.
     pub profile: Option<Vec<u8>>,
+    /// Whether JFIF, Adobe's segment and the component names all give the same [`Header::colour`].
+    pub colour_is_undisputed: bool,
     /// Components in the first scan.
     pub(super) first_components: usize,
     pub(super) frame: Frame,
@@ -50,6 +52,10 @@ pub enum Colour {
     YCbCr,
     /// Red, green and blue.
     Rgb,
+    /// What cyan, magenta, yellow and black inks leave: 255 is no ink, as Adobe's programs write it.
+    Cmyk,
+    /// Luma and two differences of what cyan, magenta and yellow leave; then black, as in [`Colour::Cmyk`].
+    Ycck,
 }
 
 /// A file read up to its first scan.
@@ -91,40 +97,6 @@ pub(super) fn open(bytes: &[u8], limits: &Limits) -> Result<Opened, Error> {
     }
 }
 
-/// What Adobe's segment before the first scan says of the colours of any JPEG, also one that is not decoded here: 0 for
-/// none but those that the components are, 1 for YCbCr, 2 for YCCK.
-pub fn adobe_transform(bytes: &[u8]) -> Option<u8> {
-    let mut segments = Segments::new(bytes, 2);
-    let mut metadata = Metadata::default();
-    while let Ok(segment) = segments.next() {
-        match segment.marker {
-            code::SOS | code::EOI => break,
-            code::APP14 => metadata.read(&segment),
-            _ => {}
-        }
-    }
-    metadata.adobe_transform
-}
-
-/// Whether components of any JPEG, also one that is not decoded here, come in scans of their own while some of them are
-/// subsampled, and it is not progressive.
-pub fn is_subsampled_in_parts(bytes: &[u8]) -> bool {
-    let mut segments = Segments::new(bytes, 2);
-    let (mut components, mut is_subsampled) = (0, false);
-    while let Ok(segment) = segments.next() {
-        match (segment.marker, segment.payload) {
-            (code::SOS, [in_scan, ..]) => return is_subsampled && *in_scan < components,
-            (code::SOS | code::EOI | code::SOF2, _) => break,
-            (marker, [_, _, _, _, _, count, specifications @ ..]) if Frame::begins(marker) => {
-                components = *count;
-                is_subsampled = specifications.chunks(3).any(|it| it.get(1) != Some(&0x11));
-            }
-            _ => {}
-        }
-    }
-    false
-}
-
 /// Reads a segment that may stand before any scan. What has no meaning here is passed over.
 pub(super) fn read_between(segment: &Segment<'_>, tables: &mut Tables) -> Result<(), Error> {
     match segment.marker {
@@ -147,6 +119,7 @@ fn header(
         height: frame.height,
         progressive: frame.progressive,
         colour: colour(&frame, metadata),
+        colour_is_undisputed: is_undisputed(&frame, metadata),
         sampling: frame.components.iter().map(|c| (factor(c.across), factor(c.down))).collect(),
         orientation: metadata.orientation,
         exif: metadata.exif.clone(),
@@ -156,15 +129,28 @@ fn header(
     }
 }
 
-/// JFIF has YCbCr only; then Adobe's segment says; then the names of the components.
+/// The meaning of the components: JFIF has YCbCr only; then Adobe's segment decides, in which unknown transforms count
+/// as YCbCr; then the names of the components. Four components are inks, whatever JFIF says.
 fn colour(frame: &Frame, metadata: &Metadata) -> Colour {
     let ids: Vec<u8> = frame.components.iter().map(|component| component.id).collect();
     match (&*ids, metadata.is_jfif, metadata.adobe_transform) {
         ([_], _, _) => Colour::Grey,
+        ([_, _, _, _], _, None | Some(0)) => Colour::Cmyk,
+        ([_, _, _, _], _, Some(_)) => Colour::Ycck,
         (_, true, _) => Colour::YCbCr,
         (_, false, Some(0)) => Colour::Rgb,
         (_, false, Some(_)) => Colour::YCbCr,
         (b"RGB", false, None) => Colour::Rgb,
         (_, false, None) => Colour::YCbCr,
+    }
+}
+
+fn is_undisputed(frame: &Frame, metadata: &Metadata) -> bool {
+    match *frame.components {
+        [_] => true,
+        [a, b, c] => {
+            metadata.adobe_transform.is_none_or(|it| it == 1) && [a.id, b.id, c.id] != *b"RGB"
+        }
+        _ => false,
     }
 }

@@ -20,9 +20,9 @@ const LEAPS: usize = 1 << LEAP_BITS;
 /// From so many blocks on a scan earns the table of leaps back.
 const LEAP_BLOCKS_MIN: u64 = 16_384;
 
-/// What the tables of one scan take at most, in bytes: two for each of three components.
+/// What the tables of one scan take at most, in bytes: two for each of four components.
 pub(super) const BYTES_MAX: usize =
-    6 * (size_of::<Huffman>() + NEAR * (size_of::<u16>() + size_of::<u32>()) + LEAPS * 2 + 256);
+    8 * (size_of::<Huffman>() + NEAR * (size_of::<u16>() + size_of::<u32>()) + LEAPS * 2 + 256);
 
 /// The longest difference of the constant term: 15 bits hold those of 12-bit samples, and 8-bit samples need 11.
 const DIFFERENCE_BITS_MAX: u32 = 15;

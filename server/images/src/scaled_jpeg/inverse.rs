@@ -12,11 +12,38 @@
 //!
 //! Promises: within 1 of the exact result, rounded and cut off to 0..=255; the same on every machine.
 
+use super::whole_block;
+
 /// Dequantised coefficients are cut off here; those of 8-bit samples are below 2,048.
 pub(super) const COEFFICIENT_MAX: i32 = 4_095;
 
 /// Turns one block into samples at an offset of a plane with a stride. An offset outside does nothing.
-pub(super) type Inverse = fn(&[i32; 16], Flatness, &mut [u8], usize, usize);
+pub(super) type Inverse<B> = fn(&B, Flatness, &mut [u8], usize, usize);
+
+/// The kept coefficients of a block, row by row: room for 16 at the reduced scales, for all 64 at full size.
+pub(super) trait KeptBlock: Copy + AsRef<[i32]> + AsMut<[i32]> {
+    /// All coefficients zero.
+    const ZERO: Self;
+
+    /// The inverse of `across` x `down` points, at most as many as there is room for.
+    fn inverse(across: usize, down: usize) -> Inverse<Self>;
+}
+
+impl KeptBlock for [i32; 16] {
+    const ZERO: Self = [0; 16];
+
+    fn inverse(across: usize, down: usize) -> Inverse<Self> {
+        of(across, down)
+    }
+}
+
+impl KeptBlock for [i32; 64] {
+    const ZERO: Self = [0; 64];
+
+    fn inverse(_: usize, _: usize) -> Inverse<Self> {
+        whole_block::inverse
+    }
+}
 
 /// Whether a block has more than its constant term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +81,7 @@ const fn weights<const N: usize>() -> [Line; 3] {
 }
 
 /// The inverse of `across` x `down` points, each 1 to 4.
-pub(super) fn of(across: usize, down: usize) -> Inverse {
+fn of(across: usize, down: usize) -> Inverse<[i32; 16]> {
     match (across, down) {
         (1, 1) => block::<1, 1>,
         (1, 2) => block::<1, 2>,
@@ -135,7 +162,7 @@ fn varied<const ACROSS: usize, const DOWN: usize>(coefficients: &[i32; 16]) -> [
 
 /// The nearest sample.
 #[inline(always)]
-fn rounded(value: f32) -> u8 {
+pub(super) fn rounded(value: f32) -> u8 {
     // So large that what is behind the point is rounded away, and what is before it stands in the lowest bits.
     const POINTLESS: f32 = (1_u32 << 23) as f32;
     // In this order each is one instruction: nothing here is not a number.
@@ -146,7 +173,7 @@ fn rounded(value: f32) -> u8 {
 
 /// A sample of a value around zero.
 #[inline(always)]
-fn sample(value: i32) -> u8 {
+pub(super) fn sample(value: i32) -> u8 {
     (value + 128).clamp(0, 255) as u8
 }
 
@@ -182,7 +209,7 @@ mod tests {
 
     fn ours(coefficients: &[i32; 16], across: usize, down: usize) -> Vec<f64> {
         let mut samples = vec![0; across * down];
-        of(across, down)(coefficients, Flatness::Varied, &mut samples, 0, across);
+        <[i32; 16]>::inverse(across, down)(coefficients, Flatness::Varied, &mut samples, 0, across);
         samples.into_iter().map(f64::from).collect()
     }
 

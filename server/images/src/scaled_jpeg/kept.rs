@@ -15,9 +15,9 @@ pub(super) const DROPPED: u8 = u8::MAX;
 /// The lowest coefficients of a block: `across` x `down` of them, kept row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Columns kept, and samples a block across: 1 to 4.
+    /// Columns kept, and samples a block across: 1 to 4, or 8.
     pub(super) across: usize,
-    /// Rows kept, and samples a block down: 1 to 4.
+    /// Rows kept, and samples a block down: 1 to 4, or 8.
     pub(super) down: usize,
     /// By zigzag position: the place among the kept ones, or [`DROPPED`].
     pub(super) places: [u8; 64],
@@ -41,7 +41,7 @@ impl Kept {
         Self { across, down, places, last, mask }
     }
 
-    /// How many are kept: 1 to 16.
+    /// How many are kept: 1 to 16, or 64.
     pub(super) fn count(&self) -> usize {
         self.across * self.down
     }

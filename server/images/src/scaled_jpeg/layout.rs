@@ -25,12 +25,12 @@ pub(super) struct Part {
 
 impl Layout {
     pub(super) fn new(frame: &Frame, scale: Scale) -> Self {
-        let wanted = scale.eighths() as usize;
+        let (wanted, points_max) = (scale.eighths() as usize, scale.points_max());
         let (across_max, down_max) = frame.factors_max();
         let mcus = frame.mcus();
         let parts = frame.components.iter().map(|component| {
-            let across = (wanted * across_max / component.across).min(4);
-            let down = (wanted * down_max / component.down).min(4);
+            let across = (wanted * across_max / component.across).min(points_max);
+            let down = (wanted * down_max / component.down).min(points_max);
             let covered = |side: u32, factor: usize, samples: usize, max: usize| {
                 f64::from(side) * (factor * samples) as f64 / (8 * max) as f64
             };

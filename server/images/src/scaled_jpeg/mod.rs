@@ -1,7 +1,7 @@
-//! A JPEG at an eighth, a quarter, three eighths or half of its size, without decoding all of it.
+//! A JPEG at an eighth, a quarter, three eighths or half of its size, without decoding all of it, or at its full size.
 //!
 //! A thumbnail needs a hundredth of a photograph's pixels. JPEG keeps blocks of 8 x 8 as frequencies, so the lowest n
-//! x n of them, transformed back at n points, *are* the block at n / 8 of its size: n is 1 to 4 here. What higher
+//! x n of them, transformed back at n points, *are* the block at n / 8 of its size: n is 1 to 4 here, or 8. What higher
 //! frequencies cost is reading past their codes, and in progressive files not even that: a scan that cannot change a
 //! kept coefficient is not read.
 //!
@@ -11,19 +11,20 @@
 //!          progressive  which scans matter; kept coefficients of all of them; then the planes
 //!            scan       one scan header; its blocks in order, over restart intervals (intervals)
 //!            huffman    codes and the numbers behind them, out of bits
-//!            inverse    kept coefficients -> samples
+//!            inverse    kept coefficients -> samples (whole_block: all 64 of them)
+//!          upsample     at full size: components with fewer samples, to pixels
 //! ```
 //!
-//! **What comes out** are planes, as the file has them: Y, Cb, Cr, or R, G, B, or grey. Luma has the scale that was
-//! asked for. A component with fewer samples is scaled down less, up to half: for 4:2:0 at an eighth and a quarter,
-//! chroma is one step finer than luma and the planes have one size; at three eighths and half it stays at half.
-//! Pixels are squares over the source: sample x of a plane covers columns from x / scale on, so no plane is shifted
-//! against another.
+//! **What comes out** are planes, as the file has them: Y, Cb, Cr, or R, G, B, or grey, or four inks. Luma has the
+//! scale that was asked for. At the reduced scales a component with fewer samples is scaled down less, up to half: for
+//! 4:2:0 at an eighth and a quarter, chroma is one step finer than luma and the planes have one size; at three eighths
+//! and half it stays at half. Pixels are squares over the source: sample x of a plane covers columns from x / scale on,
+//! so no plane is shifted against another.
 //!
 //! **What is read**: ITU T.81 baseline (SOF0), extended sequential with 8 bits and Huffman codes (SOF1), progressive
-//! (SOF2); grey and three components with any sampling factors; restart intervals; several scans. Everything else is
-//! [`Error::Unsupported`], so that a caller can take another decoder. Orientation and profile are reported, not
-//! applied.
+//! (SOF2); grey, three and four components with any sampling factors; restart intervals; several scans; the standard
+//! Huffman tables where a sequential file has none. Everything else is [`Error::Unsupported`], and is read by no other
+//! decoder here. Orientation and profile are reported, not applied.
 //!
 //! **Damage.** A file that ends early is decoded as far as it goes, the rest is mid-grey (progressive: what earlier
 //! scans said). Broken entropy data is given up until the next restart marker, or for the scan where there are none.
@@ -65,24 +66,28 @@ mod layout;
 mod limits;
 mod markers;
 mod metadata;
+mod pixels;
 mod planes;
 mod progressive;
-mod rgb;
 mod scale;
 mod scan;
 mod sequential;
+mod standard;
 mod tables;
+mod upsample;
+mod whole_block;
 
 #[cfg(test)]
 mod tests;
 
 pub use self::error::{Error, Limit, Unsupported};
-pub use self::header::{Colour, Header, adobe_transform, is_subsampled_in_parts};
+pub use self::header::{Colour, Header};
 pub use self::limits::Limits;
 pub use self::metadata::exif_orientation;
+pub use self::pixels::to_pixels;
 pub use self::planes::{Condition, Decoded, Plane};
-pub use self::rgb::{from_ycbcr, to_rgb};
 pub use self::scale::Scale;
+pub use self::upsample::full_size_pixels;
 
 use self::layout::Layout;
 
@@ -136,7 +141,12 @@ pub fn decode(
 ) -> Result<Decoded, Error> {
     let opened = header::open(bytes, limits)?;
     let layout = Layout::new(&opened.header.frame, scale);
-    let decode = if opened.header.progressive { progressive::decode } else { sequential::decode };
+    let decode = match (opened.header.progressive, scale) {
+        (true, Scale::Full) => progressive::decode::<[i32; 64]>,
+        (true, _) => progressive::decode::<[i32; 16]>,
+        (false, Scale::Full) => sequential::decode::<[i32; 64]>,
+        (false, _) => sequential::decode::<[i32; 16]>,
+    };
     let (planes, condition) = decode(bytes, &opened, &layout, limits, stop)?;
     Ok(Decoded { header: opened.header, scale, planes, condition })
 }

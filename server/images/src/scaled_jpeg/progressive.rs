@@ -17,7 +17,7 @@ use super::frame::Frame;
 use super::header::{Opened, read_between};
 use super::huffman::{Coefficient, Huffman};
 use super::intervals::{Entropy, Mcus};
-use super::inverse::{self, Flatness, dequantised};
+use super::inverse::{Flatness, KeptBlock, dequantised};
 use super::layout::{Layout, Part};
 use super::limits::Limits;
 use super::markers::{Segment, Segments, code, end_of_scan};
@@ -26,7 +26,7 @@ use super::scan::Scan;
 use super::tables::{Class, Tables};
 
 /// Decodes the scans of an opened file.
-pub(super) fn decode(
+pub(super) fn decode<B: KeptBlock>(
     bytes: &[u8],
     opened: &Opened,
     layout: &Layout,
@@ -63,12 +63,12 @@ pub(super) fn decode(
         tables_at = found.end;
         is_first = false;
     }
-    let mut planes = Vec::with_capacity(3);
+    let mut planes = Vec::with_capacity(4);
     for (part, component) in layout.parts.iter().zip(scans.components) {
         if component.quantiser.is_none() {
             condition = condition.max(Condition::Damaged);
         }
-        planes.push(component.into_plane(part, stop)?);
+        planes.push(component.into_plane::<B>(part, stop)?);
     }
     Ok((planes, condition))
 }
@@ -190,16 +190,16 @@ impl Coefficients {
         self.values.get_mut(block * self.count)
     }
 
-    fn into_plane(self, part: &Part, stop: Stop<'_>) -> Result<Plane, Error> {
+    fn into_plane<B: KeptBlock>(self, part: &Part, stop: Stop<'_>) -> Result<Plane, Error> {
         let mut plane = part.plane();
         let Some(quantiser) = self.quantiser else { return Ok(plane) };
-        let mut steps = [0; 16];
+        let mut steps = [0; 64];
         for (place, step) in self.places.iter().zip(quantiser) {
             if let Some(place) = steps.get_mut(usize::from(*place)) {
                 *place = step;
             }
         }
-        let inverse = inverse::of(part.kept.across, part.kept.down);
+        let inverse = B::inverse(part.kept.across, part.kept.down);
         let mut blocks = self.values.chunks_exact(self.count);
         for row in 0..part.blocks.1 {
             if stop() {
@@ -207,12 +207,13 @@ impl Coefficients {
             }
             let line = row * part.kept.down * plane.stride;
             for (column, block) in blocks.by_ref().take(part.blocks.0).enumerate() {
-                let mut coefficients = [0; 16];
-                for ((place, value), step) in coefficients.iter_mut().zip(block).zip(steps) {
+                let mut coefficients = B::ZERO;
+                for ((place, value), step) in coefficients.as_mut().iter_mut().zip(block).zip(steps)
+                {
                     *place = dequantised(i32::from(*value), step);
                 }
-                let [_, others @ ..] = &coefficients;
-                let is_flat = others.iter().all(|coefficient| *coefficient == 0);
+                let is_flat =
+                    coefficients.as_ref().iter().skip(1).all(|coefficient| *coefficient == 0);
                 let flatness = if is_flat { Flatness::Flat } else { Flatness::Varied };
                 let at = line + column * part.kept.across;
                 inverse(&coefficients, flatness, &mut plane.samples, at, plane.stride);
@@ -288,7 +289,7 @@ impl Scans<'_> {
     }
 
     fn constants(&mut self, found: &Found<'_>) -> Result<Vec<Constant<'_>>, Error> {
-        let mut codes = Vec::with_capacity(3);
+        let mut codes = Vec::with_capacity(4);
         for selected in &found.scan.components {
             codes.push(self.code(found, Class::Constant, selected.constant_code)?);
         }
@@ -300,7 +301,7 @@ impl Scans<'_> {
         let mut components: Vec<Option<&mut Coefficients>> =
             self.components.iter_mut().map(Some).collect();
         let is_alone = scan.components.len() == 1;
-        let mut blocks = Vec::with_capacity(3);
+        let mut blocks = Vec::with_capacity(4);
         for selected in &scan.components {
             let number = selected.component;
             let coefficients = components.get_mut(number).and_then(Option::take);

@@ -11,11 +11,16 @@ pub enum Scale {
     ThreeEighths,
     /// 4/8.
     Half,
+    /// 8/8: every component at the size that it is stored in.
+    Full,
 }
 
 impl Scale {
-    /// All of them, the smallest first.
-    pub const ALL: [Self; 4] = [Self::Eighth, Self::Quarter, Self::ThreeEighths, Self::Half];
+    /// The scales below the full size, the smallest first.
+    pub const REDUCED: [Self; 4] = [Self::Eighth, Self::Quarter, Self::ThreeEighths, Self::Half];
+    /// All scales, the smallest first.
+    pub const ALL: [Self; 5] =
+        [Self::Eighth, Self::Quarter, Self::ThreeEighths, Self::Half, Self::Full];
 
     /// The scale in eighths: samples a block in each direction.
     pub fn eighths(self) -> u32 {
@@ -24,6 +29,7 @@ impl Scale {
             Self::Quarter => 2,
             Self::ThreeEighths => 3,
             Self::Half => 4,
+            Self::Full => 8,
         }
     }
 
@@ -32,8 +38,13 @@ impl Scale {
         u32::try_from((u64::from(length) * u64::from(self.eighths())).div_ceil(8)).unwrap_or(length)
     }
 
-    /// The smallest scale that is fine enough to make a picture of `wanted` size from, as width and height in pixels;
-    /// none where the picture must be decoded whole.
+    /// The most samples a block has in each direction: components with fewer samples are scaled down less, up to this.
+    pub(super) fn points_max(self) -> usize {
+        if self == Self::Full { 8 } else { 4 }
+    }
+
+    /// The smallest reduced scale that is fine enough to make a picture of `wanted` size from, as width and height in
+    /// pixels; none where the picture must be decoded at its full size.
     ///
     /// A resizer that gets hardly more samples than it must give makes soft or jagged edges. So some are left to it:
     /// 1.125 times as many as wanted at an eighth, 1.25 at a quarter, 1.375 at three eighths, 1.5 at half, in either
@@ -51,7 +62,7 @@ impl Scale {
             let n = u64::from(scale.eighths());
             n * u64::from(source) >= (8 + n) * u64::from(wanted.max(1))
         };
-        Self::ALL
+        Self::REDUCED
             .into_iter()
             .find(|scale| enough(*scale, source.0, wanted.0) && enough(*scale, source.1, wanted.1))
     }

@@ -7,7 +7,7 @@ use super::frame::{Component, Frame};
 use super::header::{Opened, read_between};
 use super::huffman::{Coefficient, Huffman};
 use super::intervals::{Entropy, Mcus};
-use super::inverse::{self, Flatness, Inverse, dequantised};
+use super::inverse::{Flatness, Inverse, KeptBlock, dequantised};
 use super::kept::Kept;
 use super::layout::Layout;
 use super::limits::Limits;
@@ -17,7 +17,7 @@ use super::scan::Scan;
 use super::tables::{Class, Tables};
 
 /// Decodes the scans of an opened file.
-pub(super) fn decode(
+pub(super) fn decode<B: KeptBlock>(
     bytes: &[u8],
     opened: &Opened,
     layout: &Layout,
@@ -38,7 +38,7 @@ pub(super) fn decode(
     let mut is_first = true;
     while scans.missing.contains(&true) {
         let step = segments.next().and_then(|segment| match segment.marker {
-            code::SOS => scans.read(bytes, &segment, &mut segments),
+            code::SOS => scans.read::<B>(bytes, &segment, &mut segments),
             code::EOI => Err(segment.malformed("a picture that ends before its scans")),
             marker if Frame::begins(marker) => Err(segment.malformed("a second frame header")),
             _ => read_between(&segment, &mut scans.tables),
@@ -65,7 +65,7 @@ struct Scans<'a> {
 }
 
 impl Scans<'_> {
-    fn read(
+    fn read<B: KeptBlock>(
         &mut self,
         bytes: &[u8],
         segment: &Segment<'_>,
@@ -76,17 +76,17 @@ impl Scans<'_> {
         self.blocks_left =
             self.blocks_left.checked_sub(blocks).ok_or(Error::OverLimit(Limit::Blocks))?;
         let code = |class, number| {
-            let code = self.tables.code(class, number);
+            let code = self.tables.code_or_standard(class, number);
             let code = code.ok_or(segment.malformed("a scan without its Huffman table"))?;
-            Ok(Huffman::new(code, class, blocks))
+            Ok(Huffman::new(&code, class, blocks))
         };
-        let mut codes = Vec::with_capacity(3);
+        let mut codes = Vec::with_capacity(4);
         for selected in &scan.components {
             let constant = code(Class::Constant, selected.constant_code)?;
             codes.push((constant, code(Class::Varying, selected.varying_code)?));
         }
         let mut planes: Vec<Option<&mut Plane>> = self.planes.iter_mut().map(Some).collect();
-        let mut components = Vec::with_capacity(3);
+        let mut components = Vec::with_capacity(4);
         for (selected, (constant, varying)) in scan.components.iter().zip(&codes) {
             let number = selected.component;
             let component = self.frame.components.get(number);
@@ -117,8 +117,8 @@ impl Scans<'_> {
             grid: scan.grid(self.frame),
             restart_interval: self.tables.restart_interval,
         };
-        let (condition, next) =
-            entropy.read(&mut Interleaved { components, row: [Block::EMPTY; 4] }, self.stop)?;
+        let (condition, next) = entropy
+            .read(&mut Interleaved { components, row: [Block::<B>::EMPTY; 4] }, self.stop)?;
         self.condition = self.condition.max(condition);
         segments.at = next;
         Ok(())
@@ -126,26 +126,26 @@ impl Scans<'_> {
 }
 
 /// The components of a scan.
-struct Interleaved<'a> {
-    components: Vec<Part<'a>>,
+struct Interleaved<'a, B> {
+    components: Vec<Part<'a, B>>,
     /// The blocks of a row of one component of an MCU. All are read before the first is laid: numbers that were stored
     /// one by one are not at once there in fours.
-    row: [Block; 4],
+    row: [Block<B>; 4],
 }
 
 /// What is kept of a block.
 #[derive(Clone, Copy)]
-struct Block {
-    coefficients: [i32; 16],
+struct Block<B> {
+    coefficients: B,
     flatness: Flatness,
 }
 
-impl Block {
-    const EMPTY: Self = Self { coefficients: [0; 16], flatness: Flatness::Flat };
+impl<B: KeptBlock> Block<B> {
+    const EMPTY: Self = Self { coefficients: B::ZERO, flatness: Flatness::Flat };
 }
 
 /// One component of a scan.
-struct Part<'a> {
+struct Part<'a, B> {
     samples: &'a mut [u8],
     stride: usize,
     /// Blocks in an MCU, and samples in a block.
@@ -157,12 +157,12 @@ struct Part<'a> {
     last: usize,
     constant: &'a Huffman,
     varying: &'a Huffman,
-    inverse: Inverse,
+    inverse: Inverse<B>,
     /// The constant term of the block before.
     before: i32,
 }
 
-impl<'a> Part<'a> {
+impl<'a, B: KeptBlock> Part<'a, B> {
     fn new(
         plane: &'a mut Plane,
         kept: &Kept,
@@ -181,21 +181,23 @@ impl<'a> Part<'a> {
             last: kept.last,
             constant,
             varying,
-            inverse: inverse::of(kept.across, kept.down),
+            inverse: B::inverse(kept.across, kept.down),
             before: 0,
         }
     }
 
     /// Reads one block.
     #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, block: &mut Block) -> Result<(), Broken> {
+    fn read(&mut self, bits: &mut Bits<'_>, block: &mut Block<B>) -> Result<(), Broken> {
         let constant = self.before + self.constant.difference(bits)?;
         self.before = constant.clamp(i32::from(i16::MIN), i32::from(i16::MAX));
         let coefficients = &mut block.coefficients;
-        *coefficients = [0; 16];
+        *coefficients = B::ZERO;
+        let coefficients = coefficients.as_mut();
         let [(_, step), ..] = self.steps;
-        let [first, ..] = coefficients;
-        *first = dequantised(self.before, step);
+        if let Some(first) = coefficients.first_mut() {
+            *first = dequantised(self.before, step);
+        }
         let (mut position, mut flatness) = (1, Flatness::Flat);
         while position <= self.last {
             match self.varying.coefficient(bits)? {
@@ -226,12 +228,12 @@ impl<'a> Part<'a> {
 
     /// Lays a block at an offset of the plane.
     #[inline(always)]
-    fn lay(&mut self, block: &Block, at: usize) {
+    fn lay(&mut self, block: &Block<B>, at: usize) {
         (self.inverse)(&block.coefficients, block.flatness, self.samples, at, self.stride);
     }
 }
 
-impl Mcus for Interleaved<'_> {
+impl<B: KeptBlock> Mcus for Interleaved<'_, B> {
     fn restart(&mut self) {
         self.components.iter_mut().for_each(|part| part.before = 0);
     }

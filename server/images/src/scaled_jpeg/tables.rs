@@ -1,7 +1,10 @@
 //! Tables that segments define and later ones replace: quantisation, Huffman codes, the restart interval (T.81, B.2.4).
 
+use std::borrow::Cow;
+
 use super::error::Error;
 use super::markers::{Segment, code};
+use super::standard;
 
 /// The tables in force at a place of the file.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +64,13 @@ impl Tables {
             Class::Varying => &self.varying_codes,
         };
         codes.get(number)?.as_deref()
+    }
+
+    /// A Huffman code, or the standard one of that class and number (T.81, K.3.3) where the file defines none: frames
+    /// of Motion JPEG leave these out.
+    pub(super) fn code_or_standard(&self, class: Class, number: usize) -> Option<Cow<'_, Code>> {
+        let own = self.code(class, number).map(Cow::Borrowed);
+        own.or_else(|| standard::code(class, number).map(Cow::Owned))
     }
 
     fn read_quantisers(&mut self, segment: &Segment<'_>) -> Result<(), Error> {

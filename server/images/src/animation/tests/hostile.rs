@@ -102,25 +102,31 @@ fn headers_without_pictures_are_no_pictures() {
     for bytes in [head(9, 9), [&head(9, 9)[..], b";"].concat(), head(u16::MAX, u16::MAX)] {
         assert!(matches!(source_of(&bytes), Err(Error::Undecodable(_))));
     }
-    let empty = gif_of((0, 0), Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
+    let empty = gif_of((0, 0), Repeat::Infinite, &[GifFrame::flat([0, 0, 0, 0], 1)]);
     assert!(matches!(source_of(&empty), Err(Error::Undecodable(_))));
     let webp = small_webp();
     assert!(source_of(&webp[..50]).and_then(|_| film_of(&webp[..50])).is_err());
 }
 
 #[test]
-fn a_canvas_is_not_believed_before_it_is_planned() {
+fn gif_canvas_size_is_checked_before_it_is_allocated() {
     let vast = gif_of((u16::MAX, u16::MAX), Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
     let source = source_of(&vast).unwrap();
     assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Side)));
     let large = gif_of((16_384, 16_384), Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
     let source = source_of(&large).unwrap();
     assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Pixels)));
+    let mut frame = gif_of((4, 4), Repeat::Infinite, &[GifFrame::flat([0, 0, 4, 4], 1)]);
+    let at = frame.windows(10).position(|head| head == [b',', 0, 0, 0, 0, 4, 0, 4, 0, 0]).unwrap();
+    frame[at + 5..at + 9].fill(0xff);
+    let source = source_of(&frame).unwrap();
+    assert_eq!(source.sides, (0xffff, 0xffff), "the first frame enlarges the screen");
+    assert_eq!(plan(&source, &wish(Format::Png)), Err(Error::TooLarge(Bound::Side)));
 }
 
-/// A GIF whose frame says that it is as large as can be, with these packed data.
+/// A GIF whose frames, behind a small one, say that they are as large as can be, with these packed data.
 fn gif_with_vast_frame(canvas: (u16, u16), data: &[u8], frames: usize) -> Vec<u8> {
-    let mut gif = gif_of(canvas, Repeat::Infinite, &[]);
+    let mut gif = gif_of(canvas, Repeat::Infinite, &[GifFrame::flat([0, 0, 1, 1], 1)]);
     gif.pop();
     for _ in 0..frames {
         gif.extend_from_slice(&[b',', 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 8]);
@@ -139,9 +145,9 @@ fn a_vast_frame_takes_neither_memory_nor_time() {
     // Of one colour: codes of ever longer runs.
     let mut packed = weezl_of(&vec![1; 3_000_000]);
     let film = film_of(&gif_with_vast_frame((8, 8), &packed, 1)).unwrap();
-    assert_eq!(film[0].0[1..], [colour(1); 63]);
+    assert_eq!(film[1].0[1..], [colour(1); 63]);
     packed.truncate(packed.len() / 2);
-    assert_eq!(film_of(&gif_with_vast_frame((8, 8), &packed, 3)).unwrap().len(), 3);
+    assert_eq!(film_of(&gif_with_vast_frame((8, 8), &packed, 3)).unwrap().len(), 4);
     // 50 of them are more than an animation of this size can be worth.
     let packed = weezl_of(&vec![1; 3_000_000]);
     let bomb = gif_with_vast_frame((8, 8), &packed, 50);

@@ -4,7 +4,7 @@ use gif::{DisposalMethod, Repeat};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
 use super::{
-    Film, GifFrame, WebPFrame, assert_alike, colour, drawn, film_of, gif_of, made_of,
+    Film, GifFrame, WebPFrame, assert_alike, colour, drawn, film_of, gif_of, image_of, made_of,
     others_film_of, planned, source_of, webp_of, wish,
 };
 use crate::animation::canvas::{CLEAR, Canvas, Pixel};
@@ -12,10 +12,8 @@ use crate::animation::gif_writer::GifWriter;
 use crate::animation::plays::Plays;
 use crate::animation::webp_writer::WebPWriter;
 use crate::animation::writer::{Sequence, Writer};
-use crate::decode::{Decoded, decode};
 use crate::error::{Bound, Error};
 use crate::format::Format;
-use crate::picture::Picture;
 use crate::plan::Quality;
 use crate::render;
 use crate::riff;
@@ -115,16 +113,6 @@ fn the_first_picture_is_made_where_nothing_moves() {
         let last = jpeg.samples.as_chunks::<3>().0[100];
         assert!(last[0] > 200 && last[1] < 60, "{last:?}");
         assert!(jpeg.samples.iter().step_by(3).take(2).all(|red| *red > 200));
-    }
-}
-
-fn image_of(bytes: &[u8]) -> Picture {
-    let png = made_of(bytes, &wish(Format::Png)).unwrap();
-    let source = source_of(&png).unwrap();
-    let plan = planned(&source, &wish(Format::Png)).unwrap();
-    match decode(&png, &source, &plan, &|| false).unwrap() {
-        Decoded::Pixels(picture) => picture,
-        Decoded::Planes(_) => panic!("planes of a PNG"),
     }
 }
 

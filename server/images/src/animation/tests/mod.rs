@@ -1,5 +1,6 @@
 //! Animations are built, read, made and read again; libwebp and the `image` crate say what should be seen.
 
+mod browsers;
 mod composed;
 mod hostile;
 mod made;
@@ -13,8 +14,10 @@ use image::codecs::gif::GifDecoder;
 use webpx::AnimationDecoder;
 
 use super::canvas::{Canvas, Pixel};
+use crate::decode::{Decoded, decode};
 use crate::error::Error;
 use crate::format::Format;
+use crate::picture::Picture;
 use crate::plan::{Plan, Planned, plan};
 use crate::riff;
 use crate::source::Source;
@@ -206,6 +209,17 @@ fn planned(source: &Source, wish: &Wish) -> Result<Plan, Error> {
 fn made_of(bytes: &[u8], wish: &Wish) -> Result<Vec<u8>, Error> {
     let source = source_of(bytes)?;
     render(bytes, &source, &planned(&source, wish)?, &|| false)
+}
+
+/// The picture that a still format shows of a file.
+fn image_of(bytes: &[u8]) -> Picture {
+    let png = made_of(bytes, &wish(Format::Png)).unwrap();
+    let source = source_of(&png).unwrap();
+    let plan = planned(&source, &wish(Format::Png)).unwrap();
+    match decode(&png, &source, &plan, &|| false).unwrap() {
+        Decoded::Pixels(picture) => picture,
+        Decoded::Planes(_) => panic!("planes of a PNG"),
+    }
 }
 
 /// Pictures as they are seen, on black and on white: the clearer a pixel, the less its colour counts.

@@ -28,7 +28,7 @@ use self::bitstream::Frame;
 use self::canvas::Canvas;
 use self::container::Container;
 use self::items::{Coded, Shown};
-use super::colours;
+use super::colours::{self, VideoCurve};
 use crate::Stop;
 use crate::error::Error;
 use crate::format::Format;
@@ -51,8 +51,10 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
     for (corner, item) in shown.colour.placed() {
         let frame = decode_tile(&container, &shown.colour, item, stop)?;
         let coding = shown.coding.unwrap_or(frame.coding);
-        let told = || colours::of_code_points(coding.primaries, coding.transfer);
-        profile = profile.or_else(told);
+        let (primaries, transfer) = (coding.primaries, coding.transfer);
+        let named =
+            || colours::of_code_points(primaries, transfer, VideoCurve::Srgb, frame.is_grey());
+        profile = profile.or_else(named);
         let layout = match (frame.is_grey(), shown.alpha.is_some()) {
             (true, false) => Layout::Grey,
             (true, true) => Layout::GreyAlpha,

@@ -1,0 +1,120 @@
+// Every picture of the fixtures, as Chromium shows the stored file and as it shows what the server makes of it.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { base, close, open, store } from "./driver.mjs";
+
+const FIXTURES = new URL("../fixtures/", import.meta.url);
+/** Folders of fixtures, and the media type of their files. */
+const TYPES = { avif: "image/avif", bmp: "image/bmp", gif: "image/gif", ico: "image/x-icon", jpeg: "image/jpeg", webp: "image/webp" };
+/** The mean difference of a sample, of 255, alpha multiplied in. Measured: up to 0.48, of AVIF. */
+const MEAN_MAX = 0.7;
+/** Files without pixels, of which Chromium draws nothing on a canvas: they are clear here. */
+const WITHOUT_PIXELS = { "26_bytes.gif": [1, 1], "empty_lzw.gif": [40, 30] };
+
+const files = Object.entries(TYPES).flatMap(([folder, type]) => readdirSync(new URL(`${folder}/`, FIXTURES)).map((name) => ({
+  name, type, bytes: readFileSync(new URL(`${folder}/${name}`, FIXTURES)), address: `/photos/decoded/${folder}-${name}`,
+})));
+
+async function made(file, query) {
+  const answer = await fetch(`${base}${encodeURI(file.address)}?${query}`);
+  assert.equal(answer.status, 200, `${file.name} as ${query}: ${await answer.clone().text()}`);
+  return { type: answer.headers.get("content-type"), bytes: Buffer.from(await answer.arrayBuffer()) };
+}
+
+/** Sides and pixels of a still picture, or of the first of a film; null where nothing is drawn. */
+const still = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
+  const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const bitmap = await createImageBitmap(new Blob([data], { type })).catch(() => null);
+  if (!bitmap) return null;
+  const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+  const context = canvas.getContext("2d");
+  context.drawImage(bitmap, 0, 0);
+  return { width: bitmap.width, height: bitmap.height, pixels: [...context.getImageData(0, 0, bitmap.width, bitmap.height).data] };
+}, [type, bytes.toString("base64")]);
+
+/** Frames with their milliseconds and pixels, and how often they are shown again. */
+const film = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
+  const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const decoder = new ImageDecoder({ data, type });
+  await decoder.tracks.ready;
+  await decoder.completed;
+  const { frameCount, repetitionCount } = decoder.tracks.selectedTrack;
+  const frames = [];
+  for (let frameIndex = 0; frameIndex < frameCount; frameIndex += 1) {
+    const { image } = await decoder.decode({ frameIndex });
+    const canvas = new OffscreenCanvas(image.displayWidth, image.displayHeight);
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    const { data: pixels } = context.getImageData(0, 0, canvas.width, canvas.height);
+    frames.push({ ms: image.duration / 1000, width: canvas.width, height: canvas.height, pixels: [...pixels] });
+    image.close();
+  }
+  return { frames, repetitions: repetitionCount === Infinity ? "for ever" : repetitionCount };
+}, [type, bytes.toString("base64")]);
+
+function difference(one, other) {
+  let sum = 0;
+  for (let at = 0; at < one.length; at += 4) {
+    for (let channel = 0; channel < 3; channel += 1) {
+      sum += Math.abs(one[at + channel] * one[at + 3] - other[at + channel] * other[at + 3]) / 255;
+    }
+    sum += Math.abs(one[at + 3] - other[at + 3]);
+  }
+  return sum / one.length;
+}
+
+function assertAlike(stored, shown, name) {
+  assert.deepEqual([shown.width, shown.height], [stored.width, stored.height], name);
+  const mean = difference(stored.pixels, shown.pixels);
+  assert.ok(mean <= MEAN_MAX, `${name}: mean difference ${mean.toFixed(2)}`);
+}
+
+/** How many frames Chromium finds. */
+const frameCount = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
+  const decoder = new ImageDecoder({ data: Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)), type });
+  await decoder.tracks.ready;
+  await decoder.completed;
+  return decoder.tracks.selectedTrack?.frameCount ?? 0;
+}, [type, bytes.toString("base64")]);
+
+export const tests = {
+  async "pictures made by the server are those that Chromium shows of the stored file"() {
+    const page = await open("/-/docs", { session: null });
+    for (const file of files) {
+      await store("photos", file.address.replace("/photos/", ""), file.bytes, file.type);
+      const [stored, shown] = [await still(page, file), await still(page, await made(file, "format=png"))];
+      if (file.name in WITHOUT_PIXELS) {
+        assert.deepEqual([stored, [shown.width, shown.height]], [null, WITHOUT_PIXELS[file.name]], file.name);
+        assert.ok(shown.pixels.every((sample) => sample === 0), file.name);
+        continue;
+      }
+      assert.ok(stored, `${file.name}: Chromium shows nothing`);
+      assertAlike(stored, shown, file.name);
+    }
+    await close(page);
+    return `${files.length} pictures`;
+  },
+
+  async "animations made by the server have the frames, times and loops of the stored file"() {
+    const page = await open("/-/docs", { session: null });
+    let films = 0;
+    for (const file of files) {
+      if (file.type !== "image/gif" || await frameCount(page, file) < 2) continue;
+      await store("photos", file.address.replace("/photos/", "film-"), file.bytes, file.type);
+      const stored = await film(page, file);
+      const copy = { ...file, address: file.address.replace("/photos/", "/photos/film-") };
+      for (const query of ["format=webp&quality=100", "format=gif&width=4000"]) {
+        const shown = await film(page, await made(copy, query));
+        const what = `${file.name} as ${query}`;
+        assert.equal(shown.repetitions, stored.repetitions, what);
+        assert.deepEqual(shown.frames.map((frame) => frame.ms), stored.frames.map((frame) => frame.ms), what);
+        for (const [index, frame] of stored.frames.entries()) assertAlike(frame, shown.frames[index], file.name);
+      }
+      films += 1;
+    }
+    assert.ok(films >= 4, `${films} films`);
+    await close(page);
+    return `${films} films`;
+  },
+};
