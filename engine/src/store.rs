@@ -164,8 +164,8 @@ impl Store {
         self.upload_folder().remove(id)
     }
 
-    /// Asks `reclaim` for so many bytes before a body is refused as [`Error::NoSpace`], where the store's own garbage is
-    /// not enough; it returns how many it freed. Threads that write call it: it must neither commit nor wait for a
+    /// Asks `reclaim` for so many bytes before a body is refused as [`Error::NoSpace`], where the store's own garbage
+    /// is not enough; it returns how many it freed. Threads that write call it: it must neither commit nor wait for a
     /// commit. [`Store::remove_upload`] is allowed. Only the first one is asked.
     pub fn reclaim_by(&self, reclaim: impl Fn(u64) -> u64 + Send + Sync + 'static) {
         self.0.space.give_back_last_by(reclaim);

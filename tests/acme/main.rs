@@ -20,7 +20,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tests::commands::{Ran, has_program, run, trug};
+use tests::commands::{Ran, require_program, run, trug};
 use tests::secure::Authority;
 use tests::{Connection, DataFolder, OpenMetrics, Receiver, Scripted, ServerProcess};
 
@@ -102,9 +102,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
-    if !has_program("pebble", "-h") {
-        return;
-    }
+    require_program("pebble", "-h");
     let port = free_port();
     let pebble = Pebble::start(port, 3_600);
     let folder = DataFolder::new();
@@ -154,9 +152,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
 
 #[test]
 fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
-    if !has_program("pebble", "-h") {
-        return;
-    }
+    require_program("pebble", "-h");
     // Pebble looks at another port than the one where the server listens, until it is started again.
     let (port, other) = (free_port(), free_port());
     let pebble = Pebble::start(other, 3_600);
@@ -179,9 +175,7 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
 
 #[test]
 fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
-    if !has_program("pebble", "-h") {
-        return;
-    }
+    require_program("pebble", "-h");
     let port = free_port();
     let mut pebble = Pebble::start(port, 3_600);
     let folder = DataFolder::new();
@@ -242,9 +236,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
 
 #[test]
 fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
-    if !has_program("pebble", "-h") {
-        return;
-    }
+    require_program("pebble", "-h");
     let port = free_port();
     // After two thirds of this another one is due.
     let pebble = Pebble::start(port, 20);

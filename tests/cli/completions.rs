@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use tests::DataFolder;
-use tests::commands::{Ran, has_program, run, trug};
+use tests::commands::{Ran, require_program, run, trug};
 
 fn done(words: &[&str]) -> Ran {
     let ran = run(trug().args(words));
@@ -71,16 +71,15 @@ fn pages_are_written_for_all_commands_and_formatted_without_a_warning() {
     for name in ["trug.1", "trug-serve.1", "trug-bucket.1", "trug-bucket-create.1"] {
         assert!(names.iter().any(|it| it == name), "{name}: {names:?}");
     }
-    if has_program("groff", "--version") {
-        // Long words in narrow columns leave gaps, which is no fault of a page: -Wbreak.
-        for name in &names {
-            let page = pages.join(name);
-            let ran = run(Command::new("groff")
-                .args(["-man", "-wall", "-Wbreak", "-Tutf8", "-P-cbou"])
-                .arg(page));
-            assert_eq!((ran.code, &*ran.stderr), (0, ""), "{name}");
-            assert!(ran.stdout.contains("NAME"), "{name}: {}", ran.stdout);
-        }
+    require_program("groff", "--version");
+    // Long words in narrow columns leave gaps, which is no fault of a page: -Wbreak.
+    for name in &names {
+        let page = pages.join(name);
+        let ran = run(Command::new("groff")
+            .args(["-man", "-wall", "-Wbreak", "-Tutf8", "-P-cbou"])
+            .arg(page));
+        assert_eq!((ran.code, &*ran.stderr), (0, ""), "{name}");
+        assert!(ran.stdout.contains("NAME"), "{name}: {}", ran.stdout);
     }
 }
 

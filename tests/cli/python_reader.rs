@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tests::python_reader::{has_python, read_in_python, sha256};
+use tests::python_reader::{read_in_python, require_python, sha256};
 use tests::{DataFolder, ServerProcess};
 
 use crate::archives::{all_kinds, upload, word};
@@ -23,9 +23,7 @@ fn agrees(folder: &Path, server: &ServerProcess, count: usize) {
 
 #[test]
 fn a_store_of_a_killed_server_and_its_backup_are_read_without_trug() {
-    if !has_python() {
-        return;
-    }
+    require_python();
     let (folder, key) = DataFolder::with_bucket();
     let mut server = folder.serve();
     let files = all_kinds();
@@ -55,9 +53,7 @@ fn a_store_of_a_killed_server_and_its_backup_are_read_without_trug() {
 
 #[test]
 fn a_folder_that_is_no_store_is_refused() {
-    if !has_python() {
-        return;
-    }
+    require_python();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let told = read_in_python(folder.path());
     assert!(told.code == 1 && told.stderr.contains("is no store of format version 1"), "{told:?}");

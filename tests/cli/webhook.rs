@@ -56,7 +56,7 @@ fn a_test_takes_a_running_server_and_shows_the_answer() {
     // Without the operator's leave it does not get there.
     let server = folder.serve();
     let refused = folder.run(&["webhook", "test", "--id", &id]);
-    assert!(refused.stdout.contains("no address that webhooks are sent to"), "{refused:?}");
+    assert!(refused.stdout.contains("does not resolve to a public address"), "{refused:?}");
     assert_eq!(receiver.seen().len(), 2);
     server.stop();
 }

@@ -3,7 +3,7 @@
 //! done.
 
 use engine::disk::sim::LossPolicy;
-use tests::python_reader::{has_python, read_disk_in_python};
+use tests::python_reader::{read_disk_in_python, require_python};
 use tests::store::{Contents, World};
 
 use crate::scenario::{Act, record};
@@ -24,9 +24,7 @@ const CUTS: usize = 6;
 
 #[test]
 fn a_reader_in_python_sees_what_the_engine_sees_after_power_cuts() {
-    if !has_python() {
-        return;
-    }
+    require_python();
     let mut turn = 0;
     let mut torn = 0;
     for story in STORIES {

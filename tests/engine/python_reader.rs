@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use engine::{Batch, PutOptions, Store};
-use tests::python_reader::{Told, has_python, read_disk_in_python};
+use tests::python_reader::{Told, read_disk_in_python, require_python};
 use tests::store::{
     Change, Contents, World, batch, body, bucket_named, commit, compact, delete, fact, name,
     name_in, put, read, roll_over, stage,
@@ -74,9 +74,7 @@ fn described(store: &Store) {
 
 #[test]
 fn a_reader_in_python_agrees_object_by_object() {
-    if !has_python() {
-        return;
-    }
+    require_python();
     let world = rich();
     for closed in [false, true] {
         if closed {
@@ -93,9 +91,7 @@ fn a_reader_in_python_agrees_object_by_object() {
 
 #[test]
 fn a_reader_in_python_reads_the_golden_store() {
-    if !has_python() {
-        return;
-    }
+    require_python();
     let world = golden();
     let told = read_disk_in_python(&world.disk);
     assert_eq!(told.code, 3, "something in it was lost: {}", told.stderr);
@@ -110,9 +106,7 @@ fn a_reader_in_python_reads_the_golden_store() {
 
 #[test]
 fn a_reader_in_python_names_every_damaged_byte() {
-    if !has_python() {
-        return;
-    }
+    require_python();
     let world = rich();
     world.open().close().unwrap();
     let disk = &world.disk;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tests::commands::{has_program, run};
+use tests::commands::{require_program, run};
 
 use crate::place::{Place, aws, bytes, client, done};
 
@@ -74,9 +74,7 @@ impl Drop for Nginx {
 
 #[test]
 fn chunks_with_a_checksum_behind_them_are_stored_and_checked() {
-    if !has_program("nginx", "-v") {
-        return;
-    }
+    require_program("nginx", "-v");
     let Some(aws) = aws() else { return };
     let place = Place::new();
     let folder = place.beside("nginx");

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use tests::commands::{Ran, is_missing, run, without_settings};
+use tests::commands::{Ran, missing, run, without_settings};
 use tests::{DataFolder, ServerProcess};
 
 /// A server, and who may sign there.
@@ -141,7 +141,7 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// A program of the system, where it is there.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let is_there = Command::new(name).arg("version").output().is_ok();
-    (is_there || is_missing(name)).then(|| PathBuf::from(name))
+    (is_there || missing(name)).then(|| PathBuf::from(name))
 }
 
 /// aws-cli out of a Python folder of its own, which is made once.
@@ -163,7 +163,7 @@ pub(crate) fn aws() -> Option<PathBuf> {
             let installed = pip.args(["-q", "install", "awscli==1.45.11"]).output();
             installed.is_ok_and(|it| it.status.success())
         };
-        ((made && pip() && works()) || is_missing("aws-cli")).then_some(aws)
+        ((made && pip() && works()) || missing("aws-cli")).then_some(aws)
     })
     .clone()
 }

@@ -52,18 +52,16 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
-/// Whether a program is there that a test needs beside trug.
-pub fn has_program(program: &str, version: &str) -> bool {
-    Command::new(program).arg(version).output().is_ok() || is_missing(program)
+/// Fails the test when a program is not installed that it needs beside trug.
+pub fn require_program(program: &str, version: &str) {
+    if Command::new(program).arg(version).output().is_err() {
+        missing(program);
+    }
 }
 
-/// A test that needs this is not done, and says so in a line; it fails where `TRUG_TOOLS=required` is set, as the build
-/// server does. Always false.
-pub fn is_missing(what: &str) -> bool {
-    let is_required = std::env::var("TRUG_TOOLS").is_ok_and(|it| it == "required");
-    assert!(!is_required, "{what} is not installed");
-    println!("SKIPPED: {what} is not installed");
-    false
+/// Fails the test because this is not installed: a test without its tool proves nothing.
+pub fn missing(what: &str) -> ! {
+    panic!("{what} is not installed; tests/README.md names what the tests need");
 }
 
 /// The binary of the profile that these tests were built with, which lies in the folder above them.

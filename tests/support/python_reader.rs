@@ -12,7 +12,7 @@ use engine::disk::sim::SimDisk;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::commands::is_missing;
+use crate::commands::missing;
 use crate::store::Contents;
 
 /// What it said of a store.
@@ -28,14 +28,15 @@ pub struct Told {
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reader/read_store.py");
 const IS_NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
-static PYTHON: LazyLock<bool> = LazyLock::new(|| {
-    let asked = Command::new("python3").args(["-c", IS_NEW_ENOUGH]).status();
-    asked.is_ok_and(|status| status.success())
-});
-
-/// Whether there is a Python to run it with; as [`is_missing`] says.
-pub fn has_python() -> bool {
-    *PYTHON || is_missing("python3 of version 3.11 or later")
+/// Fails the test when there is no Python to run it with.
+pub fn require_python() {
+    static IS_THERE: LazyLock<bool> = LazyLock::new(|| {
+        let asked = Command::new("python3").args(["-c", IS_NEW_ENOUGH]).status();
+        asked.is_ok_and(|status| status.success())
+    });
+    if !*IS_THERE {
+        missing("python3 of version 3.11 or later");
+    }
 }
 
 /// Runs it on the folder of a store.
