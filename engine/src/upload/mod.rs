@@ -139,12 +139,10 @@ impl Upload {
             self.space.require_room()?;
         }
         let total = self.bytes.saturating_add(bytes.len() as u64);
-        // The head is kept until the body is committed.
-        let head_room = (UPLOAD_HEAD_BYTES - self.head.len()).min(bytes.len());
         let stays = match &mut self.destination {
             Destination::Big(_) => false,
             Destination::Memory { share, .. } => {
-                total <= self.inline_bytes_max && share.grow((bytes.len() + head_room) as u64)
+                total <= self.inline_bytes_max && share.grow(bytes.len() as u64)
             }
         };
         if stays {

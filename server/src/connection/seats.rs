@@ -27,6 +27,9 @@ pub(super) struct Seat {
     idleness: Arc<Idleness>,
 }
 
+/// Milliseconds after which a connection that has begun to be idle may be closed.
+const SETTLED_MS: u64 = 100;
+
 impl Seats {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { opened: Instant::now(), seats: Mutex::default(), next: AtomicU64::new(0) })
@@ -42,10 +45,13 @@ impl Seats {
 
     /// Asks the connections that are idle longest to end, a few at most: none, one, or several.
     pub(super) fn evict_idle(&self) {
+        let now_ms = self.opened.elapsed().as_millis() as u64;
+        // The first request of a new connection may have arrived and not been read yet.
+        let is_settled = |since_ms: &u64| now_ms.saturating_sub(*since_ms) >= SETTLED_MS;
         let mut idle: Vec<_> = {
             let seats = self.seats();
-            let idle = seats.values().filter_map(|seat| Some((seat.since_ms()?, Arc::clone(seat))));
-            idle.collect()
+            let since = |seat: &Arc<Idleness>| seat.since_ms().filter(is_settled);
+            seats.values().filter_map(|seat| Some((since(seat)?, Arc::clone(seat)))).collect()
         };
         let count = limits::CONNECTIONS_EVICTED.min(idle.len().div_ceil(8));
         if count > 0 {
