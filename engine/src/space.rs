@@ -5,7 +5,7 @@
 //! by itself once there is more.
 //! Promises: the disk is asked at most once a second, or once in [`limits::SPACE_LOOK_BYTES`] written, and at once
 //! after it had no room. Where it cannot say how much is free, nothing is refused: the write itself will fail. Before
-//! anything is refused, space that can be reclaimed is: first that of the store, then that of whoever embeds it.
+//! anything is refused, space that can be reclaimed is: first the store's, then the embedding application's.
 //! Never here: what is refused, and how.
 
 use std::io;

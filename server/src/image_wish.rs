@@ -185,6 +185,7 @@ mod tests {
         assert_eq!(auto("image/avif,image/webp,image/*,*/*;q=0.8"), (true, true));
         assert_eq!(auto("text/html, image/webp;q=0.5"), (false, true));
         assert_eq!(auto("image/avif;q=0, IMAGE/WEBP"), (false, true));
+        assert_eq!(auto("image/avif;Q=0, image/webp"), (false, true));
         assert_eq!(auto("image/*,*/*"), (false, false));
         assert_eq!(auto(""), (false, false));
     }

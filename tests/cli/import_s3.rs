@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use serde_json::Value;
 use tests::{DataFolder, File, FileHost, Ran};
 
 use crate::archives::word;
+use crate::import_report::{counts, report};
 use crate::with_and_without_a_server;
 
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -58,22 +58,6 @@ fn import(folder: &DataFolder, host: &FileHost, path: &str, words: &[&str], sign
         assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{ran:?}");
     }
     ran
-}
-
-fn report(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
-}
-
-/// The counts of a report: new, unchanged, skipped, refused.
-fn counts(ran: &Ran) -> [u64; 4] {
-    let report = report(ran);
-    let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{ran:?}"));
-    [
-        count(&report["importedCount"]),
-        count(&report["unchangedCount"]),
-        count(&report["skipped"]["count"]),
-        count(&report["refused"]["count"]),
-    ]
 }
 
 fn why(ran: &Ran, name: &str) -> String {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tests::{DataFolder, File, FileHost, Ran};
 
 use crate::archives::word;
+use crate::import_report::{counts, report};
 use crate::with_and_without_a_server;
 
 const LONG_AGO: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -20,22 +21,6 @@ fn import(folder: &DataFolder, host: &FileHost, list: &str, words: &[&str]) -> R
     let (path, origin) = (word(&path), host.origin());
     let fixed = ["import", "--bucket", "photos", "--from-urls", &path, "--allow", &origin];
     folder.run(&[&fixed, words].concat())
-}
-
-fn report(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
-}
-
-/// The counts of a report: new, unchanged, skipped, refused.
-fn counts(ran: &Ran) -> [u64; 4] {
-    let report = report(ran);
-    let count = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{ran:?}"));
-    [
-        count(&report["importedCount"]),
-        count(&report["unchangedCount"]),
-        count(&report["skipped"]["count"]),
-        count(&report["refused"]["count"]),
-    ]
 }
 
 fn why(ran: &Ran, name: &str) -> String {

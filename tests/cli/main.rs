@@ -24,6 +24,7 @@ mod export;
 mod fsck;
 mod health;
 mod import;
+mod import_report;
 mod import_s3;
 mod import_urls;
 mod metrics;

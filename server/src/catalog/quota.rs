@@ -7,7 +7,7 @@
 //! beside what is stored, and waits while the difference is made by others that may yet fail.
 //! Never here: names, and which uploads replace what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -166,10 +166,19 @@ impl Catalog {
             if quota.is_unlimited() {
                 continue;
             }
-            let used = match whose {
-                QuotaOwner::Bucket => self.claimed_amount(&bucket.name, completes)?,
-                QuotaOwner::Account => self.claimed_account_amount(&account.id, completes)?,
+            let staging = &self.0.staging;
+            let (stored, unfinished) = match whose {
+                QuotaOwner::Bucket => {
+                    let unfinished = staging.claimed(|it| *it == bucket.name, completes);
+                    (self.bucket_amount(&bucket.name)?, unfinished)
+                }
+                QuotaOwner::Account => {
+                    let own: BTreeSet<_> = self.bucket_names_of(&account.id).into_iter().collect();
+                    let unfinished = staging.claimed(|it| own.contains(it), completes);
+                    (self.account_amount(&account.id)?, unfinished)
+                }
             };
+            let used = stored.plus(unfinished);
             match quota.judge(whose, used, granted, amount) {
                 Verdict::Fits => {}
                 Verdict::Depends => depends = true,
@@ -197,28 +206,6 @@ impl Catalog {
     pub fn bucket_amount(&self, bucket: &BucketName) -> Result<Amount, CatalogError> {
         let usage = self.0.store.bucket_usage(bucket)?;
         Ok(Amount { objects: usage.objects, bytes: usage.bytes })
-    }
-
-    /// What a bucket holds, and will hold when its unfinished uploads are stored, but for one of these.
-    fn claimed_amount(
-        &self,
-        bucket: &BucketName,
-        but: Option<Uuid>,
-    ) -> Result<Amount, CatalogError> {
-        Ok(self.bucket_amount(bucket)?.plus(self.0.staging.claimed(bucket, but)))
-    }
-
-    /// The same of all buckets of an account.
-    fn claimed_account_amount(
-        &self,
-        account: &AccountId,
-        but: Option<Uuid>,
-    ) -> Result<Amount, CatalogError> {
-        let mut sum = Amount::default();
-        for bucket in self.bucket_names_of(account) {
-            sum = sum.plus(self.claimed_amount(&bucket, but)?);
-        }
-        Ok(sum)
     }
 
     /// What all buckets of an account hold.

@@ -25,7 +25,9 @@ pub struct StagedUpload {
     /// The account that uploads it.
     pub account: AccountId,
     pub bucket: BucketName,
-    /// What it will take of the quotas.
+    /// Its declared length.
+    pub length: u64,
+    /// What it will take of the quotas: its length less what it replaces.
     pub claim: Amount,
     /// The bodies of the engine that hold what has come, each with its bytes. Of a multipart upload one for each part.
     pub bodies: BTreeMap<Uuid, u64>,
@@ -61,9 +63,16 @@ impl Staging {
         Ok(Self(Mutex::new(uploads)))
     }
 
-    /// Counts an upload from now on.
-    pub fn insert(&self, id: Uuid, upload: StagedUpload) {
-        self.uploads().insert(id, upload);
+    /// Counts an upload from now on, unless the declared lengths of its account would exceed this together.
+    pub fn insert(&self, id: Uuid, upload: StagedUpload, account_bytes_max: u64) -> bool {
+        let mut uploads = self.uploads();
+        let own = uploads.values().filter(|other| other.account == upload.account);
+        let bytes = own.fold(upload.length, |sum, other| sum.saturating_add(other.length));
+        let fits = bytes <= account_bytes_max;
+        if fits {
+            uploads.insert(id, upload);
+        }
+        fits
     }
 
     /// Counts an upload no more: it was stored, abandoned, or evicted.
@@ -84,11 +93,11 @@ impl Staging {
         }
     }
 
-    /// What the unfinished uploads of a bucket will take of its quota, but for those that are being stored and `but`.
-    pub(super) fn claimed(&self, bucket: &BucketName, but: Option<Uuid>) -> Amount {
+    /// What the unfinished uploads to some buckets will take of a quota, but for those that are being stored and `but`.
+    pub(super) fn claimed(&self, is_in: impl Fn(&BucketName) -> bool, but: Option<Uuid>) -> Amount {
         let uploads = self.uploads();
         let counted = uploads.iter().filter(|(id, upload)| {
-            upload.bucket == *bucket && !upload.is_completing && Some(**id) != but
+            is_in(&upload.bucket) && !upload.is_completing && Some(**id) != but
         });
         counted.fold(Amount::default(), |sum, (_, upload)| sum.plus(upload.claim))
     }
@@ -98,13 +107,6 @@ impl Staging {
         if let Some(upload) = self.uploads().get_mut(&id) {
             upload.is_completing = is_completing;
         }
-    }
-
-    /// What the unfinished uploads of an account will take together, in bytes.
-    pub fn account_bytes(&self, account: &AccountId) -> u64 {
-        let uploads = self.uploads();
-        let own = uploads.values().filter(|upload| upload.account == *account);
-        own.fold(0, |sum, upload| sum.saturating_add(upload.claim.bytes))
     }
 
     /// What has come of the unfinished uploads to a bucket.
@@ -147,6 +149,7 @@ impl StagedUpload {
         Self {
             account: upload.account.clone(),
             bucket: upload.bucket.clone(),
+            length: upload.length,
             claim: Amount { objects: 1, bytes: upload.length },
             bodies: BTreeMap::from([(upload.id, upload.received.bytes)]),
             touched_ms: upload.expires_ms,
@@ -163,6 +166,7 @@ mod tests {
         StagedUpload {
             account: AccountId::issue(&engine::SeededEntropy::new(1)),
             bucket: BucketName::parse(bucket).unwrap(),
+            length: 100,
             claim: Amount { objects: 1, bytes: 100 },
             bodies: BTreeMap::from([(Uuid::from_u128(u128::from(touched_ms)), bytes)]),
             touched_ms,
@@ -174,10 +178,10 @@ mod tests {
     fn staging_evicts_least_recently_touched_idle_upload() {
         let staging = Staging::default();
         let [oldest, used, empty, newest] = [1, 2, 3, 4].map(Uuid::from_u128);
-        staging.insert(newest, upload("pics", 5, 40));
-        staging.insert(oldest, upload("pics", 7, 10));
-        staging.insert(used, upload("pics", 9, 5));
-        staging.insert(empty, upload("pics", 0, 1));
+        assert!(staging.insert(newest, upload("pics", 5, 40), u64::MAX));
+        assert!(staging.insert(oldest, upload("pics", 7, 10), u64::MAX));
+        assert!(staging.insert(used, upload("pics", 9, 5), u64::MAX));
+        assert!(staging.insert(empty, upload("pics", 0, 1), u64::MAX));
         let evict = || staging.evict(|id| id == used).map(|(id, _)| id);
         assert_eq!([evict(), evict(), evict()], [Some(oldest), Some(newest), None]);
         assert!(!staging.contains(oldest) && staging.contains(empty));
@@ -187,16 +191,29 @@ mod tests {
     fn staging_claims_exclude_completing_uploads() {
         let staging = Staging::default();
         let (pics, id) = (BucketName::parse("pics").unwrap(), Uuid::from_u128(1));
-        staging.insert(id, upload("pics", 5, 1));
-        staging.insert(Uuid::from_u128(2), upload("other", 6, 1));
-        assert_eq!(staging.claimed(&pics, None), Amount { objects: 1, bytes: 100 });
-        assert_eq!(staging.claimed(&pics, Some(id)), Amount::default());
+        assert!(staging.insert(id, upload("pics", 5, 1), u64::MAX));
+        assert!(staging.insert(Uuid::from_u128(2), upload("other", 6, 1), u64::MAX));
+        assert_eq!(staging.claimed(|it| *it == pics, None), Amount { objects: 1, bytes: 100 });
+        assert_eq!(staging.claimed(|it| *it == pics, Some(id)), Amount::default());
         assert_eq!(staging.totals_of(&pics), StagedTotals { uploads: 1, bytes: 5 });
         assert_eq!(staging.totals(), StagedTotals { uploads: 2, bytes: 11 });
         staging.set_completing(id, true);
-        assert_eq!(staging.claimed(&pics, None), Amount::default());
+        assert_eq!(staging.claimed(|it| *it == pics, None), Amount::default());
         assert_eq!(staging.evict(|id| id == Uuid::from_u128(2)).map(|(id, _)| id), None);
         staging.set_completing(id, false);
-        assert_eq!(staging.claimed(&pics, None).bytes, 100);
+        assert_eq!(staging.claimed(|it| *it == pics, None).bytes, 100);
+    }
+
+    #[test]
+    fn staging_bounds_declared_lengths_of_an_account() {
+        let staging = Staging::default();
+        let overwriting = || StagedUpload { claim: Amount::default(), ..upload("pics", 0, 1) };
+        assert!(staging.insert(Uuid::from_u128(1), overwriting(), 250));
+        assert!(staging.insert(Uuid::from_u128(2), overwriting(), 250));
+        assert!(!staging.insert(Uuid::from_u128(3), overwriting(), 250));
+        assert!(!staging.contains(Uuid::from_u128(3)));
+        let other = AccountId::issue(&engine::SeededEntropy::new(2));
+        let other = StagedUpload { account: other, ..overwriting() };
+        assert!(staging.insert(Uuid::from_u128(3), other, 250));
     }
 }

@@ -76,9 +76,9 @@ pub(super) fn decode(
 ) -> Result<Decoded, Error> {
     if let Some(scale) = plan.scale(source) {
         let decoded = scaled_jpeg::decode(bytes, scale, &LIMITS, stop);
-        return decoded.map(Decoded::Planes).map_err(told);
+        return decoded.map(Decoded::Planes).map_err(decode_error);
     }
-    let header = scaled_jpeg::read_header(bytes, &LIMITS).map_err(told)?;
+    let header = scaled_jpeg::read_header(bytes, &LIMITS).map_err(decode_error)?;
     if is_read_by_library(&header)
         && let Ok(picture) = decode_by_library(bytes, header)
     {
@@ -100,7 +100,7 @@ fn is_read_by_library(header: &Header) -> bool {
     is_usual && header.colour_is_undisputed && !header.is_in_parts()
 }
 
-fn told(error: scaled_jpeg::Error) -> Error {
+fn decode_error(error: scaled_jpeg::Error) -> Error {
     match error {
         scaled_jpeg::Error::Cancelled => Error::Cancelled,
         scaled_jpeg::Error::OverLimit(_) => Error::TooLarge(Bound::Pixels),
@@ -109,8 +109,8 @@ fn told(error: scaled_jpeg::Error) -> Error {
 }
 
 fn decode_full_size(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
-    let decoded = scaled_jpeg::decode(bytes, Scale::Full, &LIMITS, stop).map_err(told)?;
-    let samples = scaled_jpeg::full_size_pixels(&decoded, stop).map_err(told)?;
+    let decoded = scaled_jpeg::decode(bytes, Scale::Full, &LIMITS, stop).map_err(decode_error)?;
+    let samples = scaled_jpeg::full_size_pixels(&decoded, stop).map_err(decode_error)?;
     let header = decoded.header;
     let layout = layout_of(header.colour);
     Picture::new((header.width, header.height), layout, samples, header.profile)

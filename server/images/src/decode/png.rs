@@ -14,7 +14,7 @@ use crate::picture::{Layout, Picture};
 use crate::source::Source;
 
 pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
-    let reader = decoder(bytes).read_info().map_err(told)?;
+    let reader = decoder(bytes).read_info().map_err(decode_error)?;
     let info = reader.info();
     let exif = info.exif_metadata.as_deref();
     Ok(Source {
@@ -26,7 +26,7 @@ pub(super) fn read_source(bytes: &[u8]) -> Result<Source, Error> {
 }
 
 pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
-    let mut reader = decoder(bytes).read_info().map_err(told)?;
+    let mut reader = decoder(bytes).read_info().map_err(decode_error)?;
     let layout = match reader.output_color_type() {
         (ColorType::Grayscale, BitDepth::Eight) => Layout::Grey,
         (ColorType::GrayscaleAlpha, BitDepth::Eight) => Layout::GreyAlpha,
@@ -39,14 +39,14 @@ pub(super) fn decode(bytes: &[u8], stop: Stop<'_>) -> Result<Picture, Error> {
     let length = reader.output_buffer_size().filter(|length| *length as u64 <= JOB_BYTES_MAX);
     let mut samples = vec![0; length.ok_or_else(too_large)?];
     if reader.info().interlaced {
-        reader.next_frame(&mut samples).map_err(told)?;
+        reader.next_frame(&mut samples).map_err(decode_error)?;
     } else {
         let row_bytes = reader.output_line_size(sides.0).ok_or_else(too_large)?;
         for row in samples.chunks_exact_mut(row_bytes.max(1)) {
             if stop() {
                 return Err(Error::Cancelled);
             }
-            reader.read_row(row).map_err(told)?;
+            reader.read_row(row).map_err(decode_error)?;
         }
     }
     let is_grey = matches!(layout, Layout::Grey | Layout::GreyAlpha);
@@ -85,7 +85,7 @@ fn decoder(bytes: &[u8]) -> Decoder<Cursor<&[u8]>> {
     decoder
 }
 
-fn told(error: png::DecodingError) -> Error {
+fn decode_error(error: png::DecodingError) -> Error {
     match error {
         png::DecodingError::LimitsExceeded => Error::TooLarge(Bound::Memory),
         other => Error::undecodable(other),

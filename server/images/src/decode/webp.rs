@@ -40,7 +40,7 @@ pub(super) fn decode(bytes: &[u8], source: &Source, stop: Stop<'_>) -> Result<Pi
     let mut decoder = decoder(bytes)?;
     let length = decoder.output_buffer_size().filter(|length| *length as u64 <= JOB_BYTES_MAX);
     let mut samples = vec![0; length.ok_or(Error::TooLarge(Bound::Memory))?];
-    decoder.read_image(&mut samples).map_err(told)?;
+    decoder.read_image(&mut samples).map_err(decode_error)?;
     let layout = if decoder.has_alpha() { Layout::Rgba } else { Layout::Rgb };
     let profile = decoder.icc_profile().unwrap_or_default();
     let profile = profile.filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
@@ -57,11 +57,11 @@ pub(crate) fn stream_sides(file: &[u8]) -> Result<(u32, u32), Error> {
     let mut head = Vec::new();
     riff::push(&mut head, name, &stream[..stream.len().min(STREAM_HEAD_BYTES)])?;
     let head = riff::file(&head)?;
-    Ok(WebPDecoder::new(Cursor::new(&*head)).map_err(told)?.dimensions())
+    Ok(WebPDecoder::new(Cursor::new(&*head)).map_err(decode_error)?.dimensions())
 }
 
 fn decoder(bytes: &[u8]) -> Result<WebPDecoder<WithFlags<'_>>, Error> {
-    let mut decoder = WebPDecoder::new(WithFlags::of_chunks(bytes)).map_err(told)?;
+    let mut decoder = WebPDecoder::new(WithFlags::of_chunks(bytes)).map_err(decode_error)?;
     decoder.set_memory_limit(JOB_BYTES_MAX as usize);
     Ok(decoder)
 }
@@ -140,7 +140,7 @@ impl Seek for WithFlags<'_> {
     }
 }
 
-fn told(error: DecodingError) -> Error {
+fn decode_error(error: DecodingError) -> Error {
     match error {
         DecodingError::ImageTooLarge | DecodingError::MemoryLimitExceeded => {
             Error::TooLarge(Bound::Memory)

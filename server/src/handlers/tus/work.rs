@@ -70,9 +70,8 @@ impl Work {
         let turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
         let work = Self::at(app, caller, upload, turn);
         let destination = work.destination()?;
-        work.claim(&destination).await?;
+        let claimed = work.claim(&destination).await?;
         work.step(|mut work| async move {
-            let claimed = Claimed { app: work.app.clone(), id: work.upload.id, is_kept: false };
             let (store, account) = (work.app.store.clone(), work.upload.account.clone());
             let id = work.upload.id;
             let (open, received) = blocking(move || {
@@ -95,14 +94,12 @@ impl Work {
 
     /// Counts the upload against the file size of its bucket, the quotas of the bucket and of its owner, and what one
     /// account may have unfinished; refuses what they rule out.
-    async fn claim(&self, Destination { bucket, place, .. }: &Destination) -> Result<(), ApiError> {
+    async fn claim(
+        &self,
+        Destination { bucket, place, .. }: &Destination,
+    ) -> Result<Claimed, ApiError> {
         let (app, upload) = (&self.app, &self.upload);
         check_length(bucket, upload.length)?;
-        let staging = app.catalog.staging();
-        let unfinished = staging.account_bytes(&upload.account);
-        if unfinished.saturating_add(upload.length) > limits::UNFINISHED_BYTES_MAX {
-            return Err(ApiError::too_many_unfinished_bytes(limits::UNFINISHED_BYTES_MAX));
-        }
         let mut growth = Growth::default();
         let replaced = match self.replaced_key(place)? {
             Some(key) if app.catalog.is_limited(bucket) => {
@@ -114,19 +111,22 @@ impl Work {
         growth.count(upload.length, replaced.as_ref());
         let claim = growth.amount();
         let room = make_room(app, bucket, claim, None).await?;
-        staging.insert(
-            upload.id,
-            StagedUpload {
-                account: upload.account.clone(),
-                bucket: bucket.name.clone(),
-                claim,
-                bodies: BTreeMap::new(),
-                touched_ms: app.clock.unix_ms(),
-                is_completing: false,
-            },
-        );
+        let staged = StagedUpload {
+            account: upload.account.clone(),
+            bucket: bucket.name.clone(),
+            length: upload.length,
+            claim,
+            bodies: BTreeMap::new(),
+            touched_ms: app.clock.unix_ms(),
+            is_completing: false,
+        };
+        let bound = limits::UNFINISHED_BYTES_MAX;
+        let is_counted = app.catalog.staging().insert(upload.id, staged, bound);
         drop(room);
-        Ok(())
+        if !is_counted {
+            return Err(ApiError::too_many_unfinished_bytes(bound));
+        }
+        Ok(Claimed { app: app.clone(), id: upload.id, is_kept: false })
     }
 
     /// The key whose object the upload is to replace, as far as that is known before its content.
