@@ -106,7 +106,8 @@ fn a_process_tells_what_a_picture_takes() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("large.png");
     image::RgbImage::new(3_000, 3_000).save(&file).unwrap();
-    for (wish, least) in [(to(Format::Jpeg, None), 27 << 20), (to(Format::Png, Some(8)), 26 << 20)]
+    for (wish, least) in
+        [(to(Format::Jpeg, None), 27_000_000), (to(Format::Png, Some(8)), 26_000_000)]
     {
         let told = render_apart(&file, Files::Itself, &wish);
         assert_eq!(told.outcomes, [Outcome::Made]);
