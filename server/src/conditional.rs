@@ -1,7 +1,7 @@
 //! The preconditions of a request, in the order of RFC 9110 13.2.2.
 //!
-//! Pure. Promises: `If-Match` and `If-Range` compare strongly, `If-None-Match` weakly; dates have whole seconds; a date
-//! that is none is ignored. Never here: status codes, ranges.
+//! Pure. Promises: `If-Match` and `If-Range` compare strongly, also by date, `If-None-Match` weakly; dates have whole
+//! seconds; a date that is none is ignored. Never here: status codes, ranges.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,6 +19,8 @@ pub struct Validators {
     etag: String,
     /// `None` for what has no date: then no date of a request says anything.
     modified_ms: Option<u64>,
+    /// Whether the date stands for this version alone (RFC 9110 8.8.2.2).
+    is_date_strong: bool,
 }
 
 /// What the preconditions say.
@@ -47,12 +49,19 @@ pub enum RangeRule {
 impl Validators {
     /// An entity tag of letters and digits, without quotes, and when the object was changed last.
     pub fn new(etag: impl fmt::Display, modified_ms: u64) -> Self {
-        Self { etag: format!("\"{etag}\""), modified_ms: Some(modified_ms) }
+        let etag = format!("\"{etag}\"");
+        Self { etag, modified_ms: Some(modified_ms), is_date_strong: true }
+    }
+
+    /// Those of a stored object. One that replaced another may have done so within a second, so that both have the same
+    /// date: it says nothing about a part of it.
+    pub fn of_object(etag: impl fmt::Display, created_ms: u64, modified_ms: u64) -> Self {
+        Self { is_date_strong: created_ms == modified_ms, ..Self::new(etag, modified_ms) }
     }
 
     /// The same for what has no date.
     pub fn without_date(etag: impl fmt::Display) -> Self {
-        Self { etag: format!("\"{etag}\""), modified_ms: None }
+        Self { etag: format!("\"{etag}\""), modified_ms: None, is_date_strong: false }
     }
 
     /// The value of `ETag`.
@@ -150,7 +159,8 @@ fn range_rule(headers: &HeaderMap, current: Option<&Validators>) -> RangeRule {
     let names_this = if value_bytes.starts_with(b"\"") || value_bytes.starts_with(b"W/") {
         value_bytes == current.etag.as_bytes()
     } else {
-        seconds(current).is_some_and(|now| parse_date(value) == Some(now))
+        let is_exact = || seconds(current).is_some_and(|now| parse_date(value) == Some(now));
+        current.is_date_strong && is_exact()
     };
     if names_this && values.next().is_none() { RangeRule::Holds } else { RangeRule::Ignored }
 }
@@ -202,6 +212,22 @@ mod tests {
     fn dates_are_written_as_http_wants_them() {
         assert_eq!(http_date(MODIFIED_MS), EXACT);
         assert_eq!(http_date(u64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn a_date_that_two_versions_may_share_matches_no_if_range() {
+        let headers = HeaderMap::from_iter([(IF_RANGE, HeaderValue::from_static(EXACT))]);
+        for (created_ms, rule) in
+            [(MODIFIED_MS, RangeRule::Holds), (MODIFIED_MS - 1, RangeRule::Ignored)]
+        {
+            let current = Validators::of_object("abc", created_ms, MODIFIED_MS);
+            let outcome = evaluate(&Method::GET, &headers, Some(&current));
+            assert_eq!(outcome, Outcome::Proceed { range: rule });
+            // For the whole it is as good as ever.
+            let since =
+                HeaderMap::from_iter([(IF_MODIFIED_SINCE, HeaderValue::from_static(EXACT))]);
+            assert_eq!(evaluate(&Method::GET, &since, Some(&current)), Outcome::NotModified);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::conditional::Validators;
 use crate::content_type::{Activity, activity, essence};
 use crate::limits::{DOWNLOAD_NAME_BYTES_MAX, PREFLIGHT_SECONDS};
 use crate::object_name;
+use crate::stored_headers::StoredHeaders;
 
 /// What decides the headers of one delivered object.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Delivery<'a> {
     pub pages: Pages,
     /// Whether the client asked for a download.
     pub download: Download<'a>,
+    /// What the client that stored the object wants sent with it.
+    pub stored: Option<&'a StoredHeaders>,
 }
 
 /// Who may see an object.
@@ -81,6 +84,9 @@ pub fn object_headers(delivery: &Delivery<'_>) -> HeaderMap {
     shared_headers(delivery, &mut headers);
     headers.insert(header::CONTENT_TYPE, content_type(delivery));
     headers.insert(header::CONTENT_SECURITY_POLICY, policy(delivery));
+    if let Some(stored) = delivery.stored {
+        stored.describe_content(&mut headers);
+    }
     if let Some(value) = disposition(delivery) {
         headers.insert(header::CONTENT_DISPOSITION, value);
     }
@@ -159,6 +165,10 @@ pub fn preflight(request_headers: &HeaderMap) -> Response<Bytes> {
 pub fn cache_control(delivery: &Delivery<'_>) -> HeaderValue {
     if delivery.audience == Audience::Private {
         return HeaderValue::from_static(CACHE_PRIVATE);
+    }
+    let stored = delivery.stored.and_then(|stored| stored.cache_control.as_deref());
+    if let Some(Ok(stored)) = stored.map(HeaderValue::from_str) {
+        return stored;
     }
     if object_name::is_random(delivery.file_name) {
         return HeaderValue::from_static(CACHE_FOREVER);
@@ -311,6 +321,7 @@ mod tests {
             cache_control: None,
             pages: Pages::AsText,
             download: Download::No,
+            stored: None,
         };
         change(&mut delivery);
         object_headers(&delivery)
@@ -360,6 +371,44 @@ mod tests {
         assert_eq!(cache("a.png", Some("no-cache"), Audience::Public), "no-cache");
         assert_eq!(cache("a.png", Some("bad\r\nX: y"), Audience::Public), CACHE_SHORTLY);
         assert_eq!(cache("a.png", Some("public"), Audience::Private), CACHE_PRIVATE);
+    }
+
+    #[test]
+    fn stored_headers_are_sent_and_open_no_private_object_to_caches() {
+        let stored = StoredHeaders {
+            cache_control: Some("max-age=60".into()),
+            content_disposition: Some("attachment; filename=\"x\"".into()),
+            content_encoding: Some("gzip".into()),
+            content_language: Some("de".into()),
+            expires: Some("Thu, 01 Jan 2099 00:00:00 GMT".into()),
+        };
+        let headers = |audience: Audience, download: Download<'static>| {
+            let stored = stored.clone();
+            let validators = validators();
+            object_headers(&Delivery {
+                file_name: "a.png",
+                content_type: "image/png",
+                validators: &validators,
+                audience,
+                cache_control: Some("no-cache"),
+                pages: Pages::AsText,
+                download,
+                stored: Some(&stored),
+            })
+        };
+        let public = headers(Audience::Public, Download::No);
+        for (name, value) in [
+            ("cache-control", "max-age=60"),
+            ("content-disposition", "attachment; filename=\"x\""),
+            ("content-encoding", "gzip"),
+            ("content-language", "de"),
+            ("expires", ""),
+        ] {
+            assert_eq!(text(&public, name), value, "{name}");
+        }
+        let private = headers(Audience::Private, Download::Named("mine.png"));
+        assert_eq!(text(&private, "cache-control"), CACHE_PRIVATE);
+        assert_eq!(text(&private, "content-disposition"), "attachment; filename=\"mine.png\"");
     }
 
     #[test]
@@ -460,6 +509,7 @@ mod tests {
             cache_control: None,
             pages: Pages::AsText,
             download: Download::OwnName,
+            stored: None,
         };
         let headers = not_modified_headers(&delivery);
         assert!(headers.contains_key("etag") && headers.contains_key("cache-control"));

@@ -73,16 +73,20 @@ impl App {
         let began_us = self.state.clock.monotonic_us();
         let outgoing = Outgoing::of(&head, self.state.next_request_id());
         // Read once, for whoever may read the answer and for what is delivered.
-        let is_signed = is_signed(&head);
+        let signed_path = self.signed_path(&head);
+        let is_signed = signed_path.is_some();
         let is_delivered = is_delivery(&head) && !is_signed;
         let target = is_delivered.then(|| Target::from_path(head.uri.path()));
         let operation = match &target {
             Some(_) if is_presigning(&head) => Operation::Presign,
             Some(_) => Operation::of_delivery(head.uri.query()),
-            None if is_signed => Operation::of_signed(&head.method, &head.uri),
-            None => Operation::of(&head.method, head.uri.path()),
+            None => match &signed_path {
+                Some(path) => Operation::of_signed(&head.method, path),
+                None => Operation::of(&head.method, head.uri.path()),
+            },
         };
-        let bucket = self.bucket(head.uri.path(), target.as_ref());
+        let path = signed_path.as_deref().unwrap_or(head.uri.path());
+        let bucket = self.bucket(path, target.as_ref());
         let bucket_name = bucket.as_ref().map(|bucket| bucket.name.as_str());
         note_request(operation.name(), bucket_name, outgoing.request_id());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
@@ -129,6 +133,18 @@ impl App {
         let config = self.state.config();
         let hsts = config.hsts.filter(|_| config.scheme() == Scheme::Https)?;
         HeaderValue::try_from(format!("max-age={}", hsts.as_secs())).ok()
+    }
+
+    /// The path of a request of an S3 client, with its bucket in front where its host names that. Without the gateway
+    /// there are no such requests.
+    fn signed_path(&self, head: &Parts) -> Option<String> {
+        #[cfg(feature = "s3")]
+        return crate::s3::path_of(&self.state, head);
+        #[cfg(not(feature = "s3"))]
+        {
+            let _ = head;
+            None
+        }
     }
 
     /// The bucket that an address names, if it names one that is there.
@@ -236,17 +252,6 @@ fn note_refusal(measures: &Measures, response: &Response<Body>) {
         measures.note_limited(Limited::of(error.code(), error.policy()));
     } else if let Some(kind) = AuthFailure::of(error.code()) {
         measures.note_auth_failure(kind);
-    }
-}
-
-/// Whether a request is one of a client of S3. Without the gateway none is.
-fn is_signed(head: &Parts) -> bool {
-    #[cfg(feature = "s3")]
-    return crate::s3::is_signed(&head.method, &head.uri, &head.headers);
-    #[cfg(not(feature = "s3"))]
-    {
-        let _ = head;
-        false
     }
 }
 

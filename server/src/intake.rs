@@ -29,8 +29,9 @@ use http_body::Body;
 use uuid::Uuid;
 
 use self::attributes::Attributes;
+pub(crate) use self::attributes::Attributes as KeptAttributes;
 #[cfg(feature = "s3")]
-pub(crate) use self::attributes::{Attributes as KeptAttributes, S3Attributes};
+pub(crate) use self::attributes::{S3Attributes, StoredChecksum};
 use self::inflow::take_in;
 pub use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
@@ -44,6 +45,7 @@ use crate::multipart::{FormFile, FormFiles};
 use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
 use crate::request_body::RequestBody;
 use crate::state::AppState;
+use crate::stored_headers::StoredHeaders;
 use crate::target::{Place, check_writable, key_in};
 use crate::thumbnails::NoThumbnail;
 
@@ -56,7 +58,9 @@ pub struct Received {
     thumbnail: Option<Result<Staged, NoThumbnail>>,
     /// The same, where an attempt before this one made it.
     thumbnail_kept: ThumbnailKept,
-    /// What a client of S3 said about it.
+    /// The response headers that the client sent.
+    headers: StoredHeaders,
+    /// What an S3 client said about it.
     #[cfg(feature = "s3")]
     s3: Option<S3Attributes>,
 }
@@ -71,15 +75,16 @@ impl Received {
             staged,
             thumbnail: None,
             thumbnail_kept,
+            headers: StoredHeaders::default(),
             #[cfg(feature = "s3")]
             s3: None,
         }
     }
 
-    /// The same file with what a client of S3 is told about it.
+    /// The same file with what S3 clients are to get with it.
     #[cfg(feature = "s3")]
-    pub(crate) fn with_s3(self, s3: S3Attributes) -> Self {
-        Self { s3: Some(s3), ..self }
+    pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes) -> Self {
+        Self { headers, s3: Some(s3), ..self }
     }
 
     /// The same file under a name.
@@ -410,12 +415,20 @@ impl Received {
     /// The extension of what the bytes, the client's name and its word say that this is.
     fn content_extension(&self) -> Option<&'static str> {
         let name = self.client_name.as_deref().unwrap_or_default();
-        extension_of(&guess(name, self.staged.head(), self.declared_type.as_deref()))
+        extension_of(&guess(name, self.content_head(), self.declared_type.as_deref()))
+    }
+
+    /// The first bytes of the content; none where the body is an encoding of it.
+    fn content_head(&self) -> &[u8] {
+        match self.headers.content_encoding {
+            Some(_) => &[],
+            None => self.staged.head(),
+        }
     }
 
     /// The type that is stored for the file under a key.
     fn content_type(&self, key: &ObjectKey) -> Cow<'static, str> {
-        guess(key.file_name(), self.staged.head(), self.declared_type.as_deref())
+        guess(key.file_name(), self.content_head(), self.declared_type.as_deref())
     }
 
     /// Refuses a file that the bucket does not take, however it came. A bucket that takes only some types wants proof
@@ -430,7 +443,7 @@ impl Received {
         }
         let content_type = self.content_type(key);
         let is_taken = bucket.allowed_types.allow(essence(&content_type));
-        match is_taken && is_borne_out(&content_type, self.staged.head()) {
+        match is_taken && is_borne_out(&content_type, self.content_head()) {
             true => Ok(()),
             false => Err(ApiError::type_not_allowed(&content_type)),
         }
@@ -448,6 +461,7 @@ impl Received {
         let differs = declared_type.filter(|declared| *declared != content_type);
         let attributes = Attributes {
             declared_type: differs.map(str::to_owned),
+            headers: self.headers.clone(),
             #[cfg(feature = "s3")]
             s3: self.s3.clone(),
         };

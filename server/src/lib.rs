@@ -79,6 +79,7 @@ pub mod session_cookie;
 pub mod set_up_link;
 mod start;
 pub mod state;
+pub mod stored_headers;
 pub mod target;
 pub mod thumbnails;
 pub mod tls;

@@ -322,6 +322,9 @@ pub const S3_XML_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Parts of an upload of a client of S3, as S3 has it.
 #[cfg(feature = "s3")]
 pub const S3_PARTS_MAX: u32 = 10_000;
+/// Smallest part of an upload of an S3 client, but for the last one.
+#[cfg(feature = "s3")]
+pub const S3_PART_BYTES_MIN: u64 = 5 * 1_024 * 1_024;
 /// Longest wait for parts to be put together before the answer begins, and the client is kept waiting by it.
 #[cfg(feature = "s3")]
 pub const S3_JOINING_WAIT: Duration = Duration::from_secs(5);

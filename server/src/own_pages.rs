@@ -79,6 +79,24 @@ impl OwnHosts {
         Self { names: names.map(|name| name.to_ascii_lowercase()).collect() }
     }
 
+    /// The bucket that a host names in front of one of them, or of `localhost`: virtual-hosted style, of S3.
+    #[cfg(feature = "s3")]
+    pub fn bucket_before<'h>(&self, host: &'h str) -> Option<&'h str> {
+        let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+        if self.names.iter().any(|own| own.eq_ignore_ascii_case(host)) {
+            return None;
+        }
+        let own = self.names.iter().map(String::as_str).chain(["localhost"]);
+        own.filter_map(|own| {
+            let start = host.len().checked_sub(own.len() + 1)?;
+            let (bucket, rest) = (host.get(..start)?, host.get(start..)?);
+            let is_own = rest.strip_prefix('.').is_some_and(|it| it.eq_ignore_ascii_case(own));
+            (is_own && !bucket.is_empty()).then_some(bucket)
+        })
+        // Of `a.b.c` and `b.c` the longer one is meant.
+        .min_by_key(|bucket| bucket.len())
+    }
+
     /// Whether a request asks for one of them, for this machine, or for an address: these no foreign name leads to.
     pub fn are_asked_for(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let Some(authority) = host_of(headers, uri) else { return false };
@@ -90,7 +108,7 @@ impl OwnHosts {
 }
 
 /// The host and port that a request asks for.
-fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<Authority> {
+pub fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<Authority> {
     match headers.get(header::HOST) {
         Some(host) => Authority::try_from(host.as_bytes()).ok(),
         None => uri.authority().cloned(),
@@ -114,6 +132,26 @@ mod tests {
             headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         Source::of(&method.parse().unwrap(), &headers, &"/api/buckets".parse().unwrap())
+    }
+
+    #[test]
+    #[cfg(feature = "s3")]
+    fn a_bucket_is_named_in_front_of_an_own_host() {
+        let url = PublicUrl::parse("https://cdn.example.com").unwrap();
+        let hosts = OwnHosts::new(&url, &["example.com".to_owned()]);
+        for (host, bucket) in [
+            ("photos.cdn.example.com", Some("photos")),
+            ("photos.CDN.example.com:8443", Some("photos")),
+            ("a.b.cdn.example.com", Some("a.b")),
+            ("photos.localhost:8080", Some("photos")),
+            ("cdn.example.com", None),
+            ("example.com", None),
+            ("photos.example.org", None),
+            ("photoscdn.example.com.evil.org", None),
+            ("127.0.0.1:8080", None),
+        ] {
+            assert_eq!(hosts.bucket_before(host), bucket, "{host}");
+        }
     }
 
     #[test]

@@ -148,6 +148,7 @@ async fn an_address_is_for_one_key_one_method_and_one_use() {
         let place = format!("/photos/img/a.txt{query}");
         let reply = client.send(Method::PUT, &place, &headers, Body::from("1")).await;
         reply.check_error(405, "method_not_allowed");
+        assert!(reply.text().contains("-F file=@FILE"), "{}", reply.text());
     }
 }
 

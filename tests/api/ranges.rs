@@ -92,6 +92,19 @@ async fn if_range_decides_whether_the_range_holds() {
 }
 
 #[tokio::test]
+async fn if_range_by_date_does_not_join_two_versions() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "abc.txt", b"aaaaaaaaaa").await;
+    let date = client.get("/photos/abc.txt").await.header("last-modified").to_owned();
+    world.clock.advance(400);
+    client.put("/photos/?overwrite=true", "abc.txt", b"bbbbbbbbbb").await;
+    let headers = [("range", "bytes=5-"), ("if-range", &*date)];
+    let reply = client.get_with("/photos/abc.txt", &headers).await;
+    assert_eq!(reply.header("last-modified"), date, "both have the same date");
+    assert_eq!((reply.status.as_u16(), reply.text()), (200, "bbbbbbbbbb".into()));
+}
+
+#[tokio::test]
 async fn ranges_of_a_large_file_are_cut_exactly() {
     let (_world, client) = World::with_bucket(1);
     let body: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 253) as u8).collect();

@@ -17,3 +17,4 @@ mod memory;
 mod place;
 mod rclone;
 mod restic;
+mod statuses;

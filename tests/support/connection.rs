@@ -14,7 +14,7 @@ use crate::Form;
 /// A connection.
 pub struct Connection {
     stream: BufReader<TcpStream>,
-    address: SocketAddr,
+    host: String,
     key: Option<String>,
 }
 
@@ -35,7 +35,13 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), address, key: None })
+        Ok(Self { stream: BufReader::new(stream), host: address.to_string(), key: None })
+    }
+
+    /// The same connection; its requests name this host from now on.
+    #[must_use]
+    pub fn with_host(self, host: &str) -> Self {
+        Self { host: host.to_owned(), ..self }
     }
 
     /// The same connection; its requests carry the key from now on.
@@ -82,7 +88,7 @@ impl Connection {
         headers: &[(&str, &str)],
         body_bytes: usize,
     ) -> io::Result<()> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.host);
         if let Some(key) = &self.key {
             let _ = write!(head, "authorization: Bearer {key}\r\n");
         }

@@ -14,6 +14,7 @@ pub mod python_reader;
 pub mod receiver;
 pub mod secure;
 pub mod server_process;
+pub mod signed;
 #[cfg(feature = "otel")]
 pub mod spans;
 pub mod wire;
@@ -32,4 +33,5 @@ pub use open_metrics::OpenMetrics;
 pub use receiver::{Receiver, Scripted, Seen};
 pub use secure::Authority;
 pub use server_process::ServerProcess;
+pub use signed::SignedConnection;
 pub use world::World;

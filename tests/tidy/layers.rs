@@ -29,7 +29,18 @@ const ENGINE: &Layers = &[
 
 const SERVER: &Layers = &[
     &["traces", "crew"],
-    &["limits", "reserved", "conditional", "pace", "claims", "bridge", "address", "roots", "tls"],
+    &[
+        "limits",
+        "reserved",
+        "conditional",
+        "pace",
+        "claims",
+        "bridge",
+        "address",
+        "roots",
+        "tls",
+        "stored_headers",
+    ],
     &["destination", "traffic", "measures", "kept_stats"],
     &[
         "object_name",

@@ -5,12 +5,13 @@
 //! Promises: memory is bounded by the files that are on their way; each file ends with a word of what became of it; one
 //! that is dropped is let go. Never here: what is done with the files, and which are wanted.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LAST_MODIFIED};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::runtime::{Builder, Runtime};
@@ -24,6 +25,7 @@ use super::work::Work;
 use crate::destination::Destination;
 use crate::limits;
 use crate::outbound::Outbound;
+use crate::stored_headers::{StoredHeaders, sent};
 
 /// What a file is, as its machine says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -209,13 +211,7 @@ impl Remote {
                 let mut head = Head::of(&headers);
                 // Who cuts a body into chunks may say nothing of its length.
                 head.bytes = head.bytes.or(Some(listed.bytes));
-                head.attributes = kept_metadata(&headers)?;
-                let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-                if !matches!(encoding, None | Some(b"" | b"identity" | b"aws-chunked")) {
-                    let why =
-                        "it is stored packed (Content-Encoding), which would not be told again";
-                    return Err(Fault::lasting(why));
-                }
+                head.attributes = Some(attributes_of(&headers)?);
                 let body = body.map_err(|why| format!("the body breaks off: {why}"));
                 Ok((head, body.boxed_unsync()))
             }
@@ -237,10 +233,9 @@ impl Head {
     }
 }
 
-/// What clients of S3 said about an object, as the gateway keeps it.
-#[cfg(feature = "s3")]
-fn kept_metadata(headers: &HeaderMap) -> Result<Option<Vec<u8>>, Fault> {
-    let mut metadata = std::collections::BTreeMap::new();
+/// The attributes of an object of S3, as `server/src/intake/attributes.rs` has them.
+fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
+    let mut metadata = BTreeMap::new();
     for (name, value) in headers {
         if let Some(name) = name.as_str().strip_prefix("x-amz-meta-") {
             let value = str::from_utf8(value.as_bytes());
@@ -248,20 +243,18 @@ fn kept_metadata(headers: &HeaderMap) -> Result<Option<Vec<u8>>, Fault> {
             metadata.insert(name, value);
         }
     }
-    if metadata.is_empty() {
-        return Ok(None);
+    let stored = StoredHeaders::of(headers);
+    let declared = sent(headers, &CONTENT_TYPE);
+    let mut attributes = serde_json::json!({ "s3": { "metadata": metadata } });
+    if let Some(declared) = declared {
+        attributes["declaredType"] = declared.into();
     }
-    // As `server/src/intake/attributes.rs` has them.
-    let kept = serde_json::json!({ "s3": { "metadata": metadata } }).to_string().into_bytes();
-    match kept.len() <= engine::limits::ATTRIBUTES_BYTES_MAX {
-        true => Ok(Some(kept)),
-        false => Err(Fault::lasting("its metadata are too long")),
+    if !stored.is_empty() {
+        attributes["headers"] = serde_json::json!(stored);
     }
-}
-
-/// Nobody would be told of them.
-#[cfg(not(feature = "s3"))]
-#[allow(clippy::unnecessary_wraps, reason = "with the gateway it may fail")]
-fn kept_metadata(_: &HeaderMap) -> Result<Option<Vec<u8>>, Fault> {
-    Ok(None)
+    let attributes = attributes.to_string().into_bytes();
+    match attributes.len() <= engine::limits::ATTRIBUTES_BYTES_MAX {
+        true => Ok(attributes),
+        false => Err(Fault::lasting("its metadata and headers are too long")),
+    }
 }

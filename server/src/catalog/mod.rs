@@ -88,7 +88,7 @@ pub use self::job::{
 };
 pub use self::last_backup::LastBackup;
 #[cfg(feature = "s3")]
-pub use self::multipart_upload::{MultipartUpload, UploadedPart};
+pub use self::multipart_upload::{MultipartUpload, UploadChecksum, UploadedPart};
 pub use self::organisation::{MemberRole, Organisation, OrganisationName};
 pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};

@@ -4,7 +4,7 @@
 //! its bytes are durable; an upload that is done says so until it expires, so that a client that did not hear it is
 //! told. Never here: the protocol, and the bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use engine::{Batch, BucketName, FactName, NameError, ObjectKey, Precondition, Received, Store};
@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use super::id::AccountId;
 use super::record::{Stored, decode, encode, unreadable};
-use super::{CatalogError, hex};
+use super::{Amount, CatalogError, StagedUpload, Staging, hex};
 use crate::limits;
+use crate::stored_headers::StoredHeaders;
 
 const PREFIX: &str = "s3-upload/";
 const PART_PREFIX: &str = "s3-part/";
@@ -27,11 +28,26 @@ pub struct MultipartUpload {
     pub bucket: BucketName,
     pub key: ObjectKey,
     pub declared_type: Option<String>,
+    /// The response headers of the object.
+    pub headers: StoredHeaders,
     /// What stood behind `x-amz-meta-`.
     pub metadata: BTreeMap<String, String>,
+    /// The key as it was sent, where that is not in Unicode normalization form C.
+    pub sent_key: Option<String>,
+    /// Which checksum the parts have, and of what the object has one.
+    pub checksum: Option<UploadChecksum>,
     pub begun_ms: u64,
     /// The entity tag of the object, once it is stored.
     pub done: Option<String>,
+}
+
+/// The checksum that an upload was begun with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadChecksum {
+    /// As in `x-amz-checksum-crc32`: the last component.
+    pub algorithm: String,
+    /// `FULL_OBJECT` or `COMPOSITE`.
+    pub kind: String,
 }
 
 /// A part that has come.
@@ -43,6 +59,8 @@ pub struct UploadedPart {
     pub received: Received,
     /// Its entity tag: the MD5 of its bytes, hexadecimal.
     pub etag: String,
+    /// Its checksum by the algorithm of the upload, in base64.
+    pub checksum: Option<String>,
     pub stored_ms: u64,
 }
 
@@ -52,7 +70,13 @@ struct StoredUpload {
     bucket: String,
     key: String,
     declared_type: Option<String>,
+    #[serde(default, skip_serializing_if = "StoredHeaders::is_empty")]
+    headers: StoredHeaders,
     metadata: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<UploadChecksum>,
     begun_ms: u64,
     done: Option<String>,
 }
@@ -65,6 +89,8 @@ struct StoredPart {
     /// BLAKE3, hexadecimal.
     hash: String,
     etag: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
     stored_ms: u64,
 }
 
@@ -104,7 +130,10 @@ impl MultipartUpload {
             bucket: self.bucket.to_string(),
             key: self.key.to_string(),
             declared_type: self.declared_type.clone(),
+            headers: self.headers.clone(),
             metadata: self.metadata.clone(),
+            sent_key: self.sent_key.clone(),
+            checksum: self.checksum.clone(),
             begun_ms: self.begun_ms,
             done: self.done.clone(),
         };
@@ -120,6 +149,7 @@ impl MultipartUpload {
             bytes: part.received.bytes,
             hash: hex::encode(&part.received.hash),
             etag: part.etag.clone(),
+            checksum: part.checksum.clone(),
             stored_ms: part.stored_ms,
         };
         let bytes = encode(&fact, &stored)?;
@@ -176,9 +206,48 @@ impl MultipartUpload {
         }
     }
 
-    /// Forgets uploads that have expired, and parts whose upload is done or gone; tells the bodies of those that stay.
-    /// Waits for the disk.
-    pub fn sweep(store: &Store, now_ms: u64) -> Result<BTreeSet<Uuid>, CatalogError> {
+    /// The uploads that are not done, as they count against quotas.
+    pub(super) fn unfinished(store: &Store) -> Result<HashMap<Uuid, StagedUpload>, CatalogError> {
+        let mut uploads = HashMap::new();
+        each(store, PREFIX, |fact, bytes| {
+            let upload = Self::read(fact, bytes)?;
+            if upload.done.is_none() {
+                uploads.insert(upload.id, upload.staged(Amount::default()));
+            }
+            Ok(())
+        })?;
+        each(store, PART_PREFIX, |fact, bytes| {
+            let part = UploadedPart::read(fact, bytes)?;
+            if let Some(staged) = uploads.get_mut(&upload_of(fact)?) {
+                staged.length = staged.length.saturating_add(part.received.bytes);
+                staged.bodies.insert(part.file, part.received.bytes);
+                staged.touched_ms = staged.touched_ms.max(part.stored_ms);
+            }
+            Ok(())
+        })?;
+        Ok(uploads)
+    }
+
+    /// How it counts against quotas before a part has come.
+    pub fn staged(&self, replaced: Amount) -> StagedUpload {
+        StagedUpload {
+            account: self.account.clone(),
+            bucket: self.bucket.clone(),
+            length: 0,
+            replaced,
+            bodies: BTreeMap::new(),
+            touched_ms: self.begun_ms,
+            is_completing: false,
+        }
+    }
+
+    /// Forgets uploads that have expired or were evicted, and parts whose upload is done or gone; answers the bodies of
+    /// those that stay. Waits for the disk.
+    pub fn sweep(
+        store: &Store,
+        staging: &Staging,
+        now_ms: u64,
+    ) -> Result<BTreeSet<Uuid>, CatalogError> {
         let mut newest: BTreeMap<Uuid, u64> = BTreeMap::new();
         each(store, PART_PREFIX, |fact, bytes| {
             let (upload, part) = (upload_of(fact)?, UploadedPart::read(fact, bytes)?);
@@ -190,8 +259,10 @@ impl MultipartUpload {
         each(store, PREFIX, |fact, bytes| {
             let upload = Self::read(fact, bytes)?;
             let last_ms = newest.get(&upload.id).copied().unwrap_or_default().max(upload.begun_ms);
-            if last_ms.saturating_add(limits::TUS_KEPT_MS) <= now_ms {
+            let is_evicted = upload.done.is_none() && !staging.contains(upload.id);
+            if is_evicted || last_ms.saturating_add(limits::TUS_KEPT_MS) <= now_ms {
                 over.push(fact.clone());
+                staging.remove(upload.id);
             } else if upload.done.is_none() {
                 open.insert(upload.id);
             }
@@ -227,7 +298,10 @@ impl MultipartUpload {
             bucket: BucketName::parse(&stored.bucket).map_err(|why| bad(&why.to_string()))?,
             key: ObjectKey::parse(&stored.key).map_err(|why| bad(&why.to_string()))?,
             declared_type: stored.declared_type,
+            headers: stored.headers,
             metadata: stored.metadata,
+            sent_key: stored.sent_key,
+            checksum: stored.checksum,
             begun_ms: stored.begun_ms,
             done: stored.done,
         })
@@ -245,6 +319,7 @@ impl UploadedPart {
             file: Uuid::parse_str(&stored.file).map_err(|_| bad("its body is no UUID"))?,
             received: Received { bytes: stored.bytes, hash },
             etag: stored.etag,
+            checksum: stored.checksum,
             stored_ms: stored.stored_ms,
         })
     }
@@ -299,7 +374,13 @@ mod tests {
             bucket: BucketName::parse("photos").unwrap(),
             key: ObjectKey::parse("a/b.bin").unwrap(),
             declared_type: Some("image/png".into()),
+            headers: StoredHeaders {
+                content_language: Some("de".into()),
+                ..StoredHeaders::default()
+            },
             metadata: BTreeMap::from([("mtime".into(), "1.5".into())]),
+            sent_key: Some("a/b\u{308}.bin".into()),
+            checksum: Some(UploadChecksum { algorithm: "crc32".into(), kind: "COMPOSITE".into() }),
             begun_ms: 1_000,
             done: None,
         }
@@ -308,7 +389,7 @@ mod tests {
     fn part(number: u32, stored_ms: u64) -> UploadedPart {
         let received = Received { bytes: 5, hash: [number as u8; 32] };
         let (file, etag) = (Uuid::from_u128(u128::from(number)), "0f".repeat(16));
-        UploadedPart { number, file, received, etag, stored_ms }
+        UploadedPart { number, file, received, etag, checksum: Some("AAAAAA==".into()), stored_ms }
     }
 
     fn put(store: &Store, upload: &MultipartUpload) {
@@ -354,12 +435,19 @@ mod tests {
             store.commit(upload.noting(&part).unwrap()).unwrap();
         }
         put(&store, &MultipartUpload { begun_ms: 600, ..done.clone() });
-        let kept = MultipartUpload::sweep(&store, now_ms).unwrap();
+        let staging = Staging::open(&store).unwrap();
+        assert_eq!((staging.totals().uploads, staging.totals().bytes), (2, 10));
+        let kept = MultipartUpload::sweep(&store, &staging, now_ms).unwrap();
         assert_eq!(kept, BTreeSet::from([Uuid::from_u128(2)]));
+        assert_eq!((staging.totals().uploads, staging.totals().bytes), (1, 5));
         let found = |upload: &MultipartUpload| {
             MultipartUpload::find(&store, &upload.account, upload.id).unwrap().is_some()
         };
         assert!(!found(&old) && found(&fresh) && found(&done), "who asks again is told");
         assert!(done.parts(&store, 0, 9).unwrap().is_empty());
+        // Its bytes made room for others.
+        staging.remove(fresh.id);
+        assert!(MultipartUpload::sweep(&store, &staging, now_ms).unwrap().is_empty());
+        assert!(!found(&fresh) && found(&done));
     }
 }

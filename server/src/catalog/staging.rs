@@ -25,10 +25,10 @@ pub struct StagedUpload {
     /// The account that uploads it.
     pub account: AccountId,
     pub bucket: BucketName,
-    /// Its declared length.
+    /// Its declared length; of a multipart upload that of the parts that have come or are coming.
     pub length: u64,
-    /// What it will take of the quotas: its length less what it replaces.
-    pub claim: Amount,
+    /// What it replaces, as far as that is known.
+    pub replaced: Amount,
     /// The bodies of the engine that hold what has come, each with its bytes. Of a multipart upload one for each part.
     pub bodies: BTreeMap<Uuid, u64>,
     /// When bytes of it came last.
@@ -60,6 +60,8 @@ impl Staging {
                 uploads.insert(upload.id, StagedUpload::of_pending(&upload));
             }
         }
+        #[cfg(feature = "s3")]
+        uploads.extend(super::MultipartUpload::unfinished(store)?);
         Ok(Self(Mutex::new(uploads)))
     }
 
@@ -85,6 +87,45 @@ impl Staging {
         self.uploads().contains_key(&id)
     }
 
+    /// By how much the claim of an upload grows with so many bytes more; `None` where the upload is not counted.
+    #[cfg(feature = "s3")]
+    pub fn claim_growth(&self, id: Uuid, bytes: u64) -> Option<Amount> {
+        let uploads = self.uploads();
+        let upload = uploads.get(&id)?;
+        let length = upload.length.saturating_add(bytes);
+        let grown = StagedUpload { length, ..upload.clone() }.claim();
+        Some(Amount { objects: 0, bytes: grown.bytes - upload.claim().bytes })
+    }
+
+    /// Counts a part that is about to come in this body, unless the lengths of its account's uploads would exceed the
+    /// bound together. Answers the length of the upload with it; `None` where the part is not counted.
+    #[cfg(feature = "s3")]
+    pub fn begin_part(
+        &self,
+        id: Uuid,
+        body: Uuid,
+        bytes: u64,
+        account_bytes_max: u64,
+    ) -> Option<u64> {
+        let mut uploads = self.uploads();
+        let account = uploads.get(&id)?.account.clone();
+        let own = uploads.values().filter(|other| other.account == account);
+        let sum = own.fold(bytes, |sum, other| sum.saturating_add(other.length));
+        let upload = uploads.get_mut(&id).filter(|_| sum <= account_bytes_max)?;
+        upload.length = upload.length.saturating_add(bytes);
+        upload.bodies.insert(body, 0);
+        Some(upload.length)
+    }
+
+    /// Counts a part no more: it did not come, or another took its place.
+    #[cfg(feature = "s3")]
+    pub fn remove_part(&self, id: Uuid, body: Uuid, bytes: u64) {
+        if let Some(upload) = self.uploads().get_mut(&id) {
+            upload.length = upload.length.saturating_sub(bytes);
+            upload.bodies.remove(&body);
+        }
+    }
+
     /// Notes how much of a body has come.
     pub fn note_received(&self, id: Uuid, body: Uuid, bytes: u64, now_ms: u64) {
         if let Some(upload) = self.uploads().get_mut(&id) {
@@ -99,7 +140,7 @@ impl Staging {
         let counted = uploads.iter().filter(|(id, upload)| {
             is_in(&upload.bucket) && !upload.is_completing && Some(**id) != but
         });
-        counted.fold(Amount::default(), |sum, (_, upload)| sum.plus(upload.claim))
+        counted.fold(Amount::default(), |sum, (_, upload)| sum.plus(upload.claim()))
     }
 
     /// Marks an upload as being stored, or as unfinished again.
@@ -145,12 +186,20 @@ impl Staging {
 }
 
 impl StagedUpload {
+    /// What it will take of the quotas: its length less what it replaces.
+    pub fn claim(&self) -> Amount {
+        Amount {
+            objects: 1_u64.saturating_sub(self.replaced.objects),
+            bytes: self.length.saturating_sub(self.replaced.bytes),
+        }
+    }
+
     fn of_pending(upload: &PendingUpload) -> Self {
         Self {
             account: upload.account.clone(),
             bucket: upload.bucket.clone(),
             length: upload.length,
-            claim: Amount { objects: 1, bytes: upload.length },
+            replaced: Amount::default(),
             bodies: BTreeMap::from([(upload.id, upload.received.bytes)]),
             touched_ms: upload.expires_ms,
             is_completing: false,
@@ -167,7 +216,7 @@ mod tests {
             account: AccountId::issue(&engine::SeededEntropy::new(1)),
             bucket: BucketName::parse(bucket).unwrap(),
             length: 100,
-            claim: Amount { objects: 1, bytes: 100 },
+            replaced: Amount::default(),
             bodies: BTreeMap::from([(Uuid::from_u128(u128::from(touched_ms)), bytes)]),
             touched_ms,
             is_completing: false,
@@ -207,7 +256,8 @@ mod tests {
     #[test]
     fn staging_bounds_declared_lengths_of_an_account() {
         let staging = Staging::default();
-        let overwriting = || StagedUpload { claim: Amount::default(), ..upload("pics", 0, 1) };
+        let replaced = Amount { objects: 1, bytes: 100 };
+        let overwriting = || StagedUpload { replaced, ..upload("pics", 0, 1) };
         assert!(staging.insert(Uuid::from_u128(1), overwriting(), 250));
         assert!(staging.insert(Uuid::from_u128(2), overwriting(), 250));
         assert!(!staging.insert(Uuid::from_u128(3), overwriting(), 250));
@@ -215,5 +265,27 @@ mod tests {
         let other = AccountId::issue(&engine::SeededEntropy::new(2));
         let other = StagedUpload { account: other, ..overwriting() };
         assert!(staging.insert(Uuid::from_u128(3), other, 250));
+    }
+
+    #[test]
+    #[cfg(feature = "s3")]
+    fn staging_counts_parts_from_their_beginning() {
+        let staging = Staging::default();
+        let [id, first, second] = [1, 2, 3].map(Uuid::from_u128);
+        let replaced = Amount { objects: 1, bytes: 30 };
+        let begun =
+            StagedUpload { length: 0, replaced, bodies: BTreeMap::new(), ..upload("pics", 0, 1) };
+        assert!(staging.insert(id, begun, 100));
+        assert_eq!(staging.claim_growth(id, 50).unwrap().bytes, 20);
+        assert_eq!(staging.begin_part(id, first, 50, 100), Some(50));
+        assert_eq!(staging.claimed(|_| true, None), Amount { objects: 0, bytes: 20 });
+        assert_eq!(staging.begin_part(id, second, 51, 100), None, "the account has 100 bytes");
+        assert_eq!(staging.begin_part(id, second, 50, 100), Some(100));
+        staging.note_received(id, first, 50, 2);
+        assert_eq!(staging.totals().bytes, 50);
+        assert_eq!(staging.evict(|body| body == second).map(|(id, _)| id), None, "it is coming");
+        staging.remove_part(id, second, 50);
+        assert_eq!(staging.evict(|body| body == second).map(|(id, _)| id), Some(id));
+        assert_eq!(staging.claim_growth(id, 1), None);
     }
 }

@@ -245,6 +245,14 @@ impl ApiError {
             .with_header(header::ALLOW, allow)
     }
 
+    /// 405: a PUT to an address that was not issued for it. The message names the request that uploads with an API key.
+    pub fn put_needs_token(allow: &str) -> Self {
+        let message = "PUT uploads to presigned addresses alone. With an API key: \
+            curl -H \"Authorization: Bearer KEY\" -F file=@FILE URL";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+            .with_header(header::ALLOW, allow)
+    }
+
     /// 408: the request came too slowly. The connection ends with it.
     pub fn too_slow() -> Self {
         let message = "The request body came too slowly";

@@ -42,11 +42,12 @@ pub async fn delete(
     }
 }
 
-/// Deletes files by their names, those that are there, in as few batches as it takes.
+/// Deletes files by their names, those that exist, in as few batches as it takes, each under the conditions of `along`.
 #[cfg(feature = "s3")]
 pub async fn delete_named(
     app: &AppState,
     bucket: &BucketName,
+    along: Batch,
     keys: &[ObjectKey],
 ) -> Result<(), ApiError> {
     for some in keys.chunks(limits::DELETE_FILES_MAX) {
@@ -67,7 +68,7 @@ pub async fn delete_named(
         }
         let deleting =
             |batch: Batch, name: &ObjectName| delete_thumbnail(batch.delete(name.clone()), name);
-        let batch = found.iter().fold(Batch::new(), deleting);
+        let batch = found.iter().fold(along.clone(), deleting);
         let happenings: Vec<_> =
             found.iter().map(|name| Happening::removed(name.key.clone())).collect();
         app.catalog.commit_telling(bucket, batch, &happenings).await?;

@@ -134,7 +134,7 @@ async fn deliver_object(
     let kept = query.is_empty().then(|| app.kept_heads.get(object.lsn(), bucket)).flatten();
     let validators = match &kept {
         Some(kept) => Cow::Borrowed(&kept.validators),
-        None => Cow::Owned(Validators::new(shown.etag(), object.modified_ms())),
+        None => Cow::Owned(validators_of(&shown, object)),
     };
     let delivery = Delivery {
         download: Download::of(download.as_deref()),
@@ -207,7 +207,7 @@ async fn deliver_placeholder(
     }
     let object = app.store.get(name)?.ok_or_else(missing)?;
     let shown = Shown::of(app, request, query, bucket, &object).await?;
-    let validators = Validators::new(shown.etag(), object.modified_ms());
+    let validators = validators_of(&shown, &object);
     let mut headers = object_headers(&delivery(bucket, &shown, &validators));
     shown.describe(&mut headers);
     // These describe the file at this address, and there is none.
@@ -261,6 +261,10 @@ async fn discard(app: &AppState, variant: &Object, error: engine::Error) -> Unde
     }
 }
 
+fn validators_of(shown: &Shown<'_>, object: &Object) -> Validators {
+    Validators::of_object(shown.etag(), object.created_ms(), object.modified_ms())
+}
+
 fn delivery<'a>(
     bucket: &'a Bucket,
     shown: &'a Shown<'_>,
@@ -280,6 +284,7 @@ fn delivery<'a>(
             ServeHtml::AsPages => Pages::Sandboxed,
         },
         download: Download::No,
+        stored: shown.stored_headers(),
     }
 }
 

@@ -50,7 +50,7 @@ pub async fn put_presigned(
     query: Query,
     request: Request<Body>,
 ) -> Result<Response<Body>, ApiError> {
-    let no_token = || ApiError::method_not_allowed(PLACE_METHODS);
+    let no_token = || ApiError::put_needs_token(PLACE_METHODS);
     let text = query.text(TOKEN)?.ok_or_else(no_token)?;
     let grant = unexpired_grant(&app, &text, Purpose::Raw)?;
     let name = Target::from_path(request.uri().path())?.object();

@@ -5,18 +5,23 @@
 //! Never here: scopes and buckets, which the operations ask for.
 
 use async_trait::async_trait;
+use engine::BucketName;
 use http::Extensions;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
+use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::errors::refused;
+use super::parameters;
+use super::signed::Query;
 use crate::admission::take;
 use crate::auth::{Asking, Caller};
 use crate::catalog::ApiKeyId;
 use crate::error::ApiError;
 use crate::rate_limit::LimitedAction;
 use crate::state::AppState;
+use crate::target::bucket_of;
 
 /// Knows the secrets.
 pub(super) struct Keys {
@@ -61,12 +66,15 @@ impl S3Access for Door {
         let operation = context.s3_op().name().to_owned();
         let (method, uri, headers) = (context.method(), context.uri(), context.headers());
         let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
+        let bucket = bucket_in(context.s3_path());
         let extensions = context.extensions_mut();
         let asking =
             Asking { method: &method, uri: &uri, headers: &headers, extensions: &*extensions };
         let caller = self.let_in(&key, asking, &operation).map_err(|error| refused(&error))?;
         extensions.insert(caller);
-        Ok(())
+        let owner = bucket.and_then(|name| self.app.catalog.bucket(&name));
+        let is_owner = |id: &str| owner.as_ref().is_none_or(|it| it.owner.to_string() == id);
+        parameters::check(&operation, &headers, &Query::of(&uri), is_owner)
     }
 }
 
@@ -84,6 +92,12 @@ impl Door {
         }
         Ok(caller)
     }
+}
+
+/// The bucket that a request names.
+fn bucket_in(path: &S3Path) -> Option<BucketName> {
+    let named = path.as_object().map(|(bucket, _)| bucket).or_else(|| path.as_bucket());
+    bucket_of(named?).ok()
 }
 
 /// Of which allowance an operation takes; reading a file takes none, as delivery does.

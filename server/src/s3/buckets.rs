@@ -1,61 +1,144 @@
-//! Buckets: listed, made and looked at.
+//! Bucket operations: list, create, delete, head.
 //!
-//! Promises: a bucket that the caller may not see is answered like one that does not exist; one that is made here is
-//! private, as clients of S3 expect. Never here: settings of buckets.
+//! Guarantees: a bucket that the caller may not access is reported as missing; new buckets are private, as S3 clients
+//! expect; only empty buckets are deleted. Non-goals: bucket settings.
 
-use s3s::dto::{Bucket as NamedBucket, ListBucketsOutput, Owner};
-use s3s::{S3ErrorCode, S3Result};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use s3s::dto::{
+    Bucket as NamedBucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput,
+    DeleteBucketOutput, GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput,
+    HeadBucketOutput, ListBucketsInput, ListBucketsOutput, Owner,
+};
+use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use super::access::caller_of;
 use super::errors::{refusal, refused};
 use super::objects::time_of;
+use super::signed::REGION;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{
-    Access, BucketChange, BucketKind, CatalogError, NewBucket, NewBucketOwner, Scope,
-    new_bucket_name,
+    Access, Bucket, BucketChange, BucketContents, BucketKind, CatalogError, NewBucket,
+    NewBucketOwner, Scope, new_bucket_name,
 };
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::target::bucket_of;
 
-/// The buckets that the caller reaches.
-pub(super) fn list(app: &AppState, caller: &Caller) -> Result<ListBucketsOutput, ApiError> {
-    caller.check_scope(Scope::List)?;
+/// Buckets of one page, as S3 has it.
+const PAGE_MAX: usize = 10_000;
+
+/// ListBuckets: a page of the buckets that the caller may access, by name.
+pub(super) async fn list(
+    app: &AppState,
+    request: S3Request<ListBucketsInput>,
+) -> S3Result<ListBucketsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    caller.check_scope(Scope::List).map_err(|error| refused(&error))?;
+    let wanted = match input.max_buckets {
+        None => PAGE_MAX,
+        Some(wanted) => usize::try_from(wanted)
+            .ok()
+            .filter(|wanted| (1..=PAGE_MAX).contains(wanted))
+            .ok_or_else(|| {
+                refusal(S3ErrorCode::InvalidArgument, "max-buckets is a number from 1 to 10000")
+            })?,
+    };
+    let after = input.continuation_token.as_deref().map(read_token).transpose()?;
+    let prefix = input.prefix.as_deref().unwrap_or_default();
     let account = caller.account();
-    let visible = app.catalog.buckets().into_iter().filter(|bucket| {
-        caller.limits().reach_bucket(&bucket.name)
-            && app.catalog.role_in(&account.id, bucket).is_some()
-    });
-    let named = visible.map(|bucket| NamedBucket {
-        name: Some(bucket.name.to_string()),
-        creation_date: time_of(bucket.created_ms),
-        ..NamedBucket::default()
-    });
+    let mut visible: Vec<_> = app
+        .catalog
+        .buckets()
+        .into_iter()
+        .filter(|bucket| {
+            let name = bucket.name.as_str();
+            name.starts_with(prefix)
+                && after.as_deref().is_none_or(|after| name > after)
+                && caller.limits().reach_bucket(&bucket.name)
+                && app.catalog.role_in(&account.id, bucket).is_some()
+        })
+        .collect();
+    visible.sort_by(|one, other| one.name.cmp(&other.name));
+    let has_more = visible.len() > wanted;
+    visible.truncate(wanted);
+    let next = visible.last().filter(|_| has_more);
     let owner = Owner {
         id: Some(account.id.to_string()),
         display_name: Some(account.name.as_str().to_owned()),
     };
-    let buckets = Some(named.collect());
-    Ok(ListBucketsOutput { buckets, owner: Some(owner), ..ListBucketsOutput::default() })
+    Ok(ListBucketsOutput {
+        continuation_token: next.map(|last| URL_SAFE_NO_PAD.encode(last.name.as_str())),
+        buckets: Some(visible.iter().map(|bucket| named(bucket)).collect()),
+        owner: Some(owner),
+        prefix: input.prefix,
+    })
 }
 
-/// Whether there is such a bucket for the caller: who may do anything with its files may know that.
-pub(super) fn look(app: &AppState, caller: &Caller, bucket: &str) -> Result<(), ApiError> {
+fn named(bucket: &Bucket) -> NamedBucket {
+    NamedBucket {
+        name: Some(bucket.name.to_string()),
+        creation_date: time_of(bucket.created_ms),
+        bucket_region: Some(REGION.to_owned()),
+    }
+}
+
+/// The name of the last bucket of the page before.
+fn read_token(token: &str) -> S3Result<String> {
+    let name = URL_SAFE_NO_PAD.decode(token).ok().and_then(|it| String::from_utf8(it).ok());
+    let message = "The cursor was not issued by this server";
+    name.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))
+}
+
+/// Returns the bucket if the caller has any scope for its objects.
+pub(super) fn look(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+) -> Result<std::sync::Arc<Bucket>, ApiError> {
     let name = bucket_of(bucket)?;
     let scopes = [Scope::List, Scope::Read, Scope::Upload, Scope::Delete];
     let scope = scopes.into_iter().find(|scope| caller.has_scope(*scope)).unwrap_or(Scope::List);
-    caller.bucket(&app.catalog, &name, scope).map(drop)
+    caller.bucket(&app.catalog, &name, scope)
 }
 
-/// Makes a private bucket of the caller's account.
-pub(super) async fn create(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
+/// HeadBucket.
+pub(super) async fn head(
+    app: &AppState,
+    request: S3Request<HeadBucketInput>,
+) -> S3Result<HeadBucketOutput> {
+    let caller = caller_of(&request.extensions)?;
+    look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    let bucket_region = Some(REGION.to_owned());
+    Ok(HeadBucketOutput { bucket_region, ..HeadBucketOutput::default() })
+}
+
+/// GetBucketLocation: the default region, which has no name in the response.
+pub(super) async fn location(
+    app: &AppState,
+    request: S3Request<GetBucketLocationInput>,
+) -> S3Result<GetBucketLocationOutput> {
+    let caller = caller_of(&request.extensions)?;
+    look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    Ok(GetBucketLocationOutput::default())
+}
+
+/// Creates a private bucket of the caller's account.
+pub(super) async fn create(
+    app: &AppState,
+    request: S3Request<CreateBucketInput>,
+) -> S3Result<CreateBucketOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let bucket = request.input.bucket;
     let ours = |error: ApiError| refused(&error);
     caller.check_whole_reach().map_err(ours)?;
-    let Ok(name) = new_bucket_name(bucket) else {
-        let message = "A bucket has not such a name here";
+    let Ok(name) = new_bucket_name(&bucket) else {
+        let message = "Buckets have other names here: 3 to 63 of a-z, 0-9 and -";
         return Err(refusal(S3ErrorCode::InvalidBucketName, message));
     };
-    if look(app, caller, bucket).is_ok() {
+    if look(app, &caller, &bucket).is_ok() {
         let message = "The bucket is yours already";
         return Err(refusal(S3ErrorCode::BucketAlreadyOwnedByYou, message));
     }
@@ -64,9 +147,30 @@ pub(super) async fn create(app: &AppState, caller: &Caller, bucket: &str) -> S3R
     let new = NewBucket { name, owner, kind: BucketKind::Standard, settings };
     let catalog = app.catalog.by(caller.actor());
     match blocking(move || catalog.create_bucket(new)).await {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) }),
         Err(CatalogError::Exists(_)) => {
             Err(refusal(S3ErrorCode::BucketAlreadyExists, "There is a bucket of that name already"))
+        }
+        Err(error) => Err(ours(error.into())),
+    }
+}
+
+/// Deletes an empty bucket.
+pub(super) async fn delete(
+    app: &AppState,
+    request: S3Request<DeleteBucketInput>,
+) -> S3Result<DeleteBucketOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let ours = |error: ApiError| refused(&error);
+    let name = bucket_of(&request.input.bucket).map_err(ours)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage).map_err(ours)?;
+    caller.check_whole_reach().map_err(ours)?;
+    let catalog = app.catalog.by(caller.actor());
+    let delete = move || catalog.delete_bucket(&bucket.name, BucketContents::MustBeGone)?.finish();
+    match blocking(delete).await {
+        Ok(_) => Ok(DeleteBucketOutput {}),
+        Err(CatalogError::NotEmpty(..)) => {
+            Err(refusal(S3ErrorCode::BucketNotEmpty, "The bucket has objects: delete them first"))
         }
         Err(error) => Err(ours(error.into())),
     }

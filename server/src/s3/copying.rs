@@ -5,20 +5,24 @@
 
 use std::ops::ControlFlow;
 
-use engine::{Batch, Error};
+use engine::{Error, ObjectName};
+use http::HeaderMap;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
+use super::checksums::response_of;
+use super::conditions::{WriteConditions, check_source};
 use super::errors::{refusal, refused};
-use super::objects::{attributes, etag_of, file_in, find, manner, strong, time_of};
+use super::objects::{etag_of, file_in, find, is_named, manner, strong, time_of};
+use super::stored::Described;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
 use crate::error::ApiError;
-use crate::intake::{KeptAttributes, Received, keep};
+use crate::intake::{KeptAttributes, Received, S3Attributes, keep};
 use crate::limits::MOVE_TRIES_MAX;
 use crate::state::AppState;
 use crate::target::check_writable;
@@ -28,22 +32,21 @@ pub(super) async fn source_of(
     app: &AppState,
     caller: &Caller,
     source: &CopySource,
-    if_match: Option<&s3s::dto::ETagCondition>,
+    headers: &HeaderMap,
 ) -> S3Result<engine::Object> {
-    let CopySource::Bucket { bucket, key, version_id: None } = source else {
-        let message = "A source is a bucket and a key here, without a version";
-        return Err(refusal(S3ErrorCode::InvalidArgument, message));
-    };
-    let ours = |error: ApiError| refused(&error);
-    let (bucket, key) = file_in(app, caller, bucket, key, Scope::Read).map_err(ours)?;
-    let object = find(app, &bucket, &key).await.map_err(ours)?;
-    let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
-    match if_match.and_then(|condition| condition.as_etag()) {
-        Some(etag) if etag.value() != etag_of(&object) => {
-            Err(ours(ApiError::precondition_failed()))
-        }
-        _ => Ok(object),
+    let message = "A source is a bucket and a key; the only version of an object is \"null\"";
+    let wrong = || refusal(S3ErrorCode::InvalidArgument, message);
+    let CopySource::Bucket { bucket, key, version_id } = source else { return Err(wrong()) };
+    if version_id.as_deref().is_some_and(|version| version != "null") {
+        return Err(wrong());
     }
+    let ours = |error: ApiError| refused(&error);
+    let (bucket, parsed) = file_in(app, caller, bucket, key, Scope::Read).map_err(ours)?;
+    let object = find(app, &ObjectName::new(bucket.name.clone(), parsed)).await.map_err(ours)?;
+    let object = object.filter(|object| is_named(object, key));
+    let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
+    check_source(headers, &object).map_err(ours)?;
+    Ok(object)
 }
 
 /// Copies an object to another name, or gives it other metadata under its own.
@@ -52,34 +55,26 @@ pub(super) async fn copy(
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<CopyObjectOutput> {
     let caller = caller_of(&request.extensions)?;
-    let input = request.input;
+    let S3Request { input, headers, .. } = request;
     let ours = |error: ApiError| refused(&error);
     let (bucket, key) =
         file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
+    let name = ObjectName::new(bucket.name.clone(), key.clone());
+    let conditions = WriteConditions::of(&headers).map_err(ours)?;
+    let sent = Described::of(&headers, input.metadata, &input.key, &key)?;
     let is_replacing = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
         == Some(MetadataDirective::REPLACE);
     let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
     for _ in 0..MOVE_TRIES_MAX {
-        let condition = input.copy_source_if_match.as_ref();
-        let object = source_of(app, &caller, &input.copy_source, condition).await?;
-        let is_itself = *object.name() == engine::ObjectName::new(bucket.name.clone(), key.clone());
+        let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
+        let object = source_of(app, &caller, &input.copy_source, &headers).await?;
+        let is_itself = *object.name() == name;
         if is_itself && !is_replacing {
             let message = "An object is only copied to itself with other metadata";
             return Err(refusal(S3ErrorCode::InvalidRequest, message));
         }
-        let kept = KeptAttributes::of(&object);
-        let etag = kept.s3.as_ref().and_then(|it| it.etag.clone());
-        let declared = kept.declared_type.clone();
-        let declared = declared.unwrap_or_else(|| object.content_type().to_owned());
-        let (declared, s3) = match is_replacing {
-            true => {
-                let declared = input.content_type.clone().unwrap_or(declared);
-                let s3 = attributes(Some(&declared), input.metadata.clone())?;
-                (declared, s3)
-            }
-            false => (declared, kept.s3.unwrap_or_default()),
-        };
+        let (described, s3) = described(&object, &sent, is_replacing);
         let (store, staging, draining) = (app.store.clone(), object.clone(), app.clone());
         let staged = blocking(move || {
             store.stage_copy(&staging, &mut |_| match draining.is_draining() {
@@ -92,23 +87,59 @@ pub(super) async fn copy(
             Err(Error::Conflict(_)) => continue,
             Err(error) => return Err(ours(error.into())),
         };
-        let received = Received::new(None, Some(declared), staged);
-        let received = received.with_s3(crate::intake::S3Attributes { etag, ..s3 });
+        let received = Received::new(None, described.content_type, staged);
+        let received = received.with_s3(described.headers, s3);
         let manner = manner(EventKind::CreatedByCopy);
         let stored =
-            keep(app, &bucket, manner, Batch::new(), vec![received], std::slice::from_ref(&key))
-                .await;
-        let stored = stored.map_err(ours)?.into_iter().next();
+            keep(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key)).await;
+        let stored = stored.map_err(|error| ours(conditions.explain(error)))?.into_iter().next();
         let stored = stored.ok_or_else(|| ours(ApiError::internal("a copy put nothing")))?;
-        let result = CopyObjectResult {
-            e_tag: strong(etag_of(&stored.object)),
-            last_modified: time_of(stored.object.modified_ms()),
-            ..CopyObjectResult::default()
-        };
+        let result = result_of(&stored.object);
         return Ok(CopyObjectOutput {
             copy_object_result: Some(result),
             ..CopyObjectOutput::default()
         });
     }
     Err(ours(ApiError::conflict("The file changes again and again: try again")))
+}
+
+/// What is said of a copy: what is said of its source, or what the request says in its place.
+fn described(
+    source: &engine::Object,
+    sent: &Described,
+    is_replacing: bool,
+) -> (Described, S3Attributes) {
+    let of_source = KeptAttributes::of(source);
+    let s3 = of_source.s3.unwrap_or_default();
+    let type_of_source = of_source.declared_type;
+    let type_of_source = type_of_source.unwrap_or_else(|| source.content_type().to_owned());
+    let described = match is_replacing {
+        true => Described {
+            content_type: sent.content_type.clone().or(Some(type_of_source)),
+            ..sent.clone()
+        },
+        false => Described {
+            content_type: Some(type_of_source),
+            headers: of_source.headers,
+            metadata: s3.metadata,
+            key: sent.key.clone(),
+        },
+    };
+    let attributes = described.attributes(etag_of(source), s3.checksum, s3.parts);
+    (described, attributes)
+}
+
+fn result_of(stored: &engine::Object) -> CopyObjectResult {
+    let checksum = KeptAttributes::of(stored).s3.and_then(|s3| s3.checksum);
+    let checksum = response_of(checksum.as_ref());
+    CopyObjectResult {
+        e_tag: strong(etag_of(stored)),
+        last_modified: time_of(stored.modified_ms()),
+        checksum_crc32: checksum.checksum_crc32,
+        checksum_crc32c: checksum.checksum_crc32c,
+        checksum_crc64nvme: checksum.checksum_crc64nvme,
+        checksum_sha1: checksum.checksum_sha1,
+        checksum_sha256: checksum.checksum_sha256,
+        checksum_type: checksum.checksum_type,
+    }
 }

@@ -15,13 +15,13 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use s3s::checksum::ChecksumHasher;
-use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
+use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::Checksum;
 use s3s::{S3Error, S3ErrorCode, TrailingHeaders};
 
+use super::checksums::{ALGORITHMS, Algorithm, hasher, value_of};
 use super::errors::{code, refusal};
-
-const ALGORITHMS: [&str; 5] = ["crc32", "crc32c", "crc64nvme", "sha1", "sha256"];
+use crate::intake::StoredChecksum;
 
 /// A body on its way in.
 pub(super) struct Incoming {
@@ -39,10 +39,12 @@ pub(super) struct Expected {
     bytes: Option<u64>,
     /// In base64.
     md5: Option<String>,
-    /// The checksums that are in headers, by the names of their algorithms.
-    checksums: Vec<(&'static str, String)>,
-    /// Those that stand behind the body.
-    trailing: Vec<&'static str>,
+    /// The checksums that are in headers.
+    checksums: Vec<(Algorithm, String)>,
+    /// Those that follow the body.
+    trailing: Vec<Algorithm>,
+    /// One that is taken whether or not the client sent it.
+    taken: Option<Algorithm>,
     trailers: Option<TrailingHeaders>,
 }
 
@@ -53,6 +55,7 @@ pub(super) struct Report(Arc<Mutex<Outcome>>);
 #[derive(Default)]
 struct Outcome {
     md5: Option<[u8; 16]>,
+    checksum: Option<StoredChecksum>,
     failure: Option<S3Error>,
 }
 
@@ -72,36 +75,42 @@ impl Expected {
     /// Reads the headers of a request.
     pub(super) fn of(headers: &HeaderMap, trailers: Option<TrailingHeaders>) -> Self {
         let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
-        let checksum = |name: &'static str| Some((name, text(&format!("x-amz-checksum-{name}"))?));
+        let checksum = |it: Algorithm| Some((it, text(&it.header())?));
         let announced = text("x-amz-trailer").unwrap_or_default().to_ascii_lowercase();
-        let is_trailing = |name: &&'static str| {
-            announced.split(',').any(|it| it.trim() == format!("x-amz-checksum-{name}"))
-        };
+        let is_trailing = |of: &Algorithm| announced.split(',').any(|it| it.trim() == of.header());
         let bytes = text("x-amz-decoded-content-length").or_else(|| text("content-length"));
         Self {
             bytes: bytes.and_then(|bytes| bytes.parse().ok()),
             md5: text("content-md5"),
             checksums: ALGORITHMS.into_iter().filter_map(checksum).collect(),
             trailing: ALGORITHMS.into_iter().filter(is_trailing).collect(),
+            taken: None,
             trailers,
         }
     }
 
-    fn hasher(&self) -> Option<ChecksumHasher> {
-        let wants = |algorithm: &str| {
-            self.trailing.contains(&algorithm)
-                || self.checksums.iter().any(|(name, _)| *name == algorithm)
-        };
-        if !ALGORITHMS.into_iter().any(wants) {
-            return None;
-        }
-        Some(ChecksumHasher {
-            crc32: wants("crc32").then(Crc32::new),
-            crc32c: wants("crc32c").then(Crc32c::new),
-            crc64nvme: wants("crc64nvme").then(Crc64Nvme::new),
-            sha1: wants("sha1").then(Sha1::new),
-            sha256: wants("sha256").then(Sha256::new),
-        })
+    /// The length of the body without its framing, where the client said it.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    /// The same, with a checksum that is taken in any case.
+    pub(super) fn taking(self, algorithm: Option<Algorithm>) -> Self {
+        Self { taken: algorithm, ..self }
+    }
+
+    fn wants(&self, algorithm: Algorithm) -> bool {
+        self.taken == Some(algorithm)
+            || self.trailing.contains(&algorithm)
+            || self.checksums.iter().any(|(it, _)| *it == algorithm)
+    }
+
+    /// The checksum to store of those of a body that is what was said.
+    fn stored(&self, sums: &Checksum) -> Option<StoredChecksum> {
+        let wanted = || ALGORITHMS.into_iter().find(|it| self.wants(*it));
+        let algorithm = self.taken.or_else(wanted)?;
+        let value = value_of(sums, algorithm)?.to_owned();
+        Some(StoredChecksum { algorithm: algorithm.name().to_owned(), value })
     }
 
     /// Whether the body is what was said.
@@ -123,11 +132,11 @@ impl Expected {
             }
         }
         let Some(sums) = sums else { return Ok(()) };
-        if self.checksums.iter().any(|(name, said)| sum_of(sums, name) != Some(said.as_str())) {
+        if self.checksums.iter().any(|(it, said)| value_of(sums, *it) != Some(said.as_str())) {
             return Err(bad());
         }
-        for name in &self.trailing {
-            let header = format!("x-amz-checksum-{name}");
+        for algorithm in &self.trailing {
+            let header = algorithm.header();
             let said = self.trailers.as_ref().and_then(|trailers| {
                 let read =
                     |trailers: &HeaderMap| Some(trailers.get(&header)?.to_str().ok()?.to_owned());
@@ -137,7 +146,7 @@ impl Expected {
                 let message = "The checksum that was to stand behind the body is missing";
                 return Err(refusal(code("MalformedTrailerError"), message));
             };
-            if sum_of(sums, name) != Some(said.as_str()) {
+            if value_of(sums, *algorithm) != Some(said.as_str()) {
                 return Err(bad());
             }
         }
@@ -145,20 +154,15 @@ impl Expected {
     }
 }
 
-fn sum_of<'a>(sums: &'a Checksum, algorithm: &str) -> Option<&'a str> {
-    match algorithm {
-        "crc32" => sums.checksum_crc32.as_deref(),
-        "crc32c" => sums.checksum_crc32c.as_deref(),
-        "crc64nvme" => sums.checksum_crc64nvme.as_deref(),
-        "sha1" => sums.checksum_sha1.as_deref(),
-        _ => sums.checksum_sha256.as_deref(),
-    }
-}
-
 impl Report {
     /// The MD5 of a body that came whole.
     pub(super) fn md5(&self) -> Option<[u8; 16]> {
         self.outcome().md5
+    }
+
+    /// The checksum of a body that came whole, where one was sent or wanted.
+    pub(super) fn checksum(&self) -> Option<StoredChecksum> {
+        self.outcome().checksum.clone()
     }
 
     /// Why it did not.
@@ -174,7 +178,7 @@ impl Report {
 impl Incoming {
     pub(super) fn new(body: s3s::Body, expected: Expected) -> (Self, Report) {
         let report = Report::default();
-        let (md5, hasher) = (Some(Md5::new()), expected.hasher());
+        let (md5, hasher) = (Some(Md5::new()), hasher(|algorithm| expected.wants(algorithm)));
         (Self { body, expected, md5, hasher, bytes: 0, report: report.clone() }, report)
     }
 
@@ -184,7 +188,9 @@ impl Incoming {
         let sums = self.hasher.take().map(ChecksumHasher::finalize);
         match self.expected.check(self.bytes, &md5, sums.as_ref()) {
             Ok(()) => {
-                self.report.outcome().md5 = Some(md5);
+                let checksum = sums.as_ref().and_then(|sums| self.expected.stored(sums));
+                let mut outcome = self.report.outcome();
+                (outcome.md5, outcome.checksum) = (Some(md5), checksum);
                 Ok(())
             }
             Err(failure) => {

@@ -1,55 +1,62 @@
-//! Keys of a bucket, as S3 lists them.
+//! Object listings: ListObjectsV2, ListObjects and ListObjectVersions.
 //!
-//! Promises: a key that is there throughout is on exactly one page. Never here: the order of folders.
+//! Guarantees: a key that exists throughout is on exactly one page; each object has one version, `null`. Non-goals:
+//! folder order.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use engine::{GroupPage, Grouping};
+use engine::{GroupPage, Grouping, Object};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use s3s::dto::{
-    CommonPrefix, EncodingType, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
-    ListObjectsV2Output, Object as Listed,
+    CommonPrefix, EncodingType, ListObjectVersionsInput, ListObjectVersionsOutput,
+    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object as Listed,
+    ObjectStorageClass, ObjectVersion, ObjectVersionStorageClass, Owner,
 };
-use s3s::{S3ErrorCode, S3Result};
+use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use super::access::caller_of;
 use super::errors::{refusal, refused};
-use super::objects::{etag_of, strong, time_of};
+use super::objects::{etag_of, key_of, strong, time_of};
 use crate::auth::Caller;
 use crate::bridge::blocking;
-use crate::catalog::Scope;
+use crate::catalog::{Bucket, Scope};
 use crate::error::ApiError;
 use crate::limits::LIST_KEYS_MAX;
 use crate::state::AppState;
 use crate::target::{bucket_of, normalize};
 
 /// What stays readable of a key that is written with escapes.
-const KEPT: &AsciiSet =
+const READABLE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What is asked of a bucket, whichever version of the request asks it.
-struct Asked {
+/// The version of every object.
+pub(super) const VERSION: &str = "null";
+
+/// Parameters that the listing operations share.
+struct ListRequest {
     bucket: String,
     prefix: String,
     delimiter: String,
     after: Option<String>,
-    keys_max: i32,
+    keys_max: usize,
     is_encoded: bool,
 }
 
-/// A page, as both versions of the answer tell it.
+/// A page of a listing.
 struct Page {
-    contents: Vec<Listed>,
+    objects: Vec<Object>,
+    owner: Owner,
     prefixes: Vec<CommonPrefix>,
-    keys_max: i32,
+    /// Keys and prefixes.
     count: i32,
     /// The last item, where more follows.
     next: Option<String>,
 }
 
-impl Asked {
+impl ListRequest {
     fn text(&self, text: &str) -> String {
         match self.is_encoded {
-            true => utf8_percent_encode(text, KEPT).to_string(),
+            true => utf8_percent_encode(text, READABLE).to_string(),
             false => text.to_owned(),
         }
     }
@@ -58,9 +65,9 @@ impl Asked {
         let bucket = caller.bucket(&app.catalog, &bucket_of(&self.bucket)?, Scope::List)?;
         let prefix = normalize(&self.prefix).into_owned();
         caller.check_prefix(&prefix)?;
-        let keys_max = self.keys_max.clamp(0, LIST_KEYS_MAX as i32);
-        let page = match usize::try_from(keys_max) {
-            Ok(limit) if limit > 0 => {
+        let page = match self.keys_max {
+            0 => GroupPage::default(),
+            limit => {
                 let (store, name) = (app.store.clone(), bucket.name.clone());
                 let delimiter = normalize(&self.delimiter).into_owned();
                 let after = self.after.as_deref().map(|after| normalize(after).into_owned());
@@ -70,97 +77,183 @@ impl Asked {
                 })
                 .await?
             }
-            _ => GroupPage::default(),
         };
-        let listed = page.objects.iter().map(|object| Listed {
-            key: Some(self.text(object.name().key.as_str())),
+        let prefixes = page.groups.iter();
+        let prefixes: Vec<_> =
+            prefixes.map(|group| CommonPrefix { prefix: Some(self.text(group)) }).collect();
+        let count = i32::try_from(page.objects.len() + prefixes.len()).unwrap_or(i32::MAX);
+        let (objects, owner) = (page.objects, owner_of(app, &bucket));
+        Ok(Page { objects, owner, prefixes, count, next: page.next })
+    }
+
+    fn listed(&self, object: &Object, owner: Option<&Owner>) -> Listed {
+        Listed {
+            key: Some(self.text(&key_of(object))),
             e_tag: strong(etag_of(object)),
             last_modified: time_of(object.modified_ms()),
             size: i64::try_from(object.bytes()).ok(),
+            storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
+            owner: owner.cloned(),
             ..Listed::default()
-        });
-        let contents: Vec<_> = listed.collect();
-        let prefixes: Vec<_> = page
-            .groups
-            .iter()
-            .map(|group| CommonPrefix { prefix: Some(self.text(group)) })
-            .collect();
-        let count = i32::try_from(contents.len() + prefixes.len()).unwrap_or(i32::MAX);
-        Ok(Page { contents, prefixes, keys_max, count, next: page.next })
+        }
+    }
+
+    fn keys_max(&self) -> Option<i32> {
+        i32::try_from(self.keys_max).ok()
     }
 }
 
-/// Lists keys, in the newer version of the request.
+/// The owner of a bucket, and so of its objects.
+pub(super) fn owner_of(app: &AppState, bucket: &Bucket) -> Owner {
+    let account = app.catalog.account(&bucket.owner);
+    Owner {
+        id: Some(bucket.owner.to_string()),
+        display_name: account.map(|account| account.name.as_str().to_owned()),
+    }
+}
+
+/// The number of keys that are wanted on a page: at most 1,000, by default as many.
+fn keys_max(requested: Option<i32>) -> S3Result<usize> {
+    let Some(requested) = requested else { return Ok(LIST_KEYS_MAX) };
+    let wanted = usize::try_from(requested).map_err(|_| {
+        refusal(S3ErrorCode::InvalidArgument, "max-keys is a number from 0 to 2147483647")
+    })?;
+    Ok(wanted.min(LIST_KEYS_MAX))
+}
+
+fn is_encoded(encoding: Option<&EncodingType>) -> bool {
+    encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL)
+}
+
+/// ListObjectsV2.
 pub(super) async fn list(
     app: &AppState,
-    caller: &Caller,
-    input: ListObjectsV2Input,
+    request: S3Request<ListObjectsV2Input>,
 ) -> S3Result<ListObjectsV2Output> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
     let after = match &input.continuation_token {
         Some(token) => {
             let bytes = URL_SAFE_NO_PAD.decode(token).ok();
             let last = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            let message = "The cursor is none of this server";
+            let message = "The cursor was not issued by this server";
             Some(last.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?)
         }
         None => input.start_after.clone(),
     };
-    let asked = Asked {
+    let list = ListRequest {
         bucket: input.bucket.clone(),
         prefix: input.prefix.clone().unwrap_or_default(),
         delimiter: input.delimiter.clone().unwrap_or_default(),
         after,
-        keys_max: input.max_keys.unwrap_or(LIST_KEYS_MAX as i32),
+        keys_max: keys_max(input.max_keys)?,
         is_encoded: is_encoded(input.encoding_type.as_ref()),
     };
-    let page = asked.page(app, caller).await.map_err(|error| refused(&error))?;
+    let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
+    let owner = input.fetch_owner.unwrap_or_default().then_some(&page.owner);
     Ok(ListObjectsV2Output {
+        contents: Some(page.objects.iter().map(|it| list.listed(it, owner)).collect()),
         name: Some(input.bucket),
-        prefix: Some(asked.text(&asked.prefix)),
-        delimiter: input.delimiter.map(|it| asked.text(&it)),
-        start_after: input.start_after.map(|it| asked.text(&it)),
-        max_keys: Some(page.keys_max),
+        prefix: Some(list.text(&list.prefix)),
+        delimiter: input.delimiter.filter(|it| !it.is_empty()).map(|it| list.text(&it)),
+        start_after: input.start_after.map(|it| list.text(&it)),
+        max_keys: list.keys_max(),
         key_count: Some(page.count),
         is_truncated: Some(page.next.is_some()),
         continuation_token: input.continuation_token,
         next_continuation_token: page.next.map(|last| URL_SAFE_NO_PAD.encode(last)),
-        contents: Some(page.contents),
         common_prefixes: Some(page.prefixes),
         encoding_type: input.encoding_type,
         ..ListObjectsV2Output::default()
     })
 }
 
-/// Lists keys, in the older version of the request.
+/// ListObjects, the older version.
 pub(super) async fn list_older(
     app: &AppState,
-    caller: &Caller,
-    input: ListObjectsInput,
+    request: S3Request<ListObjectsInput>,
 ) -> S3Result<ListObjectsOutput> {
-    let asked = Asked {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let list = ListRequest {
         bucket: input.bucket.clone(),
         prefix: input.prefix.clone().unwrap_or_default(),
         delimiter: input.delimiter.clone().unwrap_or_default(),
         after: input.marker.clone().filter(|marker| !marker.is_empty()),
-        keys_max: input.max_keys.unwrap_or(LIST_KEYS_MAX as i32),
+        keys_max: keys_max(input.max_keys)?,
         is_encoded: is_encoded(input.encoding_type.as_ref()),
     };
-    let page = asked.page(app, caller).await.map_err(|error| refused(&error))?;
+    let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
+    let owner = Some(&page.owner);
     Ok(ListObjectsOutput {
+        contents: Some(page.objects.iter().map(|it| list.listed(it, owner)).collect()),
         name: Some(input.bucket),
-        prefix: Some(asked.text(&asked.prefix)),
-        delimiter: input.delimiter.map(|it| asked.text(&it)),
-        marker: Some(input.marker.map(|it| asked.text(&it)).unwrap_or_default()),
-        max_keys: Some(page.keys_max),
+        prefix: Some(list.text(&list.prefix)),
+        delimiter: input.delimiter.filter(|it| !it.is_empty()).map(|it| list.text(&it)),
+        marker: Some(input.marker.map(|it| list.text(&it)).unwrap_or_default()),
+        max_keys: list.keys_max(),
         is_truncated: Some(page.next.is_some()),
-        next_marker: page.next.map(|last| asked.text(&last)),
-        contents: Some(page.contents),
+        next_marker: page.next.map(|last| list.text(&last)),
         common_prefixes: Some(page.prefixes),
         encoding_type: input.encoding_type,
         ..ListObjectsOutput::default()
     })
 }
 
-fn is_encoded(encoding: Option<&EncodingType>) -> bool {
-    encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL)
+/// ListObjectVersions: every object in its only version.
+pub(super) async fn list_versions(
+    app: &AppState,
+    request: S3Request<ListObjectVersionsInput>,
+) -> S3Result<ListObjectVersionsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let list = ListRequest {
+        bucket: input.bucket.clone(),
+        prefix: input.prefix.clone().unwrap_or_default(),
+        delimiter: input.delimiter.clone().unwrap_or_default(),
+        after: input.key_marker.clone().filter(|marker| !marker.is_empty()),
+        keys_max: keys_max(input.max_keys)?,
+        is_encoded: is_encoded(input.encoding_type.as_ref()),
+    };
+    let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
+    let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
+    let versions = page.objects.iter().map(|object| ObjectVersion {
+        key: Some(list.text(&key_of(object))),
+        version_id: Some(VERSION.to_owned()),
+        is_latest: Some(true),
+        e_tag: strong(etag_of(object)),
+        last_modified: time_of(object.modified_ms()),
+        size: i64::try_from(object.bytes()).ok(),
+        storage_class: Some(class.clone()),
+        owner: Some(page.owner.clone()),
+        ..ObjectVersion::default()
+    });
+    Ok(ListObjectVersionsOutput {
+        versions: Some(versions.collect()),
+        name: Some(input.bucket),
+        prefix: Some(list.text(&list.prefix)),
+        delimiter: input.delimiter.filter(|it| !it.is_empty()).map(|it| list.text(&it)),
+        key_marker: Some(input.key_marker.map(|it| list.text(&it)).unwrap_or_default()),
+        version_id_marker: input.version_id_marker,
+        max_keys: list.keys_max(),
+        is_truncated: Some(page.next.is_some()),
+        next_version_id_marker: page.next.as_ref().map(|_| VERSION.to_owned()),
+        next_key_marker: page.next.map(|last| list.text(&last)),
+        common_prefixes: Some(page.prefixes),
+        encoding_type: input.encoding_type,
+        ..ListObjectVersionsOutput::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_at_most_a_thousand_keys_and_no_negative_number_of_them() {
+        for (asked, keys) in [(None, 1_000), (Some(0), 0), (Some(7), 7), (Some(5_000), 1_000)] {
+            assert_eq!(keys_max(asked).unwrap(), keys);
+        }
+        assert_eq!(keys_max(Some(-1)).unwrap_err().code().as_str(), "InvalidArgument");
+    }
 }

@@ -5,12 +5,12 @@
 //! behind the API.
 //!
 //! ```text
-//! signed       what a signature has to cover
-//! access       who signed, and whether that is one request too many
-//! operations   the table of operations
-//! buckets  listing  objects  copying  multipart   what they do
-//! incoming  framing                               bodies on their way in
-//! errors       our refusals in the words of S3
+//! signed  virtual_host   what a signature has to cover, and where the bucket is named
+//! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
+//! operations             the table of operations
+//! buckets  listing  objects  reads  copying  multipart  configuration   what they do
+//! conditions  checksums  stored  incoming  framing                      what they have in common
+//! errors  error_body     our refusals in the words of S3
 //! ```
 //!
 //! Promises: nothing of a body is read before the signature of its head is checked, and no body is held in memory.
@@ -18,7 +18,11 @@
 
 mod access;
 mod buckets;
+mod checksums;
+mod conditions;
+mod configuration;
 mod copying;
+mod error_body;
 mod errors;
 mod framing;
 mod incoming;
@@ -26,12 +30,18 @@ mod listing;
 mod multipart;
 mod objects;
 mod operations;
+mod parameters;
+mod reads;
 mod signed;
+mod stored;
+mod virtual_host;
 
 use std::sync::Arc;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use s3s::S3Error;
 use s3s::config::{S3Config, StaticConfigProvider};
@@ -42,12 +52,15 @@ use self::access::{Door, Keys};
 use self::errors::refused;
 use self::framing::{Chunks, Framed};
 use self::operations::Operations;
-use self::signed::check;
-pub(crate) use self::signed::is_signed;
+use self::reads::Status;
+use self::signed::{check, is_signed};
+use self::virtual_host::Hosts;
+pub(crate) use self::virtual_host::path_of;
 use crate::client_address::client_address;
 use crate::error::ApiError;
 use crate::limits;
 use crate::measures::AuthFailure;
+use crate::meter::Meter;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 
@@ -81,6 +94,7 @@ impl Gateway {
         builder.set_auth(Keys::new(app.clone()));
         builder.set_access(Door::new(app.clone()));
         builder.set_validation(AnyName);
+        builder.set_host(Hosts::new(app.clone()));
         let mut config = S3Config::default();
         config.xml_max_body_size = limits::S3_XML_BYTES_MAX;
         builder.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
@@ -90,6 +104,28 @@ impl Gateway {
     /// Answers a request that is signed.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
+        let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
+        let request_id = request_id.unwrap_or_default();
+        let resource = path_of(&self.app, &head).unwrap_or_default();
+        let answer = self.answer_unnamed(head, body).await;
+        let (mut parts, body) = answer.into_parts();
+        error_body::add_request_id(&mut parts.headers, &request_id);
+        let body = match body {
+            Answered::Whole(bytes) => {
+                match error_body::complete(parts.status, &bytes, &resource, &request_id) {
+                    Some(completed) => {
+                        parts.headers.remove(header::CONTENT_LENGTH);
+                        Body::from(completed)
+                    }
+                    None => Body::from(bytes),
+                }
+            }
+            Answered::Streamed(body) => body,
+        };
+        Response::from_parts(parts, body)
+    }
+
+    async fn answer_unnamed(&self, head: Parts, body: Body) -> Response<Answered> {
         let address = client_address(&head.extensions);
         if let Err(refusal) = check(&head) {
             return said(refusal);
@@ -113,7 +149,13 @@ impl Gateway {
                 return said(refused(&ApiError::rate_limited(&refused_by)));
             }
         }
-        let mut answer = answer.map(Body::new);
+        let mut answer = answer.map(|body| match body.bytes() {
+            Some(bytes) => Answered::Whole(bytes),
+            None => Answered::Streamed(Body::new(body)),
+        });
+        if let Some(Status(status)) = answer.extensions_mut().remove::<Status>() {
+            *answer.status_mut() = status;
+        }
         let headers = answer.headers_mut();
         if !headers.contains_key(header::X_CONTENT_TYPE_OPTIONS) {
             let nosniff = HeaderValue::from_static("nosniff");
@@ -122,6 +164,13 @@ impl Gateway {
         }
         answer
     }
+}
+
+/// The body of an answer.
+enum Answered {
+    /// In memory: that of a refusal is completed.
+    Whole(Bytes),
+    Streamed(Body),
 }
 
 /// The body, as far as it may be handed on before anything is known about it.
@@ -147,11 +196,11 @@ fn is_wrong_secret(answer: &s3s::HttpResponse) -> bool {
 }
 
 /// An error, as XML.
-fn said(error: S3Error) -> Response<Body> {
+fn said(error: S3Error) -> Response<Answered> {
     match error.to_http_response() {
-        Ok(answer) => answer.map(Body::new),
+        Ok(answer) => answer.map(|body| Answered::Whole(body.bytes().unwrap_or_default())),
         Err(_) => {
-            let mut answer = Response::new(Body::empty());
+            let mut answer = Response::new(Answered::Whole(Bytes::new()));
             *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             answer
         }

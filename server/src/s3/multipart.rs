@@ -6,6 +6,7 @@
 //! exactly once, also when the client goes away meanwhile, and whoever asks again is told what came of it; memory is
 //! one piece of a part. Never here: when uploads expire, which their sweep says.
 
+mod claims;
 mod joining;
 mod listed;
 
@@ -13,27 +14,32 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use engine::{Batch, Conflict, Error, ResumableUpload};
+use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
-    AbortMultipartUploadInput, CopyPartResult, CreateMultipartUploadInput,
-    CreateMultipartUploadOutput, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput,
-    UploadPartOutput,
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumAlgorithm, ChecksumType,
+    CopyPartResult, CreateMultipartUploadInput, CreateMultipartUploadOutput, UploadPartCopyInput,
+    UploadPartCopyOutput, UploadPartInput, UploadPartOutput,
 };
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use uuid::Uuid;
 
+use self::claims::PartClaim;
 pub(super) use self::joining::complete;
 pub(super) use self::listed::{list_parts, list_uploads};
 use super::access::caller_of;
+use super::checksums::{Algorithm, hasher, response_of, value_of};
 use super::copying::source_of;
 use super::errors::{refusal, refused};
-use super::objects::{attributes, file_in, hex, strong, time_of, watched};
+use super::incoming::Expected;
+use super::objects::{file_in, hex, strong, time_of, watched};
+use super::stored::Described;
 use crate::auth::Caller;
 use crate::bridge::{self, blocking, commit, stretches};
-use crate::catalog::{Bucket, MultipartUpload, Scope, UploadedPart};
+use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
 use crate::error::ApiError;
+use crate::intake::StoredChecksum;
 use crate::limits;
-use crate::range::{ByteRange, parse};
 use crate::state::AppState;
 use crate::target::check_writable;
 
@@ -43,19 +49,23 @@ pub(super) async fn create(
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<CreateMultipartUploadOutput> {
     let caller = caller_of(&request.extensions)?;
-    let input = request.input;
+    let S3Request { input, headers, .. } = request;
     let ours = |error: ApiError| refused(&error);
     let (bucket, key) =
         file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let s3 = attributes(input.content_type.as_deref(), input.metadata)?;
+    let described = Described::of(&headers, input.metadata, &input.key, &key)?;
+    let checksum = checksum_of(input.checksum_algorithm.as_ref(), input.checksum_type.as_ref())?;
     let upload = MultipartUpload {
         id: app.entropy.uuid(),
         account: caller.account().id.clone(),
         bucket: bucket.name.clone(),
         key,
-        declared_type: input.content_type,
-        metadata: s3.metadata,
+        declared_type: described.content_type,
+        headers: described.headers,
+        metadata: described.metadata,
+        sent_key: described.key,
+        checksum: checksum.clone(),
         begun_ms: app.clock.unix_ms(),
         done: None,
     };
@@ -69,13 +79,38 @@ pub(super) async fn create(
         store.commit(Batch::new().put_fact(fact, value))?;
         Ok(())
     };
-    blocking(begin).await.map_err(ours)?;
+    claims::count_upload(app, &bucket, &upload).await.map_err(ours)?;
+    if let Err(error) = blocking(begin).await {
+        app.catalog.staging().remove(upload.id);
+        return Err(ours(error));
+    }
     Ok(CreateMultipartUploadOutput {
         bucket: Some(input.bucket),
         key: Some(input.key),
         upload_id: Some(upload.id.simple().to_string()),
+        checksum_algorithm: input.checksum_algorithm,
+        checksum_type: checksum.map(|it| ChecksumType::from(it.kind)),
         ..CreateMultipartUploadOutput::default()
     })
+}
+
+/// The checksum that an upload is begun with.
+fn checksum_of(
+    algorithm: Option<&ChecksumAlgorithm>,
+    kind: Option<&ChecksumType>,
+) -> S3Result<Option<UploadChecksum>> {
+    let Some(algorithm) = algorithm else { return Ok(None) };
+    let message = "There is no such checksum algorithm";
+    let algorithm = Algorithm::of_name(algorithm.as_str());
+    let algorithm = algorithm.ok_or_else(|| refusal(S3ErrorCode::InvalidRequest, message))?;
+    let kind = kind.map_or(algorithm.default_kind(), ChecksumType::as_str);
+    algorithm.check_kind(kind)?;
+    Ok(Some(UploadChecksum { algorithm: algorithm.name().to_owned(), kind: kind.to_owned() }))
+}
+
+/// The algorithm by which the parts of an upload have checksums.
+fn algorithm_of(upload: &MultipartUpload) -> Option<Algorithm> {
+    upload.checksum.as_ref().and_then(|it| Algorithm::of_name(&it.algorithm))
 }
 
 /// The upload of a caller, if it is the one of this file and the caller may still store that.
@@ -83,14 +118,18 @@ async fn find(
     app: &AppState,
     caller: &Caller,
     bucket: &str,
-    key: &str,
+    sent_key: &str,
     id: &str,
 ) -> Result<(Arc<Bucket>, MultipartUpload), ApiError> {
-    let (bucket, key) = file_in(app, caller, bucket, key, Scope::Upload)?;
+    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload)?;
     let id = Uuid::parse_str(id).map_err(|_| ApiError::upload_not_found())?;
     let (store, account) = (app.store.clone(), caller.account().id.clone());
     let found = blocking(move || MultipartUpload::find(&store, &account, id)).await?;
-    let found = found.filter(|upload| upload.bucket == bucket.name && upload.key == key);
+    let is_named = |upload: &MultipartUpload| {
+        let named = upload.sent_key.as_deref().unwrap_or(upload.key.as_str());
+        upload.bucket == bucket.name && named == sent_key && upload.key == key
+    };
+    let found = found.filter(is_named);
     Ok((bucket, found.ok_or_else(ApiError::upload_not_found)?))
 }
 
@@ -103,7 +142,8 @@ async fn find_open(
     id: &str,
 ) -> Result<(Arc<Bucket>, MultipartUpload), ApiError> {
     let (bucket, upload) = find(app, caller, bucket, key, id).await?;
-    if upload.done.is_some() {
+    // Done, or its bytes made room for others.
+    if upload.done.is_some() || !app.catalog.staging().contains(upload.id) {
         return Err(ApiError::upload_not_found());
     }
     Ok((bucket, upload))
@@ -127,14 +167,18 @@ pub(super) async fn upload_part(
     let UploadPartInput { bucket, key, upload_id, .. } = &input;
     let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
     let number = number_of(input.part_number)?;
-    let (mut body, report) = watched(app, input.body, &headers, trailing_headers).map_err(ours)?;
-    let part = PartWriter::begin(app, &upload, number).await.map_err(ours)?;
+    let algorithm = algorithm_of(&upload);
+    let watched = watched(app, input.body, &headers, trailing_headers, algorithm);
+    let (mut body, report) = watched.map_err(ours)?;
+    let declared = Expected::of(&headers, None).bytes();
+    let declared = declared.ok_or_else(|| S3Error::new(S3ErrorCode::MissingContentLength))?;
+    let part = PartWriter::begin(app, &bucket, &upload, number, declared).await.map_err(ours)?;
     let taken = async {
         let (mut part, mut bytes) = (part, 0);
         while let Some(chunk) = body.chunk().await? {
             bytes += chunk.len() as u64;
-            if let Some(limit) = bucket.file_bytes_max.filter(|limit| bytes > *limit) {
-                return Err(ApiError::file_over_limit(limit));
+            if bytes > declared {
+                return Err(ApiError::bad_request("The part has more bytes than were declared"));
             }
             part = part.push(chunk).await?;
         }
@@ -143,59 +187,92 @@ pub(super) async fn upload_part(
     let part = taken.await;
     let part = part.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)))?;
     let etag = report.md5().as_ref().map(hex).unwrap_or_default();
-    part.end(etag.clone()).await.map_err(ours)?;
-    Ok(UploadPartOutput { e_tag: strong(etag), ..UploadPartOutput::default() })
+    let checksum = report.checksum();
+    let of_upload = checksum.clone().filter(|_| algorithm.is_some()).map(|it| it.value);
+    part.end(etag.clone(), of_upload).await.map_err(ours)?;
+    let checksum = response_of(checksum.as_ref());
+    Ok(UploadPartOutput {
+        e_tag: strong(etag),
+        checksum_crc32: checksum.checksum_crc32,
+        checksum_crc32c: checksum.checksum_crc32c,
+        checksum_crc64nvme: checksum.checksum_crc64nvme,
+        checksum_sha1: checksum.checksum_sha1,
+        checksum_sha256: checksum.checksum_sha256,
+        ..UploadPartOutput::default()
+    })
 }
 
-/// Takes a part out of an object that is there.
+/// Takes a part out of an object that exists.
 pub(super) async fn copy_part(
     app: &AppState,
     request: S3Request<UploadPartCopyInput>,
 ) -> S3Result<UploadPartCopyOutput> {
     let caller = caller_of(&request.extensions)?;
-    let input = request.input;
+    let S3Request { input, headers, .. } = request;
     let ours = |error: ApiError| refused(&error);
     let UploadPartCopyInput { bucket, key, upload_id, .. } = &input;
-    let (_, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
+    let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
     let number = number_of(input.part_number)?;
     let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
-    let condition = input.copy_source_if_match.as_ref();
-    let object = source_of(app, &caller, &input.copy_source, condition).await?;
+    let object = source_of(app, &caller, &input.copy_source, &headers).await?;
     let range = range_of(input.copy_source_range.as_deref(), object.bytes())?;
+    let algorithm = algorithm_of(&upload);
     let copied = async {
         let body = bridge::open(&app.store, &object).await?;
-        let part = PartWriter::begin(app, &upload, number).await?;
-        let PartWriter { app, upload, number, file, open, _turn } = part;
+        let bytes = range.end - range.start;
+        let part = PartWriter::begin(app, &bucket, &upload, number, bytes).await?;
+        let PartWriter { app, upload, number, claim, open, _turn } = part;
         let copy = move || {
             let (mut open, mut md5) = (open, Md5::new());
+            let mut hasher = hasher(|it| Some(it) == algorithm);
             for stretch in stretches(range.end - range.start) {
                 let read = body.read(range.start + stretch.start..range.start + stretch.end)?;
                 md5.update(&read);
+                if let Some(hasher) = &mut hasher {
+                    hasher.update(&read);
+                }
                 open.push(&read)?;
             }
-            Ok::<_, Error>((open, hex(&md5.finalize())))
+            let sums = hasher.map(ChecksumHasher::finalize).unwrap_or_default();
+            let sum = algorithm.and_then(|it| value_of(&sums, it).map(str::to_owned));
+            Ok::<_, Error>((open, hex(&md5.finalize()), sum))
         };
-        let (open, etag) = blocking(copy).await?;
-        let part = PartWriter { app, upload, number, file, open, _turn };
-        part.end(etag).await
+        let (open, etag, sum) = blocking(copy).await?;
+        let part = PartWriter { app, upload, number, claim, open, _turn };
+        part.end(etag, sum).await
     };
     let part = copied.await.map_err(ours)?;
+    let sum = part.checksum.zip(algorithm);
+    let sum = sum.map(|(value, of)| StoredChecksum { algorithm: of.name().to_owned(), value });
+    let checksum = response_of(sum.as_ref());
     let result = CopyPartResult {
         e_tag: strong(part.etag),
         last_modified: time_of(part.stored_ms),
-        ..CopyPartResult::default()
+        checksum_crc32: checksum.checksum_crc32,
+        checksum_crc32c: checksum.checksum_crc32c,
+        checksum_crc64nvme: checksum.checksum_crc64nvme,
+        checksum_sha1: checksum.checksum_sha1,
+        checksum_sha256: checksum.checksum_sha256,
     };
     Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..UploadPartCopyOutput::default() })
 }
 
+/// The range of a source: `bytes=first-last`, both in it. A range of a read may be open or reach past the end, one of a
+/// copy may not (S3 API, UploadPartCopy).
 fn range_of(asked: Option<&str>, total: u64) -> S3Result<Range<u64>> {
     let Some(asked) = asked else { return Ok(0..total) };
-    match parse(asked, total) {
-        ByteRange::One(range) => Ok(range),
-        ByteRange::Unsatisfiable => {
-            Err(refusal(S3ErrorCode::InvalidRange, "The source has not such a range"))
+    let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse::<u64>().ok(),
+        false => None,
+    };
+    let bounds = asked.strip_prefix("bytes=").and_then(|it| it.split_once('-'));
+    let bounds = bounds.and_then(|(first, last)| Some((number(first)?, number(last)?)));
+    match bounds {
+        Some((first, last)) if first <= last && last < total => Ok(first..last + 1),
+        Some((first, last)) if first <= last => {
+            Err(refusal(S3ErrorCode::InvalidRange, "The source does not have such a range"))
         }
-        ByteRange::Whole | ByteRange::Several(_) => {
+        _ => {
             Err(refusal(S3ErrorCode::InvalidArgument, "The range of a source is bytes=first-last"))
         }
     }
@@ -206,7 +283,7 @@ struct PartWriter {
     app: AppState,
     upload: MultipartUpload,
     number: u32,
-    file: Uuid,
+    claim: PartClaim,
     open: ResumableUpload,
     /// While it is held nobody sweeps the file away.
     _turn: crate::open_uploads::Turn,
@@ -215,15 +292,18 @@ struct PartWriter {
 impl PartWriter {
     async fn begin(
         app: &AppState,
+        bucket: &Bucket,
         upload: &MultipartUpload,
         number: u32,
+        bytes: u64,
     ) -> Result<Self, ApiError> {
         let file = app.entropy.uuid();
         let turn = app.open_uploads.turn(file).await.ok_or_else(ApiError::upload_locked)?;
+        let claim = PartClaim::of(app, bucket, upload, number, file, bytes).await?;
         let store = app.store.clone();
         let open = blocking(move || store.begin_upload(file)).await?;
         let (app, upload) = (app.clone(), upload.clone());
-        Ok(Self { app, upload, number, file, open, _turn: turn })
+        Ok(Self { app, upload, number, claim, open, _turn: turn })
     }
 
     async fn push(mut self, bytes: bytes::Bytes) -> Result<Self, ApiError> {
@@ -235,8 +315,9 @@ impl PartWriter {
     }
 
     /// Makes the part durable, notes it, and forgets the one that it takes the place of.
-    async fn end(self, etag: String) -> Result<UploadedPart, ApiError> {
-        let Self { app, upload, number, file, mut open, _turn } = self;
+    async fn end(self, etag: String, checksum: Option<String>) -> Result<UploadedPart, ApiError> {
+        let Self { app, upload, number, claim, mut open, _turn } = self;
+        let file = claim.body();
         let (store, looked_up) = (app.store.clone(), upload.clone());
         let synced = blocking(move || {
             let received = open.sync()?;
@@ -244,7 +325,7 @@ impl PartWriter {
         });
         let (received, before) = synced.await?;
         let stored_ms = app.clock.unix_ms();
-        let part = UploadedPart { number, file, received, etag, stored_ms };
+        let part = UploadedPart { number, file, received, etag, checksum, stored_ms };
         match commit(&app.store, upload.noting(&part)?).await {
             Ok(_) => {}
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
@@ -252,7 +333,9 @@ impl PartWriter {
             }
             Err(error) => return Err(error.into()),
         }
+        claim.keep(received.bytes);
         if let Some(before) = before {
+            app.catalog.staging().remove_part(upload.id, before.file, before.received.bytes);
             let store = app.store.clone();
             blocking(move || store.remove_upload(before.file)).await?;
         }
@@ -264,7 +347,7 @@ impl PartWriter {
 pub(super) async fn abort(
     app: &AppState,
     request: S3Request<AbortMultipartUploadInput>,
-) -> S3Result<()> {
+) -> S3Result<AbortMultipartUploadOutput> {
     let caller = caller_of(&request.extensions)?;
     let AbortMultipartUploadInput { bucket, key, upload_id, .. } = &request.input;
     let aborted = async {
@@ -272,10 +355,12 @@ pub(super) async fn abort(
         let _turn = app.open_uploads.turn(upload.id).await.ok_or_else(ApiError::upload_locked)?;
         let (fact, _) = upload.fact()?;
         commit(&app.store, Batch::new().delete_fact(fact)).await?;
+        app.catalog.staging().remove(upload.id);
         let store = app.store.clone();
         Ok::<_, ApiError>(blocking(move || upload.remove_parts(&store)).await?)
     };
-    aborted.await.map_err(|error| refused(&error))
+    aborted.await.map_err(|error| refused(&error))?;
+    Ok(AbortMultipartUploadOutput::default())
 }
 
 #[cfg(test)]
@@ -286,8 +371,17 @@ mod tests {
     fn the_range_of_a_source_is_one_that_it_has() {
         assert_eq!(range_of(None, 10).unwrap(), 0..10);
         assert_eq!(range_of(Some("bytes=2-5"), 10).unwrap(), 2..6);
+        assert_eq!(range_of(Some("bytes=9-9"), 10).unwrap(), 9..10);
         for (asked, code) in [
             ("bytes=10-12", "InvalidRange"),
+            ("bytes=0-21", "InvalidRange"),
+            ("bytes=0-10", "InvalidRange"),
+            ("bytes=5-4", "InvalidArgument"),
+            ("bytes=-5", "InvalidArgument"),
+            ("bytes=3-", "InvalidArgument"),
+            ("bytes=0-2,3-5", "InvalidArgument"),
+            ("bytes=+1-2", "InvalidArgument"),
+            ("0-2", "InvalidArgument"),
             ("bytes=0-1,3-4", "InvalidArgument"),
             ("lines=1-2", "InvalidArgument"),
         ] {

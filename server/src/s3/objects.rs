@@ -1,51 +1,39 @@
-//! Objects read, stored and deleted.
+//! Object writes and deletions, and how keys are resolved.
 //!
-//! Promises: what is stored goes the way of every upload, with its limits, quotas, rules and webhooks, and replaces
-//! what is there; what is read says the same as delivery about what it is, so that no file becomes a page of ours by
-//! being asked for in another way. Never here: who signed.
+//! Guarantees: objects are stored through the same pipeline as every upload, with its limits, quotas, rules and webhooks,
+//! and replace the object of the same key. Non-goals: reads, authentication.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::body::Body;
-use engine::{Batch, Error, Object, ObjectKey, ObjectName, Precondition};
-use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, StatusCode};
+use engine::{Batch, Object, ObjectKey, ObjectName};
+use http::HeaderMap;
 use s3s::dto::{
-    DeleteObjectsInput, DeleteObjectsOutput, DeletedObject, ETag, ETagCondition, Metadata,
-    PutObjectInput, PutObjectOutput, Timestamp,
+    DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, DeletedObject,
+    ETag, ObjectIdentifier, PutObjectInput, PutObjectOutput, Timestamp,
 };
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, TrailingHeaders};
+use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
 
 use super::access::caller_of;
+use super::checksums::{Algorithm, response_of};
+use super::conditions::WriteConditions;
 use super::errors::{refusal, refused};
 use super::incoming::{Expected, Incoming, Report};
+use super::stored::Described;
 use crate::auth::Caller;
-use crate::bridge::{self, Piece, blocking};
+use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Scope, Thumbnail, Wishes};
-use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
-use crate::delivery_headers::{Audience, Delivery, Download, Pages, object_headers};
 use crate::error::ApiError;
 use crate::handlers::delete::delete_named;
-use crate::intake::{KeptAttributes, Manner, S3Attributes, keep, receive_raw};
+use crate::intake::{KeptAttributes, Manner, keep, receive_raw};
 use crate::object_name::{NameRule, Naming};
-use crate::range::{ByteRange, content_range, parse_range};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of, check_writable};
 
-/// How often an object that is replaced while it is opened is looked up again.
-const LOOKUPS_MAX: usize = 16;
+/// The MD5 of nothing.
+const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
-/// What is answered to who reads an object.
-pub(super) struct Read {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) metadata: Metadata,
-    pub(super) body: Option<Body>,
-}
-
-/// A bucket, and a file in it, that a caller may do this with.
+/// Resolves a bucket and a key in it that the caller has the scope for.
 pub(super) fn file_in(
     app: &AppState,
     caller: &Caller,
@@ -64,11 +52,26 @@ pub(super) fn file_in(
     Ok((bucket, key))
 }
 
-/// The entity tag of an object as clients of S3 know it: an MD5 where it is one. Ours has a form that nobody takes for
-/// one.
+/// Entity tag of an object for S3 clients: the MD5 if it was uploaded by S3, otherwise a value that cannot be mistaken
+/// for one.
 pub(super) fn etag_of(object: &Object) -> String {
-    let kept = KeptAttributes::of(object).s3.and_then(|it| it.etag);
-    kept.unwrap_or_else(|| format!("{}-1", object.etag()))
+    let stored = KeptAttributes::of(object).s3.and_then(|it| it.etag);
+    stored.unwrap_or_else(|| format!("{}-1", object.etag()))
+}
+
+/// Key of an object as it was sent, in any Unicode normalization form.
+pub(super) fn key_of(object: &Object) -> String {
+    let key = object.name().key.as_str();
+    if key.is_ascii() {
+        return key.to_owned();
+    }
+    let sent = KeptAttributes::of(object).s3.and_then(|it| it.key);
+    sent.unwrap_or_else(|| key.to_owned())
+}
+
+/// Whether the object was stored under this key, and not under another normalization form of it.
+pub(super) fn is_named(object: &Object, sent_key: &str) -> bool {
+    sent_key.is_ascii() || key_of(object) == sent_key
 }
 
 pub(super) fn strong(etag: String) -> Option<ETag> {
@@ -81,173 +84,33 @@ pub(super) fn time_of(unix_ms: u64) -> Option<Timestamp> {
 }
 
 /// The object of that name, if there is one.
-pub(super) async fn find(
-    app: &AppState,
-    bucket: &Bucket,
-    key: &ObjectKey,
-) -> Result<Option<Object>, ApiError> {
-    let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key.clone()));
+pub(super) async fn find(app: &AppState, name: &ObjectName) -> Result<Option<Object>, ApiError> {
+    let (store, name) = (app.store.clone(), name.clone());
     Ok(blocking(move || store.get(&name)).await?)
 }
 
-/// Reads an object, or a range of it.
-pub(super) async fn read(
-    app: &AppState,
-    caller: &Caller,
-    bucket: &str,
-    key: &str,
-    method: Method,
-    headers: &HeaderMap,
-) -> Result<Read, ApiError> {
-    let (bucket, key) = file_in(app, caller, bucket, key, Scope::Read)?;
-    app.catalog.conduct().note_request(&bucket.owner);
-    for _ in 0..LOOKUPS_MAX {
-        let object = find(app, &bucket, &key).await?.ok_or_else(ApiError::file_not_found)?;
-        match read_object(app, &object, &method, headers).await {
-            Ok(Err(Error::Conflict(_))) => {}
-            Ok(read) => return Ok(read?),
-            Err(refusal) => return Err(refusal),
-        }
-    }
-    Err(ApiError::overloaded(1))
-}
-
-async fn read_object(
-    app: &AppState,
-    object: &Object,
-    method: &Method,
-    asked: &HeaderMap,
-) -> Result<engine::Result<Read>, ApiError> {
-    let validators = Validators::new(etag_of(object), object.modified_ms());
-    let total = object.bytes();
-    let range = match evaluate(method, asked, Some(&validators)) {
-        Outcome::PreconditionFailed => return Err(ApiError::precondition_failed()),
-        Outcome::NotModified => {
-            let mut headers = HeaderMap::new();
-            headers.extend(validators.etag_header().map(|etag| (header::ETAG, etag)));
-            let status = StatusCode::NOT_MODIFIED;
-            return Ok(Ok(Read { status, headers, metadata: Metadata::default(), body: None }));
-        }
-        Outcome::Proceed { range: RangeRule::Holds } => parse_range(asked, total),
-        Outcome::Proceed { range: RangeRule::Ignored } => ByteRange::Whole,
-    };
-    let mut headers = object_headers(&Delivery {
-        file_name: object.name().key.file_name(),
-        content_type: object.content_type(),
-        validators: &validators,
-        audience: Audience::Private,
-        cache_control: None,
-        pages: Pages::AsText,
-        download: Download::No,
-    });
-    let (status, slice) = match range {
-        ByteRange::Unsatisfiable => return Err(ApiError::range_not_satisfiable(total)),
-        ByteRange::One(range) => {
-            let value = HeaderValue::try_from(content_range(&range, total));
-            headers.extend(value.map(|value| (header::CONTENT_RANGE, value)));
-            (StatusCode::PARTIAL_CONTENT, range)
-        }
-        // S3 sends one range.
-        ByteRange::Whole | ByteRange::Several(_) => (StatusCode::OK, 0..total),
-    };
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(slice.end - slice.start));
-    let body = match *method {
-        Method::HEAD => None,
-        _ => match body_of(app, object, slice).await {
-            Ok(body) => Some(body),
-            Err(error) => return Ok(Err(error)),
-        },
-    };
-    let metadata = KeptAttributes::of(object).s3.unwrap_or_default().metadata;
-    Ok(Ok(Read { status, headers, metadata: metadata.into_iter().collect(), body }))
-}
-
-async fn body_of(
-    app: &AppState,
-    object: &Object,
-    slice: std::ops::Range<u64>,
-) -> engine::Result<Body> {
-    let body = bridge::open(&app.store, object).await?;
-    bridge::body_of(body, vec![Piece::Slice(slice)], &app.disk_reads).await
-}
-
-/// What a client says about a file, as it is kept.
-pub(super) fn attributes(
-    declared_type: Option<&str>,
-    metadata: Option<Metadata>,
-) -> Result<S3Attributes, S3Error> {
-    let metadata: BTreeMap<String, String> = metadata.unwrap_or_default().into_iter().collect();
-    // As long as any that it will get.
-    let etag = Some("0".repeat(38));
-    let kept = KeptAttributes {
-        declared_type: declared_type.map(str::to_owned),
-        s3: Some(S3Attributes { etag, metadata: metadata.clone() }),
-    };
-    if !kept.fit() {
-        let message = "The metadata take more than 2 KB";
-        return Err(refusal(S3ErrorCode::MetadataTooLarge, message));
-    }
-    Ok(S3Attributes { etag: None, metadata })
-}
-
-/// What the conditions of a request make of a batch that stores under this name.
-async fn conditions(
-    app: &AppState,
-    name: &ObjectName,
-    if_match: Option<&ETagCondition>,
-    if_none_match: Option<&ETagCondition>,
-) -> Result<Batch, ApiError> {
-    let mut batch = Batch::new();
-    if if_match.is_none() && if_none_match.is_none() {
-        return Ok(batch);
-    }
-    let (store, looked_up) = (app.store.clone(), name.clone());
-    let there = blocking(move || store.get(&looked_up)).await?;
-    let is_it = |condition: &ETagCondition, there: &Object| match condition.as_etag() {
-        Some(etag) => etag.value() == etag_of(there),
-        None => true,
-    };
-    if let Some(condition) = if_match {
-        match &there {
-            None => return Err(ApiError::file_not_found()),
-            Some(there) if !is_it(condition, there) => {
-                return Err(ApiError::precondition_failed());
-            }
-            Some(there) => {
-                batch = batch.require(Precondition::KeyVersion(name.clone(), there.lsn()));
-            }
-        }
-    }
-    if let Some(condition) = if_none_match {
-        match &there {
-            None => batch = batch.require(Precondition::KeyAbsent(name.clone())),
-            Some(there) if is_it(condition, there) => return Err(ApiError::precondition_failed()),
-            Some(_) => {}
-        }
-    }
-    Ok(batch)
-}
-
-/// How files of S3 are stored.
+/// Upload options of S3: keep the key, overwrite, no thumbnail unless the bucket asks for one.
 pub(super) fn manner(event: EventKind) -> Manner {
     let (naming, rule) = (Naming::Kept, NameRule::Overwrite);
     Manner::new(Wishes { naming, rule, thumbnail: Thumbnail::of_flag(None) }, event)
 }
 
-/// A body, watched, and within the limits of a request.
+/// Wraps a request body so that its length and checksums are verified and the limits of a request apply.
 pub(super) fn watched(
     app: &AppState,
     body: Option<s3s::dto::StreamingBlob>,
     headers: &HeaderMap,
     trailers: Option<TrailingHeaders>,
+    taken: Option<Algorithm>,
 ) -> Result<(RequestBody<Incoming>, Report), ApiError> {
     let body = body.map_or_else(s3s::Body::empty, s3s::Body::from);
-    let (incoming, report) = Incoming::new(body, Expected::of(headers, trailers));
+    let expected = Expected::of(headers, trailers).taking(taken);
+    let (incoming, report) = Incoming::new(body, expected);
     let limits = BodyLimits::new(app.body_bytes_max());
     Ok((RequestBody::new(headers, incoming, limits)?, report))
 }
 
-/// Stores a body under its name, in place of what is there.
+/// PutObject.
 pub(super) async fn put(
     app: &AppState,
     request: S3Request<PutObjectInput>,
@@ -255,57 +118,125 @@ pub(super) async fn put(
     let caller = caller_of(&request.extensions)?;
     let S3Request { input, headers, trailing_headers, .. } = request;
     let ours = |error: ApiError| refused(&error);
+    if input.key.ends_with('/') {
+        let (body, report) =
+            watched(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
+        let put = put_folder_marker(app, &caller, &input.bucket, &input.key, body).await;
+        return put.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)));
+    }
     let (bucket, key) =
         file_in(app, &caller, &input.bucket, &input.key, Scope::Upload).map_err(ours)?;
     check_writable(&key).map_err(ours)?;
-    let s3 = attributes(input.content_type.as_deref(), input.metadata)?;
+    let described = Described::of(&headers, input.metadata, &input.key, &key)?;
     let name = ObjectName::new(bucket.name.clone(), key.clone());
-    let conditions = conditions(app, &name, input.if_match.as_ref(), input.if_none_match.as_ref());
-    let along = conditions.await.map_err(ours)?;
-    let is_conditional = !along.is_empty() || input.if_match.is_some();
-    let (body, report) = watched(app, input.body, &headers, trailing_headers).map_err(ours)?;
-    let received = receive_raw(app, &bucket, input.content_type, body).await;
+    let conditions =
+        WriteConditions { if_match: input.if_match, if_none_match: input.if_none_match };
+    let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
+    let (body, report) =
+        watched(app, input.body, &headers, trailing_headers, None).map_err(ours)?;
+    let received = receive_raw(app, &bucket, described.content_type.clone(), body).await;
     let received =
         received.map_err(|error| report.take_failure().unwrap_or_else(|| refused(&error)))?;
     let etag = report.md5().as_ref().map(hex).unwrap_or_default();
-    let received = received.with_s3(S3Attributes { etag: Some(etag.clone()), ..s3 });
+    let checksum = report.checksum();
+    let attributes = described.attributes(etag.clone(), checksum.clone(), Vec::new());
+    let received = received.with_s3(described.headers, attributes);
     let manner = manner(EventKind::CreatedByPut);
-    match keep(app, &bucket, manner, along, vec![received], &[key]).await {
-        Ok(_) => Ok(PutObjectOutput { e_tag: strong(etag), ..PutObjectOutput::default() }),
-        Err(error) if is_conditional && error.status() == StatusCode::CONFLICT => {
-            Err(refused(&ApiError::precondition_failed()))
-        }
-        Err(error) => Err(refused(&error)),
-    }
+    let kept = keep(app, &bucket, manner, along, vec![received], &[key]).await;
+    kept.map_err(|error| ours(conditions.explain(error)))?;
+    Ok(put_output(etag, &response_of(checksum.as_ref())))
 }
 
-/// Deletes files, one or many. What is not there is gone.
-pub(super) async fn delete(
+/// PutObject of a folder marker: an empty object whose key ends in `/`. Folders exist with their files, so nothing is
+/// stored.
+async fn put_folder_marker(
     app: &AppState,
     caller: &Caller,
     bucket: &str,
-    keys: &[&str],
-) -> Result<Vec<Option<ApiError>>, ApiError> {
-    let bucket = caller.bucket(&app.catalog, &bucket_of(bucket)?, Scope::Delete)?;
-    let (mut outcomes, mut found) = (Vec::new(), Vec::new());
-    for key in keys {
-        outcomes.push(match Place::parse(key) {
-            // There is nothing of such a name.
-            Err(_) | Ok(Place::Folder(_)) => None,
-            Ok(Place::File(key)) => match caller.check_file(&key) {
-                Err(refusal) => Some(refusal),
-                Ok(()) => {
-                    found.push(key);
-                    None
-                }
-            },
-        });
+    key: &str,
+    mut body: RequestBody<Incoming>,
+) -> Result<PutObjectOutput, ApiError> {
+    caller.bucket(&app.catalog, &bucket_of(bucket)?, Scope::Upload)?;
+    caller.check_place(&Place::parse(key)?)?;
+    while let Some(chunk) = body.chunk().await? {
+        if !chunk.is_empty() {
+            return Err(ApiError::bad_path("it ends in \"/\", which stands for an empty folder"));
+        }
     }
-    delete_named(app, &bucket.name, &found).await?;
-    Ok(outcomes)
+    Ok(put_output(EMPTY_MD5.to_owned(), &response_of(None)))
 }
 
-/// Deletes many.
+fn put_output(etag: String, checksum: &s3s::dto::Checksum) -> PutObjectOutput {
+    let checksum = checksum.clone();
+    PutObjectOutput {
+        e_tag: strong(etag),
+        checksum_crc32: checksum.checksum_crc32,
+        checksum_crc32c: checksum.checksum_crc32c,
+        checksum_crc64nvme: checksum.checksum_crc64nvme,
+        checksum_sha1: checksum.checksum_sha1,
+        checksum_sha256: checksum.checksum_sha256,
+        checksum_type: checksum.checksum_type,
+        ..PutObjectOutput::default()
+    }
+}
+
+/// DeleteObject. Succeeds if the object does not exist.
+pub(super) async fn delete(
+    app: &AppState,
+    request: S3Request<DeleteObjectInput>,
+) -> S3Result<DeleteObjectOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let DeleteObjectInput { bucket, key, if_match, .. } = request.input;
+    let wanted = ObjectIdentifier {
+        key,
+        size: request.input.if_match_size,
+        last_modified_time: request.input.if_match_last_modified_time,
+        ..ObjectIdentifier::default()
+    };
+    let conditions = WriteConditions { if_match, if_none_match: None };
+    let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
+    let deleted = delete_one(app, &caller, &bucket, &wanted, &conditions).await;
+    deleted.map_err(|error| refused(&error))?;
+    Ok(DeleteObjectOutput::default())
+}
+
+fn bucket_to_delete_in(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<Arc<Bucket>> {
+    let found = bucket_of(bucket);
+    let found = found.and_then(|name| caller.bucket(&app.catalog, &name, Scope::Delete));
+    found.map_err(|error| refused(&error))
+}
+
+/// Parses a key to delete; `None` if no object can have it.
+fn key_to_delete(caller: &Caller, sent_key: &str) -> Result<Option<ObjectKey>, ApiError> {
+    let Ok(Place::File(key)) = Place::parse(sent_key) else { return Ok(None) };
+    caller.check_file(&key)?;
+    Ok(Some(key))
+}
+
+/// Deletes an object if it meets the conditions.
+async fn delete_one(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &Bucket,
+    wanted: &ObjectIdentifier,
+    conditions: &WriteConditions,
+) -> Result<(), ApiError> {
+    let Some(key) = key_to_delete(caller, &wanted.key)? else { return Ok(()) };
+    let name = ObjectName::new(bucket.name.clone(), key.clone());
+    let there = find(app, &name).await?;
+    let Some(there) = there.filter(|there| is_named(there, &wanted.key)) else { return Ok(()) };
+    let is_of_size = wanted.size.is_none_or(|size| u64::try_from(size) == Ok(there.bytes()));
+    let seconds = time_of(there.modified_ms() / 1_000 * 1_000);
+    let is_of_time = wanted.last_modified_time.is_none() || wanted.last_modified_time == seconds;
+    if !is_of_size || !is_of_time {
+        return Err(ApiError::precondition_failed());
+    }
+    let along = conditions.batch(app, &name, &wanted.key).await?;
+    let deleted = delete_named(app, &bucket.name, along, &[key]).await;
+    deleted.map_err(|error| conditions.explain(error))
+}
+
+/// DeleteObjects: objects without conditions share batches.
 pub(super) async fn delete_many(
     app: &AppState,
     request: S3Request<DeleteObjectsInput>,
@@ -316,27 +247,77 @@ pub(super) async fn delete_many(
         let message = "A request deletes at most 1000 objects";
         return Err(refusal(S3ErrorCode::MalformedXML, message));
     }
-    let keys: Vec<&str> = wanted.objects.iter().map(|it| it.key.as_str()).collect();
-    let outcomes = delete(app, &caller, &bucket, &keys).await.map_err(|error| refused(&error))?;
+    let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
+    let (mut together, mut outcomes) = (Vec::new(), Vec::new());
+    for object in &wanted.objects {
+        outcomes.push(match version_of(object) {
+            Ok(()) if is_unconditional(object) => {
+                let key = existing_key(app, &caller, &bucket, &object.key).await;
+                key.map(|key| together.extend(key))
+            }
+            Ok(()) => {
+                let if_match = object.e_tag.clone().map(s3s::dto::ETagCondition::ETag);
+                let conditions = WriteConditions { if_match, if_none_match: None };
+                delete_one(app, &caller, &bucket, object, &conditions).await
+            }
+            Err(refusal) => Err(refusal),
+        });
+    }
+    let deleted = delete_named(app, &bucket.name, Batch::new(), &together).await;
+    deleted.map_err(|error| refused(&error))?;
+    Ok(delete_output(wanted.objects, outcomes, wanted.quiet.unwrap_or(false)))
+}
+
+/// The key to delete; `None` where no object can have it, or where an object has it in another normalization form.
+async fn existing_key(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &Bucket,
+    sent_key: &str,
+) -> Result<Option<ObjectKey>, ApiError> {
+    let Some(key) = key_to_delete(caller, sent_key)? else { return Ok(None) };
+    if sent_key.is_ascii() {
+        return Ok(Some(key));
+    }
+    let found = find(app, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
+    Ok(found.filter(|found| is_named(found, sent_key)).map(|_| key))
+}
+
+fn is_unconditional(object: &ObjectIdentifier) -> bool {
+    object.e_tag.is_none() && object.size.is_none() && object.last_modified_time.is_none()
+}
+
+/// Rejects versions other than `null`, the only one of an object.
+fn version_of(object: &ObjectIdentifier) -> Result<(), ApiError> {
+    match object.version_id.as_deref() {
+        None | Some("null" | "") => Ok(()),
+        Some(_) => Err(ApiError::bad_request("The only version of an object is \"null\"")),
+    }
+}
+
+fn delete_output(
+    objects: Vec<ObjectIdentifier>,
+    outcomes: Vec<Result<(), ApiError>>,
+    is_quiet: bool,
+) -> DeleteObjectsOutput {
     let (mut deleted, mut errors) = (Vec::new(), Vec::new());
-    for (key, outcome) in keys.into_iter().zip(outcomes) {
-        let key = Some(key.to_owned());
+    for (ObjectIdentifier { key, version_id, .. }, outcome) in objects.into_iter().zip(outcomes) {
+        let key = Some(key);
         match outcome {
-            None => deleted.push(DeletedObject { key, ..DeletedObject::default() }),
-            Some(refusal) => {
+            Ok(()) => deleted.push(DeletedObject { key, version_id, ..DeletedObject::default() }),
+            Err(refusal) => {
                 let said = refused(&refusal);
                 let code = Some(said.code().as_str().to_owned());
                 let message = said.message().map(str::to_owned);
-                errors.push(s3s::dto::Error { code, key, message, ..s3s::dto::Error::default() });
+                errors.push(s3s::dto::Error { code, key, message, version_id });
             }
         }
     }
-    let is_quiet = wanted.quiet.unwrap_or(false);
-    Ok(DeleteObjectsOutput {
+    DeleteObjectsOutput {
         deleted: (!is_quiet && !deleted.is_empty()).then_some(deleted),
         errors: (!errors.is_empty()).then_some(errors),
         ..DeleteObjectsOutput::default()
-    })
+    }
 }
 
 /// Bytes as lower-case hexadecimal digits.
@@ -347,14 +328,6 @@ pub(super) fn hex(bytes: &[u8; 16]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn metadata_that_cannot_be_kept_are_refused_before_the_body() {
-        let metadata = |length: usize| Some(Metadata::from([("a".into(), "x".repeat(length))]));
-        assert!(attributes(Some("image/png"), metadata(1_900)).is_ok());
-        let refusal = attributes(Some("image/png"), metadata(2_048)).unwrap_err();
-        assert_eq!(refusal.code().as_str(), "MetadataTooLarge");
-    }
 
     #[test]
     fn an_md5_is_written_with_its_zeros() {

@@ -1,25 +1,14 @@
-//! The table of operations: which of S3 there are, and which file does each.
+//! Table of the S3 operations and the function that implements each.
 //!
-//! What is not in it is answered as not implemented, by `s3s`. Never here: what an operation does.
+//! `s3s` rejects operations that are not in it as `NotImplemented`; `parameters` lists the parameters of each. Non-goals:
+//! what an operation does.
 
 use async_trait::async_trait;
-use s3s::dto::{
-    AbortMultipartUploadInput, AbortMultipartUploadOutput, CompleteMultipartUploadInput,
-    CompleteMultipartUploadOutput, CopyObjectInput, CopyObjectOutput, CreateBucketInput,
-    CreateBucketOutput, CreateMultipartUploadInput, CreateMultipartUploadOutput, DeleteObjectInput,
-    DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, GetBucketLocationInput,
-    GetBucketLocationOutput, GetObjectInput, GetObjectOutput, HeadBucketInput, HeadBucketOutput,
-    HeadObjectInput, HeadObjectOutput, ListBucketsInput, ListBucketsOutput,
-    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListObjectsInput, ListObjectsOutput,
-    ListObjectsV2Input, ListObjectsV2Output, ListPartsInput, ListPartsOutput, PutObjectInput,
-    PutObjectOutput, StreamingBlob, UploadPartCopyInput, UploadPartCopyOutput, UploadPartInput,
-    UploadPartOutput,
-};
-use s3s::{S3, S3Request, S3Response, S3Result};
+use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use super::access::caller_of;
-use super::errors::refused;
-use super::{buckets, copying, listing, multipart, objects};
+use super::configuration::{self, check_bucket, not_configured};
+use super::{buckets, copying, listing, multipart, objects, reads};
 use crate::state::AppState;
 
 /// The operations, on a running service.
@@ -33,178 +22,115 @@ impl Operations {
     }
 }
 
-fn done<T>(output: T) -> S3Result<S3Response<T>> {
-    Ok(S3Response::new(output))
+/// Writes the methods of `S3`. Each line of a group is a method, its input, its output, and what is particular to it.
+macro_rules! operations {
+    (
+        $(done $done:ident $done_in:ident $done_out:ident $by:path;)*
+        $(answered $answered:ident $answered_in:ident $answered_out:ident $answered_by:path;)*
+        $(missing $missing:ident $missing_in:ident $missing_out:ident $code:literal;)*
+        $(empty $empty:ident $empty_in:ident $empty_out:ident;)*
+    ) => {
+        #[async_trait]
+        impl S3 for Operations {
+            // A function does it.
+            $(async fn $done(
+                &self,
+                request: S3Request<dto::$done_in>,
+            ) -> S3Result<S3Response<dto::$done_out>> {
+                Ok(S3Response::new($by(&self.app, request).await?))
+            })*
+
+            // A function does it, and says the status and more headers.
+            $(async fn $answered(
+                &self,
+                request: S3Request<dto::$answered_in>,
+            ) -> S3Result<S3Response<dto::$answered_out>> {
+                $answered_by(&self.app, request).await
+            })*
+
+            // A configuration that no bucket has.
+            $(async fn $missing(
+                &self,
+                request: S3Request<dto::$missing_in>,
+            ) -> S3Result<S3Response<dto::$missing_out>> {
+                let caller = caller_of(&request.extensions)?;
+                Err(not_configured(&self.app, &caller, &request.input.bucket, $code))
+            })*
+
+            // An answer without anything in it: a configuration at its default, or the removal of one that none has.
+            $(async fn $empty(
+                &self,
+                request: S3Request<dto::$empty_in>,
+            ) -> S3Result<S3Response<dto::$empty_out>> {
+                let caller = caller_of(&request.extensions)?;
+                check_bucket(&self.app, &caller, &request.input.bucket)?;
+                Ok(S3Response::new(dto::$empty_out::default()))
+            })*
+        }
+    };
 }
 
-#[async_trait]
-impl S3 for Operations {
-    async fn list_buckets(
-        &self,
-        request: S3Request<ListBucketsInput>,
-    ) -> S3Result<S3Response<ListBucketsOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        done(buckets::list(&self.app, &caller).map_err(|error| refused(&error))?)
-    }
+operations! {
+    done list_buckets ListBucketsInput ListBucketsOutput buckets::list;
+    done head_bucket HeadBucketInput HeadBucketOutput buckets::head;
+    done get_bucket_location GetBucketLocationInput GetBucketLocationOutput buckets::location;
+    done create_bucket CreateBucketInput CreateBucketOutput buckets::create;
+    done delete_bucket DeleteBucketInput DeleteBucketOutput buckets::delete;
+    done list_objects_v2 ListObjectsV2Input ListObjectsV2Output listing::list;
+    done list_objects ListObjectsInput ListObjectsOutput listing::list_older;
+    done list_object_versions ListObjectVersionsInput ListObjectVersionsOutput listing::list_versions;
+    done put_object PutObjectInput PutObjectOutput objects::put;
+    done copy_object CopyObjectInput CopyObjectOutput copying::copy;
+    done delete_object DeleteObjectInput DeleteObjectOutput objects::delete;
+    done delete_objects DeleteObjectsInput DeleteObjectsOutput objects::delete_many;
+    done get_object_attributes GetObjectAttributesInput GetObjectAttributesOutput reads::attributes;
+    done create_multipart_upload CreateMultipartUploadInput CreateMultipartUploadOutput multipart::create;
+    done upload_part UploadPartInput UploadPartOutput multipart::upload_part;
+    done upload_part_copy UploadPartCopyInput UploadPartCopyOutput multipart::copy_part;
+    done complete_multipart_upload CompleteMultipartUploadInput CompleteMultipartUploadOutput multipart::complete;
+    done abort_multipart_upload AbortMultipartUploadInput AbortMultipartUploadOutput multipart::abort;
+    done list_parts ListPartsInput ListPartsOutput multipart::list_parts;
+    done list_multipart_uploads ListMultipartUploadsInput ListMultipartUploadsOutput multipart::list_uploads;
+    done get_bucket_acl GetBucketAclInput GetBucketAclOutput configuration::bucket_acl;
+    done get_object_acl GetObjectAclInput GetObjectAclOutput configuration::object_acl;
+    done get_object_tagging GetObjectTaggingInput GetObjectTaggingOutput configuration::object_tagging;
+    done get_bucket_ownership_controls
+        GetBucketOwnershipControlsInput GetBucketOwnershipControlsOutput configuration::ownership;
+    done get_bucket_policy_status
+        GetBucketPolicyStatusInput GetBucketPolicyStatusOutput configuration::policy_status;
+    done get_bucket_request_payment
+        GetBucketRequestPaymentInput GetBucketRequestPaymentOutput configuration::request_payment;
+    done put_bucket_acl PutBucketAclInput PutBucketAclOutput configuration::put_bucket_acl;
+    done put_object_acl PutObjectAclInput PutObjectAclOutput configuration::put_object_acl;
 
-    async fn head_bucket(
-        &self,
-        request: S3Request<HeadBucketInput>,
-    ) -> S3Result<S3Response<HeadBucketOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        let looked = buckets::look(&self.app, &caller, &request.input.bucket);
-        looked.map_err(|error| refused(&error))?;
-        done(HeadBucketOutput::default())
-    }
+    answered get_object GetObjectInput GetObjectOutput reads::get;
+    answered head_object HeadObjectInput HeadObjectOutput reads::head;
 
-    async fn get_bucket_location(
-        &self,
-        request: S3Request<GetBucketLocationInput>,
-    ) -> S3Result<S3Response<GetBucketLocationOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        let looked = buckets::look(&self.app, &caller, &request.input.bucket);
-        looked.map_err(|error| refused(&error))?;
-        done(GetBucketLocationOutput::default())
-    }
+    missing get_bucket_cors GetBucketCorsInput GetBucketCorsOutput "NoSuchCORSConfiguration";
+    missing get_bucket_encryption GetBucketEncryptionInput GetBucketEncryptionOutput "ServerSideEncryptionConfigurationNotFoundError";
+    missing get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput GetBucketLifecycleConfigurationOutput "NoSuchLifecycleConfiguration";
+    missing get_bucket_policy GetBucketPolicyInput GetBucketPolicyOutput "NoSuchBucketPolicy";
+    missing get_bucket_replication GetBucketReplicationInput GetBucketReplicationOutput "ReplicationConfigurationNotFoundError";
+    missing get_bucket_tagging GetBucketTaggingInput GetBucketTaggingOutput "NoSuchTagSet";
+    missing get_bucket_website GetBucketWebsiteInput GetBucketWebsiteOutput "NoSuchWebsiteConfiguration";
+    missing get_object_legal_hold GetObjectLegalHoldInput GetObjectLegalHoldOutput "NoSuchObjectLockConfiguration";
+    missing get_object_lock_configuration GetObjectLockConfigurationInput GetObjectLockConfigurationOutput "ObjectLockConfigurationNotFoundError";
+    missing get_object_retention GetObjectRetentionInput GetObjectRetentionOutput "NoSuchObjectLockConfiguration";
+    missing get_public_access_block GetPublicAccessBlockInput GetPublicAccessBlockOutput "NoSuchPublicAccessBlockConfiguration";
 
-    async fn create_bucket(
-        &self,
-        request: S3Request<CreateBucketInput>,
-    ) -> S3Result<S3Response<CreateBucketOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        buckets::create(&self.app, &caller, &request.input.bucket).await?;
-        let location = Some(format!("/{}", request.input.bucket));
-        done(CreateBucketOutput { location })
-    }
-
-    async fn list_objects_v2(
-        &self,
-        request: S3Request<ListObjectsV2Input>,
-    ) -> S3Result<S3Response<ListObjectsV2Output>> {
-        let caller = caller_of(&request.extensions)?;
-        done(listing::list(&self.app, &caller, request.input).await?)
-    }
-
-    async fn list_objects(
-        &self,
-        request: S3Request<ListObjectsInput>,
-    ) -> S3Result<S3Response<ListObjectsOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        done(listing::list_older(&self.app, &caller, request.input).await?)
-    }
-
-    async fn get_object(
-        &self,
-        request: S3Request<GetObjectInput>,
-    ) -> S3Result<S3Response<GetObjectOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        let GetObjectInput { bucket, key, .. } = &request.input;
-        let read = objects::read(&self.app, &caller, bucket, key, request.method, &request.headers);
-        let read = read.await.map_err(|error| refused(&error))?;
-        let body = read.body.map(|body| StreamingBlob::from(s3s::Body::http_body_unsync(body)));
-        let output =
-            GetObjectOutput { body, metadata: Some(read.metadata), ..GetObjectOutput::default() };
-        let mut response = S3Response::with_headers(output, read.headers);
-        response.status = Some(read.status);
-        Ok(response)
-    }
-
-    async fn head_object(
-        &self,
-        request: S3Request<HeadObjectInput>,
-    ) -> S3Result<S3Response<HeadObjectOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        let HeadObjectInput { bucket, key, .. } = &request.input;
-        let read = objects::read(&self.app, &caller, bucket, key, request.method, &request.headers);
-        let read = read.await.map_err(|error| refused(&error))?;
-        let output =
-            HeadObjectOutput { metadata: Some(read.metadata), ..HeadObjectOutput::default() };
-        let mut response = S3Response::with_headers(output, read.headers);
-        response.status = Some(read.status);
-        Ok(response)
-    }
-
-    async fn put_object(
-        &self,
-        request: S3Request<PutObjectInput>,
-    ) -> S3Result<S3Response<PutObjectOutput>> {
-        done(objects::put(&self.app, request).await?)
-    }
-
-    async fn copy_object(
-        &self,
-        request: S3Request<CopyObjectInput>,
-    ) -> S3Result<S3Response<CopyObjectOutput>> {
-        done(copying::copy(&self.app, request).await?)
-    }
-
-    async fn delete_object(
-        &self,
-        request: S3Request<DeleteObjectInput>,
-    ) -> S3Result<S3Response<DeleteObjectOutput>> {
-        let caller = caller_of(&request.extensions)?;
-        let DeleteObjectInput { bucket, key, .. } = &request.input;
-        let outcomes = objects::delete(&self.app, &caller, bucket, &[key]).await;
-        match outcomes.map_err(|error| refused(&error))?.into_iter().flatten().next() {
-            Some(refusal) => Err(refused(&refusal)),
-            None => done(DeleteObjectOutput::default()),
-        }
-    }
-
-    async fn delete_objects(
-        &self,
-        request: S3Request<DeleteObjectsInput>,
-    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
-        done(objects::delete_many(&self.app, request).await?)
-    }
-
-    async fn create_multipart_upload(
-        &self,
-        request: S3Request<CreateMultipartUploadInput>,
-    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
-        done(multipart::create(&self.app, request).await?)
-    }
-
-    async fn upload_part(
-        &self,
-        request: S3Request<UploadPartInput>,
-    ) -> S3Result<S3Response<UploadPartOutput>> {
-        done(multipart::upload_part(&self.app, request).await?)
-    }
-
-    async fn upload_part_copy(
-        &self,
-        request: S3Request<UploadPartCopyInput>,
-    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
-        done(multipart::copy_part(&self.app, request).await?)
-    }
-
-    async fn complete_multipart_upload(
-        &self,
-        request: S3Request<CompleteMultipartUploadInput>,
-    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-        done(multipart::complete(&self.app, request).await?)
-    }
-
-    async fn abort_multipart_upload(
-        &self,
-        request: S3Request<AbortMultipartUploadInput>,
-    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
-        multipart::abort(&self.app, request).await?;
-        done(AbortMultipartUploadOutput::default())
-    }
-
-    async fn list_parts(
-        &self,
-        request: S3Request<ListPartsInput>,
-    ) -> S3Result<S3Response<ListPartsOutput>> {
-        done(multipart::list_parts(&self.app, request).await?)
-    }
-
-    async fn list_multipart_uploads(
-        &self,
-        request: S3Request<ListMultipartUploadsInput>,
-    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
-        done(multipart::list_uploads(&self.app, request).await?)
-    }
+    empty get_bucket_accelerate_configuration
+        GetBucketAccelerateConfigurationInput GetBucketAccelerateConfigurationOutput;
+    empty get_bucket_logging GetBucketLoggingInput GetBucketLoggingOutput;
+    empty get_bucket_notification_configuration
+        GetBucketNotificationConfigurationInput GetBucketNotificationConfigurationOutput;
+    empty get_bucket_versioning GetBucketVersioningInput GetBucketVersioningOutput;
+    empty delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput;
+    empty delete_bucket_encryption DeleteBucketEncryptionInput DeleteBucketEncryptionOutput;
+    empty delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput;
+    empty delete_bucket_ownership_controls DeleteBucketOwnershipControlsInput DeleteBucketOwnershipControlsOutput;
+    empty delete_bucket_policy DeleteBucketPolicyInput DeleteBucketPolicyOutput;
+    empty delete_bucket_replication DeleteBucketReplicationInput DeleteBucketReplicationOutput;
+    empty delete_bucket_tagging DeleteBucketTaggingInput DeleteBucketTaggingOutput;
+    empty delete_bucket_website DeleteBucketWebsiteInput DeleteBucketWebsiteOutput;
+    empty delete_public_access_block DeletePublicAccessBlockInput DeletePublicAccessBlockOutput;
 }

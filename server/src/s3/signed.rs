@@ -3,7 +3,7 @@
 //! `s3s` checks that a signature is the one of what it names, not that it names enough. A signed address to which
 //! whoever holds it may add `x-amz-copy-source` opens everything that its maker may read; so each `x-amz-` header has
 //! to be signed, as S3 has it. Promises: a signed address lasts a week at most; Version 2 of the signature opens
-//! nothing; forms are not read. Never here: whether the signature is right.
+//! nothing, and says so; forms are not read. Never here: whether the signature is right.
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -14,37 +14,50 @@ use s3s::{S3Error, S3ErrorCode};
 use super::errors::{code, refusal};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+const VERSION_2: &str = "AWS ";
 /// A week, in seconds, as S3 has it.
 const EXPIRES_MAX: u64 = 7 * 24 * 60 * 60;
 /// It only says more about the body, which it has to fit.
 const BODY_HASH: &str = "x-amz-content-sha256";
+/// The region of every bucket, for clients that ask. They may sign with any.
+pub(super) const REGION: &str = "us-east-1";
 
-/// Whether a request is one of a client of S3.
+/// Whether a request is one of an S3 client; also one that is signed in a way that opens nothing here, which is to be
+/// told so in its words.
 pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     // What asks before a request is no request yet.
     if method == Method::OPTIONS {
         return false;
     }
     if let Some(value) = headers.get(header::AUTHORIZATION) {
-        return value.as_bytes().starts_with(ALGORITHM.as_bytes());
+        return [ALGORITHM, VERSION_2].iter().any(|it| value.as_bytes().starts_with(it.as_bytes()));
     }
     uri.query().is_some_and(|query| {
         let mut names = query.split('&').map(|pair| pair.split('=').next().unwrap_or(""));
-        names.any(|name| matches!(name, "X-Amz-Signature" | "X-Amz-Algorithm"))
+        names.any(|name| matches!(name, "X-Amz-Signature" | "X-Amz-Algorithm" | "AWSAccessKeyId"))
     })
 }
 
 /// The parameters of an address, decoded.
-struct Query(Vec<(String, String)>);
+pub(super) struct Query(Vec<(String, String)>);
+
+/// Whether it is the address that is signed: then it may be opened by whoever has it, in a browser too.
+pub(super) fn is_signed_address(uri: &Uri) -> bool {
+    Query::of(uri).has("X-Amz-Signature")
+}
 
 impl Query {
-    fn of(uri: &Uri) -> Self {
+    pub(super) fn of(uri: &Uri) -> Self {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let pairs = uri.query().unwrap_or_default().split('&').map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(name), decoded(value))
         });
         Self(pairs.collect())
+    }
+
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
     fn has(&self, name: &str) -> bool {
@@ -61,8 +74,10 @@ impl Query {
 /// Refuses what `s3s` would take, and we do not.
 pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     let query = Query::of(&head.uri);
-    if query.has("Signature") || query.has("AWSAccessKeyId") {
-        let message = "Sign with AWS Signature Version 4; Version 2 opens nothing here";
+    let authorization = head.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let is_version_2 = authorization.is_some_and(|it| it.starts_with(VERSION_2.as_bytes()));
+    if is_version_2 || query.has("Signature") || query.has("AWSAccessKeyId") {
+        let message = "Sign with AWS Signature Version 4 (signature_version \"s3v4\"): Version 2 is not supported";
         return Err(refusal(S3ErrorCode::InvalidRequest, message));
     }
     let is_form = head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
@@ -80,9 +95,16 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
             return Err(refusal(code("AuthorizationQueryParametersError"), message));
         }
     }
+    let credential = match in_address {
+        true => query.only("X-Amz-Credential"),
+        false => head.headers.get(header::AUTHORIZATION).and_then(|it| field_of(it, "Credential=")),
+    };
+    check_region(credential.unwrap_or_default())?;
     let named = match in_address {
         true => query.only("X-Amz-SignedHeaders"),
-        false => head.headers.get(header::AUTHORIZATION).and_then(names_in),
+        false => {
+            head.headers.get(header::AUTHORIZATION).and_then(|it| field_of(it, "SignedHeaders="))
+        }
     };
     let named: Vec<String> =
         named.unwrap_or_default().split(';').map(str::to_ascii_lowercase).collect();
@@ -97,10 +119,24 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
     Ok(())
 }
 
-/// The names of signed headers in a value of `Authorization`.
-fn names_in(value: &HeaderValue) -> Option<&str> {
+/// A field of a value of `Authorization`.
+fn field_of<'v>(value: &'v HeaderValue, name: &str) -> Option<&'v str> {
     let parts = value.to_str().ok()?.split([',', ' ']);
-    parts.filter_map(|part| part.trim().strip_prefix("SignedHeaders=")).next()
+    parts.filter_map(|part| part.trim().strip_prefix(name)).next()
+}
+
+/// Refuses a region that is none, as AWS does, so that a client that was not configured signs again with ours: s3cmd
+/// signs with `US` until it is told. Regions of AWS and of all others are taken.
+fn check_region(credential: &str) -> Result<(), S3Error> {
+    let Some(region) = credential.split('/').nth(2) else { return Ok(()) };
+    let is_one =
+        region.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-');
+    if is_one && !region.is_empty() {
+        return Ok(());
+    }
+    let message =
+        "The authorization header is malformed; the region is wrong; expecting 'us-east-1'";
+    Err(refusal(S3ErrorCode::AuthorizationHeaderMalformed, message))
 }
 
 #[cfg(test)]
@@ -148,6 +184,15 @@ mod tests {
         for more in ["&Signature=b", "&%53ignature=b", "&AWSAccessKeyId=b"] {
             assert_eq!(code_of(more, &[]).as_deref(), Some("InvalidRequest"), "{more}");
         }
+        for (uri, headers) in [
+            ("/b/x?AWSAccessKeyId=a&Signature=b&Expires=1", &[][..]),
+            ("/b/x", &[("authorization", "AWS a:b")]),
+        ] {
+            let head = head("GET", uri, headers);
+            assert!(is_signed(&head.method, &head.uri, &head.headers), "{uri}");
+            let refused = check(&head).unwrap_err();
+            assert!(refused.message().unwrap().contains("Version 4"), "{uri}");
+        }
         let form = [("content-type", "Multipart/Form-Data; boundary=a")];
         let refused = check(&head("POST", "/b?X-Amz-Signature=a", &form)).unwrap_err();
         assert_eq!(refused.code().as_str(), "NotImplemented");
@@ -188,6 +233,23 @@ mod tests {
         assert!(signed("x-amz-date;x-amz-meta-a;host;range"));
         for less in ["host;x-amz-date", "x-amz-date;x-amz-meta-a", "", "host;x-amz-meta-a"] {
             assert!(!signed(less), "{less}");
+        }
+    }
+
+    #[test]
+    fn any_region_is_taken_that_is_one() {
+        let code = |region: &str| {
+            let value = format!(
+                "AWS4-HMAC-SHA256 Credential=a/20260101/{region}/s3/aws4_request, SignedHeaders=host, Signature=c"
+            );
+            let headers = [("authorization", &*value)];
+            check(&head("GET", "/b/x", &headers)).err().map(|it| it.code().as_str().to_owned())
+        };
+        for region in ["us-east-1", "eu-central-1", "auto", "garage", "xx1"] {
+            assert_eq!(code(region), None, "{region}");
+        }
+        for region in ["US", "EU", ""] {
+            assert_eq!(code(region).as_deref(), Some("AuthorizationHeaderMalformed"), "{region}");
         }
     }
 

@@ -36,7 +36,7 @@ pub fn sweep(app: &AppState) -> Result<usize, CatalogError> {
     let now_ms = app.clock.unix_ms();
     let (mut kept, mut stored, mut expired) = (BTreeSet::new(), BTreeSet::new(), 0);
     #[cfg(feature = "s3")]
-    kept.extend(crate::catalog::MultipartUpload::sweep(&app.store, now_ms)?);
+    kept.extend(crate::catalog::MultipartUpload::sweep(&app.store, app.catalog.staging(), now_ms)?);
     let mut after = None;
     loop {
         let (page, last) = PendingUpload::page(&app.store, after.as_ref())?;

@@ -19,12 +19,12 @@ use uuid::Uuid;
 use super::wish::Wish;
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit, to_its_end};
-use crate::catalog::{Bucket, EventKind, PendingUpload, Scope, StagedUpload, Thumbnail, Wishes};
+use crate::catalog::{
+    Amount, Bucket, EventKind, PendingUpload, Scope, StagedUpload, Thumbnail, Wishes,
+};
 use crate::error::ApiError;
 use crate::handlers::upload::check_destination;
-use crate::intake::{
-    Destination, Growth, Manner, Received, ThumbnailKept, keep, make_room, wanted_keys,
-};
+use crate::intake::{Destination, Manner, Received, ThumbnailKept, keep, make_room, wanted_keys};
 use crate::limits;
 use crate::object_name::{NameRule, Naming, file_name};
 use crate::open_uploads::{Turn, Waiting};
@@ -100,7 +100,6 @@ impl Work {
     ) -> Result<Claimed, ApiError> {
         let (app, upload) = (&self.app, &self.upload);
         check_length(bucket, upload.length)?;
-        let mut growth = Growth::default();
         let replaced = match self.replaced_key(place)? {
             Some(key) if app.catalog.is_limited(bucket) => {
                 let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key));
@@ -108,18 +107,18 @@ impl Work {
             }
             _ => None,
         };
-        growth.count(upload.length, replaced.as_ref());
-        let claim = growth.amount();
-        let room = make_room(app, bucket, claim, None).await?;
+        let replaced = replaced.filter(|old| !old.is_derived());
         let staged = StagedUpload {
             account: upload.account.clone(),
             bucket: bucket.name.clone(),
             length: upload.length,
-            claim,
+            replaced: replaced
+                .map_or_else(Amount::default, |old| Amount { objects: 1, bytes: old.bytes() }),
             bodies: BTreeMap::new(),
             touched_ms: app.clock.unix_ms(),
             is_completing: false,
         };
+        let room = make_room(app, bucket, staged.claim(), None).await?;
         let bound = limits::UNFINISHED_BYTES_MAX;
         let is_counted = app.catalog.staging().insert(upload.id, staged, bound);
         drop(room);

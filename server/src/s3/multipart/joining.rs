@@ -6,21 +6,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::{Batch, Error, Staged};
+use engine::{Error, ObjectName, Staged};
 use http::StatusCode;
+use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Md5};
-use s3s::dto::{CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CompletedPart};
+use s3s::dto::{
+    Checksum, ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
+    CompletedPart,
+};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use tokio::task::JoinHandle;
 
 use super::super::access::caller_of;
+use super::super::checksums::{Algorithm, composite, hasher, response_of, value_of};
+use super::super::conditions::WriteConditions;
 use super::super::errors::{refusal, refused};
 use super::super::objects::{hex, manner, strong};
-use super::find;
+use super::super::stored::Described;
+use super::{algorithm_of, find};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
 use crate::error::ApiError;
-use crate::intake::{Received, S3Attributes, keep};
+use crate::intake::{Received, StoredChecksum, keep};
 use crate::limits;
 use crate::state::AppState;
 
@@ -36,18 +43,26 @@ pub(in crate::s3) async fn complete(
     let CompleteMultipartUploadInput { bucket, key, upload_id, .. } = &input;
     let found = find(app, &caller, bucket, key, upload_id).await;
     let (bucket, upload) = found.map_err(|error| refused(&error))?;
-    let named = input.multipart_upload.and_then(|it| it.parts).unwrap_or_default();
-    let named = named_parts(&named)?;
+    let wanted = Wanted::of(&input)?;
     let app = app.clone();
-    let output = move |etag| Output {
-        bucket: Some(input.bucket.clone()),
-        key: Some(input.key.clone()),
-        e_tag: strong(etag),
-        ..Output::default()
+    let output = move |joined: Joined| {
+        let checksum = response_of(joined.checksum.as_ref());
+        Output {
+            bucket: Some(input.bucket.clone()),
+            key: Some(input.key.clone()),
+            e_tag: strong(joined.etag),
+            checksum_crc32: checksum.checksum_crc32,
+            checksum_crc32c: checksum.checksum_crc32c,
+            checksum_crc64nvme: checksum.checksum_crc64nvme,
+            checksum_sha1: checksum.checksum_sha1,
+            checksum_sha256: checksum.checksum_sha256,
+            checksum_type: checksum.checksum_type,
+            ..Output::default()
+        }
     };
-    // A task of its own goes on when the client goes away.
-    let mut joining: JoinHandle<S3Result<String>> =
-        tokio::spawn(async move { joined(&app, bucket, upload, named).await });
+    // A task of its own continues when the client goes away.
+    let mut joining: JoinHandle<S3Result<Joined>> =
+        tokio::spawn(async move { joined(&app, bucket, upload, wanted).await });
     match tokio::time::timeout(limits::S3_JOINING_WAIT, &mut joining).await {
         Ok(ended) => Ok(output(ended_with(ended)?)),
         Err(_) => {
@@ -57,20 +72,73 @@ pub(in crate::s3) async fn complete(
     }
 }
 
-fn ended_with(ended: Result<S3Result<String>, tokio::task::JoinError>) -> S3Result<String> {
+/// What a request wants of the object that is made.
+struct Wanted {
+    parts: Vec<NamedPart>,
+    conditions: WriteConditions,
+    /// In base64: the checksum of the object, where the client knows it.
+    checksum: Checksum,
+    bytes: Option<i64>,
+}
+
+/// A part that a request names.
+struct NamedPart {
+    number: u32,
+    etag: Option<String>,
+    checksum: Checksum,
+}
+
+/// What was stored.
+struct Joined {
+    etag: String,
+    checksum: Option<StoredChecksum>,
+}
+
+impl Wanted {
+    fn of(input: &CompleteMultipartUploadInput) -> S3Result<Self> {
+        let parts = input.multipart_upload.as_ref().and_then(|it| it.parts.as_deref());
+        Ok(Self {
+            parts: named_parts(parts.unwrap_or_default())?,
+            conditions: WriteConditions {
+                if_match: input.if_match.clone(),
+                if_none_match: input.if_none_match.clone(),
+            },
+            checksum: Checksum {
+                checksum_crc32: input.checksum_crc32.clone(),
+                checksum_crc32c: input.checksum_crc32c.clone(),
+                checksum_crc64nvme: input.checksum_crc64nvme.clone(),
+                checksum_sha1: input.checksum_sha1.clone(),
+                checksum_sha256: input.checksum_sha256.clone(),
+                checksum_type: input.checksum_type.clone(),
+            },
+            bytes: input.mpu_object_size,
+        })
+    }
+}
+
+fn ended_with(ended: Result<S3Result<Joined>, tokio::task::JoinError>) -> S3Result<Joined> {
     ended.unwrap_or_else(|why| Err(refused(&ApiError::internal(why.to_string()))))
 }
 
 /// The parts that a request names, in rising order.
-fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<(u32, Option<String>)>> {
-    let mut parts: Vec<(u32, Option<String>)> = Vec::with_capacity(named.len());
+fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<NamedPart>> {
+    let mut parts: Vec<NamedPart> = Vec::with_capacity(named.len());
     for part in named {
         let number = super::number_of(part.part_number.unwrap_or_default())?;
-        if parts.last().is_some_and(|(last, _)| *last >= number) {
+        if parts.last().is_some_and(|last| last.number >= number) {
             let message = "Parts are named in rising order";
             return Err(refusal(S3ErrorCode::InvalidPartOrder, message));
         }
-        parts.push((number, part.e_tag.as_ref().map(|etag| etag.value().to_owned())));
+        let checksum = Checksum {
+            checksum_crc32: part.checksum_crc32.clone(),
+            checksum_crc32c: part.checksum_crc32c.clone(),
+            checksum_crc64nvme: part.checksum_crc64nvme.clone(),
+            checksum_sha1: part.checksum_sha1.clone(),
+            checksum_sha256: part.checksum_sha256.clone(),
+            checksum_type: None,
+        };
+        let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
+        parts.push(NamedPart { number, etag, checksum });
     }
     if parts.is_empty() {
         return Err(refusal(S3ErrorCode::MalformedXML, "No part is named"));
@@ -82,8 +150,8 @@ async fn joined(
     app: &AppState,
     bucket: Arc<Bucket>,
     upload: MultipartUpload,
-    named: Vec<(u32, Option<String>)>,
-) -> S3Result<String> {
+    wanted: Wanted,
+) -> S3Result<Joined> {
     let ours = |error: ApiError| refused(&error);
     // Held until the object is stored, so that nobody else puts the same parts together or gives them up.
     let turn = app.open_uploads.turn(upload.id).await;
@@ -97,52 +165,122 @@ async fn joined(
     };
     let (upload, parts) = blocking(look).await.map_err(ours)?;
     if let Some(etag) = upload.done {
-        return Ok(etag);
+        return Ok(Joined { etag, checksum: None });
     }
-    let chosen = chosen(parts, &named)?;
-    let bytes: u64 = chosen.iter().map(|part| part.received.bytes).sum();
-    let limit = bucket.file_bytes_max.unwrap_or(engine::limits::OBJECT_BYTES_MAX);
-    if bytes > limit.min(engine::limits::OBJECT_BYTES_MAX) {
-        return Err(ours(ApiError::file_over_limit(limit)));
-    }
+    let algorithm = algorithm_of(&upload);
+    let chosen = chosen(parts, &wanted.parts, algorithm)?;
+    check_sizes(&bucket, &chosen, wanted.bytes)?;
+    let name = ObjectName::new(bucket.name.clone(), upload.key.clone());
+    let sent_key = upload.sent_key.as_deref().unwrap_or(upload.key.as_str());
+    let along = wanted.conditions.batch(app, &name, sent_key).await.map_err(ours)?;
     let etag = etag_of(&chosen);
     let (store, put_together) = (app.store.clone(), chosen.clone());
-    let staged = blocking(move || join(&store, &put_together)).await;
-    let staged = staged.map_err(|error| lost(error, &ours))?;
-    let s3 = S3Attributes { etag: Some(etag.clone()), metadata: upload.metadata.clone() };
-    let received = Received::new(None, upload.declared_type.clone(), staged).with_s3(s3);
+    let staged = blocking(move || join(&store, &put_together, algorithm)).await;
+    let (staged, sum) = staged.map_err(|error| lost(error, &ours))?;
+    let checksum = checksum_of(&upload, &chosen, sum);
+    check_checksum(&wanted.checksum, checksum.as_ref())?;
+    let described = Described {
+        content_type: upload.declared_type.clone(),
+        headers: upload.headers.clone(),
+        metadata: upload.metadata.clone(),
+        key: upload.sent_key.clone(),
+    };
+    let attributes = described.attributes(etag.clone(), checksum.clone(), sizes_of(&chosen));
+    let received = Received::new(None, described.content_type, staged);
+    let received = received.with_s3(described.headers, attributes);
     let done = MultipartUpload { done: Some(etag.clone()), ..upload.clone() };
     let (fact, value) = done.fact().map_err(|error| ours(error.into()))?;
-    let along = Batch::new().put_fact(fact, value);
-    let manner = manner(EventKind::CreatedInPieces);
-    let keys = [upload.key.clone()];
-    keep(app, &bucket, manner, along, vec![received], &keys).await.map_err(ours)?;
+    let manner = manner(EventKind::CreatedInPieces).completing(upload.id);
+    let (along, keys) = (along.put_fact(fact, value), [upload.key.clone()]);
+    let kept = keep(app, &bucket, manner, along, vec![received], &keys).await;
+    kept.map_err(|error| ours(wanted.conditions.explain(error)))?;
     let store = app.store.clone();
     let removed = blocking(move || upload.remove_parts(&store)).await;
     if let Err(error) = removed {
         // The sweep does it.
         tracing::warn!("parts of an upload that is done stay for now: {error}");
     }
-    Ok(etag)
+    Ok(Joined { etag, checksum })
 }
 
 /// The parts that are named, if they have come and are those that are meant.
 fn chosen(
     parts: Vec<UploadedPart>,
-    named: &[(u32, Option<String>)],
+    named: &[NamedPart],
+    algorithm: Option<Algorithm>,
 ) -> S3Result<Vec<UploadedPart>> {
     let mut parts: BTreeMap<u32, UploadedPart> =
         parts.into_iter().map(|part| (part.number, part)).collect();
     let missing = || refusal(S3ErrorCode::InvalidPart, "A part that is named has not come");
     let mut chosen = Vec::with_capacity(named.len());
-    for (number, etag) in named {
+    for NamedPart { number, etag, checksum } in named {
         let part = parts.remove(number).ok_or_else(missing)?;
-        if etag.as_ref().is_some_and(|etag| *etag != part.etag) {
+        let said = algorithm.and_then(|algorithm| value_of(checksum, algorithm));
+        if etag.as_ref().is_some_and(|etag| *etag != part.etag)
+            || said.is_some_and(|said| part.checksum.as_deref() != Some(said))
+        {
             return Err(missing());
         }
         chosen.push(part);
     }
     Ok(chosen)
+}
+
+/// Refuses parts that are too small or, together, too large, or not of the size that the client said.
+fn check_sizes(bucket: &Bucket, parts: &[UploadedPart], said: Option<i64>) -> S3Result<()> {
+    let bytes: u64 = parts.iter().map(|part| part.received.bytes).sum();
+    let limit = bucket.file_bytes_max.unwrap_or(engine::limits::OBJECT_BYTES_MAX);
+    if bytes > limit.min(engine::limits::OBJECT_BYTES_MAX) {
+        return Err(refused(&ApiError::file_over_limit(limit)));
+    }
+    let but_the_last = parts.split_last().map_or(&[][..], |(_, others)| others);
+    if but_the_last.iter().any(|part| part.received.bytes < limits::S3_PART_BYTES_MIN) {
+        let message = "A part that is not the last has less than 5 MiB";
+        return Err(refusal(S3ErrorCode::EntityTooSmall, message));
+    }
+    match said {
+        Some(said) if u64::try_from(said) != Ok(bytes) => {
+            let message = "The parts have not the size together that x-amz-mp-object-size says";
+            Err(refusal(S3ErrorCode::InvalidRequest, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The checksum of the object: of its content, or of the checksums of its parts.
+fn checksum_of(
+    upload: &MultipartUpload,
+    parts: &[UploadedPart],
+    whole: Option<String>,
+) -> Option<StoredChecksum> {
+    let (algorithm, wanted) = (algorithm_of(upload)?, upload.checksum.as_ref()?);
+    let value = match wanted.kind.as_str() {
+        ChecksumType::FULL_OBJECT => whole,
+        _ => composite(algorithm, parts.iter().map(|part| part.checksum.as_deref())),
+    };
+    value.map(|value| StoredChecksum { algorithm: algorithm.name().to_owned(), value })
+}
+
+/// Refuses content that has another checksum than the client says.
+fn check_checksum(said: &Checksum, checksum: Option<&StoredChecksum>) -> S3Result<()> {
+    let Some(StoredChecksum { algorithm, value }) = checksum else { return Ok(()) };
+    let said = Algorithm::of_name(algorithm).and_then(|it| value_of(said, it));
+    // Some clients say a composite checksum without the number of parts.
+    let is_right = said.is_none_or(|said| said == value || value.split('-').next() == Some(said));
+    let message = "The object has another checksum than was said";
+    is_right.then_some(()).ok_or_else(|| refusal(S3ErrorCode::BadDigest, message))
+}
+
+/// How many parts in a row have how many bytes.
+fn sizes_of(parts: &[UploadedPart]) -> Vec<(u32, u64)> {
+    let mut sizes: Vec<(u32, u64)> = Vec::new();
+    for part in parts {
+        match sizes.last_mut() {
+            Some((count, bytes)) if *bytes == part.received.bytes => *count += 1,
+            _ => sizes.push((1, part.received.bytes)),
+        }
+    }
+    sizes
 }
 
 /// The entity tag of an object of these parts, as S3 makes it.
@@ -160,13 +298,25 @@ fn unhex(digits: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap_or_default()).collect()
 }
 
-/// One body of many. Waits for the disk.
-fn join(store: &engine::Store, parts: &[UploadedPart]) -> engine::Result<Staged> {
+/// One body of many, and its checksum by an algorithm. Waits for the disk.
+fn join(
+    store: &engine::Store,
+    parts: &[UploadedPart],
+    algorithm: Option<Algorithm>,
+) -> engine::Result<(Staged, Option<String>)> {
     let mut upload = store.upload();
+    let mut hasher = hasher(|it| Some(it) == algorithm);
     for part in parts {
-        store.read_upload(part.file, part.received, &mut |piece| upload.push(piece))?;
+        store.read_upload(part.file, part.received, &mut |piece| {
+            if let Some(hasher) = &mut hasher {
+                hasher.update(piece);
+            }
+            upload.push(piece)
+        })?;
     }
-    upload.finish()
+    let sums = hasher.map(ChecksumHasher::finalize).unwrap_or_default();
+    let sum = algorithm.and_then(|it| value_of(&sums, it).map(str::to_owned));
+    Ok((upload.finish()?, sum))
 }
 
 /// What a part whose bytes are not there any more, or not those that came, means to the client: it is to come again.
@@ -195,7 +345,8 @@ mod tests {
 
     fn part(number: u32, etag: &str) -> UploadedPart {
         let received = Came::default();
-        UploadedPart { number, file: Uuid::nil(), received, etag: etag.into(), stored_ms: 0 }
+        let (file, etag, checksum) = (Uuid::nil(), etag.into(), Some("NhCmhg==".into()));
+        UploadedPart { number, file, received, etag, checksum, stored_ms: 0 }
     }
 
     fn completed(number: i32) -> CompletedPart {
@@ -206,9 +357,10 @@ mod tests {
     fn parts_are_named_in_their_order() {
         let numbers = |numbers: &[i32]| {
             let named: Vec<_> = numbers.iter().map(|number| completed(*number)).collect();
-            named_parts(&named).map_err(|error| error.code().as_str().to_owned())
+            let named = named_parts(&named).map(|parts| parts.len());
+            named.map_err(|error| error.code().as_str().to_owned())
         };
-        assert_eq!(numbers(&[1, 5, 10_000]).unwrap().len(), 3);
+        assert_eq!(numbers(&[1, 5, 10_000]).unwrap(), 3);
         assert_eq!(numbers(&[2, 1]).unwrap_err(), "InvalidPartOrder");
         assert_eq!(numbers(&[2, 2]).unwrap_err(), "InvalidPartOrder");
         assert_eq!(numbers(&[0]).unwrap_err(), "InvalidArgument");
@@ -218,15 +370,36 @@ mod tests {
     #[test]
     fn only_parts_that_came_as_they_are_meant_are_put_together() {
         let parts = || vec![part(1, "aa"), part(3, "bb"), part(4, "cc")];
-        let named = |named: &[(u32, &str)]| -> Vec<_> {
-            named.iter().map(|(number, etag)| (*number, Some((*etag).to_owned()))).collect()
+        let named = |named: &[(u32, &str)], checksum: &Checksum| -> Vec<_> {
+            let of = |(number, etag): &(u32, &str)| NamedPart {
+                number: *number,
+                etag: Some((*etag).to_owned()),
+                checksum: checksum.clone(),
+            };
+            named.iter().map(of).collect()
         };
-        let chosen_of = |it: &[(u32, &str)]| chosen(parts(), &named(it));
+        let chosen_of =
+            |it: &[(u32, &str)]| chosen(parts(), &named(it, &Checksum::default()), None);
         let left_out = chosen_of(&[(1, "aa"), (4, "cc")]).unwrap();
         assert_eq!(left_out, [part(1, "aa"), part(4, "cc")]);
         for wrong in [[(1, "aa"), (2, "aa")], [(1, "aa"), (3, "aa")]] {
             assert_eq!(chosen_of(&wrong).unwrap_err().code().as_str(), "InvalidPart");
         }
+        for (said, is_right) in [("NhCmhg==", true), ("AAAAAA==", false)] {
+            let said = Checksum { checksum_crc32: Some(said.into()), ..Checksum::default() };
+            let named = named(&[(1, "aa")], &said);
+            assert_eq!(chosen(parts(), &named, Some(Algorithm::Crc32)).is_ok(), is_right);
+        }
+    }
+
+    #[test]
+    fn sizes_of_parts_are_counted_in_runs() {
+        let of = |bytes: u64| UploadedPart {
+            received: Came { bytes, ..Came::default() },
+            ..part(1, "aa")
+        };
+        assert_eq!(sizes_of(&[of(5), of(5), of(3), of(5)]), [(2, 5), (1, 3), (1, 5)]);
+        assert_eq!(sizes_of(&[]), []);
     }
 
     #[test]

@@ -1,0 +1,312 @@
+//! Supported `x-amz-*` headers and query parameters of each operation.
+//!
+//! Guarantees: a parameter that changes the meaning of a request is supported or rejected, never ignored. Non-goals: the
+//! effect of supported parameters.
+
+use http::HeaderMap;
+use s3s::{S3Error, S3ErrorCode, S3Result};
+
+use super::errors::{code, refusal};
+use super::signed::Query;
+
+/// Supported values of a parameter.
+#[derive(Clone, Copy)]
+enum Values {
+    Any,
+    /// These, case-insensitive; they request the default behaviour.
+    Only(&'static [&'static str]),
+    /// The account id of the bucket owner.
+    Owner,
+}
+
+use self::Values::{Any, Only, Owner};
+
+/// All operations.
+const EVERY: &[&str] = &[];
+/// Operations that begin an object.
+const BEGIN: &[&str] = &["PutObject", "CopyObject", "CreateMultipartUpload"];
+/// Operations that bring a body that becomes content.
+const BODY: &[&str] = &["PutObject", "UploadPart"];
+/// Operations that read an object.
+const READ: &[&str] = &["GetObject", "HeadObject"];
+const COPY: &[&str] = &["CopyObject", "UploadPartCopy"];
+const LIST: &[&str] = &["ListObjects", "ListObjectsV2", "ListObjectVersions"];
+const DELETE: &[&str] = &["DeleteObject", "DeleteObjects"];
+const COMPLETE: &[&str] = &["CompleteMultipartUpload"];
+const ACLS: &[&str] = &[
+    "PutObject",
+    "CopyObject",
+    "CreateMultipartUpload",
+    "CreateBucket",
+    "PutBucketAcl",
+    "PutObjectAcl",
+];
+/// Operations on one version of an object.
+const VERSIONED: &[&str] = &[
+    "GetObject",
+    "HeadObject",
+    "DeleteObject",
+    "GetObjectAcl",
+    "PutObjectAcl",
+    "GetObjectTagging",
+    "GetObjectAttributes",
+    "GetObjectRetention",
+    "GetObjectLegalHold",
+];
+
+/// Name, or prefix of names if it ends in `*`; operations that support it; supported values.
+type Row = (&'static str, &'static [&'static str], Values);
+
+const HEADERS: &[Row] = &[
+    ("x-amz-date", EVERY, Any),
+    ("x-amz-content-sha256", EVERY, Any),
+    ("x-amz-decoded-content-length", EVERY, Any),
+    ("x-amz-trailer", EVERY, Any),
+    ("x-amz-sdk-checksum-algorithm", EVERY, Any),
+    ("x-amz-user-agent", EVERY, Any),
+    ("x-amz-request-payer", EVERY, Any),
+    ("x-amz-expected-bucket-owner", EVERY, Owner),
+    ("x-amz-source-expected-bucket-owner", COPY, Owner),
+    ("x-amz-checksum-crc32", EVERY, Any),
+    ("x-amz-checksum-crc32c", EVERY, Any),
+    ("x-amz-checksum-crc64nvme", EVERY, Any),
+    ("x-amz-checksum-sha1", EVERY, Any),
+    ("x-amz-checksum-sha256", EVERY, Any),
+    ("x-amz-checksum-algorithm", &["PutObject", "CreateMultipartUpload", "DeleteObjects"], Any),
+    ("x-amz-checksum-type", &["CreateMultipartUpload", "CompleteMultipartUpload"], Any),
+    ("x-amz-checksum-type", BODY, Only(&["FULL_OBJECT"])),
+    ("x-amz-checksum-mode", READ, Any),
+    ("x-amz-meta-*", BEGIN, Any),
+    ("x-amz-metadata-directive", &["CopyObject"], Any),
+    ("x-amz-tagging-directive", &["CopyObject"], Any),
+    ("x-amz-tagging", BEGIN, Only(&[""])),
+    ("x-amz-acl", ACLS, Only(&["private", "bucket-owner-read", "bucket-owner-full-control"])),
+    ("x-amz-storage-class", BEGIN, Only(&["STANDARD"])),
+    ("x-amz-copy-source", COPY, Any),
+    ("x-amz-copy-source-range", &["UploadPartCopy"], Any),
+    ("x-amz-copy-source-if-match", COPY, Any),
+    ("x-amz-copy-source-if-none-match", COPY, Any),
+    ("x-amz-copy-source-if-modified-since", COPY, Any),
+    ("x-amz-copy-source-if-unmodified-since", COPY, Any),
+    ("x-amz-mp-object-size", COMPLETE, Any),
+    ("x-amz-if-match-size", &["DeleteObject"], Any),
+    ("x-amz-if-match-last-modified-time", &["DeleteObject"], Any),
+    ("x-amz-bypass-governance-retention", DELETE, Any),
+    ("x-amz-bucket-object-lock-enabled", &["CreateBucket"], Only(&["false"])),
+    ("x-amz-object-ownership", &["CreateBucket"], Only(&["BucketOwnerEnforced"])),
+    ("x-amz-object-attributes", &["GetObjectAttributes"], Any),
+    ("x-amz-max-parts", &["GetObjectAttributes"], Any),
+    ("x-amz-part-number-marker", &["GetObjectAttributes"], Any),
+    ("x-amz-optional-object-attributes", LIST, Any),
+];
+
+const QUERY: &[Row] = &[
+    ("x-id", EVERY, Any),
+    ("versionId", VERSIONED, Only(&["null"])),
+    ("partNumber", &["GetObject", "HeadObject", "UploadPart", "UploadPartCopy"], Any),
+    (
+        "uploadId",
+        &[
+            "UploadPart",
+            "UploadPartCopy",
+            "CompleteMultipartUpload",
+            "AbortMultipartUpload",
+            "ListParts",
+        ],
+        Any,
+    ),
+    ("response-cache-control", READ, Any),
+    ("response-content-disposition", READ, Any),
+    ("response-content-encoding", READ, Any),
+    ("response-content-language", READ, Any),
+    ("response-content-type", READ, Any),
+    ("response-expires", READ, Any),
+    (
+        "prefix",
+        &[
+            "ListBuckets",
+            "ListObjects",
+            "ListObjectsV2",
+            "ListObjectVersions",
+            "ListMultipartUploads",
+        ],
+        Any,
+    ),
+    ("delimiter", LIST, Any),
+    (
+        "encoding-type",
+        &["ListObjects", "ListObjectsV2", "ListObjectVersions", "ListMultipartUploads"],
+        Any,
+    ),
+    ("max-keys", LIST, Any),
+    ("marker", &["ListObjects"], Any),
+    ("list-type", &["ListObjectsV2"], Any),
+    ("continuation-token", &["ListObjectsV2", "ListBuckets"], Any),
+    ("start-after", &["ListObjectsV2"], Any),
+    ("fetch-owner", &["ListObjectsV2"], Any),
+    ("key-marker", &["ListObjectVersions", "ListMultipartUploads"], Any),
+    ("version-id-marker", &["ListObjectVersions"], Any),
+    ("upload-id-marker", &["ListMultipartUploads"], Any),
+    ("max-uploads", &["ListMultipartUploads"], Any),
+    ("max-parts", &["ListParts"], Any),
+    ("part-number-marker", &["ListParts"], Any),
+    ("max-buckets", &["ListBuckets"], Any),
+    ("bucket-region", &["ListBuckets"], Only(&[super::signed::REGION])),
+];
+
+/// Query parameters of other S3 implementations, rejected for every operation. Names that no implementation defines are
+/// ignored, as AWS does.
+const DEFINED: &[&str] = &["allow-unordered", "metadata", "events", "snapshot", "cascadedelete"];
+
+/// Rejects parameters that an operation does not support.
+pub(super) fn check(
+    operation: &str,
+    headers: &HeaderMap,
+    query: &Query,
+    owner: impl Fn(&str) -> bool,
+) -> S3Result<()> {
+    for (name, value) in headers {
+        let name = name.as_str();
+        if name.starts_with("x-amz-") {
+            let value = value.to_str().unwrap_or("\u{fffd}");
+            check_one(HEADERS, operation, name, value, &owner)?;
+        }
+    }
+    for (name, value) in query.pairs() {
+        let is_known = QUERY.iter().any(|(it, ..)| *it == name);
+        if is_known || DEFINED.contains(&name) || changes_a_write(name) {
+            check_one(QUERY, operation, name, value, &owner)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a query parameter is a header that some SDKs move into a presigned URL, and that would be lost there.
+fn changes_a_write(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with("x-amz-meta-")
+        || name.starts_with("x-amz-server-side-encryption")
+        || name.starts_with("x-amz-object-lock")
+        || name.starts_with("x-amz-grant-")
+        || ["x-amz-acl", "x-amz-tagging", "x-amz-storage-class"].contains(&name.as_str())
+}
+
+fn check_one(
+    rows: &[Row],
+    operation: &str,
+    name: &str,
+    value: &str,
+    owner: &impl Fn(&str) -> bool,
+) -> S3Result<()> {
+    let is_row = |row: &&Row| {
+        let (of, operations, _) = row;
+        let is_named = match of.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => *of == name,
+        };
+        is_named && (operations.is_empty() || operations.contains(&operation))
+    };
+    match rows.iter().find(is_row) {
+        Some((.., Any)) => Ok(()),
+        Some((.., Owner)) if owner(value) => Ok(()),
+        Some((.., Owner)) => Err(refusal(
+            S3ErrorCode::AccessDenied,
+            "The bucket has another owner than was expected",
+        )),
+        Some((.., Only(values))) if values.iter().any(|it| it.eq_ignore_ascii_case(value)) => {
+            Ok(())
+        }
+        _ => Err(not_understood(name, value)),
+    }
+}
+
+fn not_understood(name: &str, value: &str) -> S3Error {
+    match name {
+        "versionId" => {
+            refusal(S3ErrorCode::InvalidArgument, "The only version of an object is \"null\"")
+        }
+        "x-amz-storage-class" => {
+            refusal(code("InvalidStorageClass"), "The only storage class is STANDARD")
+        }
+        "x-amz-acl" => refusal(
+            S3ErrorCode::NotImplemented,
+            "Objects have no access of their own: make the bucket public, in the dashboard or with \
+             \"trug bucket edit --access public\", and send no access control list",
+        ),
+        _ => {
+            let value: String = value.chars().take(64).collect();
+            let message = format!(
+                "This operation does not have the parameter {name} with the value {value:?}"
+            );
+            S3Error::with_message(S3ErrorCode::NotImplemented, message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn outcome(operation: &str, headers: &[(&'static str, &'static str)], query: &str) -> String {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let uri = format!("/b/k?{query}").parse().unwrap();
+        let checked =
+            check(operation, &HeaderMap::from_iter(headers), &Query::of(&uri), |id| id == "ann");
+        checked.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
+    }
+
+    #[test]
+    fn headers_that_change_the_meaning_are_understood_or_refused() {
+        for (operation, name, value, code) in [
+            ("PutObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
+            ("PutObject", "x-amz-server-side-encryption", "aws:kms", "NotImplemented"),
+            ("PutObject", "x-amz-object-lock-mode", "COMPLIANCE", "NotImplemented"),
+            ("PutObject", "x-amz-tagging", "a=b", "NotImplemented"),
+            ("PutObject", "x-amz-acl", "public-read", "NotImplemented"),
+            ("PutObject", "x-amz-acl", "private", "ok"),
+            ("PutObject", "x-amz-grant-read", "id=1", "NotImplemented"),
+            ("PutObject", "x-amz-website-redirect-location", "/", "NotImplemented"),
+            ("PutObject", "x-amz-write-offset-bytes", "5", "NotImplemented"),
+            ("PutObject", "x-amz-storage-class", "GLACIER", "InvalidStorageClass"),
+            ("PutObject", "x-amz-storage-class", "STANDARD", "ok"),
+            ("PutObject", "x-amz-expected-bucket-owner", "bob", "AccessDenied"),
+            ("PutObject", "x-amz-expected-bucket-owner", "ann", "ok"),
+            ("PutObject", "x-amz-meta-a", "b", "ok"),
+            ("PutObject", "x-amz-copy-source", "b/k", "NotImplemented"),
+            ("GetObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
+            ("CreateBucket", "x-amz-bucket-object-lock-enabled", "true", "NotImplemented"),
+            ("DeleteObject", "x-amz-mfa", "1", "NotImplemented"),
+            ("DeleteObject", "x-amz-if-match-size", "1", "ok"),
+            ("PutObject", "x-amz-if-match-size", "1", "NotImplemented"),
+        ] {
+            assert_eq!(
+                outcome(operation, &[(name, value)], ""),
+                code,
+                "{operation} {name}: {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn query_parameters_of_other_operations_are_refused_and_foreign_ones_ignored() {
+        for (operation, query, code) in [
+            ("GetObject", "versionId=abc", "InvalidArgument"),
+            ("GetObject", "versionId=null", "ok"),
+            ("DeleteObject", "versionId=abc", "InvalidArgument"),
+            ("PutObject", "versionId=null", "InvalidArgument"),
+            ("GetObject", "partNumber=2", "ok"),
+            ("DeleteObject", "partNumber=2", "NotImplemented"),
+            ("PutObject", "response-content-type=a", "NotImplemented"),
+            ("PutObject", "x-amz-meta-a=b", "NotImplemented"),
+            ("PutObject", "x-amz-checksum-crc32=AAAAAA%3D%3D", "ok"),
+            ("ListObjectsV2", "allow-unordered=true", "NotImplemented"),
+            ("GetObject", "utm_source=a&X-Amz-Signature=b&x-id=GetObject", "ok"),
+        ] {
+            assert_eq!(outcome(operation, &[], query), code, "{operation} {query}");
+        }
+    }
+}

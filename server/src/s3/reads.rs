@@ -1,0 +1,424 @@
+//! Object reads: whole, a byte range, one part of a multipart upload, or attributes only.
+//!
+//! Guarantees: responses carry the same sandbox headers as delivery; presigned URLs, which a browser may open, never render
+//! as a page. Non-goals: authentication.
+
+use std::ops::Range;
+
+use axum::body::Body;
+use engine::{Error, Object, ObjectName};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+use s3s::dto::{
+    GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, GetObjectInput,
+    GetObjectOutput, HeadObjectInput, HeadObjectOutput, Metadata, ObjectAttributes, ObjectPart,
+    StorageClass, StreamingBlob,
+};
+use s3s::{S3ErrorCode, S3Request, S3Response, S3Result};
+
+use super::access::caller_of;
+use super::checksums::response_of;
+use super::conditions::quoted;
+use super::errors::{refusal, refused};
+use super::objects::{etag_of, file_in, find, is_named, strong, time_of};
+use super::signed::is_signed_address;
+use crate::bridge::{self, Piece};
+use crate::catalog::Scope;
+use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
+use crate::content_type::{Activity, activity};
+use crate::delivery_headers::{Audience, Delivery, Download, Pages, object_headers};
+use crate::error::ApiError;
+use crate::intake::{KeptAttributes, S3Attributes};
+use crate::range::{ByteRange, content_range, parse_range};
+use crate::state::AppState;
+use crate::target::{Place, bucket_of};
+
+/// Lookups of an object that is replaced while it is opened.
+const LOOKUPS_MAX: usize = 16;
+/// Parts of one page of GetObjectAttributes.
+const PARTS_PAGE_MAX: usize = 1_000;
+
+/// Status of a response, as a response extension: `s3s` 0.14 ignores the status field of named operations
+/// (s3s-project/s3s, `ops/mod.rs`).
+#[derive(Clone, Copy)]
+pub(super) struct Status(pub(super) StatusCode);
+
+/// Response to a read.
+struct Read {
+    status: StatusCode,
+    headers: HeaderMap,
+    metadata: Metadata,
+    parts_count: Option<i32>,
+    body: Option<Body>,
+}
+
+/// Options of a read.
+struct Wanted<'a> {
+    method: &'a Method,
+    /// With quotes around entity tags.
+    headers: HeaderMap,
+    part: Option<i32>,
+    /// `response-*` of the address.
+    overrides: HeaderMap,
+    pages: Pages,
+}
+
+/// GetObject.
+pub(super) async fn get(
+    app: &AppState,
+    request: S3Request<GetObjectInput>,
+) -> S3Result<S3Response<GetObjectOutput>> {
+    let input = &request.input;
+    let overrides = overrides(&[
+        (header::CONTENT_TYPE, &input.response_content_type),
+        (header::CACHE_CONTROL, &input.response_cache_control),
+        (header::CONTENT_DISPOSITION, &input.response_content_disposition),
+        (header::CONTENT_ENCODING, &input.response_content_encoding),
+        (header::CONTENT_LANGUAGE, &input.response_content_language),
+    ])?;
+    let wanted = wanted(&request, input.part_number, overrides);
+    let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
+    let body = read.body.map(|body| StreamingBlob::from(s3s::Body::http_body_unsync(body)));
+    let (metadata, parts_count) = (Some(read.metadata), read.parts_count);
+    let output = GetObjectOutput { body, metadata, parts_count, ..GetObjectOutput::default() };
+    Ok(response(output, read.status, read.headers))
+}
+
+/// HeadObject.
+pub(super) async fn head(
+    app: &AppState,
+    request: S3Request<HeadObjectInput>,
+) -> S3Result<S3Response<HeadObjectOutput>> {
+    let input = &request.input;
+    let overrides = overrides(&[
+        (header::CONTENT_TYPE, &input.response_content_type),
+        (header::CACHE_CONTROL, &input.response_cache_control),
+        (header::CONTENT_DISPOSITION, &input.response_content_disposition),
+        (header::CONTENT_ENCODING, &input.response_content_encoding),
+        (header::CONTENT_LANGUAGE, &input.response_content_language),
+    ])?;
+    let wanted = wanted(&request, input.part_number, overrides);
+    let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
+    let (metadata, parts_count) = (Some(read.metadata), read.parts_count);
+    let output = HeadObjectOutput { metadata, parts_count, ..HeadObjectOutput::default() };
+    Ok(response(output, read.status, read.headers))
+}
+
+fn response<T>(output: T, status: StatusCode, headers: HeaderMap) -> S3Response<T> {
+    let mut response = S3Response::with_headers(output, headers);
+    response.extensions.insert(Status(status));
+    response
+}
+
+fn overrides(named: &[(header::HeaderName, &Option<String>)]) -> S3Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in named {
+        let Some(value) = value else { continue };
+        let value = HeaderValue::try_from(value).map_err(|_| {
+            refusal(S3ErrorCode::InvalidArgument, "A value of response-* is no header's value")
+        })?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn wanted<T>(request: &S3Request<T>, part: Option<i32>, overrides: HeaderMap) -> Wanted<'_> {
+    let pages = if is_signed_address(&request.uri) { Pages::AsText } else { Pages::Sandboxed };
+    let headers = quoted(&request.headers);
+    Wanted { method: &request.method, headers, part, overrides, pages }
+}
+
+async fn read<T>(
+    app: &AppState,
+    request: &S3Request<T>,
+    bucket: &str,
+    key: &str,
+    wanted: Wanted<'_>,
+) -> S3Result<Read> {
+    let caller = caller_of(&request.extensions)?;
+    let ours = |error: ApiError| refused(&error);
+    if key.ends_with('/') {
+        return read_folder(app, &caller, bucket, key).await.map_err(ours);
+    }
+    let (bucket, parsed) = file_in(app, &caller, bucket, key, Scope::Read).map_err(ours)?;
+    app.catalog.conduct().note_request(&bucket.owner);
+    let name = ObjectName::new(bucket.name.clone(), parsed);
+    for _ in 0..LOOKUPS_MAX {
+        let object = find(app, &name).await.map_err(ours)?;
+        let object = object.filter(|object| is_named(object, key));
+        let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
+        match read_object(app, &object, &wanted).await? {
+            Err(Error::Conflict(_)) => {}
+            read => return read.map_err(|error| ours(error.into())),
+        }
+    }
+    Err(ours(ApiError::overloaded(1)))
+}
+
+/// Reads a folder marker: an empty object as long as the folder has files.
+async fn read_folder(
+    app: &AppState,
+    caller: &crate::auth::Caller,
+    bucket: &str,
+    key: &str,
+) -> Result<Read, ApiError> {
+    let bucket = caller.bucket(&app.catalog, &bucket_of(bucket)?, Scope::Read)?;
+    let place = Place::parse(key)?;
+    caller.check_place(&place)?;
+    let (store, name) = (app.store.clone(), bucket.name.clone());
+    let prefix = place.as_str().to_owned();
+    let page = bridge::blocking(move || store.list_keys(&name, &prefix, None, 1)).await?;
+    let first = page.objects.first().ok_or_else(ApiError::file_not_found)?;
+    let validators = Validators::new("d41d8cd98f00b204e9800998ecf8427e", first.created_ms());
+    let mut headers = HeaderMap::new();
+    headers.extend(validators.etag_header().map(|etag| (header::ETAG, etag)));
+    headers.extend(validators.last_modified_header().map(|it| (header::LAST_MODIFIED, it)));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-directory"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
+    let (metadata, body) = (Metadata::default(), Some(Body::empty()));
+    Ok(Read { status: StatusCode::OK, headers, metadata, parts_count: None, body })
+}
+
+async fn read_object(
+    app: &AppState,
+    object: &Object,
+    wanted: &Wanted<'_>,
+) -> S3Result<engine::Result<Read>> {
+    let ours = |error: ApiError| refused(&error);
+    let attributes = KeptAttributes::of(object);
+    let (created_ms, modified_ms) = (object.created_ms(), object.modified_ms());
+    let validators = Validators::of_object(etag_of(object), created_ms, modified_ms);
+    let total = object.bytes();
+    let is_range_held = match evaluate(wanted.method, &wanted.headers, Some(&validators)) {
+        Outcome::PreconditionFailed => return Err(ours(ApiError::precondition_failed())),
+        Outcome::NotModified => return Ok(Ok(not_modified(&validators))),
+        Outcome::Proceed { range } => range == RangeRule::Holds,
+    };
+    let mut headers = headers_of(object, &attributes, &validators, wanted);
+    let s3 = attributes.s3.unwrap_or_default();
+    let (range, parts_count) = match wanted.part {
+        Some(_) if wanted.headers.contains_key(header::RANGE) => {
+            let message = "A request has a range or a part number, and not both";
+            return Err(refusal(S3ErrorCode::InvalidRequest, message));
+        }
+        Some(number) => part_of(&s3, number, total)?,
+        None if is_range_held => (parse_range(&wanted.headers, total), None),
+        None => (ByteRange::Whole, None),
+    };
+    let (status, slice) = match range {
+        ByteRange::Unsatisfiable => return Err(ours(ApiError::range_not_satisfiable(total))),
+        ByteRange::One(range) => {
+            let value = HeaderValue::try_from(content_range(&range, total));
+            headers.extend(value.map(|value| (header::CONTENT_RANGE, value)));
+            (StatusCode::PARTIAL_CONTENT, range)
+        }
+        // S3 sends one range.
+        ByteRange::Whole | ByteRange::Several(_) => (StatusCode::OK, 0..total),
+    };
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(slice.end - slice.start));
+    if status == StatusCode::OK && wanted.headers.contains_key("x-amz-checksum-mode") {
+        add_checksum(&mut headers, &s3);
+    }
+    let body = match *wanted.method {
+        Method::HEAD => None,
+        _ => match body_of(app, object, slice).await {
+            Ok(body) => Some(body),
+            Err(error) => return Ok(Err(error)),
+        },
+    };
+    let metadata = s3.metadata.into_iter().collect();
+    Ok(Ok(Read { status, headers, metadata, parts_count, body }))
+}
+
+fn not_modified(validators: &Validators) -> Read {
+    let mut headers = HeaderMap::new();
+    headers.extend(validators.etag_header().map(|etag| (header::ETAG, etag)));
+    headers.extend(validators.last_modified_header().map(|it| (header::LAST_MODIFIED, it)));
+    let (status, metadata) = (StatusCode::NOT_MODIFIED, Metadata::default());
+    Read { status, headers, metadata, parts_count: None, body: None }
+}
+
+/// Headers of delivery, overridden by those stored with the object and by `response-*` parameters.
+fn headers_of(
+    object: &Object,
+    attributes: &KeptAttributes,
+    validators: &Validators,
+    wanted: &Wanted<'_>,
+) -> HeaderMap {
+    let sent = attributes.s3.as_ref().and(attributes.declared_type.as_deref());
+    let content_type = wanted.overrides.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let content_type = content_type.or(sent).unwrap_or(object.content_type());
+    let mut headers = object_headers(&Delivery {
+        file_name: object.name().key.file_name(),
+        content_type,
+        validators,
+        audience: Audience::Private,
+        cache_control: None,
+        pages: wanted.pages,
+        download: Download::No,
+        stored: Some(&attributes.headers),
+    });
+    // A presigned URL may be opened by a browser, whose cache must not store a private object.
+    if wanted.pages == Pages::Sandboxed {
+        headers.remove(header::CACHE_CONTROL);
+    }
+    attributes.headers.describe_caching(&mut headers);
+    for (name, value) in &wanted.overrides {
+        if name != header::CONTENT_TYPE {
+            headers.insert(name, value.clone());
+        }
+    }
+    // As it was sent, with no character set added.
+    let is_shown_as_sent =
+        wanted.pages == Pages::Sandboxed || activity(content_type) != Activity::Page;
+    if is_shown_as_sent && let Ok(value) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    headers
+}
+
+/// Byte range of a part and the number of parts. An object that was not uploaded in parts has one part.
+fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, Option<i32>)> {
+    let missing = || refusal(S3ErrorCode::InvalidPart, "The object has no part of this number");
+    let wanted = u32::try_from(number).ok().filter(|number| *number > 0).ok_or_else(missing)?;
+    if s3.parts.is_empty() {
+        let range = if total == 0 { ByteRange::Whole } else { ByteRange::One(0..total) };
+        return (wanted == 1).then_some((range, None)).ok_or_else(missing);
+    }
+    let (mut start, mut before) = (0, 0);
+    let mut found = None;
+    for (count, bytes) in &s3.parts {
+        if found.is_none() && wanted <= before + count {
+            let from = start + u64::from(wanted - before - 1) * bytes;
+            found = Some(from..(from + bytes).min(total));
+        }
+        start += u64::from(*count) * bytes;
+        before += count;
+    }
+    let range: Range<u64> = found.ok_or_else(missing)?;
+    let range = if range.is_empty() { ByteRange::Whole } else { ByteRange::One(range) };
+    Ok((range, i32::try_from(before).ok()))
+}
+
+fn add_checksum(headers: &mut HeaderMap, s3: &S3Attributes) {
+    let Some(checksum) = &s3.checksum else { return };
+    let name = format!("x-amz-checksum-{}", checksum.algorithm);
+    let name = header::HeaderName::try_from(name);
+    if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(&checksum.value)) {
+        headers.insert(name, value);
+    }
+    let kind = response_of(Some(checksum)).checksum_type;
+    if let Some(Ok(kind)) = kind.map(|kind| HeaderValue::from_str(kind.as_str())) {
+        headers.insert("x-amz-checksum-type", kind);
+    }
+}
+
+async fn body_of(app: &AppState, object: &Object, slice: Range<u64>) -> engine::Result<Body> {
+    let body = bridge::open(&app.store, object).await?;
+    bridge::body_of(body, vec![Piece::Slice(slice)], &app.disk_reads).await
+}
+
+/// GetObjectAttributes.
+pub(super) async fn attributes(
+    app: &AppState,
+    request: S3Request<GetObjectAttributesInput>,
+) -> S3Result<GetObjectAttributesOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let ours = |error: ApiError| refused(&error);
+    let (bucket, key) =
+        file_in(app, &caller, &input.bucket, &input.key, Scope::Read).map_err(ours)?;
+    let object = find(app, &ObjectName::new(bucket.name.clone(), key)).await.map_err(ours)?;
+    let object = object.filter(|object| is_named(object, &input.key));
+    let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
+    // One header may name several.
+    let named = || input.object_attributes.iter().flat_map(|it| it.as_str().split(','));
+    let has = |name: &str| named().any(|it| it.trim() == name);
+    let s3 = KeptAttributes::of(&object).s3.unwrap_or_default();
+    let checksum = s3.checksum.as_ref().map(|checksum| response_of(Some(checksum)));
+    let after = input.part_number_marker.unwrap_or_default();
+    let bound = input.max_parts.map_or(PARTS_PAGE_MAX, |it| it.clamp(0, 1_000) as usize);
+    let storage_class = has(ObjectAttributes::STORAGE_CLASS);
+    let standard = StorageClass::from_static(StorageClass::STANDARD);
+    Ok(GetObjectAttributesOutput {
+        e_tag: has(ObjectAttributes::ETAG).then(|| strong(etag_of(&object))).flatten(),
+        last_modified: time_of(object.modified_ms()),
+        object_size: i64::try_from(object.bytes())
+            .ok()
+            .filter(|_| has(ObjectAttributes::OBJECT_SIZE)),
+        storage_class: storage_class.then_some(standard),
+        checksum: checksum.filter(|_| has(ObjectAttributes::CHECKSUM)),
+        object_parts: has(ObjectAttributes::OBJECT_PARTS)
+            .then(|| parts_of(&s3, after, bound))
+            .flatten(),
+        ..GetObjectAttributesOutput::default()
+    })
+}
+
+/// A page of the parts of an upload in parts.
+fn parts_of(s3: &S3Attributes, after: i32, bound: usize) -> Option<GetObjectAttributesParts> {
+    let sizes = s3.parts.iter().flat_map(|(count, bytes)| (0..*count).map(|_| *bytes));
+    let parts: Vec<_> = (1..).zip(sizes).filter(|(number, _)| *number > after).collect();
+    let total: u32 = s3.parts.iter().map(|(count, _)| count).sum();
+    let page: Vec<_> = parts.iter().take(bound).collect();
+    let last = page.last().map(|(number, _)| *number);
+    let listed = page.iter().map(|(number, bytes)| ObjectPart {
+        part_number: Some(*number),
+        size: i64::try_from(*bytes).ok(),
+        ..ObjectPart::default()
+    });
+    (total > 0).then(|| GetObjectAttributesParts {
+        is_truncated: Some(parts.len() > bound),
+        max_parts: i32::try_from(bound).ok(),
+        next_part_number_marker: last,
+        part_number_marker: Some(after),
+        parts: Some(listed.collect()),
+        total_parts_count: i32::try_from(total).ok(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use s3s::S3Error;
+
+    use super::*;
+
+    fn of_parts(parts: &[(u32, u64)]) -> S3Attributes {
+        S3Attributes { parts: parts.to_vec(), ..S3Attributes::default() }
+    }
+
+    fn code(outcome: S3Result<(ByteRange, Option<i32>)>) -> String {
+        let error: S3Error = outcome.unwrap_err();
+        error.code().as_str().to_owned()
+    }
+
+    #[test]
+    fn a_part_is_the_bytes_that_were_uploaded_as_it() {
+        let s3 = of_parts(&[(3, 10), (1, 4)]);
+        for (number, range) in [(1, 0..10), (2, 10..20), (3, 20..30), (4, 30..34)] {
+            let found = part_of(&s3, number, 34).unwrap();
+            assert_eq!(found, (ByteRange::One(range), Some(4)), "{number}");
+        }
+        for number in [0, -1, 5, i32::MAX] {
+            assert_eq!(code(part_of(&s3, number, 34)), "InvalidPart", "{number}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_came_in_one_piece_has_one_part() {
+        let s3 = S3Attributes::default();
+        assert_eq!(part_of(&s3, 1, 34).unwrap(), (ByteRange::One(0..34), None));
+        assert_eq!(part_of(&s3, 1, 0).unwrap(), (ByteRange::Whole, None));
+        assert_eq!(code(part_of(&s3, 2, 34)), "InvalidPart");
+    }
+
+    #[test]
+    fn parts_are_listed_in_pages() {
+        let page = parts_of(&of_parts(&[(3, 10), (1, 4)]), 1, 2).unwrap();
+        let sizes: Vec<_> = page.parts.unwrap().into_iter().map(|part| part.size).collect();
+        assert_eq!(sizes, [Some(10), Some(10)]);
+        assert_eq!((page.is_truncated, page.total_parts_count), (Some(true), Some(4)));
+        assert_eq!(page.next_part_number_marker, Some(3));
+        assert_eq!(parts_of(&S3Attributes::default(), 0, 10), None);
+    }
+}

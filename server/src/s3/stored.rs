@@ -1,0 +1,116 @@
+//! Properties of an object that an S3 client sends: headers, user metadata and the form of the key.
+//!
+//! Guarantees: properties that do not fit are rejected before the body is read. Non-goals: the content.
+
+use std::collections::BTreeMap;
+
+use http::header::{self, HeaderMap};
+use s3s::dto::Metadata;
+use s3s::{S3ErrorCode, S3Result};
+
+use super::checksums::{self, Algorithm};
+use super::errors::refusal;
+use crate::intake::{KeptAttributes, S3Attributes, StoredChecksum};
+use crate::stored_headers::{StoredHeaders, sent};
+
+/// Properties of the object in the request that begins an upload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Described {
+    pub(super) content_type: Option<String>,
+    pub(super) headers: StoredHeaders,
+    pub(super) metadata: BTreeMap<String, String>,
+    /// The key as it was sent, where it is not the one that is stored.
+    pub(super) key: Option<String>,
+}
+
+impl Described {
+    /// Reads the headers of a request for an object of this key.
+    pub(super) fn of(
+        headers: &HeaderMap,
+        metadata: Option<Metadata>,
+        sent_key: &str,
+        key: &engine::ObjectKey,
+    ) -> S3Result<Self> {
+        let described = Self {
+            content_type: sent(headers, &header::CONTENT_TYPE),
+            headers: StoredHeaders::of(headers),
+            metadata: metadata.unwrap_or_default().into_iter().collect(),
+            key: (sent_key != key.as_str()).then(|| sent_key.to_owned()),
+        };
+        described.check_fit(checksums::announced(headers))?;
+        Ok(described)
+    }
+
+    /// Returns the stored attributes once the content is known. `parts` are runs of (count, bytes).
+    pub(super) fn attributes(
+        &self,
+        etag: String,
+        checksum: Option<StoredChecksum>,
+        parts: Vec<(u32, u64)>,
+    ) -> S3Attributes {
+        let (metadata, key) = (self.metadata.clone(), self.key.clone());
+        let whole = S3Attributes { etag: Some(etag), metadata, key, checksum, parts };
+        // Too many distinct part sizes do not fit: then the object has no part numbers.
+        match self.fit(&whole) {
+            true => whole,
+            false => S3Attributes { parts: Vec::new(), ..whole },
+        }
+    }
+
+    fn fit(&self, s3: &S3Attributes) -> bool {
+        let (declared_type, headers) = (self.content_type.clone(), self.headers.clone());
+        KeptAttributes { declared_type, headers, s3: Some(s3.clone()) }.fit()
+    }
+
+    /// Rejects properties that do not fit beside an entity tag and a checksum of this algorithm.
+    fn check_fit(&self, algorithm: Option<Algorithm>) -> S3Result<()> {
+        let checksum = algorithm.map(|algorithm| StoredChecksum {
+            algorithm: algorithm.name().to_owned(),
+            value: "0".repeat(algorithm.base64_bytes()),
+        });
+        let s3 = S3Attributes {
+            etag: Some("0".repeat(32)),
+            metadata: self.metadata.clone(),
+            key: self.key.clone(),
+            checksum,
+            parts: Vec::new(),
+        };
+        if self.fit(&s3) {
+            return Ok(());
+        }
+        let message = "The metadata and the headers to store take more than 2 KB";
+        Err(refusal(S3ErrorCode::MetadataTooLarge, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::ObjectKey;
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn described(pairs: &[(&'static str, &'static str)], metadata: usize) -> S3Result<Described> {
+        let pairs = pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let metadata = Metadata::from([("a".to_owned(), "x".repeat(metadata))]);
+        let key = ObjectKey::parse("a").unwrap();
+        Described::of(&HeaderMap::from_iter(pairs), Some(metadata), "a", &key)
+    }
+
+    #[test]
+    fn metadata_that_do_not_fit_are_refused_before_the_body() {
+        assert!(described(&[("content-type", "image/png")], 1_800).is_ok());
+        let refusal = described(&[("content-type", "image/png")], 2_048).unwrap_err();
+        assert_eq!(refusal.code().as_str(), "MetadataTooLarge");
+    }
+
+    #[test]
+    fn sizes_of_parts_are_left_out_where_they_do_not_fit() {
+        let described = described(&[], 1_000).unwrap();
+        let parts = |count: u64| (1..=count).map(|bytes| (1, bytes)).collect::<Vec<_>>();
+        assert_eq!(described.attributes("0f".into(), None, parts(20)).parts.len(), 20);
+        assert_eq!(described.attributes("0f".into(), None, parts(1_000)).parts.len(), 0);
+    }
+}
