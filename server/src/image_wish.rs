@@ -7,6 +7,7 @@ use http::header::{ACCEPT, HeaderMap};
 use images::{Fit, Format, Wanted, Wish};
 
 use crate::error::ApiError;
+use crate::preferences::names;
 use crate::query::Query;
 
 const FORMAT: &[&str] = &["format", "fm", "f", "output"];
@@ -53,19 +54,7 @@ fn format(text: &str, headers: &HeaderMap) -> Result<Wanted, ApiError> {
 
 /// Whether a client says by name that it shows a format. What takes `image/*` may be of any age.
 fn shows(headers: &HeaderMap, format: Format) -> bool {
-    let texts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(',')).any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let is_named =
-            parts.next().is_some_and(|it| it.eq_ignore_ascii_case(format.content_type()));
-        let is_refused = |it: &str| {
-            it.strip_prefix("q=")
-                .or(it.strip_prefix("Q="))
-                .and_then(|q| q.parse::<f64>().ok())
-                .is_some_and(|q| q <= 0.0)
-        };
-        is_named && !parts.any(is_refused)
-    })
+    names(headers, ACCEPT, format.content_type())
 }
 
 fn side(query: &Query, names: &[&str], density: f64) -> Result<Option<u32>, ApiError> {

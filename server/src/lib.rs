@@ -64,6 +64,7 @@ pub mod paced_io;
 pub mod paging;
 pub mod parameters;
 pub mod password_work;
+pub mod preferences;
 pub mod query;
 pub mod range;
 pub mod rate_limit;

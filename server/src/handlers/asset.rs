@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::conditional::{Outcome, Validators, evaluate};
 use crate::error::ApiError;
+use crate::preferences::names;
 
 /// Something of the binary, with what tells its versions apart.
 pub(super) struct Asset {
@@ -50,7 +51,7 @@ impl Asset {
 
     /// The answer to a GET with these headers.
     pub(super) fn answer(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
-        let takes_gzip = takes_gzip(headers);
+        let takes_gzip = names(headers, header::ACCEPT_ENCODING, "gzip");
         let coded = if takes_gzip { &self.packed } else { &self.plain };
         let status = match evaluate(&Method::GET, headers, Some(&coded.validators)) {
             Outcome::PreconditionFailed => return Err(ApiError::precondition_failed()),
@@ -93,32 +94,9 @@ fn packed(body: &[u8]) -> Bytes {
     written.map(Bytes::from).unwrap_or_default()
 }
 
-/// Whether `Accept-Encoding` names gzip and does not refuse it.
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    let fields = headers.get_all(header::ACCEPT_ENCODING).iter();
-    fields.filter_map(|field| field.to_str().ok()).flat_map(|field| field.split(',')).any(|one| {
-        let mut parts = one.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|coding| coding.eq_ignore_ascii_case("gzip"));
-        let weight = parts.find_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q=")));
-        let refused = weight.is_some_and(|it| it.parse::<f32>().is_ok_and(|it| it == 0.0));
-        is_gzip && !refused
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gzip_is_for_those_who_take_it() {
-        let takes = |value: &'static str| {
-            let one = (header::ACCEPT_ENCODING, HeaderValue::from_static(value));
-            takes_gzip(&HeaderMap::from_iter([one]))
-        };
-        assert!(takes("gzip") && takes("deflate, GZIP;q=0.5, br") && takes("br,gzip"));
-        assert!(!takes("br") && !takes("gzip;q=0") && !takes("gzip; q=0.0") && !takes("*"));
-        assert!(!takes_gzip(&HeaderMap::new()));
-    }
 
     #[test]
     fn texts_that_are_cut_elsewhere_have_another_hash() {
