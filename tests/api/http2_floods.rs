@@ -22,10 +22,14 @@ const GET: &[u8] = b"\x82\x87\x01\x09localhost\x04\x0d/photos/a.txt";
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const DATA: u8 = 0;
+const PRIORITY: u8 = 2;
 const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, high, middle, low] = bytes_of(payload.len() as u32);
@@ -137,7 +141,7 @@ async fn frames_that_carry_nothing_end_the_connection_when_they_are_many() {
         ("PING", frame(PING, 0, 0, &[0; 8])),
         ("SETTINGS", frame(SETTINGS, 0, 0, &[])),
         ("SETTINGS that say something", frame(SETTINGS, 0, 0, &[0, 1, 0, 0, 16, 0])),
-        ("PRIORITY", frame(2, 0, 1, &[0, 0, 0, 0, 9])),
+        ("PRIORITY", frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 9])),
     ];
     for (what, bytes) in floods {
         let io = raw(&authority, &server).await;
@@ -145,6 +149,52 @@ async fn frames_that_carry_nothing_end_the_connection_when_they_are_many() {
         let many = bytes.repeat(100);
         let done = flood(io, |_| many.clone(), 1_000).await;
         assert!(done < 1_000, "{what}: {done}");
+        check_others(&authority, &server).await;
+    }
+}
+
+#[tokio::test]
+async fn data_in_tiny_or_padded_frames_ends_the_connection_when_they_are_many() {
+    let (_world, authority, server) = listening().await;
+    let padding = [&[255][..], &[0; 255]].concat();
+    for (what, bytes) in [
+        ("empty", frame(DATA, 0, 1, &[])),
+        ("one byte", frame(DATA, 0, 1, b"x")),
+        ("padding alone", frame(DATA, PADDED, 1, &padding)),
+    ] {
+        let mut io = raw(&authority, &server).await;
+        io.write_all(&frame(HEADERS, END_HEADERS, 1, GET)).await.unwrap();
+        let many = bytes.repeat(100);
+        let done = flood(io, |_| many.clone(), 1_000).await;
+        assert!(done < 1_000, "{what}: {done}");
+        check_others(&authority, &server).await;
+    }
+}
+
+/// "MadeYouReset" (CVE-2025-8671): the client resets nothing itself.
+#[tokio::test]
+async fn streams_that_the_server_is_made_to_reset_end_the_connection() {
+    type Fault = fn(u32) -> Vec<u8>;
+    let (_world, authority, server) = listening().await;
+    let faults: [(&str, Fault); 5] = [
+        ("a window that grows by nothing", |stream| frame(WINDOW_UPDATE, 0, stream, &[0; 4])),
+        ("a window that is too large", |stream| {
+            frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff])
+        }),
+        ("data behind the end", |stream| frame(DATA, 0, stream, b"x")),
+        ("a head behind the end", |stream| frame(HEADERS, END_STREAM | END_HEADERS, stream, GET)),
+        ("a stream that depends on itself", |stream| {
+            frame(PRIORITY, 0, stream, &[&bytes_of(stream)[..], &[9]].concat())
+        }),
+    ];
+    for (what, fault) in faults {
+        let io = raw(&authority, &server).await;
+        let faulty = |number: u32| {
+            let stream = 2 * number + 1;
+            [frame(HEADERS, END_STREAM | END_HEADERS, stream, GET), fault(stream)].concat()
+        };
+        let done = flood(io, faulty, 20_000).await;
+        assert!(done < 20_000, "{what}: {done}");
         check_others(&authority, &server).await;
     }
 }
