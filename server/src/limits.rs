@@ -41,6 +41,8 @@ pub const API_KEYS_PER_ACCOUNT_MAX: usize = 1_000;
 pub const ORGANISATIONS_PER_ACCOUNT_MAX: usize = 100;
 /// Accounts that belong to one organisation: their record is one fact.
 pub const MEMBERS_PER_ORGANISATION_MAX: usize = 1_000;
+/// Organisations that invite an account at once.
+pub const INVITATIONS_PER_ACCOUNT_MAX: usize = 100;
 /// Origins, and media types, that a bucket names: its record is one fact.
 pub const BUCKET_LIST_MAX: usize = 100;
 /// Facts that are read at once when the catalog is opened.

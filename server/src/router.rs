@@ -33,6 +33,7 @@ const LIST_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PATCH, DELETE, OPTIONS";
 const ACCOUNT_METHODS: &str = "GET, HEAD, PATCH, OPTIONS";
 const MEMBERS_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
+const MEMBERSHIP_METHODS: &str = "POST, DELETE, OPTIONS";
 const DEAD_LETTERS_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const JOB_METHODS: &str = "GET, HEAD, DELETE, OPTIONS";
 const REVOKE_METHODS: &str = "DELETE, OPTIONS";
@@ -110,6 +111,8 @@ fn management(app: &AppState) -> Router<AppState> {
     let members = get(organisations::members)
         .post(organisations::set_member)
         .delete(organisations::remove_member);
+    let membership =
+        post(organisations::accept_membership).delete(organisations::decline_membership);
     let organisations = get(organisations::list).post(organisations::create);
     let account = get(accounts::show).patch(accounts::edit);
     let webhook = get(webhooks::show).patch(webhooks::edit).delete(webhooks::delete);
@@ -151,6 +154,7 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/organisations", route(organisations, LIST_METHODS))
         .route("/api/organisations/{id}", route(organisation, RECORD_METHODS))
         .route("/api/organisations/{id}/members", route(members, MEMBERS_METHODS))
+        .route("/api/organisations/{id}/membership", route(membership, MEMBERSHIP_METHODS))
         .route("/api/account", route(get(account::show).patch(account::edit), ACCOUNT_METHODS))
         .route("/api/usage", route(get(usage::usage), READ_METHODS))
         .route("/api/usage/history", route(get(usage_history::history), READ_METHODS))

@@ -1,5 +1,7 @@
 //! Organisations, their members and what these may do: specification 1 and 4.8, clients 13.11.
 
+use axum::body::Body;
+use http::Method;
 use serde_json::{Value, json};
 use server::management::ApiKeySettings;
 use tests::{Client, Form, Reply, World};
@@ -30,9 +32,21 @@ impl Crew {
         format!("/api/organisations/{}{rest}", self.id)
     }
 
-    async fn set_bob(&self, role: &str) -> Reply {
+    async fn invite_bob(&self, role: &str) -> Reply {
         let body = json!({"account": self.bob_id, "role": role});
         self.ann.post_json(&self.path("/members"), body).await
+    }
+
+    async fn accept(&self) -> Reply {
+        self.bob.send(Method::POST, &self.path("/membership"), &[], Body::empty()).await
+    }
+
+    /// Makes Bob a member, or gives him another role.
+    async fn set_bob(&self, role: &str) -> Reply {
+        let reply = self.invite_bob(role).await;
+        let is_invited =
+            reply.status == 200 && reply.json()["invited"][0]["account"] == self.bob_id;
+        if is_invited { self.accept().await } else { reply }
     }
 
     async fn upload(&self, client: &Client) -> Reply {
@@ -109,6 +123,44 @@ async fn each_role_reaches_as_far_as_it_says() {
     crew.set_bob("owner").await.check_done();
     bob.patch_json(&crew.path(""), json!({"name": "Bobs"})).await.check_done();
     crew.ann.get("/api/buckets/shared").await.check_done();
+}
+
+#[tokio::test]
+async fn an_account_is_a_member_only_once_it_accepts() {
+    let crew = Crew::new().await;
+    let invited = crew.invite_bob("admin").await.check_done();
+    assert_eq!(invited["members"].as_array().unwrap().len(), 1);
+    assert_eq!(invited["invited"], json!([{"account": crew.bob_id, "role": "admin"}]));
+    assert!(!invited.to_string().contains("\"bob\""), "no name of who has not accepted: {invited}");
+    // Until then it reaches nothing, and knows the name and the role alone.
+    crew.bob.get(&crew.path("")).await.check_error(404, "organisation_not_found");
+    crew.bob.get("/api/buckets/shared").await.check_error(404, "bucket_not_found");
+    let listed = crew.bob.get("/api/organisations").await.check_done();
+    assert_eq!(listed["organisations"], json!([]));
+    assert_eq!(listed["invitations"], json!([{"id": crew.id, "name": "Crew", "role": "admin"}]));
+    // The last role that was offered counts.
+    crew.invite_bob("viewer").await.check_done();
+    let joined = crew.accept().await.check_done();
+    assert_eq!(joined["organisation"]["invited"], json!([]));
+    crew.bob.get("/api/buckets/shared").await.check_done();
+    crew.upload(&crew.bob).await.check_error(403, "forbidden");
+    crew.accept().await.check_error(404, "organisation_not_found");
+    let listed = crew.bob.get("/api/organisations").await.check_done();
+    assert_eq!(listed["invitations"], json!([]));
+}
+
+#[tokio::test]
+async fn an_invitation_is_declined_or_taken_back() {
+    let crew = Crew::new().await;
+    crew.accept().await.check_error(404, "organisation_not_found");
+    crew.invite_bob("admin").await.check_done();
+    crew.bob.delete(&crew.path("/membership")).await.check_done();
+    crew.bob.delete(&crew.path("/membership")).await.check_error(404, "organisation_not_found");
+    crew.invite_bob("admin").await.check_done();
+    let path = crew.path(&format!("/members?account={}", crew.bob_id));
+    let left = crew.ann.delete(&path).await.check_done();
+    assert_eq!(left["invited"], json!([]));
+    crew.accept().await.check_error(404, "organisation_not_found");
 }
 
 #[tokio::test]

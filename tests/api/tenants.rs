@@ -77,6 +77,10 @@ impl Town {
         for method in [Method::GET, Method::POST] {
             requests.push((method, members.clone(), no_members.clone()));
         }
+        let membership = |organisation: &str| format!("{organisation}/membership");
+        for method in [Method::POST, Method::DELETE] {
+            requests.push((method, membership(&organisation), membership(&nobody)));
+        }
         requests
     }
 }

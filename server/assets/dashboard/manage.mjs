@@ -83,6 +83,12 @@ export const sweep = () => call("POST", "/api/accounts/sweep");
 
 /** Those of the account. @param {string} [q] */
 export const organisations = (q) => all("/api/organisations", "organisations", { q });
+/** Organisations that invite the account. @return {Promise<any[]>} */
+export const membershipInvitations = async () => (await call("GET", "/api/organisations?limit=1")).invitations;
+/** @param {string} id */
+export const acceptMembership = (id) => call("POST", `${path("organisations", id)}/membership`);
+/** @param {string} id */
+export const declineMembership = (id) => call("DELETE", `${path("organisations", id)}/membership`);
 /** @param {string} id */
 export const organisation = async (id) => (await call("GET", path("organisations", id))).organisation;
 /** @param {string} name */

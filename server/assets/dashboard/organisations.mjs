@@ -5,7 +5,7 @@ import { ask, choice, field } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { complain, note } from "./live.mjs";
-import { accounts, createOrganisation, deleteOrganisation, organisation, organisations, putMember, removeMember, renameOrganisation } from "./manage.mjs";
+import { acceptMembership, accounts, createOrganisation, declineMembership, deleteOrganisation, membershipInvitations, organisation, organisations, putMember, removeMember, renameOrganisation } from "./manage.mjs";
 import { askFirst, badge, button, finder, nothing, page, panel, part, table, when } from "./parts.mjs";
 import { go } from "./router.mjs";
 import { count } from "./text.mjs";
@@ -38,7 +38,15 @@ function all(place, frame) {
     find.tell(found.length);
     return draw(found);
   });
-  return page("Organisations", { about: "Accounts that share buckets.", actions: [button("New organisation", create, { class: "primary", image: "plus" })] }, find.element, list.element);
+  const invited = part(membershipInvitations, (found) => found.map((/** @type {any} */ it) => invitation(it, invited)));
+  return page("Organisations", { about: "Accounts that share buckets.", actions: [button("New organisation", create, { class: "primary", image: "plus" })] }, invited.element, find.element, list.element);
+}
+
+/** @param {any} it @param {{load: () => any}} invited */
+function invitation(it, invited) {
+  return panel(`Invitation to ${it.name}`, { about: `You would join as ${it.role}. Members see the name of your account once you accept.` }, make("p", { class: "buttons start" },
+    button("Accept", () => acceptMembership(it.id).then(() => go(addressOf(it.id)), complain), { class: "primary", name: `accept-${it.id}` }),
+    button("Decline", () => declineMembership(it.id).then(() => invited.load(), complain), { name: `decline-${it.id}` })));
 }
 
 const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false" });
@@ -62,11 +70,15 @@ function one(id, frame) {
     return [
       panel("Members", {
         about: [`Your role is ${role}.`, decides ? "" : " An owner decides who belongs to it."],
-        actions: [decides && button("Add a member", () => takeIn(it, frame, whole), { class: "primary", image: "plus" })].filter(Boolean),
+        actions: [decides && button("Invite a member", () => takeIn(it, frame, whole), { class: "primary", image: "plus" })].filter(Boolean),
       }, table("Members", [["Name"], ["Role"], ["Do", "act"]], members.map((member) => [
         [make("strong", null, member.name), member.account === me && badge("you"), member.account === it.account && badge("its account", "good"), make("small", null, make("code", null, member.account))],
         decides && member.account !== it.account ? roleChoice(it, member, whole) : badge(member.role),
         member.account === it.account ? "" : (decides || member.account === me) && button(member.account === me ? "Leave" : "Remove", () => remove(it, member, me, whole), { class: "danger", name: `remove-${member.account}`, "aria-label": member.account === me ? "Leave" : `Remove ${member.name}` }),
+      ])).element),
+      it.invited.length > 0 && panel("Invited", { about: "They become members when they accept, under Organisations." }, table("Invited", [["Account"], ["Role"], ["Do", "act"]], it.invited.map((/** @type {any} */ invited) => [
+        make("code", null, invited.account), badge(invited.role),
+        decides && button("Take back", () => removeMember(it.id, invited.account).then(() => whole.load(), complain), { class: "danger", name: `uninvite-${invited.account}`, "aria-label": `Take back the invitation of ${invited.account}` }),
       ])).element),
       panel("Buckets", { about: "They count towards the account that owns the organisation." }, buckets.length === 0
         ? make("p", { class: "faint" }, "None yet. An admin makes one under All buckets, and chooses this organisation there.")
@@ -101,13 +113,13 @@ function roleChoice(it, member, whole) {
 async function takeIn(it, frame, whole) {
   // Operators know all accounts, and choose where these are few; others are told an id by its holder.
   const known = frame.account?.role === "operator" ? await accounts(null).catch(() => null) : null;
-  const others = known?.nextCursor === null && known.accounts.filter((/** @type {any} */ account) => !it.members.some((/** @type {any} */ member) => member.account === account.id));
-  if (others && others.length === 0) return note("Everybody on this server belongs to it already.", { label: "Make an account", run: () => go("/-/accounts") });
-  ask(`Add a member to ${it.name}`, [
+  const others = known?.nextCursor === null && known.accounts.filter((/** @type {any} */ account) => ![...it.members, ...it.invited].some((/** @type {any} */ member) => member.account === account.id));
+  if (others && others.length === 0) return note("Everybody on this server belongs to it or is invited.", { label: "Make an account", run: () => go("/-/accounts") });
+  ask(`Invite a member to ${it.name}`, [
     others ? choice("Account", { name: "account" }, others.map((/** @type {any} */ account) => [account.id, account.name]))
       : field(known ? "Name or id of the account" : "Id of the account", { name: "account", required: true, spellcheck: "false", autocapitalize: "none" }, "Its holder finds it under Your account."),
     choice("Role", { name: "role" }, ROLES, "member"),
-  ], "Add", async ({ account, role }) => {
+  ], "Invite", async ({ account, role }) => {
     await putMember(it.id, known && !others ? await idOf(account.trim()) : account.trim(), role);
     whole.load();
   });

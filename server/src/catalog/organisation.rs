@@ -1,6 +1,7 @@
 //! The organisation: several accounts that work on the same buckets, each in a role.
 //!
-//! Promises: the account that owns it is always among its members, as an owner. Never here: who is asking.
+//! Promises: the account that owns it is always among its members, as an owner; no account is both a member and
+//! invited. Never here: who is asking.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub struct Organisation {
     /// The account that owns its buckets: they count to its plan and its quota.
     pub owner: AccountId,
     pub members: BTreeMap<AccountId, MemberRole>,
+    /// Accounts that become members in these roles when they accept.
+    pub invited: BTreeMap<AccountId, MemberRole>,
     pub created_ms: u64,
 }
 
@@ -49,6 +52,8 @@ pub(super) struct StoredOrganisation {
     name: String,
     owner: String,
     members: BTreeMap<String, MemberRole>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    invited: BTreeMap<String, MemberRole>,
     created_ms: u64,
 }
 
@@ -96,23 +101,29 @@ impl OrganisationName {
 
 impl Organisation {
     pub(super) fn stored(&self) -> StoredOrganisation {
-        let members = self.members.iter().map(|(id, role)| (id.to_string(), *role)).collect();
+        let stored = |accounts: &BTreeMap<AccountId, MemberRole>| {
+            accounts.iter().map(|(id, role)| (id.to_string(), *role)).collect()
+        };
         StoredOrganisation {
             name: self.name.as_str().to_owned(),
             owner: self.owner.to_string(),
-            members,
+            members: stored(&self.members),
+            invited: stored(&self.invited),
             created_ms: self.created_ms,
         }
     }
 
     pub(super) fn from_stored(id: &str, stored: StoredOrganisation) -> Result<Self, String> {
         let account = |id: &str| AccountId::parse(id).ok_or("it names what is not an account id");
-        let members = stored.members.iter().map(|(id, role)| Ok((account(id)?, *role)));
+        let accounts = |stored: &BTreeMap<String, MemberRole>| {
+            stored.iter().map(|(id, role)| Ok((account(id)?, *role))).collect::<Result<_, &str>>()
+        };
         Ok(Self {
             id: OrganisationId::parse(id).ok_or("its id is not the id of an organisation")?,
             name: OrganisationName::parse(&stored.name).map_err(|error| error.to_string())?,
             owner: account(&stored.owner)?,
-            members: members.collect::<Result<_, &str>>()?,
+            members: accounts(&stored.members)?,
+            invited: accounts(&stored.invited)?,
             created_ms: stored.created_ms,
         })
     }

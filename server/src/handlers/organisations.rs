@@ -13,12 +13,15 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::called::Called;
 use crate::catalog::{
-    AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationName,
+    AccountId, Catalog, CatalogError, MemberRole, Organisation, OrganisationId, OrganisationName,
 };
 use crate::error::ApiError;
 use crate::handlers::changing;
 use crate::json_body::JsonBody;
-use crate::management::{MemberView, OrganisationDeletedView, OrganisationView, organisation_view};
+use crate::management::{
+    InvitedMemberView, MemberView, MembershipInvitationView, OrganisationDeletedView,
+    OrganisationView, organisation_view,
+};
 use crate::paging::Page;
 use crate::parameters::{CalledParameter, IdParameter, PageParameters};
 use crate::query::Query;
@@ -39,6 +42,8 @@ pub struct OrganisationReply {
 pub struct OrganisationsReply {
     success: bool,
     organisations: Vec<OrganisationView>,
+    /// Those that invite the account, all of them.
+    invitations: Vec<MembershipInvitationView>,
     #[schema(required)]
     next_cursor: Option<String>,
 }
@@ -49,6 +54,7 @@ pub struct OrganisationsReply {
 pub struct MembersReply {
     success: bool,
     members: Vec<MemberView>,
+    invited: Vec<InvitedMemberView>,
 }
 
 /// An organisation that is gone.
@@ -58,6 +64,12 @@ pub struct OrganisationDeletedReply {
     message: String,
     #[serde(flatten)]
     deleted: OrganisationDeletedView,
+}
+
+/// An invitation that was declined.
+#[derive(Serialize, ToSchema)]
+pub struct OrganisationDeclinedReply {
+    success: bool,
 }
 
 /// What can be set of an organisation.
@@ -101,7 +113,13 @@ pub async fn list(
     let meant = of_caller.filter(|it| called.takes(it.id.as_str(), [it.name.as_str()]));
     let (page, next_cursor) = page.cut(meant, |organisation| organisation.id.as_str());
     let organisations = page.iter().map(|it| organisation_view(&app.catalog, it)).collect();
-    Ok(Json(OrganisationsReply { success: true, organisations, next_cursor }))
+    let invitations = app.catalog.invitations_of(own);
+    let invitations = invitations.iter().filter_map(|it| {
+        let (id, name) = (it.id.to_string(), it.name.as_str().to_owned());
+        Some(MembershipInvitationView { id, name, role: *it.invited.get(own)? })
+    });
+    let invitations = invitations.collect();
+    Ok(Json(OrganisationsReply { success: true, organisations, invitations, next_cursor }))
 }
 
 /// Makes an organisation that the account owns.
@@ -205,11 +223,10 @@ pub async fn members(
     uri: Uri,
 ) -> Result<Json<MembersReply>, ApiError> {
     let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, MemberRole::Viewer)?;
-    let members = organisation_view(&app.catalog, &organisation).members;
-    Ok(Json(MembersReply { success: true, members }))
+    Ok(members_of(&app, &organisation))
 }
 
-/// Takes an account in, or gives a member another role.
+/// Invites an account, which becomes a member when it accepts, or gives a member another role.
 #[utoipa::path(
     post,
     path = "/api/organisations/{id}/members",
@@ -234,10 +251,61 @@ pub async fn set_member(
     let account = AccountId::parse(&account).filter(|id| app.catalog.account(id).is_some());
     let account = account.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
-    members_reply(&app, &caller, move |catalog| catalog.set_member(&id, &account, role)).await
+    members_reply(&app, &caller, move |catalog| catalog.invite_member(&id, &account, role)).await
 }
 
-/// Takes a member out, or leaves.
+/// Accepts the invitation of an organisation.
+#[utoipa::path(
+    post,
+    path = "/api/organisations/{id}/membership",
+    operation_id = "acceptMembership",
+    tag = "Organisations",
+    params(IdParameter),
+    responses((status = OK, body = OrganisationReply))
+)]
+pub async fn accept_membership(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<OrganisationReply>, ApiError> {
+    let (id, account) = invitation_in(&app, &caller, &uri)?;
+    reply(&app, &caller, move |catalog| catalog.accept_membership(&id, &account)).await
+}
+
+/// Declines the invitation of an organisation.
+#[utoipa::path(
+    delete,
+    path = "/api/organisations/{id}/membership",
+    operation_id = "declineMembership",
+    tag = "Organisations",
+    params(IdParameter),
+    responses((status = OK, body = OrganisationDeclinedReply))
+)]
+pub async fn decline_membership(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Json<OrganisationDeclinedReply>, ApiError> {
+    let (id, account) = invitation_in(&app, &caller, &uri)?;
+    changing(&app, &caller, move |catalog| catalog.remove_member(&id, &account)).await?;
+    Ok(Json(OrganisationDeclinedReply { success: true }))
+}
+
+/// The organisation of the address, if it invites the caller.
+fn invitation_in(
+    app: &AppState,
+    caller: &Caller,
+    uri: &Uri,
+) -> Result<(OrganisationId, AccountId), ApiError> {
+    caller.check_whole_reach()?;
+    let own = caller.account().id.clone();
+    let found = OrganisationId::parse(&id_above(uri)?).and_then(|id| app.catalog.organisation(&id));
+    let found = found.filter(|organisation| organisation.invited.contains_key(&own));
+    let organisation = found.ok_or_else(ApiError::organisation_not_found)?;
+    Ok((organisation.id.clone(), own))
+}
+
+/// Takes a member out, leaves, or takes an invitation back.
 #[utoipa::path(
     delete,
     path = "/api/organisations/{id}/members",
@@ -260,7 +328,10 @@ pub async fn remove_member(
     let leaves = account == caller.account().id.as_str();
     let least = if leaves { MemberRole::Viewer } else { MemberRole::Owner };
     let organisation = caller.organisation(&app.catalog, &id_above(&uri)?, least)?;
-    let member = AccountId::parse(&account).filter(|id| organisation.members.contains_key(id));
+    let is_of_it = |id: &AccountId| {
+        organisation.members.contains_key(id) || organisation.invited.contains_key(id)
+    };
+    let member = AccountId::parse(&account).filter(is_of_it);
     let member = member.ok_or_else(ApiError::account_not_found)?;
     let id = organisation.id.clone();
     members_reply(&app, &caller, move |catalog| catalog.remove_member(&id, &member)).await
@@ -281,9 +352,12 @@ async fn members_reply(
     caller: &Caller,
     work: impl FnOnce(&Catalog) -> Result<Arc<Organisation>, CatalogError> + Send + 'static,
 ) -> Result<Json<MembersReply>, ApiError> {
-    let organisation = changing(app, caller, work).await?;
-    let members = organisation_view(&app.catalog, &organisation).members;
-    Ok(Json(MembersReply { success: true, members }))
+    Ok(members_of(app, &*changing(app, caller, work).await?))
+}
+
+fn members_of(app: &AppState, organisation: &Organisation) -> Json<MembersReply> {
+    let OrganisationView { members, invited, .. } = organisation_view(&app.catalog, organisation);
+    Json(MembersReply { success: true, members, invited })
 }
 
 fn name_in(body: JsonBody) -> Result<OrganisationName, ApiError> {

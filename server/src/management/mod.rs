@@ -40,9 +40,10 @@ pub use self::compaction::{
 };
 pub use self::reply::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FolderView,
-    FoldersView, InvitedView, MemberView, OrganisationDeletedView, OrganisationView,
-    PasswordSetView, ProgressView, Reply, S3CredentialsView, account_view, api_key_view,
-    bucket_view, folders_view, invitation_url, organisation_view, s3_credentials,
+    FoldersView, InvitedMemberView, InvitedView, MemberView, MembershipInvitationView,
+    OrganisationDeletedView, OrganisationView, PasswordSetView, ProgressView, Reply,
+    S3CredentialsView, account_view, api_key_view, bucket_view, folders_view, invitation_url,
+    organisation_view, s3_credentials,
 };
 pub use self::settings::{
     AccountSettings, ApiKeySettings, BucketSettings, NewAccountSettings, NewBucketSettings,

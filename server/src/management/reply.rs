@@ -192,6 +192,8 @@ pub struct OrganisationView {
     /// The account that owns it.
     pub account: String,
     pub members: Vec<MemberView>,
+    /// Accounts that have not accepted yet, without their names.
+    pub invited: Vec<InvitedMemberView>,
     pub created_at: String,
 }
 
@@ -199,6 +201,24 @@ pub struct OrganisationView {
 #[serde(rename_all = "camelCase")]
 pub struct MemberView {
     pub account: String,
+    pub name: String,
+    pub role: MemberRole,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InvitedMemberView {
+    pub account: String,
+    pub role: MemberRole,
+}
+
+/// An organisation that invites the account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MembershipInvitationView {
+    /// Of the organisation.
+    pub id: String,
+    /// Of the organisation.
     pub name: String,
     pub role: MemberRole,
 }
@@ -344,6 +364,11 @@ pub fn organisation_view(catalog: &Catalog, organisation: &Organisation) -> Orga
         name: organisation.name.as_str().to_owned(),
         account: organisation.owner.to_string(),
         members: organisation.members.iter().map(member).collect(),
+        invited: organisation
+            .invited
+            .iter()
+            .map(|(id, role)| InvitedMemberView { account: id.to_string(), role: *role })
+            .collect(),
         created_at: iso_time(organisation.created_ms),
     }
 }

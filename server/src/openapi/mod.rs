@@ -111,6 +111,8 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         organisations::members,
         organisations::set_member,
         organisations::remove_member,
+        organisations::accept_membership,
+        organisations::decline_membership,
         account::show,
         account::edit,
         usage::usage,

@@ -11,7 +11,9 @@ use super::super::{
     OrganisationId, OrganisationName,
 };
 use super::{check_count, check_total};
-use crate::limits::{MEMBERS_PER_ORGANISATION_MAX, ORGANISATIONS_PER_ACCOUNT_MAX};
+use crate::limits::{
+    INVITATIONS_PER_ACCOUNT_MAX, MEMBERS_PER_ORGANISATION_MAX, ORGANISATIONS_PER_ACCOUNT_MAX,
+};
 
 impl Catalog {
     /// Makes an organisation. The account that owns it is its first member.
@@ -30,6 +32,7 @@ impl Catalog {
             name,
             owner: owner.clone(),
             members: BTreeMap::from([(owner.clone(), MemberRole::Owner)]),
+            invited: BTreeMap::new(),
             created_ms: self.0.clock.unix_ms(),
         };
         let told = told(AuditAction::OrganisationCreate, &organisation);
@@ -60,20 +63,62 @@ impl Catalog {
     ) -> Result<Arc<Organisation>, CatalogError> {
         self.require_account(account)?;
         self.edit_organisation(id, |organisation| {
-            if organisation.owner == *account && role != MemberRole::Owner {
-                return Err(CatalogError::OwnsOrganisation);
-            }
             if !organisation.members.contains_key(account) {
                 let members = organisation.members.len();
                 check_count(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
             }
-            organisation.members.insert(account.clone(), role);
-            let told = told(AuditAction::MemberAdd, organisation).account(account);
+            put_member(organisation, account, role)
+        })
+    }
+
+    /// Invites an account, which becomes a member when it accepts; gives a member another role at once.
+    pub fn invite_member(
+        &self,
+        id: &OrganisationId,
+        account: &AccountId,
+        role: MemberRole,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        self.require_account(account)?;
+        let invitations = self.invitations_of(account).len();
+        self.edit_organisation(id, |organisation| {
+            if organisation.members.contains_key(account) {
+                return put_member(organisation, account, role);
+            }
+            if !organisation.invited.contains_key(account) {
+                let members = organisation.members.len() + organisation.invited.len();
+                check_count(members, MEMBERS_PER_ORGANISATION_MAX, "members of the organisation")?;
+                check_count(
+                    invitations,
+                    INVITATIONS_PER_ACCOUNT_MAX,
+                    "invitations of the account",
+                )?;
+            }
+            organisation.invited.insert(account.clone(), role);
+            let told = told(AuditAction::MemberInvite, organisation).account(account);
             Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
         })
     }
 
-    /// Takes a member out: from then on the account reaches no bucket of the organisation.
+    /// Makes an invited account a member.
+    pub fn accept_membership(
+        &self,
+        id: &OrganisationId,
+        account: &AccountId,
+    ) -> Result<Arc<Organisation>, CatalogError> {
+        self.edit_organisation(id, |organisation| {
+            let missing = || CatalogError::Missing(format!("the invitation of {account}"));
+            let role = *organisation.invited.get(account).ok_or_else(missing)?;
+            put_member(organisation, account, role)
+        })
+    }
+
+    /// The organisations that invite an account.
+    pub fn invitations_of(&self, account: &AccountId) -> Vec<Arc<Organisation>> {
+        let organisations = self.organisations().into_iter();
+        organisations.filter(|organisation| organisation.invited.contains_key(account)).collect()
+    }
+
+    /// Takes a member out: from then on the account reaches no bucket of the organisation. Takes an invitation back.
     pub fn remove_member(
         &self,
         id: &OrganisationId,
@@ -83,7 +128,8 @@ impl Catalog {
             if organisation.owner == *account {
                 return Err(CatalogError::OwnsOrganisation);
             }
-            match organisation.members.remove(account) {
+            let invited = organisation.invited.remove(account);
+            match organisation.members.remove(account).or(invited) {
                 Some(_) => {
                     let told = told(AuditAction::MemberRemove, organisation).account(account);
                     Ok(told.detail(format!("account: {account}")))
@@ -135,6 +181,21 @@ impl Catalog {
         let missing = || CatalogError::Missing(format!("the organisation {id}"));
         self.organisation(id).ok_or_else(missing)
     }
+}
+
+/// Makes an account a member in a role.
+fn put_member(
+    organisation: &mut Organisation,
+    account: &AccountId,
+    role: MemberRole,
+) -> Result<Told, CatalogError> {
+    if organisation.owner == *account && role != MemberRole::Owner {
+        return Err(CatalogError::OwnsOrganisation);
+    }
+    organisation.invited.remove(account);
+    organisation.members.insert(account.clone(), role);
+    let told = told(AuditAction::MemberAdd, organisation).account(account);
+    Ok(told.detail(format!("account: {account}, role: {}", role.as_str())))
 }
 
 /// What is done to an organisation concerns its administrators, and its owner also when it is gone.
