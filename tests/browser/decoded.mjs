@@ -70,6 +70,12 @@ function assertAlike(stored, shown, name) {
   assert.ok(mean <= MEAN_MAX, `${name}: mean difference ${mean.toFixed(2)}`);
 }
 
+function assertSameFilm(stored, shown, what) {
+  assert.equal(shown.repetitions, stored.repetitions, what);
+  assert.deepEqual(shown.frames.map((frame) => frame.ms), stored.frames.map((frame) => frame.ms), what);
+  for (const [index, frame] of stored.frames.entries()) assertAlike(frame, shown.frames[index], what);
+}
+
 /** How many frames Chromium finds. */
 const frameCount = (page, { type, bytes }) => page.evaluate(async ([type, text]) => {
   const decoder = new ImageDecoder({ data: Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)), type });
@@ -105,12 +111,13 @@ export const tests = {
       const stored = await film(page, file);
       const copy = { ...file, address: file.address.replace("/photos/", "/photos/film-") };
       for (const query of ["format=webp&quality=100", "format=gif&width=4000"]) {
-        const shown = await film(page, await made(copy, query));
-        const what = `${file.name} as ${query}`;
-        assert.equal(shown.repetitions, stored.repetitions, what);
-        assert.deepEqual(shown.frames.map((frame) => frame.ms), stored.frames.map((frame) => frame.ms), what);
-        for (const [index, frame] of stored.frames.entries()) assertAlike(frame, shown.frames[index], file.name);
+        assertSameFilm(stored, await film(page, await made(copy, query)), `${file.name} as ${query}`);
       }
+      // The same as a WebP, read again.
+      const webp = { ...file, type: "image/webp", address: `${copy.address}.webp` };
+      const { bytes } = await made(copy, "format=webp&quality=100");
+      await store("photos", webp.address.replace("/photos/", ""), bytes, webp.type);
+      assertSameFilm(stored, await film(page, await made(webp, "format=gif")), `${file.name} as WebP as GIF`);
       films += 1;
     }
     assert.ok(films >= 4, `${films} films`);
