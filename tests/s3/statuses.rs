@@ -274,7 +274,7 @@ fn multipart_conditions_part_reads_and_part_sizes() {
     assert_eq!(part.header("content-range"), "bytes 5242880-5242883/5242884");
     assert_eq!(part.header("content-language"), "de");
     assert_eq!(bucket.refusal("GET", "/photos/mp?partNumber=3", &[]), is(400, "InvalidPart"));
-    let wanted = [("x-amz-object-attributes", "ObjectParts,ObjectSize,Checksum")];
+    let wanted = [("x-amz-object-attributes", "ETag,ObjectParts,ObjectSize,Checksum")];
     let attributes = bucket.get("/photos/mp?attributes", &wanted);
     assert_eq!(
         element(&attributes, "ObjectSize").as_deref(),
@@ -282,6 +282,7 @@ fn multipart_conditions_part_reads_and_part_sizes() {
         "{}",
         text(&attributes)
     );
+    assert_eq!(element(&attributes, "ETag").unwrap(), part.header("etag").trim_matches('"'));
     assert_eq!(element(&attributes, "PartsCount").as_deref(), Some("2"), "{}", text(&attributes));
     // Over what exists, and with a part that is too small.
     let (complete, body) = upload_parts(&mut bucket, "/photos/mp", &["tail"], &[]);

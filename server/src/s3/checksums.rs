@@ -1,7 +1,7 @@
 //! Checksums of objects and of their parts, as S3 has them.
 //!
-//! A multipart upload has a checksum of the whole content (`FULL_OBJECT`) or of the checksums of its parts (`COMPOSITE`),
-//! which ends in `-` and the number of parts. Non-goals: verifying request bodies (`incoming`).
+//! A multipart upload has a checksum of the whole content (`FULL_OBJECT`) or of the checksums of its parts
+//! (`COMPOSITE`), which ends in `-` and the number of parts. Non-goals: verifying request bodies (`incoming`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

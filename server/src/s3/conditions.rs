@@ -72,8 +72,8 @@ impl WriteConditions {
         self.if_match.is_none() && self.if_none_match.is_none()
     }
 
-    /// Returns a batch with the preconditions of the write. Fails if an object exists under another Unicode normalization
-    /// form of the key, which to S3 is another object.
+    /// Returns a batch with the preconditions of the write. Fails if an object exists under another Unicode
+    /// normalization form of the key, which to S3 is another object.
     pub(super) async fn batch(
         &self,
         app: &AppState,

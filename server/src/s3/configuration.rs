@@ -1,8 +1,8 @@
 //! Reads of bucket configuration that S3 has and trug does not: reported as not configured.
 //!
 //! Terraform, bucket browsers and rclone read all of it before they change anything. Guarantees: nothing is reported as
-//! configured that is not in effect. Non-goals: writing configuration, except access control lists that match what is in
-//! effect.
+//! configured that is not in effect. Non-goals: writing configuration, except access control lists that match what is
+//! in effect.
 
 use engine::ObjectName;
 use s3s::dto::{

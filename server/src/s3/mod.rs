@@ -52,7 +52,7 @@ use self::access::{Door, Keys};
 use self::errors::refused;
 use self::framing::{Chunks, Framed};
 use self::operations::Operations;
-use self::reads::Status;
+use self::reads::{Status, UnquotedEtag};
 use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;
@@ -156,6 +156,10 @@ impl Gateway {
         if let Some(Status(status)) = answer.extensions_mut().remove::<Status>() {
             *answer.status_mut() = status;
         }
+        if answer.extensions_mut().remove::<UnquotedEtag>().is_some() {
+            answer.headers_mut().remove(header::CONTENT_LENGTH);
+            answer = answer.map(Answered::with_unquoted_etag);
+        }
         let headers = answer.headers_mut();
         if !headers.contains_key(header::X_CONTENT_TYPE_OPTIONS) {
             let nosniff = HeaderValue::from_static("nosniff");
@@ -171,6 +175,17 @@ enum Answered {
     /// In memory: that of a refusal is completed.
     Whole(Bytes),
     Streamed(Body),
+}
+
+impl Answered {
+    fn with_unquoted_etag(self) -> Self {
+        let Self::Whole(bytes) = &self else { return self };
+        let Ok(text) = std::str::from_utf8(bytes) else { return self };
+        let Some((before, rest)) = text.split_once("<ETag>") else { return self };
+        let Some((etag, after)) = rest.split_once("</ETag>") else { return self };
+        let etag = etag.replace("&quot;", "").replace('"', "");
+        Self::Whole(Bytes::from(format!("{before}<ETag>{etag}</ETag>{after}")))
+    }
 }
 
 /// The body, as far as it may be handed on before anything is known about it.

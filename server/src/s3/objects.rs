@@ -1,7 +1,7 @@
 //! Object writes and deletions, and how keys are resolved.
 //!
-//! Guarantees: objects are stored through the same pipeline as every upload, with its limits, quotas, rules and webhooks,
-//! and replace the object of the same key. Non-goals: reads, authentication.
+//! Guarantees: objects are stored through the same pipeline as every upload, with its limits, quotas, rules and
+//! webhooks, and replace the object of the same key. Non-goals: reads, authentication.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Table of the S3 operations and the function that implements each.
 //!
-//! `s3s` rejects operations that are not in it as `NotImplemented`; `parameters` lists the parameters of each. Non-goals:
-//! what an operation does.
+//! `s3s` rejects operations that are not in it as `NotImplemented`; `parameters` lists the parameters of each.
+//! Non-goals: what an operation does.
 
 use async_trait::async_trait;
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
@@ -83,7 +83,6 @@ operations! {
     done copy_object CopyObjectInput CopyObjectOutput copying::copy;
     done delete_object DeleteObjectInput DeleteObjectOutput objects::delete;
     done delete_objects DeleteObjectsInput DeleteObjectsOutput objects::delete_many;
-    done get_object_attributes GetObjectAttributesInput GetObjectAttributesOutput reads::attributes;
     done create_multipart_upload CreateMultipartUploadInput CreateMultipartUploadOutput multipart::create;
     done upload_part UploadPartInput UploadPartOutput multipart::upload_part;
     done upload_part_copy UploadPartCopyInput UploadPartCopyOutput multipart::copy_part;
@@ -103,6 +102,7 @@ operations! {
     done put_bucket_acl PutBucketAclInput PutBucketAclOutput configuration::put_bucket_acl;
     done put_object_acl PutObjectAclInput PutObjectAclOutput configuration::put_object_acl;
 
+    answered get_object_attributes GetObjectAttributesInput GetObjectAttributesOutput reads::attributes;
     answered get_object GetObjectInput GetObjectOutput reads::get;
     answered head_object HeadObjectInput HeadObjectOutput reads::head;
 

@@ -1,7 +1,7 @@
 //! Supported `x-amz-*` headers and query parameters of each operation.
 //!
-//! Guarantees: a parameter that changes the meaning of a request is supported or rejected, never ignored. Non-goals: the
-//! effect of supported parameters.
+//! Guarantees: a parameter that changes the meaning of a request is supported or rejected, never ignored. Non-goals:
+//! the effect of supported parameters.
 
 use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};

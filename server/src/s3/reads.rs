@@ -1,7 +1,7 @@
 //! Object reads: whole, a byte range, one part of a multipart upload, or attributes only.
 //!
-//! Guarantees: responses carry the same sandbox headers as delivery; presigned URLs, which a browser may open, never render
-//! as a page. Non-goals: authentication.
+//! Guarantees: responses carry the same sandbox headers as delivery; presigned URLs, which a browser may open, never
+//! render as a page. Non-goals: authentication.
 
 use std::ops::Range;
 
@@ -42,6 +42,11 @@ const PARTS_PAGE_MAX: usize = 1_000;
 /// (s3s-project/s3s, `ops/mod.rs`).
 #[derive(Clone, Copy)]
 pub(super) struct Status(pub(super) StatusCode);
+
+/// Marks a response whose `ETag` element has no quotes: of all operations that of GetObjectAttributes (S3 API). `s3s`
+/// writes the quotes of every entity tag.
+#[derive(Clone, Copy)]
+pub(super) struct UnquotedEtag;
 
 /// Response to a read.
 struct Read {
@@ -322,7 +327,7 @@ async fn body_of(app: &AppState, object: &Object, slice: Range<u64>) -> engine::
 pub(super) async fn attributes(
     app: &AppState,
     request: S3Request<GetObjectAttributesInput>,
-) -> S3Result<GetObjectAttributesOutput> {
+) -> S3Result<S3Response<GetObjectAttributesOutput>> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
     let ours = |error: ApiError| refused(&error);
@@ -340,7 +345,7 @@ pub(super) async fn attributes(
     let bound = input.max_parts.map_or(PARTS_PAGE_MAX, |it| it.clamp(0, 1_000) as usize);
     let storage_class = has(ObjectAttributes::STORAGE_CLASS);
     let standard = StorageClass::from_static(StorageClass::STANDARD);
-    Ok(GetObjectAttributesOutput {
+    let output = GetObjectAttributesOutput {
         e_tag: has(ObjectAttributes::ETAG).then(|| strong(etag_of(&object))).flatten(),
         last_modified: time_of(object.modified_ms()),
         object_size: i64::try_from(object.bytes())
@@ -352,7 +357,10 @@ pub(super) async fn attributes(
             .then(|| parts_of(&s3, after, bound))
             .flatten(),
         ..GetObjectAttributesOutput::default()
-    })
+    };
+    let mut response = S3Response::new(output);
+    response.extensions.insert(UnquotedEtag);
+    Ok(response)
 }
 
 /// A page of the parts of an upload in parts.
