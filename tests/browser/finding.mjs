@@ -43,15 +43,15 @@ export const tests = {
       const reply = await route.fetch();
       await route.fulfill({ json: { ...(await reply.json()), nextCursor: "more" } });
     });
-    await page.getByRole("button", { name: "Add a member" }).click();
+    await page.getByRole("button", { name: "Invite a member" }).click();
     await dialog(page).getByLabel("Name or id").fill("Hannah");
-    await dialog(page).getByRole("button", { name: "Add", exact: true }).click();
+    await dialog(page).getByRole("button", { name: "Invite", exact: true }).click();
     await dialog(page).getByText("No account is called “Hannah”").waitFor();
     await dialog(page).getByLabel("Name or id").fill("Hannah of many");
-    await dialog(page).getByRole("button", { name: "Add", exact: true }).click();
-    await page.getByLabel("Role of Hannah of many").waitFor();
-    const { members } = (await ask("GET", `/api/organisations/${organisation.id}`)).organisation;
-    assert.ok(members.some((it) => it.account === account.id && it.role === "member"), JSON.stringify(members));
+    await dialog(page).getByRole("button", { name: "Invite", exact: true }).click();
+    await page.getByRole("heading", { name: "Invited" }).waitFor();
+    const { invited } = (await ask("GET", `/api/organisations/${organisation.id}`)).organisation;
+    assert.deepEqual(invited, [{ account: account.id, role: "member" }]);
     await close(page);
   },
 };

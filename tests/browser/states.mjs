@@ -128,7 +128,7 @@ const FILES = [
   ["home-many", "/-/", ".card", undefined, undefined, { "GET **/api/buckets?*": MANY_BUCKETS, "GET **/api/usage/history?*": usage("hour") }],
   ["links-public", "/-/links/photos/look/note.txt", ".columns form", then(press("Make an upload link"), press("Show its address"), seen(".outcome .snippet"))],
   ["upload-link", LOOK, ".row:focus", then(inFront(typed(".")), press(/^Copy an upload link/), seen(".note"))],
-  ["organisations-none", "/-/organisations", ".empty h3", undefined, undefined, { "GET **/api/organisations?*": { organisations: [], nextCursor: null } }],
+  ["organisations-none", "/-/organisations", ".empty h3", undefined, undefined, { "GET **/api/organisations?*": { organisations: [], invitations: [], nextCursor: null } }],
   ["not-allowed", "/-/storage", "[role=alert]"],
   ["no-module", "/-/audit", "[role=alert]", undefined, undefined, { "GET **/assets/*/audit.mjs": null }],
   ["sign-in-refused", "/-/", ".entrance form", async (page) => {
