@@ -312,7 +312,7 @@ pub const UPLOAD_CHUNK_BYTES: usize = 256 * 1_024;
 /// Bytes of all large uploads that are gathered; beyond it smaller chunks are written.
 pub const UPLOAD_GATHERED_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Threads that write large uploads at once; more wait. Each has buffers, and memory that its allocator holds back.
-pub const UPLOAD_WRITES_MAX: usize = 32;
+pub const UPLOAD_WRITES_MAX: usize = 8;
 /// Longest `Upload-Metadata`, in bytes.
 pub const TUS_METADATA_BYTES_MAX: usize = 8_192;
 /// How often resumable uploads are looked at for those that have expired.
