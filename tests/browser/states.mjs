@@ -1,6 +1,6 @@
 // What is seen seldom: every dialog, places with nothing in them, refusals, work under way. Looked at as other views are.
 
-import { close, open, options, store } from "./driver.mjs";
+import { api, close, open, options, store } from "./driver.mjs";
 import { inFront, look } from "./looks.mjs";
 import { framesOf, webm } from "./media.mjs";
 import { fillBucket, openAs } from "./operator.mjs";
@@ -197,8 +197,8 @@ const managed = (crew) => [
   ["fair-use", "/-/accounts", "table", asked("Check fair use")],
   ["fair-use-steps", "/-/accounts", "table", then(asked("Check fair use"), sent("Check, and take the steps"), seen(".told table")), undefined, { "POST **/accounts/sweep": SWEPT }],
   ["organisation-new", "/-/organisations", ".card", asked("New organisation")],
-  ["member-new", `/-/organisations/${crew}`, "table", asked("Add a member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
-  ["member-none", `/-/organisations/${crew}`, "table", then(press("Add a member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
+  ["member-new", `/-/organisations/${crew}`, "table", asked("Invite a member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
+  ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite a member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
   ["member-remove", `/-/organisations/${crew}`, "table", asked(/^Remove/)],
   ["organisation-delete", `/-/organisations/${crew}`, "table", asked("Delete")],
   ["usage-none", "/-/usage", ".empty", undefined, undefined, { "GET **/api/usage/history?*": { step: "hour", points: [] } }],
@@ -221,6 +221,7 @@ async function fillManaged() {
   const { accounts } = await ask("GET", "/api/accounts?limit=1000");
   const { organisation } = await ask("POST", "/api/organisations", { name: "Night shift of the games server" });
   await ask("POST", `/api/organisations/${organisation.id}/members`, { account: accounts.find((it) => it.name === "ann").id, role: "admin" });
+  await api("POST", `/api/organisations/${organisation.id}/membership`);
   crew = organisation.id;
 }
 
