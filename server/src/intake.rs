@@ -9,7 +9,6 @@
 //! bucket does not take, by size, type or quota, is not stored, however many uploads come at once.
 //! Never here: who may upload, and what the answer looks like.
 
-mod attributes;
 mod early;
 mod inflow;
 mod room;
@@ -28,10 +27,6 @@ use engine::{
 use http_body::Body;
 use uuid::Uuid;
 
-use self::attributes::Attributes;
-pub(crate) use self::attributes::Attributes as KeptAttributes;
-#[cfg(feature = "s3")]
-pub(crate) use self::attributes::{S3Attributes, StoredChecksum};
 use self::inflow::take_in;
 pub use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
@@ -42,6 +37,7 @@ use crate::content_type::{essence, extension_of, guess, is_borne_out};
 use crate::error::ApiError;
 use crate::limits;
 use crate::multipart::{FormFile, FormFiles};
+use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
 use crate::request_body::RequestBody;
 use crate::state::AppState;
@@ -61,7 +57,6 @@ pub struct Received {
     /// The response headers that the client sent.
     headers: StoredHeaders,
     /// What an S3 client said about it.
-    #[cfg(feature = "s3")]
     s3: Option<S3Attributes>,
 }
 
@@ -76,7 +71,6 @@ impl Received {
             thumbnail: None,
             thumbnail_kept,
             headers: StoredHeaders::default(),
-            #[cfg(feature = "s3")]
             s3: None,
         }
     }
@@ -459,10 +453,9 @@ impl Received {
         let content_type = self.content_type(key).into_owned();
         // What the client said is only worth keeping where something else was believed.
         let differs = declared_type.filter(|declared| *declared != content_type);
-        let attributes = Attributes {
+        let attributes = StoredAttributes {
             declared_type: differs.map(str::to_owned),
             headers: self.headers.clone(),
-            #[cfg(feature = "s3")]
             s3: self.s3.clone(),
         };
         PutOptions {

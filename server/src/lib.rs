@@ -54,6 +54,7 @@ pub mod measures;
 pub mod meter;
 pub mod metrics;
 pub mod multipart;
+mod object_attributes;
 pub mod object_name;
 pub mod open_uploads;
 pub mod openapi;

@@ -42,7 +42,7 @@ const SERVER: &Layers = &[
         "stored_headers",
         "preferences",
     ],
-    &["destination", "traffic", "measures", "kept_stats"],
+    &["destination", "traffic", "measures", "kept_stats", "object_attributes"],
     &[
         "object_name",
         "range",

@@ -24,6 +24,7 @@ use super::tries::{Fault, Tries};
 use super::work::Work;
 use crate::destination::Destination;
 use crate::limits;
+use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::outbound::Outbound;
 use crate::stored_headers::{StoredHeaders, sent};
 
@@ -233,28 +234,20 @@ impl Head {
     }
 }
 
-/// The attributes of an object of S3, as `server/src/intake/attributes.rs` has them.
+/// The attributes of an object of S3, encoded.
 fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
     let mut metadata = BTreeMap::new();
     for (name, value) in headers {
         if let Some(name) = name.as_str().strip_prefix("x-amz-meta-") {
             let value = str::from_utf8(value.as_bytes());
             let value = value.map_err(|_| Fault::lasting("its metadata are not UTF-8"))?;
-            metadata.insert(name, value);
+            metadata.insert(name.to_owned(), value.to_owned());
         }
     }
-    let stored = StoredHeaders::of(headers);
-    let declared = sent(headers, &CONTENT_TYPE);
-    let mut attributes = serde_json::json!({ "s3": { "metadata": metadata } });
-    if let Some(declared) = declared {
-        attributes["declaredType"] = declared.into();
-    }
-    if !stored.is_empty() {
-        attributes["headers"] = serde_json::json!(stored);
-    }
-    let attributes = attributes.to_string().into_bytes();
-    match attributes.len() <= engine::limits::ATTRIBUTES_BYTES_MAX {
-        true => Ok(attributes),
-        false => Err(Fault::lasting("its metadata and headers are too long")),
-    }
+    let attributes = StoredAttributes {
+        declared_type: sent(headers, &CONTENT_TYPE),
+        headers: StoredHeaders::of(headers),
+        s3: Some(S3Attributes { metadata, ..S3Attributes::default() }),
+    };
+    attributes.encoded().ok_or_else(|| Fault::lasting("its metadata and headers are too long"))
 }

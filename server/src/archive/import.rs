@@ -30,6 +30,7 @@ use super::{
 };
 use crate::content_type::guess;
 use crate::limits;
+use crate::object_attributes::StoredAttributes;
 use crate::target::{check_writable, normalize};
 
 /// Why an import ends before its source does.
@@ -336,19 +337,15 @@ fn read_file(
 fn options_of(file: &Candidate, staged: &Staged) -> PutOptions {
     let declared = file.records.content_type.as_deref();
     let attributes = file.records.attributes.clone().unwrap_or_default();
-    let head = if is_encoded(&attributes) { &[] } else { staged.head() };
+    // Of encoded content the first bytes prove nothing.
+    let is_encoded = StoredAttributes::parse(&attributes).headers.content_encoding.is_some();
+    let head = if is_encoded { &[] } else { staged.head() };
     PutOptions {
         content_type: guess(file.key.file_name(), head, declared).into_owned(),
         attributes,
         created_ms: file.records.created_ms,
         derived: false,
     }
-}
-
-/// Whether the bytes of a file with these attributes are an encoding of its content.
-fn is_encoded(attributes: &[u8]) -> bool {
-    let read = serde_json::from_slice::<serde_json::Value>(attributes).ok();
-    read.is_some_and(|read| read["headers"]["contentEncoding"].is_string())
 }
 
 /// Whether bytes may be the attributes of an object: a JSON object that is not too long.

@@ -97,8 +97,8 @@ impl Staging {
         Some(Amount { objects: 0, bytes: grown.bytes - upload.claim().bytes })
     }
 
-    /// Counts a part that is about to come in this body, unless the lengths of its account's uploads would exceed the
-    /// bound together. Answers the length of the upload with it; `None` where the part is not counted.
+    /// Counts a part with its declared length before it is received, and returns the length of the upload with it.
+    /// `None` if the unfinished uploads of the account would exceed the bound.
     #[cfg(feature = "s3")]
     pub fn begin_part(
         &self,
@@ -117,7 +117,7 @@ impl Staging {
         Some(upload.length)
     }
 
-    /// Counts a part no more: it did not come, or another took its place.
+    /// Stops counting a part that failed or was replaced.
     #[cfg(feature = "s3")]
     pub fn remove_part(&self, id: Uuid, body: Uuid, bytes: u64) {
         if let Some(upload) = self.uploads().get_mut(&id) {

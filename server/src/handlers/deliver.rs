@@ -136,16 +136,13 @@ async fn deliver_object(
         Some(kept) => Cow::Borrowed(&kept.validators),
         None => Cow::Owned(validators_of(&shown, object)),
     };
-    let delivery = Delivery {
-        download: Download::of(download.as_deref()),
-        ..delivery(bucket, &shown, &validators)
-    };
+    let download = Download::of(download.as_deref());
+    let headers_by = |make| headers(bucket, &shown, &validators, download, make);
     let total = shown.bytes();
     let range = match evaluate(&request.method, &request.headers, Some(&*validators)) {
         Outcome::PreconditionFailed => return Err(ApiError::precondition_failed().into()),
         Outcome::NotModified => {
-            let mut headers = not_modified_headers(&delivery);
-            shown.describe(&mut headers);
+            let headers = headers_by(not_modified_headers);
             return Ok(answer(StatusCode::NOT_MODIFIED, headers, Body::empty()));
         }
         Outcome::Proceed { range: RangeRule::Holds } => parse_range(&request.headers, total),
@@ -154,8 +151,7 @@ async fn deliver_object(
     let mut headers = match &kept {
         Some(kept) => kept.headers.clone(),
         None => {
-            let mut headers = object_headers(&delivery);
-            shown.describe(&mut headers);
+            let mut headers = headers_by(object_headers);
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(total));
             if query.is_empty() {
                 app.kept_heads.note(object.lsn(), bucket, &validators, || with_room(&headers));
@@ -208,8 +204,7 @@ async fn deliver_placeholder(
     let object = app.store.get(name)?.ok_or_else(missing)?;
     let shown = Shown::of(app, request, query, bucket, &object).await?;
     let validators = validators_of(&shown, &object);
-    let mut headers = object_headers(&delivery(bucket, &shown, &validators));
-    shown.describe(&mut headers);
+    let mut headers = headers(bucket, &shown, &validators, Download::No, object_headers);
     // These describe the file at this address, and there is none.
     for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
         headers.remove(name);
@@ -265,12 +260,16 @@ fn validators_of(shown: &Shown<'_>, object: &Object) -> Validators {
     Validators::of_object(shown.etag(), object.created_ms(), object.modified_ms())
 }
 
-fn delivery<'a>(
-    bucket: &'a Bucket,
-    shown: &'a Shown<'_>,
-    validators: &'a Validators,
-) -> Delivery<'a> {
-    Delivery {
+/// The headers of what is shown, made by one of the functions for that.
+fn headers(
+    bucket: &Bucket,
+    shown: &Shown<'_>,
+    validators: &Validators,
+    download: Download<'_>,
+    make: fn(&Delivery<'_>) -> HeaderMap,
+) -> HeaderMap {
+    let stored = shown.stored_headers();
+    let mut headers = make(&Delivery {
         file_name: shown.file_name(),
         content_type: shown.content_type(),
         validators,
@@ -283,9 +282,11 @@ fn delivery<'a>(
             ServeHtml::AsText => Pages::AsText,
             ServeHtml::AsPages => Pages::Sandboxed,
         },
-        download: Download::No,
-        stored: shown.stored_headers(),
-    }
+        download,
+        stored: stored.as_ref(),
+    });
+    shown.describe(&mut headers);
+    headers
 }
 
 fn pieces(multirange: Multirange) -> Vec<Piece> {

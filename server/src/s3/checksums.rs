@@ -12,7 +12,7 @@ use s3s::dto::{Checksum, ChecksumType};
 use s3s::{S3ErrorCode, S3Result};
 
 use super::errors::refusal;
-use crate::intake::StoredChecksum;
+use crate::object_attributes::StoredChecksum;
 
 /// An algorithm of S3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,42 @@ pub(super) fn announced(headers: &HeaderMap) -> Option<Algorithm> {
         .or_else(|| trailing.and_then(Algorithm::of_name))
 }
 
+/// Copies the checksum fields that requests, responses and parts of S3 have in common.
+macro_rules! copy_checksums {
+    ($from:expr => $to:expr) => {
+        $to.checksum_crc32 = $from.checksum_crc32.clone();
+        $to.checksum_crc32c = $from.checksum_crc32c.clone();
+        $to.checksum_crc64nvme = $from.checksum_crc64nvme.clone();
+        $to.checksum_sha1 = $from.checksum_sha1.clone();
+        $to.checksum_sha256 = $from.checksum_sha256.clone();
+    };
+}
+pub(super) use copy_checksums;
+
+/// Checksum of content that is read piece by piece; nothing is computed without an algorithm.
+pub(super) struct RunningChecksum {
+    algorithm: Option<Algorithm>,
+    hasher: Option<ChecksumHasher>,
+}
+
+impl RunningChecksum {
+    pub(super) fn new(algorithm: Option<Algorithm>) -> Self {
+        Self { algorithm, hasher: hasher(|it| Some(it) == algorithm) }
+    }
+
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+    }
+
+    /// Returns the checksum in base64.
+    pub(super) fn finish(self) -> Option<String> {
+        let sums = self.hasher?.finalize();
+        value_of(&sums, self.algorithm?).map(str::to_owned)
+    }
+}
+
 /// Hasher for these algorithms; `None` for none.
 pub(super) fn hasher(wants: impl Fn(Algorithm) -> bool) -> Option<ChecksumHasher> {
     if !ALGORITHMS.into_iter().any(&wants) {
@@ -119,12 +155,11 @@ pub(super) fn composite<'a>(
     parts: impl ExactSizeIterator<Item = Option<&'a str>>,
 ) -> Option<String> {
     let count = parts.len();
-    let mut hasher = hasher(|it| it == algorithm)?;
+    let mut checksum = RunningChecksum::new(Some(algorithm));
     for part in parts {
-        hasher.update(&STANDARD.decode(part?).ok()?);
+        checksum.update(&STANDARD.decode(part?).ok()?);
     }
-    let sums = hasher.finalize();
-    value_of(&sums, algorithm).map(|value| format!("{value}-{count}"))
+    checksum.finish().map(|value| format!("{value}-{count}"))
 }
 
 /// Checksum fields of a response.

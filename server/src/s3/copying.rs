@@ -13,17 +13,18 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::checksums::response_of;
+use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
 use super::errors::{refusal, refused};
-use super::objects::{etag_of, file_in, find, is_named, manner, strong, time_of};
+use super::objects::{etag_in, file_in, find, is_named, manner, strong, time_of};
 use super::stored::Described;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
 use crate::error::ApiError;
-use crate::intake::{KeptAttributes, Received, S3Attributes, keep};
+use crate::intake::{Received, keep};
 use crate::limits::MOVE_TRIES_MAX;
+use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::state::AppState;
 use crate::target::check_writable;
 
@@ -109,7 +110,8 @@ fn described(
     sent: &Described,
     is_replacing: bool,
 ) -> (Described, S3Attributes) {
-    let of_source = KeptAttributes::of(source);
+    let of_source = StoredAttributes::of(source);
+    let etag = etag_in(&of_source, source);
     let s3 = of_source.s3.unwrap_or_default();
     let type_of_source = of_source.declared_type;
     let type_of_source = type_of_source.unwrap_or_else(|| source.content_type().to_owned());
@@ -125,21 +127,20 @@ fn described(
             key: sent.key.clone(),
         },
     };
-    let attributes = described.attributes(etag_of(source), s3.checksum, s3.parts);
+    let attributes = described.attributes(etag, s3.checksum, s3.parts);
     (described, attributes)
 }
 
 fn result_of(stored: &engine::Object) -> CopyObjectResult {
-    let checksum = KeptAttributes::of(stored).s3.and_then(|s3| s3.checksum);
-    let checksum = response_of(checksum.as_ref());
-    CopyObjectResult {
-        e_tag: strong(etag_of(stored)),
+    let attributes = StoredAttributes::of(stored);
+    let checksum = attributes.s3.as_ref().and_then(|s3| s3.checksum.as_ref());
+    let checksum = response_of(checksum);
+    let mut result = CopyObjectResult {
+        e_tag: strong(etag_in(&attributes, stored)),
         last_modified: time_of(stored.modified_ms()),
-        checksum_crc32: checksum.checksum_crc32,
-        checksum_crc32c: checksum.checksum_crc32c,
-        checksum_crc64nvme: checksum.checksum_crc64nvme,
-        checksum_sha1: checksum.checksum_sha1,
-        checksum_sha256: checksum.checksum_sha256,
-        checksum_type: checksum.checksum_type,
-    }
+        ..CopyObjectResult::default()
+    };
+    copy_checksums!(checksum => result);
+    result.checksum_type = checksum.checksum_type;
+    result
 }

@@ -1,4 +1,4 @@
-//! Elements of an error body beside code and message: resource, request id, region.
+//! Error body elements that `s3s` does not write: resource, request id, region.
 //!
 //! Non-goals: codes and messages.
 

@@ -21,7 +21,7 @@ use s3s::{S3Error, S3ErrorCode, TrailingHeaders};
 
 use super::checksums::{ALGORITHMS, Algorithm, hasher, value_of};
 use super::errors::{code, refusal};
-use crate::intake::StoredChecksum;
+use crate::object_attributes::StoredChecksum;
 
 /// A body on its way in.
 pub(super) struct Incoming {

@@ -16,12 +16,13 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
 use super::errors::{refusal, refused};
-use super::objects::{etag_of, key_of, strong, time_of};
+use super::objects::{etag_in, key_in, strong, time_of};
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Scope};
 use crate::error::ApiError;
 use crate::limits::LIST_KEYS_MAX;
+use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::target::{bucket_of, normalize};
 
@@ -54,6 +55,28 @@ struct Page {
 }
 
 impl ListRequest {
+    /// Reads the parameters that the older listings have, which start after a key.
+    fn after_key(
+        bucket: &str,
+        [prefix, delimiter, marker]: [&Option<String>; 3],
+        max_keys: Option<i32>,
+        encoding: Option<&EncodingType>,
+    ) -> S3Result<Self> {
+        Ok(Self {
+            bucket: bucket.to_owned(),
+            prefix: prefix.clone().unwrap_or_default(),
+            delimiter: delimiter.clone().unwrap_or_default(),
+            after: marker.clone().filter(|marker| !marker.is_empty()),
+            keys_max: keys_max(max_keys)?,
+            is_encoded: is_encoded(encoding),
+        })
+    }
+
+    /// The delimiter in the response; none for an empty one.
+    fn delimiter(&self) -> Option<String> {
+        (!self.delimiter.is_empty()).then(|| self.text(&self.delimiter))
+    }
+
     fn text(&self, text: &str) -> String {
         match self.is_encoded {
             true => utf8_percent_encode(text, READABLE).to_string(),
@@ -87,9 +110,10 @@ impl ListRequest {
     }
 
     fn listed(&self, object: &Object, owner: Option<&Owner>) -> Listed {
+        let attributes = StoredAttributes::of(object);
         Listed {
-            key: Some(self.text(&key_of(object))),
-            e_tag: strong(etag_of(object)),
+            key: Some(self.text(&key_in(&attributes, object))),
+            e_tag: strong(etag_in(&attributes, object)),
             last_modified: time_of(object.modified_ms()),
             size: i64::try_from(object.bytes()).ok(),
             storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
@@ -155,7 +179,7 @@ pub(super) async fn list(
         contents: Some(page.objects.iter().map(|it| list.listed(it, owner)).collect()),
         name: Some(input.bucket),
         prefix: Some(list.text(&list.prefix)),
-        delimiter: input.delimiter.filter(|it| !it.is_empty()).map(|it| list.text(&it)),
+        delimiter: list.delimiter(),
         start_after: input.start_after.map(|it| list.text(&it)),
         max_keys: list.keys_max(),
         key_count: Some(page.count),
@@ -175,21 +199,16 @@ pub(super) async fn list_older(
 ) -> S3Result<ListObjectsOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let list = ListRequest {
-        bucket: input.bucket.clone(),
-        prefix: input.prefix.clone().unwrap_or_default(),
-        delimiter: input.delimiter.clone().unwrap_or_default(),
-        after: input.marker.clone().filter(|marker| !marker.is_empty()),
-        keys_max: keys_max(input.max_keys)?,
-        is_encoded: is_encoded(input.encoding_type.as_ref()),
-    };
+    let texts = [&input.prefix, &input.delimiter, &input.marker];
+    let encoding = input.encoding_type.as_ref();
+    let list = ListRequest::after_key(&input.bucket, texts, input.max_keys, encoding)?;
     let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
     let owner = Some(&page.owner);
     Ok(ListObjectsOutput {
         contents: Some(page.objects.iter().map(|it| list.listed(it, owner)).collect()),
         name: Some(input.bucket),
         prefix: Some(list.text(&list.prefix)),
-        delimiter: input.delimiter.filter(|it| !it.is_empty()).map(|it| list.text(&it)),
+        delimiter: list.delimiter(),
         marker: Some(input.marker.map(|it| list.text(&it)).unwrap_or_default()),
         max_keys: list.keys_max(),
         is_truncated: Some(page.next.is_some()),
@@ -207,32 +226,31 @@ pub(super) async fn list_versions(
 ) -> S3Result<ListObjectVersionsOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let list = ListRequest {
-        bucket: input.bucket.clone(),
-        prefix: input.prefix.clone().unwrap_or_default(),
-        delimiter: input.delimiter.clone().unwrap_or_default(),
-        after: input.key_marker.clone().filter(|marker| !marker.is_empty()),
-        keys_max: keys_max(input.max_keys)?,
-        is_encoded: is_encoded(input.encoding_type.as_ref()),
-    };
+    let texts = [&input.prefix, &input.delimiter, &input.key_marker];
+    let encoding = input.encoding_type.as_ref();
+    let list = ListRequest::after_key(&input.bucket, texts, input.max_keys, encoding)?;
     let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
     let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
-    let versions = page.objects.iter().map(|object| ObjectVersion {
-        key: Some(list.text(&key_of(object))),
-        version_id: Some(VERSION.to_owned()),
-        is_latest: Some(true),
-        e_tag: strong(etag_of(object)),
-        last_modified: time_of(object.modified_ms()),
-        size: i64::try_from(object.bytes()).ok(),
-        storage_class: Some(class.clone()),
-        owner: Some(page.owner.clone()),
-        ..ObjectVersion::default()
+    let versions = page.objects.iter().map(|object| {
+        let Listed { key, e_tag, last_modified, size, owner, .. } =
+            list.listed(object, Some(&page.owner));
+        ObjectVersion {
+            key,
+            version_id: Some(VERSION.to_owned()),
+            is_latest: Some(true),
+            e_tag,
+            last_modified,
+            size,
+            storage_class: Some(class.clone()),
+            owner,
+            ..ObjectVersion::default()
+        }
     });
     Ok(ListObjectVersionsOutput {
         versions: Some(versions.collect()),
         name: Some(input.bucket),
         prefix: Some(list.text(&list.prefix)),
-        delimiter: input.delimiter.filter(|it| !it.is_empty()).map(|it| list.text(&it)),
+        delimiter: list.delimiter(),
         key_marker: Some(input.key_marker.map(|it| list.text(&it)).unwrap_or_default()),
         version_id_marker: input.version_id_marker,
         max_keys: list.keys_max(),

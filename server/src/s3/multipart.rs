@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use engine::{Batch, Conflict, Error, ResumableUpload};
-use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumAlgorithm, ChecksumType,
@@ -28,7 +27,7 @@ use self::claims::PartClaim;
 pub(super) use self::joining::complete;
 pub(super) use self::listed::{list_parts, list_uploads};
 use super::access::caller_of;
-use super::checksums::{Algorithm, hasher, response_of, value_of};
+use super::checksums::{Algorithm, RunningChecksum, copy_checksums, response_of};
 use super::copying::source_of;
 use super::errors::{refusal, refused};
 use super::incoming::Expected;
@@ -38,8 +37,8 @@ use crate::auth::Caller;
 use crate::bridge::{self, blocking, commit, stretches};
 use crate::catalog::{Bucket, MultipartUpload, Scope, UploadChecksum, UploadedPart};
 use crate::error::ApiError;
-use crate::intake::StoredChecksum;
 use crate::limits;
+use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 use crate::target::check_writable;
 
@@ -191,15 +190,9 @@ pub(super) async fn upload_part(
     let of_upload = checksum.clone().filter(|_| algorithm.is_some()).map(|it| it.value);
     part.end(etag.clone(), of_upload).await.map_err(ours)?;
     let checksum = response_of(checksum.as_ref());
-    Ok(UploadPartOutput {
-        e_tag: strong(etag),
-        checksum_crc32: checksum.checksum_crc32,
-        checksum_crc32c: checksum.checksum_crc32c,
-        checksum_crc64nvme: checksum.checksum_crc64nvme,
-        checksum_sha1: checksum.checksum_sha1,
-        checksum_sha256: checksum.checksum_sha256,
-        ..UploadPartOutput::default()
-    })
+    let mut output = UploadPartOutput { e_tag: strong(etag), ..UploadPartOutput::default() };
+    copy_checksums!(checksum => output);
+    Ok(output)
 }
 
 /// Takes a part out of an object that exists.
@@ -224,18 +217,14 @@ pub(super) async fn copy_part(
         let PartWriter { app, upload, number, claim, open, _turn } = part;
         let copy = move || {
             let (mut open, mut md5) = (open, Md5::new());
-            let mut hasher = hasher(|it| Some(it) == algorithm);
+            let mut checksum = RunningChecksum::new(algorithm);
             for stretch in stretches(range.end - range.start) {
                 let read = body.read(range.start + stretch.start..range.start + stretch.end)?;
                 md5.update(&read);
-                if let Some(hasher) = &mut hasher {
-                    hasher.update(&read);
-                }
+                checksum.update(&read);
                 open.push(&read)?;
             }
-            let sums = hasher.map(ChecksumHasher::finalize).unwrap_or_default();
-            let sum = algorithm.and_then(|it| value_of(&sums, it).map(str::to_owned));
-            Ok::<_, Error>((open, hex(&md5.finalize()), sum))
+            Ok::<_, Error>((open, hex(&md5.finalize()), checksum.finish()))
         };
         let (open, etag, sum) = blocking(copy).await?;
         let part = PartWriter { app, upload, number, claim, open, _turn };
@@ -245,15 +234,12 @@ pub(super) async fn copy_part(
     let sum = part.checksum.zip(algorithm);
     let sum = sum.map(|(value, of)| StoredChecksum { algorithm: of.name().to_owned(), value });
     let checksum = response_of(sum.as_ref());
-    let result = CopyPartResult {
+    let mut result = CopyPartResult {
         e_tag: strong(part.etag),
         last_modified: time_of(part.stored_ms),
-        checksum_crc32: checksum.checksum_crc32,
-        checksum_crc32c: checksum.checksum_crc32c,
-        checksum_crc64nvme: checksum.checksum_crc64nvme,
-        checksum_sha1: checksum.checksum_sha1,
-        checksum_sha256: checksum.checksum_sha256,
+        ..CopyPartResult::default()
     };
+    copy_checksums!(checksum => result);
     Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..UploadPartCopyOutput::default() })
 }
 

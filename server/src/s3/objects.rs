@@ -14,7 +14,7 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
 
 use super::access::caller_of;
-use super::checksums::{Algorithm, response_of};
+use super::checksums::{Algorithm, copy_checksums, response_of};
 use super::conditions::WriteConditions;
 use super::errors::{refusal, refused};
 use super::incoming::{Expected, Incoming, Report};
@@ -24,14 +24,15 @@ use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
 use crate::handlers::delete::delete_named;
-use crate::intake::{KeptAttributes, Manner, keep, receive_raw};
+use crate::intake::{Manner, keep, receive_raw};
+use crate::object_attributes::StoredAttributes;
 use crate::object_name::{NameRule, Naming};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of, check_writable};
 
 /// The MD5 of nothing.
-const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
+pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
 /// Resolves a bucket and a key in it that the caller has the scope for.
 pub(super) fn file_in(
@@ -55,23 +56,29 @@ pub(super) fn file_in(
 /// Entity tag of an object for S3 clients: the MD5 if it was uploaded by S3, otherwise a value that cannot be mistaken
 /// for one.
 pub(super) fn etag_of(object: &Object) -> String {
-    let stored = KeptAttributes::of(object).s3.and_then(|it| it.etag);
+    etag_in(&StoredAttributes::of(object), object)
+}
+
+/// Entity tag of an object whose attributes are parsed already.
+pub(super) fn etag_in(attributes: &StoredAttributes, object: &Object) -> String {
+    let stored = attributes.s3.as_ref().and_then(|it| it.etag.clone());
     stored.unwrap_or_else(|| format!("{}-1", object.etag()))
 }
 
 /// Key of an object as it was sent, in any Unicode normalization form.
 pub(super) fn key_of(object: &Object) -> String {
-    let key = object.name().key.as_str();
-    if key.is_ascii() {
-        return key.to_owned();
-    }
-    let sent = KeptAttributes::of(object).s3.and_then(|it| it.key);
-    sent.unwrap_or_else(|| key.to_owned())
+    key_in(&StoredAttributes::of(object), object)
+}
+
+/// Key of an object whose attributes are parsed already.
+pub(super) fn key_in(attributes: &StoredAttributes, object: &Object) -> String {
+    let sent = attributes.s3.as_ref().and_then(|it| it.key.clone());
+    sent.unwrap_or_else(|| object.name().key.as_str().to_owned())
 }
 
 /// Whether the object was stored under this key, and not under another normalization form of it.
 pub(super) fn is_named(object: &Object, sent_key: &str) -> bool {
-    sent_key.is_ascii() || key_of(object) == sent_key
+    key_of(object) == sent_key
 }
 
 pub(super) fn strong(etag: String) -> Option<ETag> {
@@ -167,17 +174,10 @@ async fn put_folder_marker(
 }
 
 fn put_output(etag: String, checksum: &s3s::dto::Checksum) -> PutObjectOutput {
-    let checksum = checksum.clone();
-    PutObjectOutput {
-        e_tag: strong(etag),
-        checksum_crc32: checksum.checksum_crc32,
-        checksum_crc32c: checksum.checksum_crc32c,
-        checksum_crc64nvme: checksum.checksum_crc64nvme,
-        checksum_sha1: checksum.checksum_sha1,
-        checksum_sha256: checksum.checksum_sha256,
-        checksum_type: checksum.checksum_type,
-        ..PutObjectOutput::default()
-    }
+    let mut output = PutObjectOutput { e_tag: strong(etag), ..PutObjectOutput::default() };
+    copy_checksums!(checksum => output);
+    output.checksum_type.clone_from(&checksum.checksum_type);
+    output
 }
 
 /// DeleteObject. Succeeds if the object does not exist.

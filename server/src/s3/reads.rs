@@ -20,7 +20,7 @@ use super::access::caller_of;
 use super::checksums::response_of;
 use super::conditions::quoted;
 use super::errors::{refusal, refused};
-use super::objects::{etag_of, file_in, find, is_named, strong, time_of};
+use super::objects::{EMPTY_MD5, etag_in, file_in, find, is_named, strong, time_of};
 use super::signed::is_signed_address;
 use crate::bridge::{self, Piece};
 use crate::catalog::Scope;
@@ -28,7 +28,7 @@ use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
 use crate::content_type::{Activity, activity};
 use crate::delivery_headers::{Audience, Delivery, Download, Pages, object_headers};
 use crate::error::ApiError;
-use crate::intake::{KeptAttributes, S3Attributes};
+use crate::object_attributes::{S3Attributes, StoredAttributes};
 use crate::range::{ByteRange, content_range, parse_range};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of};
@@ -74,12 +74,12 @@ pub(super) async fn get(
     request: S3Request<GetObjectInput>,
 ) -> S3Result<S3Response<GetObjectOutput>> {
     let input = &request.input;
-    let overrides = overrides(&[
-        (header::CONTENT_TYPE, &input.response_content_type),
-        (header::CACHE_CONTROL, &input.response_cache_control),
-        (header::CONTENT_DISPOSITION, &input.response_content_disposition),
-        (header::CONTENT_ENCODING, &input.response_content_encoding),
-        (header::CONTENT_LANGUAGE, &input.response_content_language),
+    let overrides = overrides([
+        &input.response_content_type,
+        &input.response_cache_control,
+        &input.response_content_disposition,
+        &input.response_content_encoding,
+        &input.response_content_language,
     ])?;
     let wanted = wanted(&request, input.part_number, overrides);
     let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
@@ -95,12 +95,12 @@ pub(super) async fn head(
     request: S3Request<HeadObjectInput>,
 ) -> S3Result<S3Response<HeadObjectOutput>> {
     let input = &request.input;
-    let overrides = overrides(&[
-        (header::CONTENT_TYPE, &input.response_content_type),
-        (header::CACHE_CONTROL, &input.response_cache_control),
-        (header::CONTENT_DISPOSITION, &input.response_content_disposition),
-        (header::CONTENT_ENCODING, &input.response_content_encoding),
-        (header::CONTENT_LANGUAGE, &input.response_content_language),
+    let overrides = overrides([
+        &input.response_content_type,
+        &input.response_cache_control,
+        &input.response_content_disposition,
+        &input.response_content_encoding,
+        &input.response_content_language,
     ])?;
     let wanted = wanted(&request, input.part_number, overrides);
     let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
@@ -115,9 +115,18 @@ fn response<T>(output: T, status: StatusCode, headers: HeaderMap) -> S3Response<
     response
 }
 
-fn overrides(named: &[(header::HeaderName, &Option<String>)]) -> S3Result<HeaderMap> {
+/// Headers that `response-*` parameters replace, in the order of the values of [`overrides`].
+const OVERRIDDEN: [header::HeaderName; 5] = [
+    header::CONTENT_TYPE,
+    header::CACHE_CONTROL,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+];
+
+fn overrides(values: [&Option<String>; 5]) -> S3Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    for (name, value) in named {
+    for (name, value) in OVERRIDDEN.into_iter().zip(values) {
         let Some(value) = value else { continue };
         let value = HeaderValue::try_from(value).map_err(|_| {
             refusal(S3ErrorCode::InvalidArgument, "A value of response-* is no header's value")
@@ -174,10 +183,8 @@ async fn read_folder(
     let prefix = place.as_str().to_owned();
     let page = bridge::blocking(move || store.list_keys(&name, &prefix, None, 1)).await?;
     let first = page.objects.first().ok_or_else(ApiError::file_not_found)?;
-    let validators = Validators::new("d41d8cd98f00b204e9800998ecf8427e", first.created_ms());
-    let mut headers = HeaderMap::new();
-    headers.extend(validators.etag_header().map(|etag| (header::ETAG, etag)));
-    headers.extend(validators.last_modified_header().map(|it| (header::LAST_MODIFIED, it)));
+    let validators = Validators::new(EMPTY_MD5, first.created_ms());
+    let mut headers = validator_headers(&validators);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-directory"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
     let (metadata, body) = (Metadata::default(), Some(Body::empty()));
@@ -190,9 +197,10 @@ async fn read_object(
     wanted: &Wanted<'_>,
 ) -> S3Result<engine::Result<Read>> {
     let ours = |error: ApiError| refused(&error);
-    let attributes = KeptAttributes::of(object);
+    let attributes = StoredAttributes::of(object);
     let (created_ms, modified_ms) = (object.created_ms(), object.modified_ms());
-    let validators = Validators::of_object(etag_of(object), created_ms, modified_ms);
+    let etag = etag_in(&attributes, object);
+    let validators = Validators::of_object(etag, created_ms, modified_ms);
     let total = object.bytes();
     let is_range_held = match evaluate(wanted.method, &wanted.headers, Some(&validators)) {
         Outcome::PreconditionFailed => return Err(ours(ApiError::precondition_failed())),
@@ -235,10 +243,15 @@ async fn read_object(
     Ok(Ok(Read { status, headers, metadata, parts_count, body }))
 }
 
-fn not_modified(validators: &Validators) -> Read {
+fn validator_headers(validators: &Validators) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.extend(validators.etag_header().map(|etag| (header::ETAG, etag)));
     headers.extend(validators.last_modified_header().map(|it| (header::LAST_MODIFIED, it)));
+    headers
+}
+
+fn not_modified(validators: &Validators) -> Read {
+    let headers = validator_headers(validators);
     let (status, metadata) = (StatusCode::NOT_MODIFIED, Metadata::default());
     Read { status, headers, metadata, parts_count: None, body: None }
 }
@@ -246,7 +259,7 @@ fn not_modified(validators: &Validators) -> Read {
 /// Headers of delivery, overridden by those stored with the object and by `response-*` parameters.
 fn headers_of(
     object: &Object,
-    attributes: &KeptAttributes,
+    attributes: &StoredAttributes,
     validators: &Validators,
     wanted: &Wanted<'_>,
 ) -> HeaderMap {
@@ -339,14 +352,16 @@ pub(super) async fn attributes(
     // One header may name several.
     let named = || input.object_attributes.iter().flat_map(|it| it.as_str().split(','));
     let has = |name: &str| named().any(|it| it.trim() == name);
-    let s3 = KeptAttributes::of(&object).s3.unwrap_or_default();
+    let attributes = StoredAttributes::of(&object);
+    let etag = etag_in(&attributes, &object);
+    let s3 = attributes.s3.unwrap_or_default();
     let checksum = s3.checksum.as_ref().map(|checksum| response_of(Some(checksum)));
     let after = input.part_number_marker.unwrap_or_default();
     let bound = input.max_parts.map_or(PARTS_PAGE_MAX, |it| it.clamp(0, 1_000) as usize);
     let storage_class = has(ObjectAttributes::STORAGE_CLASS);
     let standard = StorageClass::from_static(StorageClass::STANDARD);
     let output = GetObjectAttributesOutput {
-        e_tag: has(ObjectAttributes::ETAG).then(|| strong(etag_of(&object))).flatten(),
+        e_tag: strong(etag).filter(|_| has(ObjectAttributes::ETAG)),
         last_modified: time_of(object.modified_ms()),
         object_size: i64::try_from(object.bytes())
             .ok()

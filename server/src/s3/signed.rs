@@ -19,11 +19,10 @@ const VERSION_2: &str = "AWS ";
 const EXPIRES_MAX: u64 = 7 * 24 * 60 * 60;
 /// It only says more about the body, which it has to fit.
 const BODY_HASH: &str = "x-amz-content-sha256";
-/// The region of every bucket, for clients that ask. They may sign with any.
+/// Region of every bucket. Clients may sign with any.
 pub(super) const REGION: &str = "us-east-1";
 
-/// Whether a request is one of an S3 client; also one that is signed in a way that opens nothing here, which is to be
-/// told so in its words.
+/// Whether a request is signed as S3 clients sign; also with Version 2, so that it is rejected in XML.
 pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     // What asks before a request is no request yet.
     if method == Method::OPTIONS {
@@ -41,7 +40,7 @@ pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool
 /// The parameters of an address, decoded.
 pub(super) struct Query(Vec<(String, String)>);
 
-/// Whether it is the address that is signed: then it may be opened by whoever has it, in a browser too.
+/// Whether a request is presigned: anyone who has the URL may open it, in a browser too.
 pub(super) fn is_signed_address(uri: &Uri) -> bool {
     Query::of(uri).has("X-Amz-Signature")
 }
@@ -125,8 +124,8 @@ fn field_of<'v>(value: &'v HeaderValue, name: &str) -> Option<&'v str> {
     parts.filter_map(|part| part.trim().strip_prefix(name)).next()
 }
 
-/// Refuses a region that is none, as AWS does, so that a client that was not configured signs again with ours: s3cmd
-/// signs with `US` until it is told. Regions of AWS and of all others are taken.
+/// Rejects invalid region names as AWS does, so that an unconfigured client signs again with [`REGION`]: s3cmd signs
+/// with `US` by default. Any valid name is accepted.
 fn check_region(credential: &str) -> Result<(), S3Error> {
     let Some(region) = credential.split('/').nth(2) else { return Ok(()) };
     let is_one =

@@ -10,7 +10,7 @@ use s3s::{S3ErrorCode, S3Result};
 
 use super::checksums::{self, Algorithm};
 use super::errors::refusal;
-use crate::intake::{KeptAttributes, S3Attributes, StoredChecksum};
+use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
 use crate::stored_headers::{StoredHeaders, sent};
 
 /// Properties of the object in the request that begins an upload.
@@ -59,7 +59,7 @@ impl Described {
 
     fn fit(&self, s3: &S3Attributes) -> bool {
         let (declared_type, headers) = (self.content_type.clone(), self.headers.clone());
-        KeptAttributes { declared_type, headers, s3: Some(s3.clone()) }.fit()
+        StoredAttributes { declared_type, headers, s3: Some(s3.clone()) }.encoded().is_some()
     }
 
     /// Rejects properties that do not fit beside an entity tag and a checksum of this algorithm.

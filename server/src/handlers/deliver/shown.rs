@@ -16,7 +16,7 @@ use crate::client_address::client_address;
 use crate::content_type::{Activity, activity, essence};
 use crate::error::ApiError;
 use crate::image_wish::image_wish;
-use crate::intake::KeptAttributes;
+use crate::object_attributes::StoredAttributes;
 use crate::object_name::split_extension;
 use crate::query::Query;
 use crate::state::AppState;
@@ -29,8 +29,6 @@ pub(super) struct Shown<'a> {
     file_name: Cow<'a, str>,
     skipped: Option<Bound>,
     is_negotiated: bool,
-    /// Of the file itself. Boxed: most files have none, and what waits here is moved with each request.
-    stored_headers: Option<Box<StoredHeaders>>,
 }
 
 /// Where its bytes are.
@@ -63,7 +61,6 @@ impl<'a> Shown<'a> {
             file_name: object.name().key.file_name().into(),
             skipped: None,
             is_negotiated: false,
-            stored_headers: stored_headers(object),
         };
         if query.is_empty() || !is_picture(object.content_type()) {
             return Ok(as_stored());
@@ -76,7 +73,7 @@ impl<'a> Shown<'a> {
         let of_variant = |content: Held<'a>, format: Format| {
             let (stem, _) = split_extension(object.name().key.file_name());
             let file_name = format!("{stem}.{}", format.extension()).into();
-            Self { content, file_name, skipped: None, is_negotiated, stored_headers: None }
+            Self { content, file_name, skipped: None, is_negotiated }
         };
         Ok(match Box::pin(look_or_make(app, request, bucket, object, &wish)).await? {
             variants::Shown::AsStored => Self { is_negotiated, ..as_stored() },
@@ -135,8 +132,10 @@ impl<'a> Shown<'a> {
     }
 
     /// The response headers that were stored with the file, where the file itself is shown.
-    pub(super) fn stored_headers(&self) -> Option<&StoredHeaders> {
-        self.stored_headers.as_deref()
+    pub(super) fn stored_headers(&self) -> Option<StoredHeaders> {
+        let Held::Stored(Cow::Borrowed(object)) = &self.content else { return None };
+        let headers = StoredAttributes::of(object).headers;
+        (!headers.is_empty()).then_some(headers)
     }
 
     /// Adds what was, or was not, done to a picture.
@@ -149,11 +148,6 @@ impl<'a> Shown<'a> {
             headers.insert(IMAGE_TRANSFORM, value);
         }
     }
-}
-
-fn stored_headers(object: &Object) -> Option<Box<StoredHeaders>> {
-    let headers = KeptAttributes::of(object).headers;
-    (!headers.is_empty()).then(|| Box::new(headers))
 }
 
 /// What a wish comes to, made where it is missing and may be.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use engine::{Error, ObjectName, Staged};
 use http::StatusCode;
-use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     Checksum, ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput,
@@ -18,7 +17,9 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 use tokio::task::JoinHandle;
 
 use super::super::access::caller_of;
-use super::super::checksums::{Algorithm, composite, hasher, response_of, value_of};
+use super::super::checksums::{
+    Algorithm, RunningChecksum, composite, copy_checksums, response_of, value_of,
+};
 use super::super::conditions::WriteConditions;
 use super::super::errors::{refusal, refused};
 use super::super::objects::{hex, manner, strong};
@@ -27,8 +28,9 @@ use super::{algorithm_of, find};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
 use crate::error::ApiError;
-use crate::intake::{Received, StoredChecksum, keep};
+use crate::intake::{Received, keep};
 use crate::limits;
+use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 
 type Output = CompleteMultipartUploadOutput;
@@ -47,18 +49,15 @@ pub(in crate::s3) async fn complete(
     let app = app.clone();
     let output = move |joined: Joined| {
         let checksum = response_of(joined.checksum.as_ref());
-        Output {
+        let mut output = Output {
             bucket: Some(input.bucket.clone()),
             key: Some(input.key.clone()),
             e_tag: strong(joined.etag),
-            checksum_crc32: checksum.checksum_crc32,
-            checksum_crc32c: checksum.checksum_crc32c,
-            checksum_crc64nvme: checksum.checksum_crc64nvme,
-            checksum_sha1: checksum.checksum_sha1,
-            checksum_sha256: checksum.checksum_sha256,
-            checksum_type: checksum.checksum_type,
             ..Output::default()
-        }
+        };
+        copy_checksums!(checksum => output);
+        output.checksum_type = checksum.checksum_type;
+        output
     };
     // A task of its own continues when the client goes away.
     let mut joining: JoinHandle<S3Result<Joined>> =
@@ -97,20 +96,15 @@ struct Joined {
 impl Wanted {
     fn of(input: &CompleteMultipartUploadInput) -> S3Result<Self> {
         let parts = input.multipart_upload.as_ref().and_then(|it| it.parts.as_deref());
+        let mut checksum = Checksum::default();
+        copy_checksums!(input => checksum);
         Ok(Self {
             parts: named_parts(parts.unwrap_or_default())?,
             conditions: WriteConditions {
                 if_match: input.if_match.clone(),
                 if_none_match: input.if_none_match.clone(),
             },
-            checksum: Checksum {
-                checksum_crc32: input.checksum_crc32.clone(),
-                checksum_crc32c: input.checksum_crc32c.clone(),
-                checksum_crc64nvme: input.checksum_crc64nvme.clone(),
-                checksum_sha1: input.checksum_sha1.clone(),
-                checksum_sha256: input.checksum_sha256.clone(),
-                checksum_type: input.checksum_type.clone(),
-            },
+            checksum,
             bytes: input.mpu_object_size,
         })
     }
@@ -129,14 +123,8 @@ fn named_parts(named: &[CompletedPart]) -> S3Result<Vec<NamedPart>> {
             let message = "Parts are named in rising order";
             return Err(refusal(S3ErrorCode::InvalidPartOrder, message));
         }
-        let checksum = Checksum {
-            checksum_crc32: part.checksum_crc32.clone(),
-            checksum_crc32c: part.checksum_crc32c.clone(),
-            checksum_crc64nvme: part.checksum_crc64nvme.clone(),
-            checksum_sha1: part.checksum_sha1.clone(),
-            checksum_sha256: part.checksum_sha256.clone(),
-            checksum_type: None,
-        };
+        let mut checksum = Checksum::default();
+        copy_checksums!(part => checksum);
         let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
         parts.push(NamedPart { number, etag, checksum });
     }
@@ -305,18 +293,14 @@ fn join(
     algorithm: Option<Algorithm>,
 ) -> engine::Result<(Staged, Option<String>)> {
     let mut upload = store.upload();
-    let mut hasher = hasher(|it| Some(it) == algorithm);
+    let mut checksum = RunningChecksum::new(algorithm);
     for part in parts {
         store.read_upload(part.file, part.received, &mut |piece| {
-            if let Some(hasher) = &mut hasher {
-                hasher.update(piece);
-            }
+            checksum.update(piece);
             upload.push(piece)
         })?;
     }
-    let sums = hasher.map(ChecksumHasher::finalize).unwrap_or_default();
-    let sum = algorithm.and_then(|it| value_of(&sums, it).map(str::to_owned));
-    Ok((upload.finish()?, sum))
+    Ok((upload.finish()?, checksum.finish()))
 }
 
 /// What a part whose bytes are not there any more, or not those that came, means to the client: it is to come again.

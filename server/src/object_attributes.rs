@@ -1,10 +1,9 @@
-//! What is stored of a file beside its content, its type and its times: JSON in the attributes of its record, which the
-//! engine does not interpret.
+//! Attributes of an object: what is stored in its record beside content, type and times, as JSON that the engine does
+//! not interpret.
 //!
-//! Promises: what an S3 client said about an object is returned to S3 clients unchanged. Never here: what other clients
-//! get.
+//! Guarantees: attributes of earlier versions can be read; those that an S3 client sent are returned to S3 clients
+//! unchanged. Non-goals: which clients get them.
 
-#[cfg(feature = "s3")]
 use std::collections::BTreeMap;
 
 use engine::Object;
@@ -12,23 +11,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::stored_headers::StoredHeaders;
 
-/// What is stored of an upload beside its content.
+/// The attributes of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Attributes {
+pub(crate) struct StoredAttributes {
     /// The media type that the client sent, where the stored type is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) declared_type: Option<String>,
     /// The response headers that the client sent.
     #[serde(default, skip_serializing_if = "StoredHeaders::is_empty")]
     pub(crate) headers: StoredHeaders,
-    #[cfg(feature = "s3")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) s3: Option<S3Attributes>,
 }
 
-/// What only S3 clients get.
-#[cfg(feature = "s3")]
+/// Attributes that only S3 clients get.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct S3Attributes {
     /// The entity tag, without quotes: the MD5 of the content, or of the MD5s of its parts.
@@ -49,7 +46,6 @@ pub(crate) struct S3Attributes {
 }
 
 /// A checksum of an object.
-#[cfg(feature = "s3")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredChecksum {
     /// As in `x-amz-checksum-crc32`: the last component.
@@ -58,9 +54,9 @@ pub(crate) struct StoredChecksum {
     pub(crate) value: String,
 }
 
-impl Attributes {
+impl StoredAttributes {
     /// In the form in which they are stored; `None` for no attributes, and for more than a record can hold.
-    pub(super) fn encoded(&self) -> Option<Vec<u8>> {
+    pub(crate) fn encoded(&self) -> Option<Vec<u8>> {
         if *self == Self::default() {
             return None;
         }
@@ -68,18 +64,20 @@ impl Attributes {
         (encoded.len() <= engine::limits::ATTRIBUTES_BYTES_MAX).then_some(encoded)
     }
 
-    /// Whether a record can hold them.
-    #[cfg(feature = "s3")]
-    pub(crate) fn fit(&self) -> bool {
-        *self == Self::default() || self.encoded().is_some()
-    }
-
     /// The attributes of a file; the default for a derived object, whose attributes are of another form.
     pub(crate) fn of(object: &Object) -> Self {
-        if object.attributes().is_empty() || object.is_derived() {
-            return Self::default();
+        match object.is_derived() {
+            true => Self::default(),
+            false => Self::parse(object.attributes()),
         }
-        serde_json::from_slice(object.attributes()).unwrap_or_default()
+    }
+
+    /// Parses stored attributes; the default for none, and for what is of another form.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        match bytes {
+            [] => Self::default(),
+            _ => serde_json::from_slice(bytes).unwrap_or_default(),
+        }
     }
 }
 
@@ -89,22 +87,21 @@ mod tests {
 
     #[test]
     fn no_attributes_take_no_bytes_and_too_many_are_left_out() {
-        assert_eq!(Attributes::default().encoded(), None);
-        let declared = |length: usize| Attributes {
+        assert_eq!(StoredAttributes::default().encoded(), None);
+        let declared = |length: usize| StoredAttributes {
             declared_type: Some("x".repeat(length)),
-            ..Attributes::default()
+            ..StoredAttributes::default()
         };
         let encoded = declared(3).encoded().unwrap();
         assert_eq!(encoded, br#"{"declaredType":"xxx"}"#);
-        assert_eq!(serde_json::from_slice::<Attributes>(&encoded).unwrap(), declared(3));
+        assert_eq!(serde_json::from_slice::<StoredAttributes>(&encoded).unwrap(), declared(3));
         assert_eq!(declared(engine::limits::ATTRIBUTES_BYTES_MAX).encoded(), None);
     }
 
     #[test]
-    #[cfg(feature = "s3")]
     fn attributes_of_earlier_versions_can_be_read() {
         let earlier = br#"{"declaredType":"a/b","s3":{"etag":"0f","metadata":{"mtime":"1.5"}}}"#;
-        let read: Attributes = serde_json::from_slice(earlier).unwrap();
+        let read: StoredAttributes = serde_json::from_slice(earlier).unwrap();
         let s3 = read.s3.unwrap();
         assert_eq!((s3.etag.as_deref(), &*s3.metadata["mtime"]), (Some("0f"), "1.5"));
         assert_eq!(
