@@ -1,7 +1,7 @@
 //! Certificates that the server gets itself, from `pebble`, the server of Let's Encrypt for tests of ACME: an authority
 //! that checks signatures, refuses a part of all nonces, and connects to the server to see who has a name.
 //!
-//! Only in a build with the feature `acme`. Where `pebble` is missing nothing is tested, and says so.
+//! Tests that need `pebble` are ignored unless requested: `cargo test -p tools --test acme -- --include-ignored`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -101,6 +101,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+#[ignore = "needs pebble"]
 fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     require_program("pebble", "-h");
     let port = free_port();
@@ -151,6 +152,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
 }
 
 #[test]
+#[ignore = "needs pebble"]
 fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
     require_program("pebble", "-h");
     // Pebble looks at another port than the one where the server listens, until it is started again.
@@ -174,6 +176,7 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
 }
 
 #[test]
+#[ignore = "needs pebble"]
 fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     require_program("pebble", "-h");
     let port = free_port();
@@ -235,6 +238,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
 }
 
 #[test]
+#[ignore = "needs pebble"]
 fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
     require_program("pebble", "-h");
     let port = free_port();
@@ -259,6 +263,7 @@ fn a_certificate_is_renewed_before_its_end_while_everybody_is_served() {
 }
 
 #[test]
+#[ignore = "needs pebble"]
 fn an_authority_that_wants_to_be_left_alone_is() {
     let authority = Authority::new();
     let receiver = Receiver::start_tls(authority.server().config());

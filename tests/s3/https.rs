@@ -73,9 +73,10 @@ impl Drop for Nginx {
 }
 
 #[test]
+#[ignore = "needs aws-cli from PyPI and nginx"]
 fn chunks_with_a_checksum_behind_them_are_stored_and_checked() {
     require_program("nginx", "-v");
-    let Some(aws) = aws() else { return };
+    let aws = aws();
     let place = Place::new();
     let folder = place.beside("nginx");
     let nginx = Nginx::start(&folder, &place);

@@ -138,15 +138,9 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A program of the system, where it is there.
-pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let is_there = Command::new(name).arg("version").output().is_ok();
-    (is_there || missing(name)).then(|| PathBuf::from(name))
-}
-
-/// aws-cli out of a Python folder of its own, which is made once.
-pub(crate) fn aws() -> Option<PathBuf> {
-    static AWS: OnceLock<Option<PathBuf>> = OnceLock::new();
+/// aws-cli in a virtual environment of Python beside the build, installed once.
+pub(crate) fn aws() -> PathBuf {
+    static AWS: OnceLock<PathBuf> = OnceLock::new();
     AWS.get_or_init(|| {
         let this = std::env::current_exe().unwrap();
         let folder = this.ancestors().nth(3).unwrap().join("aws-cli");
@@ -154,7 +148,7 @@ pub(crate) fn aws() -> Option<PathBuf> {
         let works =
             || Command::new(&aws).arg("--version").output().is_ok_and(|it| it.status.success());
         if works() {
-            return Some(aws);
+            return aws;
         }
         let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
         let made = made.is_ok_and(|it| it.status.success());
@@ -163,7 +157,10 @@ pub(crate) fn aws() -> Option<PathBuf> {
             let installed = pip.args(["-q", "install", "awscli==1.45.11"]).output();
             installed.is_ok_and(|it| it.status.success())
         };
-        ((made && pip() && works()) || missing("aws-cli")).then_some(aws)
+        if !(made && pip() && works()) {
+            missing("aws-cli");
+        }
+        aws
     })
     .clone()
 }

@@ -167,7 +167,7 @@ mod tests {
             let help = command.render_long_help().to_string();
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
-        // The gateway brings `apikey s3`.
+        // `apikey s3` is a command of the S3 API.
         assert_eq!(leaves, if cfg!(feature = "s3") { 47 } else { 46 });
     }
 

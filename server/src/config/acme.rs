@@ -43,7 +43,7 @@ impl Asked {
             return Ok(None);
         }
         if !cfg!(feature = "acme") {
-            let why = "this trug cannot do that: it takes one that is built with `--features acme`";
+            let why = "this build has no ACME client: build with `--features acme`";
             return Err(ConfigError::of("acme_domains", why));
         }
         if domains.len() > limits::acme::DOMAINS_MAX {
@@ -133,7 +133,7 @@ mod tests {
 
     #[cfg(not(feature = "acme"))]
     #[test]
-    fn a_build_without_it_says_what_it_takes() {
+    fn a_build_without_acme_rejects_the_setting() {
         let error = told("cdn.example.com", "", limits::acme::DIRECTORY).unwrap_err();
         assert!(
             error.starts_with("acme_domains: ") && error.contains("--features acme"),

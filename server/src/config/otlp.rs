@@ -34,7 +34,7 @@ pub(super) fn otlp(
     let Some(endpoint) = endpoint else { return Ok(None) };
     let refuse = |why: String| Err(ConfigError::of("otlp_endpoint", why));
     if !cfg!(feature = "otel") {
-        let why = "this trug cannot do that: it takes one that is built with `--features otel`";
+        let why = "this build has no OpenTelemetry: build with `--features otel`";
         return refuse(why.to_owned());
     }
     if endpoint.contains('?') {

@@ -159,16 +159,14 @@ settings! {
     tls_certificate_file: PathBuf = Words("none: without TLS") => reload,
     /// the key of the first of them (PEM), which nobody else should be able to read
     tls_key_file: PathBuf = Words("none") => reload,
-    /// names, like `cdn.example.com`, a list or with commas, for which it gets certificates itself, and speaks TLS with
-    /// them (ACME); with them its authority's terms are agreed to; takes a build with the feature `acme`, and neither
-    /// of the two above
+    /// host names, such as `cdn.example.com`, as a list or separated by commas, to obtain certificates for by ACME, and
+    /// to serve TLS with; agrees to the terms of the certificate authority; excludes the two settings above
     acme_domains: Texts = Value(Texts::default()),
-    /// mail addresses that the authority may write to; feature `acme`
+    /// mail addresses for notices of the certificate authority
     acme_contact: Texts = Value(Texts::default()),
-    /// where the authority is asked; feature `acme`
+    /// URL of the ACME directory of the certificate authority
     acme_directory: String = Value(limits::acme::DIRECTORY.to_owned()),
-    /// certificates (PEM) of authorities that this one may prove itself by, beside Mozilla's: for one of your own;
-    /// feature `acme`
+    /// root certificates (PEM) trusted for connections to the ACME directory, in addition to Mozilla's
     acme_ca_file: PathBuf = Words("none"),
     /// for how long browsers shall use TLS alone for this host and all its ports (`Strict-Transport-Security`), said by
     /// the dashboard and the API where it speaks TLS itself; 0: nothing is said
