@@ -40,9 +40,11 @@ pub struct Delivery<'a> {
 /// Who may see an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Everyone.
+    /// Everyone, and search engines.
     Public,
-    /// Whoever has a credential.
+    /// Everyone, but not search engines.
+    PublicUnindexed,
+    /// Requests with a credential.
     Private,
 }
 
@@ -211,7 +213,9 @@ fn shared_headers(delivery: &Delivery<'_>, headers: &mut HeaderMap) {
     put(header::ACCEPT_RANGES, "bytes");
     put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     put(header::REFERRER_POLICY, "no-referrer");
-    put(ROBOTS_TAG, "none");
+    if delivery.audience != Audience::Public {
+        put(ROBOTS_TAG, "noindex");
+    }
     put(TIMING_ALLOW_ORIGIN, "*");
     put(RESOURCE_POLICY, "cross-origin");
     headers.insert(header::CACHE_CONTROL, cache_control(delivery));
@@ -344,7 +348,7 @@ mod tests {
             ("cross-origin-resource-policy", "cross-origin"),
             ("timing-allow-origin", "*"),
             ("referrer-policy", "no-referrer"),
-            ("x-robots-tag", "none"),
+            ("x-robots-tag", ""),
             ("cache-control", CACHE_SHORTLY),
             ("content-disposition", ""),
             ("access-control-allow-credentials", ""),

@@ -67,7 +67,9 @@ pub const DEVICE_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 pub const SESSIONS_PER_ACCOUNT_MAX: usize = 50;
 /// Facts of sessions and invitations that are written or removed in one batch.
 pub const SESSIONS_BATCH: usize = 500;
-/// How long the link of the first set-up is good.
+/// Accounts listed by the check of a set-up link.
+pub const SET_UP_ACCOUNTS_MAX: usize = 20;
+/// Lifetime of a set-up link.
 pub const SET_UP_LINK_LIFE: Duration = Duration::from_secs(30 * 60);
 /// How long an invitation is good.
 pub const INVITATION_LIFE: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,7 +1,7 @@
-//! The link of the first set-up: whoever holds it makes the first account.
+//! Set-up link, which authorizes the creation of the first operator.
 //!
-//! Promises: it is held in memory as a hash alone, for [`SET_UP_LINK_LIFE`]; a new one takes the place of the last.
-//! Never here: whether there is an account already, after which it is worth nothing.
+//! Guarantees: only a hash of its secret is in memory, for [`SET_UP_LINK_LIFE`]; a new link invalidates the previous.
+//! Non-goals: whether the server still needs a set-up.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,42 +10,42 @@ use engine::Entropy;
 use crate::catalog::{IssuedSecret, SecretHash};
 use crate::limits::SET_UP_LINK_LIFE;
 
-/// The link that is good now, if any.
+/// The newest link, if any.
 #[derive(Default)]
-pub struct SetUpLink(Mutex<Option<Good>>);
+pub struct SetUpLink(Mutex<Option<Issued>>);
 
-struct Good {
+struct Issued {
     hash: SecretHash,
-    /// On the clock that never goes back.
-    until_ms: u64,
+    /// Monotonic time.
+    expires_ms: u64,
 }
 
-/// What a text is worth.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worth {
-    Good,
+pub enum LinkState {
+    Valid,
     Expired,
-    Nothing,
+    Unknown,
 }
 
 impl SetUpLink {
-    /// Makes one; its secret is in the answer and nowhere else.
+    /// Issues a link and returns its secret.
     pub fn issue(&self, entropy: &dyn Entropy, monotonic_ms: u64) -> String {
         let IssuedSecret { text, hash } = IssuedSecret::issue(entropy);
         let life_ms = u64::try_from(SET_UP_LINK_LIFE.as_millis()).unwrap_or(u64::MAX);
-        let good = Good { hash, until_ms: monotonic_ms.saturating_add(life_ms) };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(good);
+        let issued = Issued { hash, expires_ms: monotonic_ms.saturating_add(life_ms) };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(issued);
         text
     }
 
-    /// What the secret of a link is worth.
-    pub fn worth(&self, text: &str, monotonic_ms: u64) -> Worth {
-        let good = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (SecretHash::of(text), &*good) {
-            (Some(presented), Some(good)) if presented.is(&good.hash) => {
-                if monotonic_ms < good.until_ms { Worth::Good } else { Worth::Expired }
+    /// Returns the state of the link with this secret.
+    pub fn check(&self, secret: &str, monotonic_ms: u64) -> LinkState {
+        let issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (SecretHash::of(secret), &*issued) {
+            (Some(presented), Some(issued)) if presented.is(&issued.hash) => {
+                if monotonic_ms < issued.expires_ms { LinkState::Valid } else { LinkState::Expired }
             }
-            _ => Worth::Nothing,
+            _ => LinkState::Unknown,
         }
     }
 }
@@ -57,16 +57,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_good_for_half_an_hour_and_until_the_next() {
+    fn set_up_link_is_valid_for_30_minutes_and_until_the_next() {
         let (link, entropy) = (SetUpLink::default(), SeededEntropy::new(1));
-        assert_eq!(link.worth(&"a".repeat(52), 0), Worth::Nothing);
+        assert_eq!(link.check(&"a".repeat(52), 0), LinkState::Unknown);
         let first = link.issue(&entropy, 1_000);
         let half_an_hour = 30 * 60 * 1_000;
-        assert_eq!(link.worth(&first, 1_000 + half_an_hour - 1), Worth::Good);
-        assert_eq!(link.worth(&first, 1_000 + half_an_hour), Worth::Expired);
-        assert_eq!(link.worth(&first[1..], 1_000), Worth::Nothing);
+        assert_eq!(link.check(&first, 1_000 + half_an_hour - 1), LinkState::Valid);
+        assert_eq!(link.check(&first, 1_000 + half_an_hour), LinkState::Expired);
+        assert_eq!(link.check(&first[1..], 1_000), LinkState::Unknown);
         let second = link.issue(&entropy, 2_000);
-        assert_eq!(link.worth(&first, 2_000), Worth::Nothing);
-        assert_eq!(link.worth(&second, 2_000), Worth::Good);
+        assert_eq!(link.check(&first, 2_000), LinkState::Unknown);
+        assert_eq!(link.check(&second, 2_000), LinkState::Valid);
     }
 }

@@ -77,9 +77,9 @@ pub struct Started {
     pub admin_listen: Option<SocketAddr>,
     /// What stands before the addresses that it gives out.
     pub public_url: PublicUrl,
-    /// The link that makes the first account, while there is none: without one nobody can upload. A secret: for whoever
-    /// started the server, and for no log.
+    /// Set-up link, as long as no operator has a password. A secret, not for logs.
     pub set_up_link: Option<String>,
+    pub has_accounts: bool,
 }
 
 /// Why the server does not run, or ended badly.
@@ -155,7 +155,16 @@ async fn serve_open(
     let options = ConnectionOptions { exempt: exempt(&state), ..options };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);
-    started(&Started { listen, upload_listen, admin_listen, scheme, public_url, set_up_link });
+    let has_accounts = !state.catalog.accounts().is_empty();
+    started(&Started {
+        listen,
+        upload_listen,
+        admin_listen,
+        scheme,
+        public_url,
+        set_up_link,
+        has_accounts,
+    });
 
     #[cfg(feature = "acme")]
     let certificate = state.measures.certificate.clone();

@@ -238,9 +238,9 @@ impl AppState {
         self.0.draining.load(Ordering::Relaxed)
     }
 
-    /// The path, with its secret, of a link with which the first account is made; `None` once there is an account.
+    /// Returns the path, with its secret, of a new set-up link, or `None` once an operator has a password.
     pub fn issue_set_up_link(&self) -> Option<String> {
-        if self.catalog.has_accounts() {
+        if !self.catalog.needs_set_up() {
             return None;
         }
         let secret = self.set_up_link.issue(&*self.entropy, self.clock.monotonic_ms());

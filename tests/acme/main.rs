@@ -75,7 +75,7 @@ const ADMIN: &[&str] = &["--set", "admin_listen=127.0.0.1:0"];
 
 /// A connection for who watches over a server.
 fn watching(server: &ServerProcess) -> Connection {
-    let start = "metrics and health on http://";
+    let start = "  Metrics      http://";
     let printed = server.wait_for_output(start);
     let address = printed.lines().find_map(|line| line.strip_prefix(start)).unwrap();
     Connection::connect(address.parse::<SocketAddr>().unwrap()).unwrap()
@@ -108,7 +108,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     let pebble = Pebble::start(port, 3_600);
     let folder = DataFolder::new();
     let server = ServerProcess::start(command(&folder, &pebble, port, "localhost").args(ADMIN));
-    assert!(server.output().contains("listening on https://127.0.0.1:"), "{}", server.output());
+    assert!(server.output().contains("Listening    https://127.0.0.1:"), "{}", server.output());
     server.wait_for_log("there is no certificate yet");
     let answer = curl_soon(&pebble, &server, port);
     assert!(answer.contains("\"status\":\"ok\"") && answer.contains("}2 "), "{answer}");

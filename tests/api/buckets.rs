@@ -26,6 +26,7 @@ async fn a_bucket_is_made_looked_at_changed_and_deleted() {
         ("quotaObjects", json!(null)),
         ("serveHtml", json!(false)),
         ("thumbnails", json!(false)),
+        ("index", json!(true)),
         ("organisation", json!(null)),
         ("objectCount", json!(0)),
     ] {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use http::Method;
+use server::catalog::Access;
 use server::management::BucketSettings;
 use tests::{Form, Reply, World};
 
@@ -11,7 +12,6 @@ const SCRIPT: &[u8] = b"<script>alert(1)</script>";
 fn check_tame(reply: &Reply, what: &str) {
     assert_eq!(reply.header("x-content-type-options"), "nosniff", "{what}");
     assert_eq!(reply.header("referrer-policy"), "no-referrer", "{what}");
-    assert_eq!(reply.header("x-robots-tag"), "none", "{what}");
     let policy = reply.header("content-security-policy");
     assert!(policy.ends_with("sandbox"), "{what}: {policy}");
     assert!(!policy.contains("allow-scripts") && !policy.contains("unsafe-eval"), "{what}");
@@ -229,4 +229,20 @@ async fn what_clients_call_a_file_cannot_steer_whoever_reads_it() {
         assert!(!key.contains(steers), "{key:?}");
         assert!(!reply.json()["url"].as_str().unwrap().contains(steers));
     }
+}
+
+#[tokio::test]
+async fn robots_tag_is_sent_only_where_indexing_is_not_allowed() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/", "a.txt", b"hello").await;
+    let robots = async || client.get("/photos/a.txt").await.header("x-robots-tag").to_owned();
+    assert_eq!(robots().await, "");
+    let index = |index| BucketSettings { index: Some(index), ..BucketSettings::default() };
+    world.edit_bucket("photos", index(false));
+    assert_eq!(robots().await, "noindex");
+    world.edit_bucket("photos", index(true));
+    assert_eq!(robots().await, "");
+    let access = Some(Access::Private);
+    world.edit_bucket("photos", BucketSettings { access, ..BucketSettings::default() });
+    assert_eq!(robots().await, "noindex");
 }

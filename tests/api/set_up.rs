@@ -1,11 +1,11 @@
-//! The first set-up, and invitations: links that work once. Design 8, product 0.
+//! Set-up links and invitations: links that work once.
 
 use std::time::Duration;
 
 use engine::disk::sim::LossPolicy;
 use http::Method;
 use serde_json::{Value, json};
-use server::catalog::{Role, Standing};
+use server::catalog::{Plan, Role, Standing};
 use server::management::{AccountSettings, Reply as Done, Request};
 use tests::{Browser, Client, Form, PASSWORD, World};
 
@@ -14,7 +14,7 @@ const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
 /// The secret of a new link of the first set-up.
 fn link(world: &World) -> String {
-    let link = world.state.issue_set_up_link().expect("there is no account");
+    let link = world.state.issue_set_up_link().expect("no operator has a password");
     link.strip_prefix("/-/set-up#").expect("it leads to the set-up").to_owned()
 }
 
@@ -37,7 +37,7 @@ fn make_operator(world: &World, name: &str) {
 }
 
 #[tokio::test]
-async fn the_first_set_up_makes_all_that_is_needed_and_signs_in() {
+async fn set_up_creates_operator_bucket_and_key_and_signs_in() {
     let world = World::new(1);
     let mut browser = Browser::of(&world);
     let nobody = browser.get("/-/session").await.json();
@@ -70,7 +70,7 @@ async fn the_first_set_up_makes_all_that_is_needed_and_signs_in() {
 }
 
 #[tokio::test]
-async fn there_is_one_first_set_up() {
+async fn set_up_succeeds_once_under_concurrency() {
     let world = World::new(1);
     let token = link(&world);
     let mut first = Browser::of(&world);
@@ -87,14 +87,87 @@ async fn there_is_one_first_set_up() {
     assert_eq!(world.state.catalog.accounts().len(), 1);
     assert_eq!(world.state.catalog.buckets().len(), 1);
     second.post("/-/set-up", other).await.check_own_error(410, "set_up_done");
+}
 
-    // An account that came another way ends it, too.
-    let world = World::new(2);
-    let token = link(&world);
+#[tokio::test]
+async fn set_up_is_possible_until_an_operator_has_a_password() {
+    let world = World::new(1);
+    let is_needed = async || {
+        let session = Browser::of(&world).get("/-/session").await.json();
+        assert_eq!(session["setUpNeeded"], world.state.issue_set_up_link().is_some());
+        session["setUpNeeded"] == true
+    };
     world.account("bob");
+    world.set_password("bob", PASSWORD);
+    assert!(is_needed().await, "bob is a user");
+    let settings = AccountSettings { role: Some(Role::Operator), ..AccountSettings::default() };
+    world.manage(Request::CreateAccount { name: "olga".into(), settings });
+    assert!(is_needed().await, "olga has no password");
+    let token = link(&world);
+    world.set_password("olga", PASSWORD);
+    assert!(!is_needed().await);
     let mut browser = Browser::of(&world);
-    assert_eq!(browser.get("/-/session").await.json()["setUpNeeded"], false);
     browser.post("/-/set-up", wanted(&token)).await.check_own_error(410, "set_up_done");
+}
+
+#[tokio::test]
+async fn set_up_adopts_an_account_of_the_command_line() {
+    let (world, key) = World::with_bucket(1);
+    world.set_password("ann", "a password that ann forgot");
+    let token = link(&world);
+    let mut browser = Browser::of(&world);
+    let check = browser.post("/-/set-up", json!({"token": token, "check": true})).await;
+    let accounts = json!([{"name": "ann", "hasBucket": true}]);
+    assert_eq!(check.check_done()["accounts"], accounts);
+    // Without a bucket only an account that owns one is adopted.
+    let body = |name: &str| json!({"token": token, "name": name, "password": PASSWORD});
+    let refused = browser.post("/-/set-up", body("eve")).await;
+    refused.check_own_error(400, "bad_parameter");
+    assert_eq!(refused.json()["parameter"], "bucketName");
+    let mut taken = body("eve");
+    taken["bucketName"] = "photos".into();
+    browser.post("/-/set-up", taken).await.check_own_error(409, "already_exists");
+    assert_eq!(world.state.catalog.accounts().len(), 1);
+    let done = browser.post("/-/set-up", body("ann")).await.check_done();
+    assert_eq!(done["account"]["role"], "operator");
+    assert_eq!((&done["bucket"], &done["apiKey"]["bucketName"]), (&Value::Null, &Value::Null));
+    assert_eq!(world.state.catalog.accounts().len(), 1);
+    browser.get("/api/accounts").await.check_done();
+    assert_eq!(Browser::of(&world).sign_in("ann", PASSWORD).await.status, 200);
+    key.put("/photos/", "a.txt", b"earlier keys work").await;
+}
+
+#[tokio::test]
+async fn set_up_check_changes_nothing_and_counts_wrong_tokens() {
+    let world = World::new(1);
+    let token = link(&world);
+    let mut browser = Browser::of(&world);
+    for _ in 0..3 {
+        let check = browser.post("/-/set-up", json!({"token": token, "check": true})).await;
+        assert_eq!(check.check_done()["accounts"], json!([]));
+    }
+    let extra = json!({"token": token, "check": true, "name": "ann"});
+    browser.post("/-/set-up", extra).await.check_own_error(400, "bad_parameter");
+    world.clock.advance(30 * MINUTE_MS);
+    let expired = browser.post("/-/set-up", json!({"token": token, "check": true})).await;
+    expired.check_own_error(410, "link_expired");
+    let wrong = json!({"token": "a".repeat(52), "check": true});
+    browser.post("/-/set-up", wrong).await.check_own_error(404, "link_not_found");
+    assert!(world.state.catalog.accounts().is_empty());
+}
+
+#[tokio::test]
+async fn first_account_is_an_operator_on_business() {
+    let world = World::new(1);
+    let create = |name: &str| {
+        let settings = AccountSettings::default();
+        match world.manage(Request::CreateAccount { name: name.into(), settings }) {
+            Done::Account(account) => (account.role, account.plan),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(create("ann"), (Role::Operator, Plan::Business));
+    assert_eq!(create("bob"), (Role::User, Plan::Business));
 }
 
 #[tokio::test]
@@ -152,7 +225,7 @@ async fn a_power_cut_leaves_a_whole_set_up_or_none() {
             let catalog = &found.state.catalog;
             let counts =
                 (catalog.accounts().len(), catalog.buckets().len(), catalog.api_keys().len());
-            let is_done = catalog.has_accounts();
+            let is_done = !catalog.accounts().is_empty();
             assert_eq!(counts, if is_done { (1, 1, 1) } else { (0, 0, 0) }, "{policy:?} {at}");
             assert!(is_done || cut.operations() < acknowledged, "{policy:?} {at}: it is gone");
             if !is_done {

@@ -26,7 +26,7 @@ async fn whoever_knows_the_password_is_signed_in() {
     let (world, _) = World::with_bucket(1);
     let mut browser = Browser::of(&world);
     let nobody = browser.get("/-/session").await;
-    assert_eq!(nobody.json(), json!({"success": true, "signedIn": false, "setUpNeeded": false}));
+    assert_eq!(nobody.json(), json!({"success": true, "signedIn": false, "setUpNeeded": true}));
     world.set_password("ann", PASSWORD);
     let reply = browser.sign_in("ann", PASSWORD).await;
     let body = reply.check_done();

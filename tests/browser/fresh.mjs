@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { close, dropFromDisk, open, options, shot, waitForRows } from "./driver.mjs";
 import { startServer } from "./servers.mjs";
+
+const CAT = readFileSync(new URL("../fixtures/jpeg/420.jpg", import.meta.url));
 
 /** Runs curl; what it prints, and the status of the answer. */
 async function curl(...words) {
@@ -26,30 +28,48 @@ export const tests = {
   async "a new server is set up by the link that it printed, and takes the first files"() {
     const server = await startServer();
     const stranger = await open("/-/", { session: null, at: server.base });
-    await stranger.getByRole("heading", { name: "Nobody is here yet" }).waitFor();
+    await stranger.getByRole("heading", { name: "This server isn't set up yet" }).waitFor();
     await close(stranger);
 
     const page = await open(server.link, { session: null, at: server.base });
-    await page.getByLabel("Your name").fill("ann");
+    await page.getByLabel("Name").fill("ann");
     await page.getByLabel("Password").fill("four words are enough");
+    await page.getByLabel("First bucket").fill("My Pics");
+    assert.equal(await page.getByLabel("First bucket").inputValue(), "my-pics");
     await page.getByLabel("First bucket").fill("pics");
-    await page.getByLabel("Who may read its files").selectOption("private");
-    await page.getByRole("button", { name: "Set up" }).click();
+    await page.getByLabel("Visibility").selectOption("private");
+    await page.getByRole("button", { name: "Create" }).click();
     const shown = page.locator("pre[aria-label='API key']");
     await shown.waitFor();
     const key = await shown.textContent();
     assert.match(key, /^trug_[a-z0-9]+_[a-z0-9]+_[a-z0-9]+$/i);
     assert.ok(!page.url().includes("#"), "the token stays in the address");
     await shot(page, "set-up-done");
-    await page.getByRole("button", { name: "To the files" }).click();
-    await page.locator(".card", { hasText: "pics" }).click();
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
-
+    // The snippets of the page work as they are.
+    await page.getByText("Use it with curl, ShareX, aws-cli and others").click();
+    const text = async (/** @type {string} */ name) => {
+      await page.getByRole("tab", { name }).click();
+      return page.getByRole("group", { name, exact: true }).textContent();
+    };
     const folder = join(options.folder, "first");
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(join(folder, "photos"), { recursive: true });
+    writeFileSync(join(folder, "cat.jpg"), CAT);
+    writeFileSync(join(folder, "photos", "b.jpg"), CAT);
+    const shell = (/** @type {string} */ lines) => promisify(execFile)("sh", ["-euc", lines], { cwd: folder, env: { ...process.env, RCLONE_CONFIG: join(folder, "rclone.conf"), NO_PROXY: "*" } });
+    const { stdout } = await shell((await text("curl")).replaceAll("curl ", "curl --fail -s ").replace(/curl [^\n]*-X DELETE[^\n]*\n/, ""));
+    assert.match(stdout, /"success":true/);
+    assert.ok(statSync(join(folder, "cat.webp")).size > 100);
+    await shell(await text("rclone"));
+    await page.getByText("Use it with curl, ShareX, aws-cli and others").click();
+    assert.ok(await page.getByRole("button", { name: "Open my files" }).isDisabled());
+    await page.getByLabel("I have saved it").check();
+    await page.getByRole("button", { name: "Open my files" }).click();
+    await page.locator(".card", { hasText: "pics" }).click();
+    await waitForRows(page, 1);
+
     writeFileSync(join(folder, "hello.txt"), "hello, trug\n");
     await dropFromDisk(page, [join(folder, "hello.txt")]);
-    await waitForRows(page, 1);
+    await waitForRows(page, 2);
     await page.locator(".uploads h2", { hasText: "1 file uploaded" }).waitFor();
     await page.locator(".row .name", { hasText: "hello.txt" }).click();
     await page.locator("dialog.preview pre", { hasText: "hello, trug" }).waitFor();
@@ -61,11 +81,25 @@ export const tests = {
     await close(page);
 
     const late = await open(server.link, { session: null, at: server.base });
-    await late.getByLabel("Your name").fill("mallory");
-    await late.getByLabel("Password").fill("four words are enough");
-    await late.getByRole("button", { name: "Set up" }).click();
-    await late.locator(".problem", { hasText: "The first set-up is done" }).waitFor();
+    await late.getByRole("heading", { name: "This server is already set up" }).waitFor();
+    await late.getByRole("link", { name: "Sign in" }).click();
+    await late.getByRole("heading", { name: "Sign in" }).waitFor();
     await close(late);
+    await server.stop();
+  },
+
+  async "a server whose account was made by the command line is set up by the link"() {
+    const server = await startServer({ withAccount: true });
+    const page = await open(server.link, { session: null, at: server.base });
+    await page.getByLabel("Account").selectOption("ann");
+    assert.equal(await page.getByLabel("First bucket").count(), 0);
+    await page.getByLabel("Password").fill("four words are enough");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByLabel("I have saved it").check();
+    await page.getByRole("button", { name: "Open my files" }).click();
+    await page.locator(".card", { hasText: "photos" }).waitFor();
+    await page.getByRole("link", { name: "Accounts" }).waitFor();
+    await close(page);
     await server.stop();
   },
 

@@ -30,7 +30,6 @@ const VIEWS = [
   ["forms", "/-/files/photos/look/?selected=note.txt", ".chosen:not([hidden])", inFront((page) => page.keyboard.press("f"))],
   ["new-bucket", "/-/", ".card", inFront((page) => page.getByRole("button", { name: "New bucket" }).click())],
   ["sign-in", "/-/", ".entrance form", null, null],
-  ["set-up", "/-/set-up#token", ".entrance form", null, null],
   ["invitation", "/-/invitation#token", ".entrance form", null, null],
 ];
 

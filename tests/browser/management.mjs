@@ -46,7 +46,7 @@ export const tests = {
     const key = await dialog(page).getByRole("group", { name: "API key" }).textContent();
     assert.match(key, /^trug_/);
     await dialog(page).locator("pre", { hasText: `KEY=${key}` }).waitFor();
-    await dialog(page).getByRole("tab", { name: "Shell" }).focus();
+    await dialog(page).getByRole("tab", { name: "curl" }).focus();
     await page.keyboard.press("ArrowRight");
     await dialog(page).locator("pre", { hasText: `"Authorization": "Bearer ${key}"` }).waitFor();
     const saved = page.waitForEvent("download");

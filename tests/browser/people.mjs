@@ -19,14 +19,15 @@ export const tests = {
     const page = await openAs("/-/accounts");
     await page.getByRole("button", { name: "New account" }).click();
     await dialog(page).getByLabel("Name").fill("carl");
-    await dialog(page).getByLabel("May store").fill("5 GB");
+    await dialog(page).getByLabel("Storage quota").fill("5 GB");
     await dialog(page).getByRole("button", { name: "Create" }).click();
     const link = await dialog(page).getByRole("group", { name: "Link" }).textContent();
     await dialog(page).getByRole("button", { name: "I have saved it" }).click();
-    await page.getByRole("row", { name: /carl.*cannot sign in yet.*5\.00 GB/ }).waitFor();
+    await page.getByRole("row", { name: /carl.*invitation pending.*5\.00 GB/ }).waitFor();
     await page.getByRole("button", { name: "Edit carl" }).click();
+    await dialog(page).getByText("Plan and standing").click();
     await dialog(page).getByLabel("Plan").selectOption("Pro");
-    await dialog(page).getByLabel("Most files").fill("1000");
+    await dialog(page).getByLabel("File quota").fill("1000");
     await dialog(page).getByLabel("Standing").selectOption("notified");
     const sent = page.waitForRequest((request) => request.method() === "PATCH");
     await dialog(page).getByRole("button", { name: "Save" }).click();
@@ -99,7 +100,7 @@ export const tests = {
     await page.goto("/-/");
     await page.getByRole("button", { name: "New bucket" }).first().click();
     await dialog(page).getByLabel("Name").fill("night");
-    await dialog(page).getByLabel("Belongs to").selectOption({ label: "Night shift" });
+    await dialog(page).getByLabel("Owner").selectOption({ label: "Night shift" });
     await dialog(page).getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
     assert.equal((await ask("GET", "/api/buckets/night")).bucket.organisation, id);

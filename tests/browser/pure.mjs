@@ -8,6 +8,7 @@ import { arranged } from "../../server/assets/dashboard/listing.mjs";
 import { numbered } from "../../server/assets/dashboard/lost.mjs";
 import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
 import { lastOf, pieces, roundUp, sumOf } from "../../server/assets/dashboard/series.mjs";
+import { snippets } from "../../server/assets/dashboard/programs.mjs";
 import { sizeOf, sizeText } from "../../server/assets/dashboard/sizes.mjs";
 import { Selection } from "../../server/assets/dashboard/selection.mjs";
 import { bytes, count, duration } from "../../server/assets/dashboard/text.mjs";
@@ -33,6 +34,21 @@ const transferOf = (...entries) => ({ items: entries.map((entry) => ({ kind: "fi
 const names = (batch) => batch.map((item) => item.file.name);
 
 export const tests = {
+  "snippets have only operations that the key may do, in its folder"() {
+    const s3 = { accessKeyId: "AKID", secretAccessKey: "SECRET" };
+    const target = { base: "https://cdn.example", bucket: "pics", key: "trug_key", s3 };
+    const all = snippets(target);
+    assert.deepEqual(all.map((it) => it.id), ["curl", "javascript", "aws", "boto3", "rclone", "restic", "next"]);
+    for (const { text } of all) assert.match(text, /https:\/\/cdn\.example/);
+    const upload = snippets({ ...target, scopes: ["upload"], prefix: "calls/" });
+    assert.deepEqual(upload.map((it) => it.id), ["curl", "javascript", "aws", "boto3", "next"]);
+    const text = upload.map((it) => it.text).join("\n");
+    assert.match(text, /s3:\/\/pics\/calls\//);
+    assert.match(text, /AKID[^]*SECRET/);
+    for (const word of ["DELETE", "s3 rm", "aws s3 ls", "download", "list-objects", "presign", "img/"]) assert.ok(!text.includes(word), word);
+    assert.deepEqual(snippets({ ...target, s3: null }).map((it) => it.id), ["curl", "javascript", "next"]);
+  },
+
   "small files of one folder go together, large ones alone"() {
     const queue = new Queue();
     queue.add([found("a", 10), found("b", 10), found("c", 10, "x/"), found("big", LARGE_BYTES), found("d", 3_999_999), found("e", 10)], "pics", "in/");

@@ -36,10 +36,10 @@ const running = ({ name, base }) => ({
   stop: () => ask({ do: "stop", name }),
 });
 
-/** A server over an empty folder, and the link that it printed, which sets it up. */
-export async function startServer() {
-  const told = await ask({ do: "start" });
-  return { ...running(told), link: told.printed.match(/^http:\/\/\S+\/-\/set-up#\S+$/m)[0] };
+/** A server over an empty folder, or one with the account `ann`, and the set-up link that it printed. */
+export async function startServer({ withAccount = false } = {}) {
+  const told = await ask({ do: "start", account: withAccount });
+  return { ...running(told), link: told.printed.match(/^ {2}(http:\/\/\S+\/-\/set-up#\S+)$/m)[1] };
 }
 
 /**

@@ -22,7 +22,7 @@ use crate::{PASSWORD, past, write_archive};
 /// Below the ports that the system gives to connections, so that none takes one while its server is down.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;
 /// How what a server of an empty folder prints at the start ends.
-const FIRST_LINES_END: &str = "pics/hello.txt\n";
+const FIRST_LINES_END: &str = " account password ";
 /// A slow server rests, and works, so long at a time.
 const RESTS: Duration = Duration::from_millis(100);
 const WORKS: Duration = Duration::from_millis(3);
@@ -86,7 +86,7 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
     let asked: Value = serde_json::from_str(&line)?;
     let name = asked["name"].as_str().unwrap_or_default();
     let told = match asked["do"].as_str() {
-        Some("start") => start(all),
+        Some("start") => start(all, &asked),
         Some("start with a past") => start_with_past(all, &asked),
         Some("kill") => with(all, name, |it| {
             it.slow = None;
@@ -111,9 +111,13 @@ fn answer(mut stream: &TcpStream, all: &Mutex<Named>) -> io::Result<()> {
     writeln!(stream, "{told}")
 }
 
-/// A server over an empty folder, as somebody starts it who has never used it.
-fn start(all: &Mutex<Named>) -> Value {
-    let mut told = serve(all, DataFolder::new(), &[]);
+/// Starts a server over an empty folder, or over one with an account without a password.
+fn start(all: &Mutex<Named>, asked: &Value) -> Value {
+    let data = match asked["account"].as_bool() {
+        Some(true) => DataFolder::with_bucket().0,
+        _ => DataFolder::new(),
+    };
+    let mut told = serve(all, data, &[]);
     let name = told["name"].as_str().unwrap_or_default();
     let printed = locked(all)[name].server.wait_for_output(FIRST_LINES_END);
     told["printed"] = printed.into();

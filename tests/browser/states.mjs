@@ -137,15 +137,18 @@ const FILES = [
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.locator(".problem:not([hidden])").waitFor();
   }, null, { "POST **/-/session": refused(401, "wrong_password", "The name or the password is wrong") }],
-  ["nobody-yet", "/-/", ".entrance code", undefined, null, { "GET **/-/session": { signedIn: false, setUpNeeded: true } }],
+  ["nobody-yet", "/-/", ".entrance summary", undefined, null, { "GET **/-/session": { signedIn: false, setUpNeeded: true } }],
   ["unreachable", "/-/", ".entrance [role=alert]", undefined, null, { "GET **/-/session": null }],
   ["set-up-cut", "/-/set-up", ".entrance h1", undefined, null],
+  ["set-up-expired", "/-/set-up#token", ".entrance h1:has-text('expired')", undefined, null, { "POST **/-/set-up": refused(410, "link_expired", "The link has expired") }],
+  ["set-up-over", "/-/set-up#token", ".entrance a", undefined, null, { "POST **/-/set-up": refused(410, "set_up_done", "This server is already set up") }],
+  ["set-up", "/-/set-up#token", ".entrance form", undefined, null, { "POST **/-/set-up": { accounts: [] } }],
+  ["set-up-adopting", "/-/set-up#token", ".entrance form", undefined, null, { "POST **/-/set-up": { accounts: [{ name: "ann", hasBucket: true }] } }],
   ["set-up-done", "/-/set-up#token", ".entrance form", async (page) => {
-    await page.getByLabel("Your name").fill("ann");
     await page.getByLabel("Password").fill("four words are enough");
-    await page.getByRole("button", { name: "Set up" }).click();
+    await page.getByRole("button", { name: "Create" }).click();
     await page.locator("pre[aria-label='API key']").waitFor();
-  }, null, { "POST **/-/set-up": { key: "trug_hpu5qwzh626g7rlv_54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z3vyoqogdi77a_pnxa35a" } }],
+  }, null, { "POST **/-/set-up": { accounts: [{ name: "ann", hasBucket: true }], key: "trug_hpu5qwzh626g7rlv_54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z3vyoqogdi77a_pnxa35a", s3: { accessKeyId: "hpu5qwzh626g7rlv", secretAccessKey: "54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z3vyoqogdi77a" }, apiKey: { scopes: ["upload"] } } }],
 ];
 
 const when = "2026-11-20T10:00:00.000Z";
@@ -160,6 +163,7 @@ const JOBS = { jobs: [
   { ...JOB, id: "j3", kind: "moveFolder", prefix: "old/", to: "new/", state: "failed", error: "A file of that name exists" }, { ...JOB, id: "j4", kind: "compact", bucketName: null, unit: "bytes", done: 4e8, total: 9e8 },
 ], nextCursor: null };
 const KEY = { apiKey: { id: "k", name: "phone", scopes: ["upload"], bucketName: "states", prefix: null }, key: "trug_hpu5qwzh626g7rlv_54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z3vyoqogdi77a_pnxa35a" };
+const LIMITED = { accounts: [{ id: "acc_1", name: "eve", role: "user", plan: "Free", standing: "notified", standingChanges: [], hasPassword: false, storageBytesMax: 1, objectCountMax: null, createdAt: when }], nextCursor: null };
 const SWEPT = { accountCount: 4, violationCount: 1, steps: [{ account: "a", name: "eve", from: "good", to: "notified", reason: "stores more than its quota" }] };
 
 /** Pages of the management, as the operator sees them. */
@@ -194,8 +198,8 @@ const managed = (crew) => [
   }],
   ["account-new", "/-/accounts", "table", asked("New account")],
   ["account-link", "/-/accounts", "table", then(asked("New password link for ann"), sent("Make the link"), seen(".once")), undefined, { "POST **/invitations": { url: "https://files.example/-/invitation#hpu5qwzh626g7rlv54exyqykg4lexjnplcdzqfofrmdpg3q57wly2x4z", expiresAt: when } }],
-  ["fair-use", "/-/accounts", "table", asked("Check fair use")],
-  ["fair-use-steps", "/-/accounts", "table", then(asked("Check fair use"), sent("Check, and take the steps"), seen(".told table")), undefined, { "POST **/accounts/sweep": SWEPT }],
+  ["fair-use", "/-/accounts", "table", asked("Check fair use"), undefined, { "GET **/api/accounts?*": LIMITED }],
+  ["fair-use-steps", "/-/accounts", "table", then(asked("Check fair use"), sent("Check, and take the steps"), seen(".told table")), undefined, { "GET **/api/accounts?*": LIMITED, "POST **/accounts/sweep": SWEPT }],
   ["organisation-new", "/-/organisations", ".card", asked("New organisation")],
   ["member-new", `/-/organisations/${crew}`, "table", asked("Invite a member"), undefined, { "GET **/api/accounts?*": { accounts: [{ id: "acc_1", name: "dora" }], nextCursor: null } }],
   ["member-none", `/-/organisations/${crew}`, "table", then(press("Invite a member"), seen(".note")), undefined, { "GET **/api/accounts?*": { accounts: [], nextCursor: null } }],
@@ -226,7 +230,7 @@ async function fillManaged() {
 }
 
 /** What has colours that nothing else has: axe looks at these, for each of its looks takes a second. */
-const COLOURED = ["film", "no-bytes", "hovered", "uploading", "upload-failed", "deleted-note", "refused-note", "sign-in-refused", "set-up-done", "key-once", "settings-job", "settings-delete", "webhook-failing", "storage-full", "usage-hour"];
+const COLOURED = ["film", "no-bytes", "hovered", "uploading", "upload-failed", "deleted-note", "refused-note", "sign-in-refused", "set-up-done", "set-up-adopting", "key-once", "settings-job", "settings-delete", "webhook-failing", "storage-full", "usage-hour"];
 
 /** All are looked at on a narrow screen, where things do not fit; and wherever else pictures are wanted. */
 const chosen = (kind, views) => (kind === "narrow" || options.shots ? views : views.filter(([name]) => COLOURED.includes(name)));

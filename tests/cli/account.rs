@@ -73,6 +73,7 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
 #[test]
 fn a_sweep_says_what_it_looked_at_and_a_standing_why_it_changed() {
     with_and_without_a_server(|folder| {
+        folder.done(&["account", "edit", "ann", "--plan", "Free"]);
         let swept = folder.json(&["account", "sweep"]);
         assert_eq!((&swept["accountCount"], &swept["violationCount"]), (&1.into(), &0.into()));
         assert_eq!(swept["steps"].as_array().map(Vec::len), Some(0));
@@ -107,8 +108,11 @@ fn the_first_account_makes_the_store_and_says_so() {
     let folder = DataFolder::new();
     let ran = folder.done(&["account", "create", "--name", "ann"]);
     assert!(ran.stderr.contains("made a new store in"), "{ran:?}");
+    assert!(ran.stdout.contains("operator"), "{ran:?}");
+    assert!(ran.stderr.contains("trug account password ann --data "), "{ran:?}");
     let again = folder.done(&["account", "create", "--name", "bob"]);
-    assert_eq!(again.stderr, "");
+    assert!(!again.stderr.contains("made a new store"), "{again:?}");
+    assert!(!again.stdout.contains("operator"), "{again:?}");
 }
 
 #[test]

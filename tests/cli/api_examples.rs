@@ -140,7 +140,7 @@ struct Town {
 impl Town {
     fn new() -> Self {
         let folder = DataFolder::new();
-        folder.done(&["account", "create", "--name", "me"]);
+        folder.done(&["account", "create", "me", "--role", "user"]);
         let make = ["bucket", "create", "--account", "me", "--name"];
         folder.done(&[&make[..], &["pics"]].concat());
         folder.done(&[&make[..], &["private-pics", "--access", "private"]].concat());
@@ -352,6 +352,7 @@ fn the_example_of_a_refusal_for_the_rate_is_one() {
     let folder = &town.folder;
     let key = town.variables.iter().find(|(name, _)| *name == "KEY").expect("a key").1.as_str();
     town.server.stop();
+    folder.done(&["account", "edit", "me", "--plan", "Free"]);
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let server = ServerProcess::start(&mut command);
     let mut connection = server.connect().with_key(key);

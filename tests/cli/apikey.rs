@@ -92,9 +92,52 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
         refused(&["apikey", "create", "--account", "bob"], "\"bob\" does not exist");
         let create = ["apikey", "create", "--account", "ann", "--expires-at"];
-        refused(&[&create[..], &["tomorrow"]].concat(), "is not a date and time");
+        folder
+            .run(&[&create[..], &["tomorrow"]].concat())
+            .check_failure(2, "not a duration such as 30d");
         refused(&[&create[..], &["2001-01-31T12:00:00Z"]].concat(), "in the past");
         refused(&["apikey", "revoke", "--id", "abcdefghijklmnop"], "does not exist");
         refused(&["apikey", "revoke", "--id", "?"], "does not exist");
+    });
+}
+
+#[test]
+fn s3_credentials_are_printed_on_request_in_each_format() {
+    with_and_without_a_server(|folder| {
+        let create = ["apikey", "create", "--account", "ann"];
+        let ran = folder.done(&create);
+        assert!(!ran.stderr.contains("S3"), "{ran:?}");
+        let ran = folder.done(&[&create[..], &["--s3"]].concat());
+        assert!(ran.stdout.starts_with("trug_") && ran.stdout.lines().count() == 1, "{ran:?}");
+        for part in ["access key ID", "secret access key", "us-east-1", "http://127.0.0.1:8080"] {
+            assert!(ran.stderr.contains(part), "{part}: {ran:?}");
+        }
+        let format = |format| {
+            let words = ["--s3", "--endpoint", "https://cdn.example.com", "--format", format];
+            folder.done(&[&create[..], &words].concat()).stdout
+        };
+        let env = format("env");
+        assert!(env.contains("export AWS_ENDPOINT_URL=https://cdn.example.com\n"), "{env}");
+        let id = env.lines().find_map(|line| line.strip_prefix("export AWS_ACCESS_KEY_ID="));
+        let shown = folder.done(&["apikey", "s3", id.expect("an ID")]).stdout;
+        assert!(env.replace("export ", "").starts_with(&shown), "{env} {shown}");
+        assert!(format("aws").contains("\nendpoint_url = https://cdn.example.com\n"));
+        assert!(format("rclone").contains("\nprovider = Other\n"));
+        folder.run(&[&create[..], &["--format", "env"]].concat()).check_failure(2, "--s3");
+    });
+}
+
+#[test]
+fn apikey_expiry_is_a_duration_a_date_or_never() {
+    with_and_without_a_server(|folder| {
+        let expiry = |expires: &str| {
+            let words = ["apikey", "create", "--account", "ann", "--expires", expires];
+            folder.json(&words)["expiresAt"].clone()
+        };
+        assert_eq!(expiry("2130-01-31"), "2130-01-31T00:00:00.000Z");
+        assert_eq!(expiry("never"), serde_json::Value::Null);
+        assert!(expiry("30d").is_string());
+        let words = ["apikey", "create", "--account", "ann", "--expires", "30"];
+        folder.run(&words).check_failure(2, "a duration such as 30d");
     });
 }

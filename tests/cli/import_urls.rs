@@ -51,7 +51,7 @@ fn files_are_taken_under_the_path_of_their_url_or_the_key_behind_it() {
                     HOST/plain";
         let ran = import(folder, &host, list, &["--prefix", "old"]);
         assert_eq!(ran.code, 0, "{ran:?}");
-        let says = "imported      3 files\nstored        2.8 MiB\ntook          ";
+        let says = "imported      3 files\nstored        3.0 MB\ntook          ";
         assert!(ran.stdout.starts_with(says), "{ran:?}");
         let out = contents(folder).join("old");
         assert_eq!(fs::read(out.join("img/a b.txt")).unwrap(), b"a b");

@@ -31,6 +31,7 @@ mod metrics;
 mod organisation;
 mod proxy;
 mod python_reader;
+mod readme;
 mod scrub;
 mod secrets;
 mod serve;

@@ -10,7 +10,7 @@ use tests::{Connection, DataFolder, OpenMetrics};
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// What stands before the address in what a server prints.
-const WATCHED: &str = "metrics and health on http://";
+const WATCHED: &str = "  Metrics      http://";
 
 fn token_file(folder: &DataFolder, text: &str) -> String {
     let path = folder.beside().join("token");

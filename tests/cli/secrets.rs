@@ -101,7 +101,7 @@ fn no_password_and_no_link_is_in_the_log() {
     let folder = DataFolder::new();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut server = ServerProcess::start(command.env("TRUG_LOG", "trace"));
-    let printed = server.wait_for_output("bytes=0-5");
+    let printed = server.wait_for_output("account password");
     let link = printed.lines().find_map(|line| line.split_once("/-/set-up#")).expect("a link").1;
     let json = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
     let ask = |method: &str, path: &str, cookie: &str, body: Value| {

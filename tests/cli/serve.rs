@@ -1,9 +1,12 @@
 //! `trug serve`: starting, stopping, settings.
 
-use std::process::Command;
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use tests::commands::run;
 use tests::{Answer, Connection, DataFolder, Form, ServerProcess};
 
 fn upload(server: &ServerProcess, key: &str, name: &str, bytes: &[u8]) -> Answer {
@@ -33,42 +36,76 @@ fn half_an_upload(server: &ServerProcess, key: &str) -> (Connection, Vec<u8>) {
 }
 
 #[test]
-fn the_first_lines_lead_to_a_first_upload() {
+fn startup_prints_addresses_set_up_link_and_commands() {
     let folder = DataFolder::new();
     let server = folder.serve();
-    let printed = server.wait_for_output("bytes=0-5");
+    let printed = server.wait_for_output("account password");
     assert!(printed.starts_with("trug "), "{printed}");
-    assert!(printed.contains("opened at record 0"), "{printed}");
-    let lines: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("  ")).collect();
-    let script = lines.join("\n");
-    assert!(script.contains(&format!("http://{}/pics/", server.address())), "{script}");
-    let link = format!("http://{}/-/set-up#", server.address());
-    let link =
-        printed.lines().find_map(|line| line.strip_prefix(&link)).expect("a link is printed");
+    let url = format!("http://{}", server.address());
+    assert!(printed.contains(&format!("  Dashboard    {url}/\n")), "{printed}");
+    assert!(printed.contains(" (new)\n") && !printed.contains("Recovered"), "{printed}");
+    let link = format!("  {url}/-/set-up#");
+    let link = printed.lines().find_map(|line| line.strip_prefix(&link)).expect("a link");
     assert_eq!(link.len(), 52, "{printed}");
-    let curl = Command::new("curl").arg("--version").output();
-    assert!(curl.is_ok(), "curl is missing: install it, on Debian with apt-get install curl");
+    // The commands can be pasted; with a password the set-up is done.
+    let commands = printed.lines().filter(|line| line.contains(" account "));
+    let script = commands.collect::<Vec<_>>().join("\n");
     let mut shell = Command::new("sh");
     shell.args(["-eu", "-c", &script]).current_dir(folder.beside());
-    let output = shell.output().expect("a shell runs");
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut shell = shell.spawn().expect("a shell runs");
+    shell.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
+    let output = shell.wait_with_output().expect("a shell runs");
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{script}\n{stdout}{stderr}");
-    assert!(stdout.contains("\"success\":true"), "{stdout}");
-    assert!(stdout.ends_with("hello, trug\nhello,"), "{stdout}");
+    assert!(stdout.contains("operator"), "{stdout}");
+    assert!(stderr.contains("account invite"), "{stderr}");
     server.stop();
-    // Whoever has an account needs no lesson.
+    let server = folder.serve();
+    let printed = server.wait_for_output("Data folder");
+    assert!(printed.contains("0 objects, 0 bytes, opened in "), "{printed}");
+    server.stop();
+    assert!(!server_output_after_stop(&folder).contains("/-/set-up"));
+}
+
+/// Everything that a server on this folder prints.
+fn server_output_after_stop(folder: &DataFolder) -> String {
     let server = folder.serve();
     thread::sleep(Duration::from_millis(100));
-    assert!(!server.output().contains("account create"), "{}", server.output());
-    assert!(!server.output().contains("/-/set-up"), "{}", server.output());
+    server.output()
+}
+
+#[test]
+fn startup_prints_the_link_until_an_operator_has_a_password() {
+    let (folder, _key) = DataFolder::with_bucket();
+    let printed = folder.serve().wait_for_output("account password");
+    assert!(printed.contains("/-/set-up#"), "{printed}");
+    assert!(printed.contains(" account edit NAME --role operator "), "{printed}");
+    folder.done(&["account", "edit", "--account", "ann", "--role", "operator"]);
+    let mut command = folder.command(&["account", "password", "--account", "ann"]);
+    let password = folder.beside().join("password");
+    fs::write(&password, "correct horse battery\n").unwrap();
+    assert_eq!(run(command.arg("--password-file").arg(&password)).code, 0);
+    assert!(!server_output_after_stop(&folder).contains("/-/set-up"));
+}
+
+#[test]
+fn startup_reports_recovery_after_a_kill() {
+    let (folder, key) = DataFolder::with_bucket();
+    let mut server = folder.serve();
+    upload(&server, &key, "a.txt", b"hello");
+    server.kill();
+    let printed = folder.serve().wait_for_output("Recovered");
+    assert!(printed.contains("records after an unclean shutdown"), "{printed}");
+    assert!(printed.contains("1 object, 5 bytes"), "{printed}");
 }
 
 #[test]
 fn the_printed_link_makes_the_first_account_once() {
     let folder = DataFolder::new();
     let link_of = |server: &ServerProcess| {
-        let printed = server.wait_for_output("bytes=0-5");
+        let printed = server.wait_for_output("account password");
         let link = printed.lines().find_map(|line| line.split_once("/-/set-up#"));
         link.expect("a link is printed").1.to_owned()
     };
@@ -186,7 +223,7 @@ fn settings_come_from_flags_over_variables_over_the_file() {
     let form = Form::new().file("file", "b.txt", None, &[b'b'; 3_000]);
     let refused = server.connect().with_key(&key).upload("/photos/", form).expect("it answers");
     assert_eq!((refused.status, &refused.json()["limit"]), (413, &2_000.into()));
-    assert!(server.output().contains("addresses begin with https://variable.example/cdn\n"));
+    assert!(server.output().contains("  Dashboard    https://variable.example/cdn/\n"));
     server.stop();
 
     command.args(["--public-url", "http://flag.example"]);
@@ -200,9 +237,10 @@ fn a_second_address_takes_larger_bodies_from_those_who_pay() {
     let (folder, key) = DataFolder::with_bucket();
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.args(["--upload-listen", "127.0.0.1:0"]).env("TRUG_BODY_BYTES_MAX", "2000");
+    folder.done(&["account", "edit", "ann", "--plan", "Free"]);
     let server = ServerProcess::start(&mut command);
-    let printed = server.wait_for_output("premium endpoint on http://");
-    let line = printed.lines().find_map(|line| line.strip_prefix("premium endpoint on http://"));
+    let printed = server.wait_for_output("  Uploads      http://");
+    let line = printed.lines().find_map(|line| line.strip_prefix("  Uploads      http://"));
     let premium = line.expect("an address").parse().expect("an address is printed");
     let large = || Form::new().file("file", "large.bin", None, &[b'x'; 3_000]);
     let ask = |address| {
@@ -305,9 +343,9 @@ fn damage_is_told_loudly_and_the_rest_is_served() {
     assert_eq!(answer.json()["key"], "damaged.txt");
     server.terminate();
     assert!(server.wait().success());
-    for text in [server.output(), server.log()] {
-        assert!(text.contains("DAMAGE"), "{text}");
-    }
+    let printed = server.output();
+    assert!(printed.contains("  Damage       1 place: "), "{printed}");
+    assert!(server.log().contains("DAMAGE"), "{}", server.log());
 }
 
 #[test]

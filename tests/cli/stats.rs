@@ -45,6 +45,6 @@ fn a_disk_with_less_free_than_the_reserve_is_told() {
     assert_eq!(folder.json(&["stats"])["full"]["reserveBytes"], 1_u64 << 60);
     let text = folder.done(&["stats"]).stdout;
     assert!(text.contains("\nwrites              uploads refused: the disk has "), "{text}");
-    assert!(text.contains(" free, 1.0 EiB are kept in reserve\n"), "{text}");
+    assert!(text.contains(" free, 1.1 EB are kept in reserve\n"), "{text}");
     server.stop();
 }

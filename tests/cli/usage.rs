@@ -96,7 +96,7 @@ fn wrong_usage_ends_with_2() {
         &["export", "--bucket", "photos"],
         &["import", "--bucket", "photos", "--from", "a.tar", "--on-conflict", "perhaps"],
         &["history", "--bucket", "photos", "--limit", "0"],
-        &["undelete", "--bucket", "photos"],
+        &["undelete"],
         &["audit", "--limit", "0"],
         &["compact", "--dead-percent-min", "101"],
         &["compact", "--rate", "0"],
@@ -162,4 +162,41 @@ fn a_reader_that_goes_away_is_no_failure() {
     let mut command = folder.command(&["account", "list"]);
     let status = command.stdout(writer).status().expect("the binary runs");
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn names_are_positional_with_options_and_aliases() {
+    let folder = DataFolder::new();
+    folder.done(&["account", "mk", "ann"]);
+    folder.done(&["bucket", "create", "pics", "--account", "ann", "--quota", "1.5GB"]);
+    folder.done(&["bucket", "edit", "--name", "pics", "--file-bytes-max", "512MiB"]);
+    let bucket = &folder.json(&["bucket", "ls"])[0];
+    assert_eq!(bucket["quotaBytes"], 1_500_000_000);
+    assert_eq!(bucket["fileBytesMax"], 512 << 20);
+    folder.done(&["org", "create", "Crew", "--account", "ann"]);
+    folder.done(&["org", "rename", "Crew", "Team"]);
+    folder.done(&["org", "rm", "Team"]);
+    folder.done(&[
+        "webhook",
+        "create",
+        "pics",
+        "http://192.0.2.1/",
+        "--event",
+        "s3:ObjectCreated:*",
+    ]);
+    let id = folder.json(&["webhook", "ls", "pics"])[0]["id"].as_str().expect("an ID").to_owned();
+    folder.done(&["webhook", "failed", &id]);
+    folder.done(&["webhook", "rm", &id]);
+    folder.done(&["history", "pics"]);
+    let key = folder.json(&["key", "create", "--account", "ann"])["id"].clone();
+    folder.done(&["key", "rm", key.as_str().unwrap()]);
+    folder.done(&["bucket", "rm", "pics"]);
+    for (words, says) in [
+        (&["bucket", "create", "--account", "ann"][..], "<NAME>"),
+        (&["bucket", "edit", "pics", "--name", "pics", "--index", "true"], "cannot be used with"),
+        (&["bucket", "edit", "pics", "--quota", "much"], "not a size such as 500MB"),
+        (&["undelete", "pics"], "--since is required"),
+    ] {
+        folder.run(words).check_failure(2, says);
+    }
 }

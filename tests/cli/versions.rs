@@ -173,10 +173,11 @@ fn what_cannot_be_meant_is_refused_in_a_sentence() {
     };
     refused(&["history", "--bucket", "none"], 1, "\"none\" does not exist");
     refused(&["history", "--bucket", "photos", "../a"], 1, "path");
+    refused(&["history", "photos/never.txt"], 1, "no version of \"photos/never.txt\" is known");
     refused(
         &["history", "--bucket", "photos", "--since", "yesterday"],
-        1,
-        "is not a date and time",
+        2,
+        "not a duration such as 30d",
     );
     refused(&["undelete", "--bucket", "photos"], 2, "--since");
     refused(&["undelete", "--bucket", "photos", "dir/", "--version", "7"], 2, "for a file");

@@ -178,7 +178,7 @@ fn sockets_that_systemd_opened_are_taken() {
     assert_eq!(server.address(), address);
     assert_eq!(early.answer("GET").unwrap().status, 200);
     let premium = premium.local_addr().unwrap();
-    server.wait_for_output(&format!("premium endpoint on http://{premium}"));
+    server.wait_for_output(&format!("  Uploads      http://{premium}"));
     assert_eq!(Connection::connect(premium).unwrap().get("/-/ready").unwrap().status, 200);
     server.stop();
     // The socket outlives the server: whoever comes now waits for the next one.

@@ -46,7 +46,7 @@ impl Served {
 
     /// When its certificate ends, as it tells who watches over it. Seconds since 1970.
     fn end(&self) -> f64 {
-        let start = "metrics and health on http://";
+        let start = "  Metrics      http://";
         let printed = self.server.wait_for_output(start);
         let address = printed.lines().find_map(|line| line.strip_prefix(start)).unwrap();
         let mut watching = Connection::connect(address.parse().unwrap()).unwrap();
@@ -65,7 +65,7 @@ fn curl_stores_and_reads_over_both_protocols() {
     let served = serve(&authority.pair(Holds::Now));
     let output = served.server.output();
     let address = served.server.address();
-    assert!(output.contains(&format!("listening on https://{address}\n")), "{output}");
+    assert!(output.contains(&format!("  Listening    https://{address}\n")), "{output}");
     let bytes: Vec<u8> =
         (0..9_000_000_u32).map(|at| (at.wrapping_mul(40_503) >> 7) as u8).collect();
     let file = served.folder.beside().join("large.bin");

@@ -88,7 +88,7 @@ impl DataFolder {
 
     /// Makes a store of the folder, as [`DataFolder::with_bucket`] does, and returns the key.
     pub fn make_bucket(&self) -> String {
-        self.done(&["account", "create", "--name", "ann"]);
+        self.done(&["account", "create", "--name", "ann", "--role", "user"]);
         self.done(&["bucket", "create", "--account", "ann", "--name", "photos"]);
         let key = self.done(&["apikey", "create", "--account", "ann"]).stdout;
         key.trim_end().to_owned()

@@ -25,7 +25,7 @@ pub struct ServerProcess {
 }
 
 /// What stands before the address in what a server prints.
-const LISTENING: &str = "listening on http";
+const LISTENING: &str = "  Listening    http";
 /// How long a server may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 

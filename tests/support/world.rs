@@ -119,9 +119,10 @@ impl World {
         Client::new(self.app.clone(), Some(issued.key))
     }
 
-    /// Makes an account; its id.
+    /// Creates an account with the role `user` on the plan `Free`; returns its id.
     pub fn account(&self, name: &str) -> String {
-        let settings = AccountSettings::default();
+        let (role, plan) = (Some(Role::User), Some(Plan::Free));
+        let settings = AccountSettings { role, plan, ..AccountSettings::default() };
         match self.manage(Request::CreateAccount { name: name.into(), settings }) {
             Reply::Account(account) => account.id,
             other => panic!("an account was to be made, not {other:?}"),

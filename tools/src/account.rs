@@ -1,6 +1,6 @@
-//! `trug account`: who owns buckets and keys.
+//! `trug account`: accounts, which own buckets and API keys.
 //!
-//! Never here: how it is done; `management` does it.
+//! Non-goals: the operations, which `management` performs.
 
 use std::path::PathBuf;
 
@@ -12,37 +12,41 @@ use server::management::{AccountSettings, Request};
 use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_creating};
-use crate::password;
+use crate::names::{Account, NewAccount};
+use crate::startup::quoted;
+use crate::units::SizeLimit;
+use crate::{output, password};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make an account. Where the data folder is no store yet, one is made.
-    #[command(after_help = exit::help("trug account create --data data --name me"))]
-    Create(Create),
-    /// List all accounts.
-    #[command(after_help = exit::help("trug account list --data data"))]
-    List(List),
-    /// Change the name, the plan, the standing, the role or the quota of an account.
+    /// Create an account, and the data folder if needed. The first account is an operator.
     #[command(
-        after_help = exit::help("trug account edit --data data --account me --plan Pro"),
+        visible_alias = "mk",
+        after_help = exit::help("trug account create me --data data")
+    )]
+    Create(Create),
+    /// List accounts.
+    #[command(visible_alias = "ls", after_help = exit::help("trug account list --data data"))]
+    List(List),
+    /// Change the name, role, quota, plan or standing of an account.
+    #[command(
+        after_help = exit::help("trug account edit me --role operator --data data"),
         group(
             ArgGroup::new("change")
-                .args(["name", "plan", "standing", "role", "storage_bytes_max", "object_count_max"])
+                .args(["new_name", "plan", "standing", "role", "storage_max", "objects_max"])
                 .required(true)
                 .multiple(true)
         )
     )]
     Edit(Edit),
-    /// Give an account a password, or another one, to sign in to the dashboard with. It is asked for, or read from
-    /// stdin or a file. All sessions of the account end.
-    #[command(after_help = exit::help("trug account password --data data --account me"))]
+    /// Set the password of an account, which signs out all its sessions.
+    #[command(after_help = exit::help("trug account password me --data data"))]
     Password(SetPassword),
-    /// Make a link with which the holder of an account chooses its password, once, within 24 hours. The link alone goes
-    /// to stdout.
-    #[command(after_help = exit::help("trug account invite --data data --account ann"))]
+    /// Create a link to choose a password, valid once for 24 hours. The link alone is written to stdout.
+    #[command(after_help = exit::help("trug account invite ann --data data"))]
     Invite(Invite),
-    /// Move accounts of the plan Free that break fair use one step on: notified, upgrade_requested, throttled,
-    /// suspended. What accounts asked for is known to a running server alone; without one only what they store counts.
+    /// Apply the fair-use policy to accounts on the plan Free: notified, upgrade_requested, throttled, suspended.
+    /// Request counts are known only to a running server; without one only stored bytes count.
     #[command(after_help = exit::help("trug account sweep --data data"))]
     Sweep(Sweep),
 }
@@ -51,12 +55,11 @@ pub(crate) enum Command {
 pub(crate) struct Create {
     #[command(flatten)]
     store: StoreArgs,
-    /// What the account is called; no two have the same name.
-    #[arg(long)]
-    name: String,
-    /// What the account pays for.
-    #[arg(long, ignore_case = true, default_value = "Free", value_parser = choice::of(choice::PLAN))]
-    plan: Plan,
+    #[command(flatten)]
+    name: NewAccount,
+    /// Rate-limit tier [default: Business].
+    #[arg(long, ignore_case = true, value_parser = choice::of(choice::PLAN))]
+    plan: Option<Plan>,
     #[command(flatten)]
     reach: Reach,
 }
@@ -77,10 +80,9 @@ pub(crate) struct Sweep {
 pub(crate) struct SetPassword {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of the account.
-    #[arg(long)]
-    account: String,
-    /// A file whose first line is the password.
+    #[command(flatten)]
+    account: Account,
+    /// File whose first line is the password [default: ask, or read stdin].
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }
@@ -89,10 +91,9 @@ pub(crate) struct SetPassword {
 pub(crate) struct Invite {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of the account.
-    #[arg(long)]
-    account: String,
-    /// What stands before the link. A running server knows its own.
+    #[command(flatten)]
+    account: Account,
+    /// Base URL of the link [default: that of the running server].
     #[arg(long, value_name = "URL", env = "TRUG_PUBLIC_URL")]
     public_url: Option<String>,
 }
@@ -101,43 +102,42 @@ pub(crate) struct Invite {
 pub(crate) struct Edit {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of the account.
-    #[arg(long)]
-    account: String,
-    /// Its new name.
-    #[arg(long)]
+    #[command(flatten)]
+    account: Account,
+    /// New name.
+    #[arg(id = "new_name", long = "name", value_name = "NAME")]
     name: Option<String>,
-    /// Its new plan.
+    /// Rate-limit tier.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::PLAN))]
     plan: Option<Plan>,
-    /// Its new standing; keys of a suspended account open nothing.
+    /// Fair-use standing; the API keys and sessions of a suspended account are rejected.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::STANDING))]
     standing: Option<Standing>,
     #[command(flatten)]
     reach: Reach,
 }
 
-/// What an account may do and store.
+/// Role and quota of an account.
 #[derive(Args)]
 struct Reach {
-    /// Whether it manages accounts over HTTP.
+    /// Role [default: user; operator for the first account].
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::ROLE))]
     role: Option<Role>,
-    /// Most bytes of all its buckets together; "none" for no limit.
-    #[arg(long, value_name = "BYTES")]
-    storage_bytes_max: Option<Limit>,
-    /// Most files of all its buckets together; "none" for no limit.
-    #[arg(long, value_name = "FILES")]
-    object_count_max: Option<Limit>,
+    /// Storage quota of the account, such as 50GB, or "none".
+    #[arg(long, value_name = "SIZE", alias = "storage-bytes-max")]
+    storage_max: Option<SizeLimit>,
+    /// Object quota of the account, or "none".
+    #[arg(long, value_name = "N", alias = "object-count-max")]
+    objects_max: Option<Limit>,
 }
 
 impl Reach {
     fn settings(self) -> AccountSettings {
-        let Self { role, storage_bytes_max, object_count_max } = self;
+        let Self { role, storage_max, objects_max } = self;
         AccountSettings {
             role,
-            storage_bytes_max: storage_bytes_max.map(Limit::get),
-            object_count_max: object_count_max.map(Limit::get),
+            storage_bytes_max: storage_max.map(|SizeLimit(bytes)| bytes),
+            object_count_max: objects_max.map(Limit::get),
             ..AccountSettings::default()
         }
     }
@@ -146,23 +146,30 @@ impl Reach {
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Create(Create { store, name, plan, reach }) => {
-            let settings = AccountSettings { plan: Some(plan), ..reach.settings() };
-            perform_creating(&store, Request::CreateAccount { name, settings })
+            let (name, settings) = (name.get(), AccountSettings { plan, ..reach.settings() });
+            perform_creating(&store, Request::CreateAccount { name: name.clone(), settings })?;
+            let (name, data) = (quoted(&name), quoted(&store.data().display().to_string()));
+            output::note(&format!(
+                "next: set a password to sign in to the dashboard, or create an invitation link:\n  \
+                 trug account password {name} --data {data}\n  \
+                 trug account invite {name} --data {data}"
+            ));
+            Ok(())
         }
         Command::List(List { store }) => perform(&store, Request::ListAccounts),
         Command::Password(SetPassword { store, account, password_file }) => {
             let password = password::read(password_file.as_deref())?;
-            perform(&store, Request::SetPassword { account, password })
+            perform(&store, Request::SetPassword { account: account.get(), password })
         }
         Command::Invite(Invite { store, account, public_url }) => {
             let public_url = public_url.map(|url| PublicUrl::parse(&url)).transpose()?;
             let public_url = public_url.map(|url| url.as_str().to_owned());
-            perform(&store, Request::InviteAccount { account, public_url })
+            perform(&store, Request::InviteAccount { account: account.get(), public_url })
         }
         Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
         Command::Edit(Edit { store, account, name, plan, standing, reach }) => {
             let settings = AccountSettings { name, plan, standing, ..reach.settings() };
-            perform(&store, Request::EditAccount { account, settings })
+            perform(&store, Request::EditAccount { account: account.get(), settings })
         }
     }
 }

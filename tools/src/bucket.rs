@@ -1,6 +1,6 @@
-//! `trug bucket`: named collections of files, and how they are delivered.
+//! `trug bucket`: buckets and their settings.
 //!
-//! Never here: how it is done; `management` does it.
+//! Non-goals: the operations, which `management` performs.
 
 use clap::{ArgGroup, Args, Subcommand};
 use server::catalog::{Access, BucketKind};
@@ -10,24 +10,30 @@ use server::management::{BucketOwner, BucketSettings, Request};
 use crate::choice::{self, Limit};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
+use crate::names::{BucketName, NewBucket};
+use crate::units::SizeLimit;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make a bucket.
+    /// Create a bucket.
     #[command(
-        after_help = exit::help("trug bucket create --data data --account me --name pics"),
+        visible_alias = "mk",
+        after_help = exit::help("trug bucket create pics --account me --data data"),
         group(ArgGroup::new("owner").args(["account", "organisation"]).required(true))
     )]
     Create(Create),
-    /// List the buckets of an account, or all.
-    #[command(after_help = exit::help("trug bucket list --data data --account me"))]
-    List(List),
-    /// List the top-level folders of a bucket, with the files and bytes in each, however deep.
-    #[command(after_help = exit::help("trug bucket folders --data data --name pics"))]
-    Folders(Folders),
-    /// Change how the files of a bucket are delivered.
+    /// List buckets.
     #[command(
-        after_help = exit::help("trug bucket edit --data data --name pics --access private"),
+        visible_alias = "ls",
+        after_help = exit::help("trug bucket list --account me --data data")
+    )]
+    List(List),
+    /// List top-level folders with object counts and sizes.
+    #[command(after_help = exit::help("trug bucket folders pics --data data"))]
+    Folders(Folders),
+    /// Change the settings of a bucket.
+    #[command(
+        after_help = exit::help("trug bucket edit pics --access private --data data"),
         group(
             ArgGroup::new("change")
                 .args([
@@ -36,19 +42,23 @@ pub(crate) enum Command {
                     "cache_control",
                     "cors_origins",
                     "allowed_types",
-                    "file_bytes_max",
-                    "quota_bytes",
+                    "file_max",
+                    "quota",
                     "quota_objects",
                     "serve_html",
                     "thumbnails",
+                    "index",
                 ])
                 .required(true)
                 .multiple(true)
         )
     )]
     Edit(Edit),
-    /// Delete a bucket. One that holds files needs --force, which deletes them too.
-    #[command(after_help = exit::help("trug bucket delete --data data --name pics --force"))]
+    /// Delete a bucket; --force deletes its objects too.
+    #[command(
+        visible_alias = "rm",
+        after_help = exit::help("trug bucket delete pics --force --data data")
+    )]
     Delete(Delete),
 }
 
@@ -56,16 +66,15 @@ pub(crate) enum Command {
 pub(crate) struct Create {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of the account that owns it.
+    #[command(flatten)]
+    name: NewBucket,
+    /// Account that owns the bucket (name or ID).
     #[arg(long)]
     account: Option<String>,
-    /// Name or id of the organisation whose it is; it counts to the account that owns that.
+    /// Organisation that shares the bucket (name or ID); its owner's account is charged.
     #[arg(long)]
     organisation: Option<String>,
-    /// What it is called: 3 to 63 of a-z, 0-9, "-", "." and "_", first a letter or digit.
-    #[arg(long)]
-    name: String,
-    /// What it is for; a phone bucket takes a path without extension for a folder.
+    /// Type; a phone bucket takes upload paths without an extension as folders.
     #[arg(
         long = "type",
         ignore_case = true,
@@ -81,7 +90,7 @@ pub(crate) struct Create {
 pub(crate) struct List {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of an account.
+    /// Only buckets of this account (name or ID).
     #[arg(long)]
     account: Option<String>,
 }
@@ -90,13 +99,12 @@ pub(crate) struct List {
 pub(crate) struct Folders {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long)]
-    name: String,
-    /// Begin behind this folder: the last one that was shown.
+    #[command(flatten)]
+    name: BucketName,
+    /// Start after this folder (the last one of the previous page).
     #[arg(long, value_name = "FOLDER")]
     after: Option<String>,
-    /// Show at most this many folders.
+    /// Maximum number of folders.
     #[arg(
         long,
         value_name = "COUNT",
@@ -110,9 +118,8 @@ pub(crate) struct Folders {
 pub(crate) struct Edit {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long)]
-    name: String,
+    #[command(flatten)]
+    name: BucketName,
     #[command(flatten)]
     settings: Settings,
 }
@@ -121,76 +128,78 @@ pub(crate) struct Edit {
 pub(crate) struct Delete {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long)]
-    name: String,
-    /// Delete the files in it too.
+    #[command(flatten)]
+    name: BucketName,
+    /// Delete the objects of the bucket too.
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Args)]
 struct Settings {
-    /// Who may read without a key: everybody, or nobody.
+    /// Visibility: public or private.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::ACCESS))]
     access: Option<Access>,
-    /// Key of the file that is sent, with status 404, where a file is missing, or /BUCKET/KEY for one of another bucket
-    /// of the account; empty for none.
+    /// Object sent with status 404 when an object is missing, or /BUCKET/KEY in another bucket of the account; empty
+    /// for none.
     #[arg(long, value_name = "KEY")]
     placeholder: Option<String>,
-    /// Cache-Control of files whose names are not random; empty for the default.
+    /// Cache-Control of objects without random names; empty for the default.
     #[arg(long, value_name = "VALUE")]
     cache_control: Option<String>,
-    /// Origins whose pages may read the files, with commas; "*" for all.
+    /// Origins allowed to read objects (CORS), comma-separated, or "*".
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     cors_origins: Option<Vec<String>>,
-    /// Media types that it takes, such as image/png or image/*, with commas; empty for all.
+    /// Allowed content types, comma-separated, such as image/*; empty for all.
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     allowed_types: Option<Vec<String>>,
-    /// Largest file that it takes; "none" for no limit of its own.
-    #[arg(long, value_name = "BYTES")]
-    file_bytes_max: Option<Limit>,
-    /// Most bytes that it holds; "none" for no limit.
-    #[arg(long, value_name = "BYTES")]
-    quota_bytes: Option<Limit>,
-    /// Most files that it holds; "none" for no limit.
-    #[arg(long, value_name = "FILES")]
+    /// Maximum object size, such as 50MB, or "none".
+    #[arg(long, value_name = "SIZE", alias = "file-bytes-max")]
+    file_max: Option<SizeLimit>,
+    /// Storage quota of the bucket, such as 10GB, or "none".
+    #[arg(long, value_name = "SIZE", alias = "quota-bytes")]
+    quota: Option<SizeLimit>,
+    /// Object quota of the bucket, or "none".
+    #[arg(long, value_name = "N")]
     quota_objects: Option<Limit>,
-    /// Whether HTML goes out as pages, without scripts, instead of as text.
+    /// Serve HTML as pages without scripts instead of plain text.
     #[arg(long, value_name = "BOOL")]
     serve_html: Option<bool>,
-    /// Whether uploads that do not say make thumbnails of their images; a phone bucket begins with true.
+    /// Create thumbnails for uploads that don't specify it; on by default for phone buckets.
     #[arg(long, value_name = "BOOL")]
     thumbnails: Option<bool>,
+    /// Allow search engines to index public objects.
+    #[arg(long, value_name = "BOOL")]
+    index: Option<bool>,
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Create(Create { store, account, organisation, name, kind, settings }) => {
-            // The command line has exactly one of them.
+            // The parser requires exactly one of them.
             let owner = match organisation {
                 Some(organisation) => BucketOwner::Organisation(organisation),
                 None => BucketOwner::Account(account.unwrap_or_default()),
             };
-            let settings = settings.into();
+            let (name, settings) = (name.get(), settings.into());
             perform(&store, Request::CreateBucket { name, owner, kind, settings })
         }
         Command::List(List { store, account }) => perform(&store, Request::ListBuckets { account }),
         Command::Folders(Folders { store, name, after, limit }) => {
-            perform(&store, Request::ListFolders { bucket: name, after, limit })
+            perform(&store, Request::ListFolders { bucket: name.get(), after, limit })
         }
         Command::Edit(Edit { store, name, settings }) => {
-            perform(&store, Request::EditBucket { name, settings: settings.into() })
+            perform(&store, Request::EditBucket { name: name.get(), settings: settings.into() })
         }
         Command::Delete(Delete { store, name, force }) => {
-            perform(&store, Request::DeleteBucket { name, force })
+            perform(&store, Request::DeleteBucket { name: name.get(), force })
         }
     }
 }
 
 impl From<Settings> for BucketSettings {
     fn from(settings: Settings) -> Self {
-        // An empty argument is a list of nothing.
+        // An empty argument is an empty list.
         let list = |list: Vec<String>| list.into_iter().filter(|it| !it.is_empty()).collect();
         Self {
             access: settings.access,
@@ -198,11 +207,12 @@ impl From<Settings> for BucketSettings {
             cache_control: settings.cache_control,
             cors_origins: settings.cors_origins.map(list).map(Some),
             allowed_types: settings.allowed_types.map(list).map(Some),
-            file_bytes_max: settings.file_bytes_max.map(Limit::get),
-            quota_bytes: settings.quota_bytes.map(Limit::get),
+            file_bytes_max: settings.file_max.map(|SizeLimit(bytes)| bytes),
+            quota_bytes: settings.quota.map(|SizeLimit(bytes)| bytes),
             quota_objects: settings.quota_objects.map(Limit::get),
             serve_html: settings.serve_html,
             thumbnails: settings.thumbnails,
+            index: settings.index,
         }
     }
 }

@@ -62,8 +62,7 @@ where
     })
 }
 
-/// A limit that is set, or taken away. A type of its own, because clap takes an option in an option for an argument
-/// without a value.
+/// Count limit, or `none`. A type of its own, since clap takes a nested option for an argument without a value.
 #[derive(Clone, Copy)]
 pub(crate) struct Limit(Option<u64>);
 
@@ -80,7 +79,7 @@ impl FromStr for Limit {
         if typed.eq_ignore_ascii_case("none") {
             return Ok(Self(None));
         }
-        let number = typed.parse().map_err(|_| "is neither a number nor \"none\"")?;
+        let number = typed.parse().map_err(|_| "neither a number nor \"none\"")?;
         Ok(Self(Some(number)))
     }
 }

@@ -9,6 +9,7 @@ use server::management::Request;
 use crate::archive_place;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform, perform_beside_stdout};
+use crate::names::Bucket;
 
 /// Write the files of a bucket to a tar archive or a folder.
 ///
@@ -17,13 +18,12 @@ use crate::management::{StoreArgs, perform, perform_beside_stdout};
 /// damaged file is left out and named, and the exit code is 3. An archive appears when it is whole; an export to a
 /// folder that was interrupted passes over files that are there with the same size and time.
 #[derive(clap::Args)]
-#[command(after_help = exit::help("trug export --data data --bucket pics --to pics.tar"))]
+#[command(after_help = exit::help("trug export pics --to pics.tar --data data"))]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long, value_name = "NAME")]
-    bucket: String,
+    #[command(flatten)]
+    bucket: Bucket,
     /// Only this folder of the bucket; its name is left off.
     #[arg(long, value_name = "FOLDER")]
     prefix: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let Args { store, bucket, prefix, to: typed } = args;
     let to = archive_place::to(&typed, store.data())?;
-    let request = Request::Export { bucket, folder: prefix, to };
+    let request = Request::Export { bucket: bucket.get(), folder: prefix, to };
     match archive_place::is_stream(&typed) {
         true => perform_beside_stdout(&store, request),
         false => perform(&store, request),

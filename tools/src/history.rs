@@ -1,32 +1,30 @@
-//! `trug history`: the versions that a file had.
+//! `trug history`: earlier versions of objects.
 //!
-//! Never here: reading the log.
+//! Non-goals: reading the log.
 
-use server::management::Request;
+use server::management::{Reply, Request};
 
 use crate::exit::{self, Failure};
-use crate::management::{StoreArgs, perform};
+use crate::management::{StoreArgs, request};
+use crate::names::Objects;
+use crate::{output, units};
 
-/// Show earlier versions of files, and which of them can be brought back.
+/// List earlier versions of objects.
 ///
-/// A version can be brought back until its space is given back: that of a small file by compaction, that of a large one
-/// (over 1 MiB) some time after it was deleted or replaced (undelete_window_seconds, usually an hour), and at once
-/// where it was moved. The bucket may be deleted.
+/// A version can be restored until its space is reclaimed: of a small object by compaction, of a large one (over 1 MiB)
+/// after the retention window (undelete_window_seconds, 1 hour by default), or at once if it was moved. The bucket may
+/// be deleted.
 #[derive(clap::Args)]
-#[command(after_help = exit::help("trug history --data data --bucket pics cats/tom.png"))]
+#[command(after_help = exit::help("trug history pics/cats/tom.png --data data"))]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long, value_name = "NAME")]
-    bucket: String,
-    /// A file, or a folder with "/" at its end. Without it, the whole bucket.
-    #[arg(value_name = "PATH|FOLDER/", default_value = "", hide_default_value = true)]
-    path: String,
-    /// Only what happened then or later, as 2030-01-31T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[command(flatten)]
+    objects: Objects,
+    /// Only versions since a time, or a duration ago such as 24h.
+    #[arg(long, value_name = "TIME", value_parser = units::since)]
     since: Option<String>,
-    /// Show at most this many versions.
+    /// Maximum number of versions.
     #[arg(
         long,
         value_name = "COUNT",
@@ -39,6 +37,15 @@ pub(crate) struct Args {
 const SHOWN: u64 = 1_000;
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { store, bucket, path, since, limit } = args;
-    perform(&store, Request::History { bucket, path, since, limit })
+    let Args { store, objects, since, limit } = args;
+    let (bucket, path) = objects.get();
+    let named = (!path.is_empty() && !path.ends_with('/')).then(|| format!("{bucket}/{path}"));
+    let reply = request(&store, Request::History { bucket, path, since, limit })?;
+    if let (Some(name), Reply::History(history)) = (named, &reply)
+        && history.versions.is_empty()
+    {
+        return Err(Failure::failed(format!("no version of {name:?} is known")));
+    }
+    output::reply(&reply, store.is_json())?;
+    exit::verdict(&reply)
 }

@@ -10,6 +10,8 @@ use server::management::Request;
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
+use crate::names::Bucket;
+use crate::units::SizeLimit;
 use crate::{archive_place, bucket_credentials, choice, settings};
 
 /// Largest file of certificates.
@@ -34,15 +36,14 @@ const CA_FILE_BYTES_MAX: u64 = 256 * 1_024;
 /// without either the bucket is asked as anybody may. Redirects are not followed.
 #[derive(clap::Args)]
 #[command(
-    after_help = exit::help("trug import --data data --bucket pics --from pics.tar"),
+    after_help = exit::help("trug import pics --from pics.tar --data data"),
     group = clap::ArgGroup::new("source").required(true)
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long, value_name = "NAME")]
-    bucket: String,
+    #[command(flatten)]
+    bucket: Bucket,
     /// Into this folder of the bucket.
     #[arg(long, value_name = "FOLDER")]
     prefix: Option<String>,
@@ -86,8 +87,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = IMPORT_FILES_MAX)]
     files_max: u64,
     /// Stop before more bytes than this are taken.
-    #[arg(long, value_name = "BYTES")]
-    bytes_max: Option<u64>,
+    #[arg(long, value_name = "SIZE")]
+    bytes_max: Option<SizeLimit>,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
@@ -104,9 +105,13 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             return Err(Failure::wrong_usage("--from, --from-urls or --from-s3 is missing"));
         }
     };
-    let rules =
-        ImportRules { on_conflict: *on_conflict, files_max: *files_max, bytes_max: *bytes_max };
-    let (bucket, folder) = (bucket.clone(), prefix.clone());
+    let rules = ImportRules {
+        on_conflict: *on_conflict,
+        files_max: *files_max,
+        bytes_max: bytes_max.and_then(|SizeLimit(bytes)| bytes),
+    };
+    let bucket = bucket.clone().get();
+    let (bucket, folder) = (bucket, prefix.clone());
     perform(store, Request::Import { bucket, folder, from, rules })
 }
 

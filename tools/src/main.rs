@@ -19,7 +19,6 @@ mod completions;
 mod config;
 mod exit;
 mod export;
-mod first_run;
 mod fsck;
 mod health;
 mod history;
@@ -29,6 +28,7 @@ mod interrupt;
 mod logging;
 mod man;
 mod management;
+mod names;
 mod open_files;
 mod openapi;
 mod organisation;
@@ -41,8 +41,10 @@ mod scrub;
 mod serve;
 mod service_manager;
 mod settings;
+mod startup;
 mod stats;
 mod undelete;
+mod units;
 mod webhook;
 
 use std::process::ExitCode;
@@ -69,22 +71,22 @@ static VERSION: LazyLock<String> =
 enum Command {
     Serve(serve::Args),
     Health(health::Args),
-    /// Accounts: who owns buckets and keys.
+    /// Manage accounts, which own buckets and API keys.
     #[command(subcommand)]
     Account(account::Command),
-    /// Organisations: accounts that share buckets.
-    #[command(subcommand)]
+    /// Manage organisations, whose accounts share buckets.
+    #[command(subcommand, visible_alias = "org")]
     Organisation(organisation::Command),
-    /// Buckets: named collections of files.
+    /// Manage buckets.
     #[command(subcommand)]
     Bucket(bucket::Command),
-    /// API keys: what a client uploads, deletes and reads with.
-    #[command(subcommand)]
+    /// Manage API keys and S3 credentials.
+    #[command(subcommand, visible_alias = "key")]
     Apikey(apikey::Command),
-    /// Webhooks: who is told what happens in a bucket.
+    /// Manage webhooks, which receive the events of a bucket.
     #[command(subcommand)]
     Webhook(webhook::Command),
-    /// Settings: what they are, and what each means.
+    /// Validate and show settings.
     #[command(subcommand)]
     Config(config::Command),
     Export(export::Args),

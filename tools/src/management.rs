@@ -39,15 +39,24 @@ impl StoreArgs {
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
 }
 
 /// How often a lock whose holder does not answer is tried.
 const TRIES: u32 = 30;
 const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
-/// Does the request and prints the reply.
+/// Performs a request and returns the reply.
+pub(crate) fn request(args: &StoreArgs, request: Request) -> Result<Reply, Failure> {
+    ask(&args.data, Create::Never, request)
+}
+
+/// Performs a request and prints the reply.
 pub(crate) fn perform(args: &StoreArgs, request: Request) -> Result<(), Failure> {
-    let reply = ask(&args.data, Create::Never, request)?;
+    let reply = self::request(args, request)?;
     output::reply(&reply, args.json)?;
     exit::verdict(&reply)
 }

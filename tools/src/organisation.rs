@@ -1,6 +1,6 @@
 //! `trug organisation`: accounts that share buckets.
 //!
-//! Never here: how it is done; `management` does it.
+//! Non-goals: the operations, which `management` performs.
 
 use clap::{Args, Subcommand};
 use server::catalog::MemberRole;
@@ -9,36 +9,38 @@ use server::management::Request;
 use crate::choice;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
+use crate::names::{Member, NewName, NewOrganisation, Organisation};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make an organisation. Its buckets count to the account that owns it.
+    /// Create an organisation. Its buckets count to the account that owns it.
     #[command(
-        after_help = exit::help("trug organisation create --data data --account me --name Crew")
+        visible_alias = "mk",
+        after_help = exit::help("trug organisation create Crew --account me --data data")
     )]
     Create(Create),
-    /// List the organisations that an account belongs to, or all.
-    #[command(after_help = exit::help("trug organisation list --data data --account me"))]
-    List(List),
-    /// Give an organisation another name.
+    /// List organisations.
     #[command(
-        after_help = exit::help("trug organisation rename --data data --organisation Crew --name Team")
+        visible_alias = "ls",
+        after_help = exit::help("trug organisation list --account me --data data")
     )]
+    List(List),
+    /// Rename an organisation.
+    #[command(after_help = exit::help("trug organisation rename Crew Team --data data"))]
     Rename(Rename),
-    /// Delete an organisation that has no buckets.
-    #[command(after_help = exit::help("trug organisation delete --data data --organisation Crew"))]
-    Delete(Delete),
-    /// Make an account a member, or give a member another role.
+    /// Delete an organisation without buckets.
     #[command(
-        after_help = exit::help(
-            "trug organisation add --data data --organisation Crew --account bob --role member"
-        )
+        visible_alias = "rm",
+        after_help = exit::help("trug organisation delete Crew --data data")
+    )]
+    Delete(Delete),
+    /// Add a member, or change the role of a member.
+    #[command(
+        after_help = exit::help("trug organisation add Crew bob --role member --data data")
     )]
     Add(Add),
-    /// Take a member out: the account reaches no bucket of the organisation from now on.
-    #[command(
-        after_help = exit::help("trug organisation remove --data data --organisation Crew --account bob")
-    )]
+    /// Remove a member, which loses access to the buckets of the organisation.
+    #[command(after_help = exit::help("trug organisation remove Crew bob --data data"))]
     Remove(Remove),
 }
 
@@ -46,19 +48,18 @@ pub(crate) enum Command {
 pub(crate) struct Create {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of the account that owns it.
+    #[command(flatten)]
+    name: NewOrganisation,
+    /// Account that owns the organisation (name or ID).
     #[arg(long)]
     account: String,
-    /// What it is called.
-    #[arg(long)]
-    name: String,
 }
 
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of an account.
+    /// Only organisations of this account (name or ID).
     #[arg(long)]
     account: Option<String>,
 }
@@ -66,27 +67,31 @@ pub(crate) struct List {
 #[derive(Args)]
 pub(crate) struct Rename {
     #[command(flatten)]
-    which: Which,
-    /// Its new name.
-    #[arg(long)]
-    name: String,
+    store: StoreArgs,
+    #[command(flatten)]
+    organisation: Organisation,
+    #[command(flatten)]
+    name: NewName,
 }
 
 #[derive(Args)]
 pub(crate) struct Delete {
     #[command(flatten)]
-    which: Which,
+    store: StoreArgs,
+    #[command(flatten)]
+    organisation: Organisation,
 }
 
 #[derive(Args)]
 pub(crate) struct Add {
     #[command(flatten)]
-    which: Which,
-    /// Name or id of the account.
-    #[arg(long)]
-    account: String,
-    /// What it may do: a viewer reads and lists, a member uploads and deletes too, an admin manages buckets too, an
-    /// owner decides on members too.
+    store: StoreArgs,
+    #[command(flatten)]
+    organisation: Organisation,
+    #[command(flatten)]
+    account: Member,
+    /// Role: a viewer reads and lists, a member also uploads and deletes, an admin also manages buckets, an owner also
+    /// manages members.
     #[arg(long, ignore_case = true, value_parser = choice::of(choice::MEMBER_ROLE))]
     role: MemberRole,
 }
@@ -94,40 +99,34 @@ pub(crate) struct Add {
 #[derive(Args)]
 pub(crate) struct Remove {
     #[command(flatten)]
-    which: Which,
-    /// Name or id of the account.
-    #[arg(long)]
-    account: String,
-}
-
-#[derive(Args)]
-struct Which {
-    #[command(flatten)]
     store: StoreArgs,
-    /// Name or id of the organisation.
-    #[arg(long)]
-    organisation: String,
+    #[command(flatten)]
+    organisation: Organisation,
+    #[command(flatten)]
+    account: Member,
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
-    match command {
-        Command::Create(Create { store, account, name }) => {
-            perform(&store, Request::CreateOrganisation { name, account })
+    let (store, request) = match command {
+        Command::Create(Create { store, name, account }) => {
+            (store, Request::CreateOrganisation { name: name.get(), account })
         }
-        Command::List(List { store, account }) => {
-            perform(&store, Request::ListOrganisations { account })
+        Command::List(List { store, account }) => (store, Request::ListOrganisations { account }),
+        Command::Rename(Rename { store, organisation, name }) => {
+            let (organisation, name) = (organisation.get(), name.get());
+            (store, Request::RenameOrganisation { organisation, name })
         }
-        Command::Rename(Rename { which: Which { store, organisation }, name }) => {
-            perform(&store, Request::RenameOrganisation { organisation, name })
+        Command::Delete(Delete { store, organisation }) => {
+            (store, Request::DeleteOrganisation { organisation: organisation.get() })
         }
-        Command::Delete(Delete { which: Which { store, organisation } }) => {
-            perform(&store, Request::DeleteOrganisation { organisation })
+        Command::Add(Add { store, organisation, account, role }) => {
+            let (organisation, account) = (organisation.get(), account.get());
+            (store, Request::SetMember { organisation, account, role })
         }
-        Command::Add(Add { which: Which { store, organisation }, account, role }) => {
-            perform(&store, Request::SetMember { organisation, account, role })
+        Command::Remove(Remove { store, organisation, account }) => {
+            let (organisation, account) = (organisation.get(), account.get());
+            (store, Request::RemoveMember { organisation, account })
         }
-        Command::Remove(Remove { which: Which { store, organisation }, account }) => {
-            perform(&store, Request::RemoveMember { organisation, account })
-        }
-    }
+    };
+    perform(&store, request)
 }

@@ -29,17 +29,14 @@ use self::whole_store::{
 
 use crate::choice;
 use crate::exit::Failure;
+use crate::units::bytes_text;
 
 /// Prints the reply to a request.
 pub(crate) fn reply(reply: &Reply, json: bool) -> Result<(), Failure> {
     let text = if json { json_of(reply)? } else { text_of(reply) };
     if let Reply::ApiKeyIssued(issued) = reply {
         let id = &issued.api_key.id;
-        note(&format!("API key {id}: this is the only time that it is shown"));
-        if let Some(s3) = &issued.s3 {
-            let S3CredentialsView { access_key_id, secret_access_key } = s3;
-            note(&format!("for S3: access key id {access_key_id}, secret {secret_access_key}"));
-        }
+        note(&format!("API key {id} created. Save the key now; it will not be shown again."));
     }
     if let Reply::Invited(invited) = reply {
         let InvitedView { name, expires_at, url, .. } = invited;
@@ -215,6 +212,7 @@ const BUCKET: &[&str] = &[
     "ORIGINS",
     "HTML",
     "THUMBNAILS",
+    "INDEX",
     "CACHE-CONTROL",
     "PLACEHOLDER",
 ];
@@ -235,6 +233,7 @@ fn bucket_row(bucket: &BucketView) -> Vec<String> {
         bucket.cors_origins.join(","),
         if bucket.serve_html { "pages" } else { "text" }.to_owned(),
         if bucket.thumbnails { "yes" } else { "no" }.to_owned(),
+        if bucket.index { "yes" } else { "no" }.to_owned(),
         bucket.cache_control.clone().unwrap_or_default(),
         bucket.placeholder.clone().unwrap_or_default(),
     ]
@@ -325,18 +324,17 @@ fn named_lines(text: &mut String, what: &str, list: &NamedList) {
     }
 }
 
-/// A number of bytes for people.
-fn bytes_text(bytes: u64) -> String {
-    const UNITS: &[&str] = &["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut unit = "bytes";
-    let (mut whole, mut tenth) = (bytes, 0);
-    for larger in UNITS {
-        if whole < 1_024 {
-            break;
+/// Formats a count with thousands separators, such as `10,396`.
+pub(crate) fn count_text(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
         }
-        (whole, tenth, unit) = (whole / 1_024, whole % 1_024 * 10 / 1_024, larger);
+        text.push(digit);
     }
-    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{whole}.{tenth} {unit}") }
+    text
 }
 
 /// Columns as wide as their widest cell; an empty cell is a dash.
@@ -546,15 +544,10 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_readable() {
-        for (bytes, text) in [
-            (0, "0 bytes"),
-            (1_023, "1023 bytes"),
-            (1_024, "1.0 KiB"),
-            (1_600_000, "1.5 MiB"),
-            (u64::MAX, "15.9 EiB"),
-        ] {
-            assert_eq!(bytes_text(bytes), text);
+    fn counts_have_thousands_separators() {
+        for (count, text) in [(0, "0"), (999, "999"), (10_396, "10,396"), (1_000_000, "1,000,000")]
+        {
+            assert_eq!(count_text(count), text);
         }
     }
 }

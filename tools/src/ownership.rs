@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::process::{getegid, geteuid};
 
-use crate::first_run::quoted;
+use crate::startup::quoted;
 
 /// What to type where the folder was refused to this process; None where something else is wrong with it.
 pub(crate) fn hint(data: &Path, error: &engine::Error) -> Option<String> {

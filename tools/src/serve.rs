@@ -5,19 +5,18 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{Clock, Create, OpenOptions, SearchOptions, Store, SystemClock, SystemEntropy};
-use images::AVIF_ENCODER;
-use server::config::{PublicUrl, Scheme};
+use server::config::PublicUrl;
 use server::{ServeError, Service, Started, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::exit::{self, Failure};
 use crate::reload::Reload;
-use crate::{
-    first_run, inherited, logging, open_files, output, ownership, service_manager, settings,
-};
+use crate::startup::{self, Opened};
+use crate::{inherited, logging, open_files, output, ownership, service_manager, settings};
 
 /// How many tasks a worker goes on with before it looks whether something has come in. A task that sends a long body
 /// takes a tenth of a millisecond, so with the runtime's own 61 a new request waits for six beside some of them.
@@ -71,7 +70,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         },
         ..OpenOptions::new(Create::IfMissing)
     };
-    let store = open(&data, options)?;
+    let (store, opened) = open(&data, options)?;
+    let announced = store.clone();
     let service = Service {
         store,
         data: data.clone(),
@@ -84,15 +84,18 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     runtime.spawn(reload.run());
     runtime.spawn(service_manager::tell_of_stop(stopped.clone()));
     runtime.spawn(service_manager::tell_of_work(service.store.clone()));
-    let served =
-        runtime.block_on(server::serve(service, stopped, |started| announce(&data, started)));
+    let served = runtime.block_on(server::serve(service, stopped, |started| {
+        announce(&data, &announced, &opened, started);
+    }));
     served.map_err(with_hint)?;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Opens the store, or makes it, and says in one line what was found.
-fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
+/// Opens the store, or creates it.
+fn open(data: &Path, options: OpenOptions) -> Result<(Store, Opened), Failure> {
+    let clock = SystemClock::new();
+    let began_ms = clock.monotonic_ms();
     let (store, report) = Store::open_folder(data, options).map_err(|error| {
         let hint = ownership::hint(data, &error);
         let failure = Failure::from(error);
@@ -101,40 +104,23 @@ fn open(data: &Path, options: OpenOptions) -> Result<Store, Failure> {
             None => failure,
         }
     })?;
-    let version = env!("CARGO_PKG_VERSION");
-    output::result(&format!("trug {version}: {}: {report}\n", output::plain(&shown(data))))?;
-    if !report.damage.is_empty() {
-        tracing::error!(
-            places = report.damage_count(),
-            "DAMAGE: stored data is not what was written; the rest is served: {report}"
-        );
+    if report.damage.is_empty() {
+        tracing::debug!(%report, "store opened");
+    } else {
+        let places = report.damage_count();
+        tracing::error!(places, %report, "DAMAGE: stored data is corrupt; the rest is served");
     }
-    Ok(store)
+    let duration = Duration::from_millis(clock.monotonic_ms().saturating_sub(began_ms));
+    Ok((store, Opened { report, duration }))
 }
 
-/// Says where the server listens, and what to do first where nothing was done yet.
-fn announce(data: &Path, started: &Started) {
-    let url = PublicUrl::of_listener(started.scheme, started.listen);
-    let mut text = format!("{AVIF_ENCODER}\nlistening on {}\n", url.as_str());
-    if let Some(listen) = started.upload_listen {
-        let url = PublicUrl::of_listener(started.scheme, listen);
-        text.push_str(&format!("premium endpoint on {}\n", url.as_str()));
-    }
-    if let Some(listen) = started.admin_listen {
-        let url = PublicUrl::of_listener(Scheme::Http, listen);
-        text.push_str(&format!("metrics and health on {}\n", url.as_str()));
-    }
-    if started.public_url != url {
-        text.push_str(&format!("addresses begin with {}\n", started.public_url.as_str()));
-    }
-    if let Some(link) = &started.set_up_link {
-        let program = env::args_os().next().map(|name| name.to_string_lossy().into_owned());
-        let program = program.unwrap_or_else(|| "trug".to_owned());
-        text.push_str(&first_run::lines(&program, data, url.as_str(), link));
-    }
-    // Serving goes on, whoever reads this or not.
-    let _ = output::result(&text);
-    service_manager::ready(url.as_str());
+/// Prints the start-up output and reports readiness to the service manager.
+fn announce(data: &Path, store: &Store, opened: &Opened, started: &Started) {
+    let program = env::args_os().next().map(|name| name.to_string_lossy().into_owned());
+    let program = program.unwrap_or_else(|| "trug".to_owned());
+    // A closed stdout does not stop the server.
+    let _ = output::result(&startup::text(&program, data, store, opened, started));
+    service_manager::ready(PublicUrl::of_listener(started.scheme, started.listen).as_str());
     tracing::info!(listen = %started.listen, public_url = started.public_url.as_str(), "serving");
 }
 
@@ -169,8 +155,4 @@ async fn either(one: &mut Signal, other: &mut Signal) {
         _ = one.recv() => {}
         _ = other.recv() => {}
     }
-}
-
-fn shown(data: &Path) -> String {
-    data.display().to_string()
 }

@@ -1,55 +1,53 @@
-//! `trug undelete`: bringing back what was deleted or overwritten.
+//! `trug undelete`: restores deleted objects and earlier versions.
 //!
-//! Never here: reading the log.
+//! Non-goals: reading the log.
 
-use clap::ArgGroup;
 use server::management::{Request, Wanted};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
+use crate::names::Objects;
+use crate::units;
 
-/// Bring back files that were deleted, or an earlier version of one.
+/// Restore deleted objects or an earlier version.
 ///
-/// A file gets its newest version that is whole; a folder, every file in it that was deleted. What is there is never
-/// overwritten, but by --version. `trug history` shows what can be brought back. Of a bucket that was deleted, make the
-/// bucket first: `trug bucket create`. What cannot be brought back is named; if it was asked for by its path, the exit
-/// code is 1.
+/// An object gets its newest intact version; a folder, all its deleted objects. Existing objects are overwritten only
+/// by --version. `trug history` lists restorable versions. Create a deleted bucket again before restoring its objects.
+/// Objects that cannot be restored are listed; the exit code is then 1 if the path names an object.
 #[derive(clap::Args)]
 #[command(
-    after_help = exit::help("trug undelete --data data --bucket pics cats/tom.png"),
-    group(ArgGroup::new("wanted").args(["path", "since"]).required(true).multiple(true))
+    after_help = exit::help("trug undelete pics/cats/tom.png --data data")
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long, value_name = "NAME")]
-    bucket: String,
-    /// A file, or a folder with "/" at its end. Without it, the whole bucket since a time.
-    #[arg(value_name = "PATH|FOLDER/")]
-    path: Option<String>,
-    /// The version of the file that it is to have, in place of what it has now: a number of `trug history`.
-    #[arg(long, value_name = "VERSION", requires = "path", conflicts_with = "since")]
+    #[command(flatten)]
+    objects: Objects,
+    /// Version that replaces the object, as shown by `trug history`.
+    #[arg(long, value_name = "VERSION", conflicts_with = "since")]
     version: Option<u64>,
-    /// Of a folder, or the whole bucket: only what was deleted then or later, as 2030-01-31T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    /// Only objects deleted since a time, or a duration ago such as 24h; required for a whole bucket.
+    #[arg(long, value_name = "TIME", value_parser = units::since)]
     since: Option<String>,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { store, bucket, path, version, since } = args;
-    let path = path.unwrap_or_default();
+    let Args { store, objects, version, since } = args;
+    let (bucket, path) = objects.get();
+    if path.is_empty() && since.is_none() {
+        return Err(Failure::wrong_usage("--since is required to restore a whole bucket"));
+    }
     let is_folder = path.is_empty() || path.ends_with('/');
     let wanted = match (is_folder, version, since) {
         (true, None, since) => Wanted::Folder { path, since },
         (false, None, None) => Wanted::File { path },
         (false, Some(lsn), _) => Wanted::Version { path, lsn },
         (true, Some(_), _) => {
-            return Err(Failure::wrong_usage("--version is for a file, not for a folder"));
+            return Err(Failure::wrong_usage("--version needs the path of an object"));
         }
         (false, None, Some(_)) => {
             return Err(Failure::wrong_usage(
-                "--since is for a folder, which ends with \"/\", or for the whole bucket",
+                "--since needs a folder, which ends with \"/\", or a whole bucket",
             ));
         }
     };

@@ -1,68 +1,77 @@
-//! `trug webhook`: who is told what happens in a bucket.
+//! `trug webhook`: events of a bucket, sent to a URL.
 //!
-//! Never here: how it is done; `management` does it.
+//! Non-goals: the operations, which `management` performs.
 
 use clap::{ArgGroup, Args, Subcommand};
 use server::management::{Request, WebhookRequest, WebhookSettings};
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
+use crate::names::{Bucket, Id, Url};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make a webhook. The secret that its messages are signed with goes to stdout, this once.
+    /// Create a webhook and print its signing secret.
     #[command(
+        visible_alias = "mk",
         after_help = exit::help(
-            "trug webhook create --data data --bucket pics --url https://example.com/hook --event s3:ObjectCreated:*"
+            "trug webhook create pics https://example.com/hook --event s3:ObjectCreated:* --data data"
         )
     )]
     Create(Create),
-    /// List the webhooks of a bucket, and how their deliveries go.
-    #[command(after_help = exit::help("trug webhook list --data data --bucket pics"))]
+    /// List webhooks and their delivery status.
+    #[command(visible_alias = "ls", after_help = exit::help("trug webhook list pics --data data"))]
     List(List),
-    /// Change a webhook, or switch it on or off.
+    /// Change, enable or disable a webhook.
     #[command(
-        after_help = exit::help("trug webhook edit --data data --id abcdefghijklmnop --enabled false"),
+        after_help = exit::help("trug webhook edit abcdefghijklmnop --enabled false --data data"),
         group(
             ArgGroup::new("change")
-                .args(["url", "events", "prefix", "enabled"])
+                .args(["new_url", "events", "prefix", "enabled"])
                 .required(true)
                 .multiple(true)
         )
     )]
     Edit(Edit),
-    /// Delete a webhook, and what waits for it.
-    #[command(after_help = exit::help("trug webhook delete --data data --id abcdefghijklmnop"))]
+    /// Delete a webhook and its pending events.
+    #[command(
+        visible_alias = "rm",
+        after_help = exit::help("trug webhook delete abcdefghijklmnop --data data")
+    )]
     Delete(One),
-    /// Send a test, and show what the destination answers. Takes a running server.
-    #[command(after_help = exit::help("trug webhook test --data data --id abcdefghijklmnop"))]
+    /// Send a test event and show the response. Needs a running server.
+    #[command(after_help = exit::help("trug webhook test abcdefghijklmnop --data data"))]
     Test(One),
-    /// List events that were given up, the oldest first.
-    #[command(after_help = exit::help("trug webhook dead-letters --data data --id abcdefghijklmnop"))]
-    DeadLetters(One),
-    /// Send events again that were given up: all, or one.
-    #[command(after_help = exit::help("trug webhook retry --data data --id abcdefghijklmnop"))]
+    /// List events that could not be delivered, the oldest first.
+    #[command(
+        alias = "dead-letters",
+        after_help = exit::help("trug webhook failed abcdefghijklmnop --data data")
+    )]
+    Failed(One),
+    /// Deliver failed events again.
+    #[command(after_help = exit::help("trug webhook retry abcdefghijklmnop --data data"))]
     Retry(Events),
-    /// Forget events that were given up: all, or one.
-    #[command(after_help = exit::help("trug webhook forget --data data --id abcdefghijklmnop"))]
-    Forget(Events),
+    /// Discard failed events.
+    #[command(
+        alias = "forget",
+        after_help = exit::help("trug webhook discard abcdefghijklmnop --data data")
+    )]
+    Discard(Events),
 }
 
 #[derive(Args)]
 pub(crate) struct Create {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long, value_name = "NAME")]
-    bucket: String,
-    /// Where messages go, with http or https.
-    #[arg(long)]
-    url: String,
-    /// What it is told, in S3's names, several with commas: s3:ObjectCreated:*, s3:ObjectCreated:Put,
-    /// s3:ObjectCreated:Post, s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectRemoved:*, s3:ObjectRemoved:Delete.
+    #[command(flatten)]
+    bucket: Bucket,
+    #[command(flatten)]
+    url: Url,
+    /// Events by their S3 names, comma-separated: s3:ObjectCreated:*, s3:ObjectCreated:Put, s3:ObjectCreated:Post,
+    /// s3:ObjectCreated:CompleteMultipartUpload, s3:ObjectRemoved:*, s3:ObjectRemoved:Delete.
     #[arg(long = "event", value_name = "EVENT", value_delimiter = ',', required = true)]
     events: Vec<String>,
-    /// Only of files whose keys begin so.
+    /// Only events of keys with this prefix.
     #[arg(long)]
     prefix: Option<String>,
 }
@@ -71,28 +80,26 @@ pub(crate) struct Create {
 pub(crate) struct List {
     #[command(flatten)]
     store: StoreArgs,
-    /// The bucket.
-    #[arg(long, value_name = "NAME")]
-    bucket: String,
+    #[command(flatten)]
+    bucket: Bucket,
 }
 
 #[derive(Args)]
 pub(crate) struct Edit {
     #[command(flatten)]
     store: StoreArgs,
-    /// Id of the webhook, as `trug webhook list` shows it.
-    #[arg(long)]
-    id: String,
-    /// Where messages go, with http or https.
-    #[arg(long)]
+    #[command(flatten)]
+    id: Id,
+    /// URL that receives the events, http or https.
+    #[arg(id = "new_url", long = "url", value_name = "URL")]
     url: Option<String>,
-    /// What it is told, in S3's names, several with commas.
+    /// Events by their S3 names, comma-separated.
     #[arg(long = "event", value_name = "EVENT", value_delimiter = ',')]
     events: Option<Vec<String>>,
-    /// Only of files whose keys begin so; empty for all.
+    /// Only events of keys with this prefix; empty for all.
     #[arg(long)]
     prefix: Option<String>,
-    /// Whether it is told anything.
+    /// Whether events are sent.
     #[arg(long, value_name = "BOOL")]
     enabled: Option<bool>,
 }
@@ -101,41 +108,46 @@ pub(crate) struct Edit {
 pub(crate) struct One {
     #[command(flatten)]
     store: StoreArgs,
-    /// Id of the webhook, as `trug webhook list` shows it.
-    #[arg(long)]
-    id: String,
+    #[command(flatten)]
+    id: Id,
 }
 
 #[derive(Args)]
 pub(crate) struct Events {
     #[command(flatten)]
     store: StoreArgs,
-    /// Id of the webhook, as `trug webhook list` shows it.
-    #[arg(long)]
-    id: String,
-    /// Only this event, as `trug webhook dead-letters` shows it.
-    #[arg(long, value_name = "EVENT")]
+    #[command(flatten)]
+    id: Id,
+    /// Only this event, as shown by `trug webhook failed`.
+    #[arg(id = "EVENT")]
     event: Option<String>,
+    /// Alias of the positional event.
+    #[arg(long = "event", value_name = "EVENT", hide = true, conflicts_with = "EVENT")]
+    event_option: Option<String>,
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     let (store, request) = match command {
         Command::Create(Create { store, bucket, url, events, prefix }) => {
-            let (url, events) = (Some(url), Some(events));
+            let (url, events) = (Some(url.get()), Some(events));
             let settings = WebhookSettings { url, events, prefix, enabled: None };
-            (store, WebhookRequest::Create { bucket, settings })
+            (store, WebhookRequest::Create { bucket: bucket.get(), settings })
         }
-        Command::List(List { store, bucket }) => (store, WebhookRequest::List { bucket }),
+        Command::List(List { store, bucket }) => {
+            (store, WebhookRequest::List { bucket: bucket.get() })
+        }
         Command::Edit(Edit { store, id, url, events, prefix, enabled }) => {
             let settings = WebhookSettings { url, events, prefix, enabled };
-            (store, WebhookRequest::Edit { id, settings })
+            (store, WebhookRequest::Edit { id: id.get(), settings })
         }
-        Command::Delete(One { store, id }) => (store, WebhookRequest::Delete { id }),
-        Command::Test(One { store, id }) => (store, WebhookRequest::Test { id }),
-        Command::DeadLetters(One { store, id }) => (store, WebhookRequest::DeadLetters { id }),
-        Command::Retry(Events { store, id, event }) => (store, WebhookRequest::Retry { id, event }),
-        Command::Forget(Events { store, id, event }) => {
-            (store, WebhookRequest::Forget { id, event })
+        Command::Delete(One { store, id }) => (store, WebhookRequest::Delete { id: id.get() }),
+        Command::Test(One { store, id }) => (store, WebhookRequest::Test { id: id.get() }),
+        Command::Failed(One { store, id }) => (store, WebhookRequest::DeadLetters { id: id.get() }),
+        Command::Retry(Events { store, id, event, event_option }) => {
+            (store, WebhookRequest::Retry { id: id.get(), event: event.or(event_option) })
+        }
+        Command::Discard(Events { store, id, event, event_option }) => {
+            (store, WebhookRequest::Forget { id: id.get(), event: event.or(event_option) })
         }
     };
     perform(&store, Request::Webhook(request))

@@ -17,12 +17,21 @@ export const STANDINGS = {
   throttled: "All rates are a tenth, until use is within the plan again.", suspended: "Everything but public delivery is refused.",
 };
 
+/** Whether an account is on a limited plan, or was. @param {any} account */
+export const hasPlan = (account) => account.plan !== "Business" || account.standing !== "good";
+
 /** @param {string} standing */
 export const standingBadge = (standing) => badge(standing.replaceAll("_", " "), standing === "good" ? "good" : standing === "suspended" || standing === "throttled" ? "bad" : "warn");
 
 /** How an account came to its standing. @param {any[]} changes */
 export const standingHistory = (changes) => (changes.length === 0 ? null : make("details", null, make("summary", null, "How it came to that"),
   make("ol", { class: "history" }, changes.map((it) => make("li", null, when(it.at), ` ${it.from.replaceAll("_", " ")} → ${it.to.replaceAll("_", " ")}: ${it.reason} (${it.by})`)))));
+
+/** Plan and standing of an account on a limited plan. @param {any} account @returns {[string, any][]} */
+export const standingFacts = (account) => (hasPlan(account) ? [
+  ["Plan", account.plan],
+  ["Standing", [standingBadge(account.standing), make("small", null, STANDINGS[account.standing] ?? ""), standingHistory(account.standingChanges ?? [])]],
+] : []);
 
 /** A browser by what it called itself. @param {string} agent */
 export function browserOf(agent) {
@@ -38,8 +47,7 @@ export function view(_place, frame) {
       ["Name", [make("strong", null, account.name), " ", button("Rename", () => rename(account, own, frame), { class: "link" })]],
       ["Id", [make("code", null, account.id), " ", button("Copy", () => copyAndTell(account.id, "Id copied"), { class: "link", "aria-label": "Copy the id" }), make("small", null, "With it others add you to their organisations.")]],
       ["Role", account.role === "operator" ? badge("operator", "good") : "user"],
-      ["Plan", account.plan],
-      ["Standing", [standingBadge(account.standing), make("small", null, STANDINGS[account.standing] ?? ""), standingHistory(account.standingChanges ?? [])]],
+      ...standingFacts(account),
       ["May store", [account.storageBytesMax === null && account.objectCountMax === null ? "as much as there is room for" : [account.storageBytesMax === null ? "any number of bytes" : bytes(account.storageBytesMax), ", ", account.objectCountMax === null ? "any number of files" : `${number(account.objectCountMax)} files`], " ", make("a", { href: "/-/usage" }, "Usage")]],
       ["Since", when(account.createdAt)],
     ])]);

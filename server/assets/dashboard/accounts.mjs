@@ -1,6 +1,6 @@
 // All accounts of the server, for its operator: who there is, what they may, and links with which they choose their passwords.
 
-import { standingBadge, STANDINGS, standingHistory } from "./account.mjs";
+import { hasPlan, standingBadge, STANDINGS, standingHistory } from "./account.mjs";
 import { ask, choice, field, open } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
@@ -13,28 +13,30 @@ import { bytes, count, moment, number } from "./text.mjs";
 /** @type {[string, string][]} */
 const PLANS = [["Free", "Free"], ["Starter", "Starter"], ["Pro", "Pro"], ["Business", "Business"]];
 /** @type {[string, string][]} */
-const ROLES = [["user", "user"], ["operator", "operator: manages this server, all accounts and its storage"]];
+const ROLES = [["user", "user"], ["operator", "operator: manages the server and all accounts"]];
 
 /** @param {any} place */
 export function view(place) {
   const find = finder("Find", place, () => list.load());
   /** @type {{element: any, load: () => Promise<any>}} */
-  const list = paged("Accounts", [["Name"], ["Role"], ["Plan"], ["Standing"], ["May store"], ["Since"], ["Do", "act"]], async (cursor) => {
+  const list = paged("Accounts", [["Name"], ["Role"], ["Quota"], ["Created"], ["Actions", "act"]], async (cursor) => {
     const answer = await accounts(cursor, find.text());
     if (cursor === null) find.tell(answer.accounts.length, answer.nextCursor === null);
+    if (answer.accounts.some(hasPlan)) fairUse.hidden = false;
     return { cursor: answer.nextCursor, rows: answer.accounts.map((/** @type {any} */ it) => [
       [make("strong", null, it.name), make("small", null, make("code", null, it.id))],
-      it.role === "operator" ? badge("operator", "good") : "user", it.plan,
-      [standingBadge(it.standing), !it.hasPassword && badge("cannot sign in yet")],
+      make("span", { class: "badges" }, it.role === "operator" ? badge("operator", "good") : "user", !it.hasPassword && badge("invitation pending"),
+        hasPlan(it) && [badge(it.plan), standingBadge(it.standing)]),
       [it.storageBytesMax === null ? "no limit" : bytes(it.storageBytesMax), it.objectCountMax !== null && make("small", null, `${number(it.objectCountMax)} files`)],
       when(it.createdAt),
       make("span", { class: "buttons" },
         button("Edit", () => edit(it, list), { name: `edit-${it.id}`, "aria-label": `Edit ${it.name}` }),
         button(it.hasPassword ? "New password link" : "Invite", () => link(it), { name: `invite-${it.id}`, "aria-label": `${it.hasPassword ? "New password link for" : "Invite"} ${it.name}` })),
     ]) };
-  }, () => (find.text() ? find.nothing() : nothing("people", "No account yet", "Make one, and send its holder the link.")));
-  return page("Accounts", { about: "Everybody who has a place on this server.", actions: [
-    button("Check fair use", () => look(list), { title: "Moves accounts of the plan Free that break fair use one step on" }),
+  }, () => (find.text() ? find.nothing() : nothing("people", "No account yet", "Create an account and send its owner an invitation link.")));
+  const fairUse = button("Check fair use", () => look(list), { title: "Applies the fair-use policy to accounts on the plan Free", hidden: true });
+  return page("Accounts", { about: "Accounts own buckets and API keys.", actions: [
+    fairUse,
     button("New account", () => create(list), { class: "primary", image: "plus" })] }, find.element, list.element);
 }
 
@@ -46,15 +48,15 @@ const limits = (values) => ({
 
 /** @param {any} [it] */
 const limitFields = (it) => make("div", { class: "pair" },
-  field("May store", { name: "storageBytesMax", value: sizeText(it?.storageBytesMax), placeholder: "no limit", spellcheck: "false" }, "Such as 50 GB."),
-  field("Most files", { name: "objectCountMax", type: "number", min: 0, step: 1, value: it?.objectCountMax ?? "", placeholder: "no limit" }));
+  field("Storage quota", { name: "storageBytesMax", value: sizeText(it?.storageBytesMax), placeholder: "no limit", spellcheck: "false" }, "Such as 50 GB."),
+  field("File quota", { name: "objectCountMax", type: "number", min: 0, step: 1, value: it?.objectCountMax ?? "", placeholder: "no limit" }));
 
-const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false", autocapitalize: "none" }, "To sign in with. No two accounts have the same.");
+const nameField = (value = "") => field("Name", { name: "name", required: true, maxlength: 100, value, spellcheck: "false", autocapitalize: "none" }, "Used to sign in. Must be unique.");
 
 /** @param {{load: () => any}} list */
 function create(list) {
-  ask("New account", [nameField(), choice("Plan", { name: "plan" }, PLANS, "Free"), choice("Role", { name: "role" }, ROLES, "user"), limitFields()], "Create", async (values) => {
-    const account = await createAccount({ name: values.name, plan: values.plan, role: values.role, ...limits(values) });
+  ask("New account", [nameField(), choice("Role", { name: "role" }, ROLES, "user"), limitFields()], "Create", async (values) => {
+    const account = await createAccount({ name: values.name, role: values.role, ...limits(values) });
     list.load();
     return () => link(account);
   });
@@ -64,13 +66,14 @@ function create(list) {
 function edit(it, list) {
   const standings = Object.entries(STANDINGS).map(([name, what]) => /** @type {[string, string]} */ ([name, `${name.replaceAll("_", " ")}: ${what}`]));
   ask(`Edit ${it.name}`, [
-    nameField(it.name), make("div", { class: "pair" }, choice("Plan", { name: "plan" }, PLANS, it.plan), choice("Role", { name: "role" }, ROLES, it.role)),
-    choice("Standing", { name: "standing" }, standings, it.standing), standingHistory(it.standingChanges ?? []), limitFields(it),
+    nameField(it.name), choice("Role", { name: "role" }, ROLES, it.role), limitFields(it),
+    make("details", { open: hasPlan(it) }, make("summary", null, "Plan and standing"),
+      choice("Plan", { name: "plan" }, PLANS, it.plan), choice("Standing", { name: "standing" }, standings, it.standing), standingHistory(it.standingChanges ?? [])),
   ], "Save", async (values) => {
     const wanted = { name: values.name, plan: values.plan, role: values.role, standing: values.standing, ...limits(values) };
     const changes = Object.fromEntries(Object.entries(wanted).filter(([name, value]) => value !== it[name]));
     if (Object.keys(changes).length > 0) await editAccount(it.id, changes);
-    note(Object.keys(changes).length > 0 ? "Saved." : "Nothing was changed.");
+    note(Object.keys(changes).length > 0 ? "Saved." : "No changes.");
     list.load();
   });
 }

@@ -32,7 +32,8 @@ const ADVICE = {
   damaged: "The stored bytes are damaged: restore the file from a backup, or tell the operator.",
   undecodable: "The picture is broken: open the original.",
   cancelled: "Search inside a folder, or for more letters.",
-  unreachable: "Look at your connection, and try again.",
+  unreachable: "Check that it is running, and try again.",
+  offline: "Check your connection, and try again.",
   api_key_not_found: "It was revoked already: load the page again.",
   job_not_found: "It is over already: load the page again.",
   webhook_not_found: "It was deleted already: load the page again.",
@@ -124,7 +125,7 @@ async function send(method, address, { body, signal, headers = {}, cache } = {})
     return await fetch(address, init);
   } catch (error) {
     if (isGone(error)) throw error;
-    throw new Refusal(0, { code: "unreachable", error: "The server cannot be reached" });
+    throw new Refusal(0, navigator.onLine ? { code: "unreachable", error: "The server cannot be reached" } : { code: "offline", error: "You are offline" });
   }
 }
 
@@ -153,6 +154,8 @@ export const signIn = (name, password) => call("POST", "/-/session", { body: { n
 export const signOut = () => call("DELETE", "/-/session");
 /** @param {any} body */
 export const setUp = (body) => call("POST", "/-/set-up", { body });
+/** @param {string} token */
+export const checkSetUp = (token) => call("POST", "/-/set-up", { body: { token, check: true } });
 /** @param {string} token @param {string} password */
 export const acceptInvitation = (token, password) => call("POST", "/-/invitation", { body: { token, password } });
 

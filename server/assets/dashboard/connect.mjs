@@ -1,31 +1,21 @@
-// How other programs upload here: ready configurations, with the key where there is one.
+// Configurations of other programs, with the key where there is one.
 
 import { load } from "./api.mjs";
 import { choice } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { page, panel, part, snippet } from "./parts.mjs";
+import { snippets } from "./programs.mjs";
 import { go } from "./router.mjs";
 
-/** Stands for the key in what the server writes. */
+/** Placeholder of the key in configurations of the server. */
 const ANY_KEY = "API_KEY";
 
-/** Stands for the bucket where there is none yet. */
+/** Placeholder of the bucket, as long as there is none. */
 const ANY_BUCKET = "BUCKET";
 
-/** Where the server is for others. */
+/** Public URL of the server. */
 const base = () => document.documentElement.dataset.publicUrl || location.origin;
-
-/** For pages and programs in JavaScript. @param {string} bucket @param {string} key */
-const script = (bucket, key) => [
-  "// Runs in Node, Deno, Bun and browsers; in a browser everybody can read the key: use an upload link there.",
-  "const form = new FormData();",
-  'form.append("file", file);',
-  `const answer = await fetch("${base()}/${bucket}/", {`,
-  `  method: "POST", headers: { Authorization: "Bearer ${key}" }, body: form,`,
-  "});",
-  "const { url } = await answer.json();",
-].join("\n");
 
 /** @param {string} name @param {string} text @param {string} type */
 function download(name, text, type) {
@@ -38,25 +28,25 @@ function download(name, text, type) {
 }
 
 /**
- * Configurations of programs for a bucket, and a choice between them.
- * @param {string} bucket @param {string} [key]
+ * Tabs with configuration snippets of programs for a bucket.
+ * @param {string} bucket
+ * @param {{key?: string, s3?: any, scopes?: string[], prefix?: string}} [credentials] placeholders without
  */
-export function connections(bucket, key = ANY_KEY) {
+export function connections(bucket, { key = ANY_KEY, s3, scopes, prefix } = {}) {
+  const may = (/** @type {string} */ scope) => scopes === undefined || scopes.includes(scope);
   const asked = async (/** @type {string} */ name) => (await (await load("GET", `/-/integrations/${name}?bucket=${bucket === ANY_BUCKET ? "" : encodeURIComponent(bucket)}`)).text()).replaceAll(ANY_KEY, key);
-  return part(async () => ({ curl: await asked("curl"), sharex: JSON.stringify(JSON.parse(await asked("sharex")), null, 2), phone: await asked("lb-phone") }), ({ curl, sharex, phone }) => {
+  return part(async () => ({ sharex: JSON.stringify(JSON.parse(await asked("sharex")), null, 2), phone: await asked("lb-phone") }), ({ sharex, phone }) => {
     /** @type {[string, string, () => any][]} */
-    const kinds = [
-      ["Shell", "curl", () => snippet("Lines for a shell", curl)],
-      ["ShareX", "sharex", () => [
-        make("p", { class: "faint" }, "Save the file and open it: ShareX asks whether to use it from then on. Pictures of the screen then come with their address in the clipboard."),
-        snippet("An uploader for ShareX", sharex, make("button", { type: "button", click: () => download(`trug-${bucket}.sxcu`, sharex, "application/json") }, icon("download"), "Save the file")),
-      ]],
-      ["lb-phone", "phone", () => [
-        make("p", { class: "faint" }, "For game servers. In the direct method every player's game learns the key: give it the scope upload for one folder, and no more."),
-        snippet("Upload methods for lb-phone", phone),
-      ]],
-      ["JavaScript", "script", () => snippet("From JavaScript", script(bucket, key))],
-    ];
+    const kinds = snippets({ base: base(), bucket, key, s3, scopes, prefix }).map(({ name, id, text }) => [name, id, () => snippet(name, text)]);
+    if (may("upload")) {
+      kinds.splice(1, 0, ["ShareX", "sharex", () => [
+        make("p", { class: "faint" }, "Save the file and open it in ShareX. It uploads screenshots and copies their URL."),
+        snippet("ShareX uploader", sharex, make("button", { type: "button", click: () => download(`trug-${bucket}.sxcu`, sharex, "application/json") }, icon("download"), "Save the file")),
+      ]], ["lb-phone", "phone", () => [
+        make("p", { class: "faint" }, "For game servers. The direct method gives the key to every player: limit it to the scope upload and one folder."),
+        snippet("lb-phone upload methods", phone),
+      ]]);
+    }
     const shown = make("div", { class: "shown" });
     const tabs = kinds.map(([name, id], at) => make("button", {
       type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "connection", tabindex: at === 0 ? 0 : -1, click: () => choose(at),

@@ -38,6 +38,16 @@ export function field(label, attributes, hint) {
     hint ? make("small", { id: hintId }, hint) : null);
 }
 
+/** The field of a new bucket's name. What is typed becomes lower case, and spaces become dashes. @param {string} label @param {string} [value] */
+export const bucketNameField = (label, value = "") => field(label, {
+  name: "bucketName", required: true, minlength: 3, maxlength: 63, value, pattern: "[a-z0-9][a-z0-9._\\-]*", autocapitalize: "none", spellcheck: "false",
+  input: (/** @type {any} */ { target }) => {
+    const at = target.selectionStart;
+    target.value = target.value.toLowerCase().replaceAll(" ", "-");
+    target.setSelectionRange(at, at);
+  },
+}, "3–63 characters: a–z, 0–9, “-”, “.” and “_”. Part of every file's URL.");
+
 /** A labelled choice. @param {string} label @param {Record<string, any>} attributes @param {[string, string][]} options @param {string} [chosen] */
 export function choice(label, attributes, options, chosen) {
   const id = `field-${(count += 1)}`;
@@ -59,12 +69,23 @@ export function form(contents, label, work, { danger = false, extra = [] } = {})
   it.addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();
     problem.hidden = true;
+    it.querySelector("[aria-invalid]")?.removeAttribute("aria-invalid");
     button.disabled = true;
     try {
       await work(/** @type {any} */ (Object.fromEntries(new FormData(it))));
     } catch (error) {
       problem.textContent = explain(error);
       problem.hidden = false;
+      // At the field that the server names, otherwise above the buttons.
+      const input = it.elements.namedItem(/** @type {any} */ (error)?.body?.parameter ?? "");
+      const row = input?.closest?.(".field");
+      if (row) {
+        row.after(problem);
+        input.setAttribute("aria-invalid", "true");
+        input.focus();
+      } else {
+        it.lastElementChild.before(problem);
+      }
       // A long form would hide it.
       problem.scrollIntoView({ block: "nearest" });
     } finally {

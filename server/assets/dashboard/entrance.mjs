@@ -1,14 +1,22 @@
-// Before anybody is signed in: signing in, setting the server up, taking up an invitation.
+// Sign-in, set-up and invitation pages.
 
-import { acceptInvitation, setUp, signIn } from "./api.mjs";
-import { choice, field, form } from "./dialog.mjs";
-import { make } from "./dom.mjs";
+import { acceptInvitation, checkSetUp, setUp, signIn } from "./api.mjs";
+import { connections } from "./connect.mjs";
+import { bucketNameField, choice, field, form } from "./dialog.mjs";
+import { fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
-import { snippet } from "./parts.mjs";
+import { failure, snippet, tick } from "./parts.mjs";
 
-/** Argon2 is given no more than this. */
+/** Bytes of a password at most. */
 const PASSWORD_MAX = 128;
 const PASSWORD_MIN = 10;
+
+/** Title and text of a set-up link that cannot be used, by the code of the error. @type {Record<string, [string, string]>} */
+const BAD_LINKS = {
+  link_not_found: ["This set-up link doesn't work", "It was replaced by a restart, or part of it is missing. Copy the newest link from the server's output."],
+  link_expired: ["This set-up link has expired", "Restart the server to get a new one."],
+  set_up_done: ["This server is already set up", "Sign in, or ask an operator for an invitation."],
+};
 
 /** @param {string} title @param {string} about @param {...any} contents */
 function page(title, about, ...contents) {
@@ -17,23 +25,33 @@ function page(title, about, ...contents) {
     make("section", null, make("p", { class: "logo" }, icon("trug", "icon large"), "trug"), make("h1", null, title), make("p", { class: "faint" }, about), ...contents));
 }
 
-const newPassword = () => field("Password", { name: "password", type: "password", required: true, minlength: PASSWORD_MIN, maxlength: PASSWORD_MAX, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to remember than signs.`);
+const newPassword = () => field("Password", { name: "password", type: "password", required: true, minlength: PASSWORD_MIN, maxlength: PASSWORD_MAX, autocomplete: "new-password" }, `At least ${PASSWORD_MIN} characters. A few words are easier to remember than symbols.`);
 
-/** The way in that an address names. @param {any} place @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
+const signInLink = () => make("p", { class: "buttons" }, make("a", { class: "as-button primary", href: "/-/" }, "Sign in"));
+
+/** The page of an address without a session. @param {any} place @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
 export function entrance(place, setUpNeeded, entered) {
   if (place.view === "set-up") return setUpPage(place.secret, entered);
   if (place.view === "invitation") return invitationPage(place.secret, entered);
-  return signInPage(setUpNeeded, entered);
+  return setUpNeeded ? notSetUpPage() : signInPage(entered);
 }
 
-/** @param {boolean} setUpNeeded @param {() => Promise<void>} entered */
-function signInPage(setUpNeeded, entered) {
-  if (setUpNeeded) {
-    return page("Nobody is here yet", "This server has no operator. When it started it printed a link to set it up, which works once, for half an hour.",
-      make("p", null, "If the link is lost or too old, start the server again: it prints another."),
-      make("p", null, "Or, on the machine itself: ", make("code", null, "trug account create --role operator"), ", then ", make("code", null, "trug account password"), "."));
-  }
-  return page("Sign in", "To see the buckets and files of this server.",
+function notSetUpPage() {
+  const code = (/** @type {string} */ text) => make("code", null, text);
+  return page("This server isn't set up yet", "Open the set-up link printed when the server started. It works once and expires after 30 minutes; restart the server to get a new one.",
+    make("details", null, make("summary", null, "Where is the link?"),
+      make("p", null, "In the terminal of the server, or in its log:"),
+      make("ul", null, make("li", null, code("journalctl -u trug -n 50")), make("li", null, code("docker logs trug")))),
+    make("details", null, make("summary", null, "Set up without the link"),
+      make("p", null, "Run on the server, with the name of your account:"),
+      make("ul", null,
+        make("li", null, code("trug account create NAME"), ", or for an existing account ", code("trug account edit NAME --role operator")),
+        make("li", null, code("trug account password NAME")))));
+}
+
+/** @param {() => Promise<void>} entered */
+function signInPage(entered) {
+  return page("Sign in", "Forgot your password? Ask an operator of this server for a password link.",
     form([
       field("Name", { name: "name", required: true, autocomplete: "username", autocapitalize: "none", spellcheck: "false", autofocus: true }),
       field("Password", { name: "password", type: "password", required: true, maxlength: PASSWORD_MAX, autocomplete: "current-password" }),
@@ -43,41 +61,64 @@ function signInPage(setUpNeeded, entered) {
     }));
 }
 
-/** @param {string} token @param {() => Promise<void>} entered */
+/** Checks the link before it shows the form. @param {string} token @param {() => Promise<void>} entered */
 function setUpPage(token, entered) {
-  if (token === "") {
-    return page("The link is incomplete", "A link to set up ends in # and a long token. Copy all of the line that the server printed.");
-  }
-  const it = page("Set up trug", "Make the account that runs this server, and a place for the first files.",
-    form([
-      field("Your name", { name: "name", required: true, maxlength: 100, autocomplete: "username", autocapitalize: "none", spellcheck: "false" }),
-      newPassword(),
-      field("First bucket", { name: "bucketName", required: true, minlength: 3, maxlength: 63, value: "files", pattern: "[a-z0-9][a-z0-9._\\-]*", autocapitalize: "none", spellcheck: "false" }, "3 to 63 characters out of a–z, 0–9, - . _ It stands in the address of every file."),
-      choice("Who may read its files", { name: "access" }, [["public", "Anyone with the address"], ["private", "With a key, or signed in"]]),
-    ], "Set up", async (values) => {
-      const answer = await setUp({ token, ...values });
-      it.replaceWith(ready(answer, values.bucketName, entered));
+  if (token === "") return page("This set-up link doesn't work", "Part of the link is missing. Copy the whole line from the server's output.");
+  const it = page("Set up trug", "Checking the link…");
+  const check = () => checkSetUp(token).then(
+    ({ accounts }) => it.replaceWith(setUpForm(token, accounts, entered)),
+    (error) => {
+      const [title, about] = BAD_LINKS[error.code] ?? [];
+      it.replaceWith(title ? page(title, about, error.code === "set_up_done" && signInLink()) : page("Set up trug", "", failure(error, () => location.reload())));
+    });
+  check();
+  return it;
+}
+
+/** @param {string} token @param {{name: string, hasBucket: boolean}[]} accounts @param {() => Promise<void>} entered */
+function setUpForm(token, accounts, entered) {
+  const NEW = "";
+  const bucketField = bucketNameField("First bucket", "pics");
+  const access = choice("Visibility", { name: "access" }, [["public", "Public – anyone with the URL"], ["private", "Private – signed-in users, API keys and links"]]);
+  const nameField = field("Name", { name: "name", required: true, maxlength: 100, autocomplete: "username", autocapitalize: "none", spellcheck: "false" }, "You use this name to sign in.");
+  const bucket = make("div", { class: "stack" }, bucketField, access);
+  const name = make("div", { class: "stack" }, nameField);
+  // An account of the command line becomes the operator.
+  const existing = choice("Account", { name: "existing", change: (/** @type {any} */ event) => adopt(event.target.value) },
+    [...accounts.map((/** @type {any} */ account) => /** @type {[string, string]} */ ([account.name, account.name])), [NEW, "New account"]]);
+  const adopt = (/** @type {string} */ chosen) => {
+    const account = accounts.find((account) => account.name === chosen);
+    fill(name, account ? null : nameField);
+    fill(bucket, ...(account?.hasBucket ? [] : [bucketField, access]));
+  };
+  if (accounts.length > 0) adopt(accounts[0].name);
+  const it = page("Set up trug", "Create the administrator account and your first bucket.",
+    form([accounts.length > 0 && existing, name, newPassword(), bucket], "Create", async ({ existing: chosen, ...values }) => {
+      const done = await setUp({ token, name: chosen || values.name, ...values });
+      it.replaceWith(ready(done, done.bucket?.bucketName ?? "", entered));
       history.replaceState(null, "", "/-/");
     }));
   return it;
 }
 
-/** The first key, shown this once, with what to do with it. @param {any} answer @param {string} bucket @param {() => Promise<void>} entered */
-function ready(answer, bucket, entered) {
-  const key = answer.key;
-  const base = document.documentElement.dataset.publicUrl || location.origin;
-  return page("It is set up", "This is your first API key. It is shown only now: keep it where you keep passwords.",
+/** Shows the first key, once. @param {any} done @param {string} bucket @param {() => Promise<void>} entered */
+function ready(done, bucket, entered) {
+  const open = make("button", { type: "button", class: "primary", disabled: true, click: () => entered() }, "Open my files");
+  return page("You're all set", "Save this API key now; it will not be shown again.",
     make("div", { class: "snippets" },
-      snippet("API key", key),
-      snippet("Upload from a shell", `curl -H "Authorization: Bearer ${key}" -F file=@cat.jpg ${base}/${bucket}/`)),
-    make("p", null, make("a", { href: `/-/integrations/sharex?bucket=${encodeURIComponent(bucket)}`, download: true }, "An uploader for ShareX"), ", in which you put this key where it says API_KEY."),
-    make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => entered() }, "To the files")));
+      snippet("API key", done.key),
+      done.s3 && snippet("S3 access key ID", done.s3.accessKeyId),
+      done.s3 && snippet("S3 secret access key", done.s3.secretAccessKey)),
+    bucket !== "" && make("details", null, make("summary", null, "Use it with curl, ShareX, aws-cli and others"),
+      connections(bucket, { key: done.key, s3: done.s3 ?? null, scopes: done.apiKey?.scopes })),
+    tick("I have saved it", { change: (/** @type {any} */ event) => { open.disabled = !event.target.checked; } }),
+    make("p", { class: "buttons" }, open));
 }
 
 /** @param {string} token @param {() => Promise<void>} entered */
 function invitationPage(token, entered) {
-  if (token === "") return page("The link is incomplete", "A link of an invitation ends in # and a long token. Ask for it again, and copy all of it.");
-  return page("Welcome", "You were invited to this server. Choose a password for your account.",
+  if (token === "") return page("This invitation doesn't work", "Part of the link is missing. Copy all of it, or ask for a new one.");
+  return page("Welcome", "Choose a password for your account.",
     form([newPassword()], "Set password", async ({ password }) => {
       await acceptInvitation(token, password);
       history.replaceState(null, "", "/-/");

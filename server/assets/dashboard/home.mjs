@@ -2,7 +2,7 @@
 
 import { filesAddress } from "./address.mjs";
 import { call, createBucket, explain } from "./api.mjs";
-import { ask, choice, field } from "./dialog.mjs";
+import { ask, bucketNameField, choice } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
 import { bring } from "./later.mjs";
@@ -55,11 +55,10 @@ export class Home {
   async create() {
     const shared = await this.shared();
     ask("New bucket", [
-      field("Name", { name: "bucketName", required: true, minlength: 3, maxlength: 63, pattern: "[a-z0-9][a-z0-9._\\-]*", spellcheck: "false", autocapitalize: "none" },
-        "3 to 63 characters out of a–z, 0–9, - . _ It stands in the address of every file."),
-      choice("Who may read its files", { name: "access" }, [["public", "Anyone with the address"], ["private", "With a key, or signed in"]]),
-      choice("Tuned for", { name: "type" }, [["standard", "Files of all kinds"], ["phone", "Phones and tablets of game servers"]]),
-      shared.length > 0 && choice("Belongs to", { name: "organisation" }, [["", "Your account"], ...shared]),
+      bucketNameField("Name"),
+      choice("Visibility", { name: "access" }, [["public", "Public – anyone with the URL"], ["private", "Private – signed-in users, API keys and links"]]),
+      choice("Type", { name: "type" }, [["standard", "Standard"], ["phone", "Phone – for phones of game servers"]]),
+      shared.length > 0 && choice("Owner", { name: "organisation" }, [["", "Your account"], ...shared]),
     ].filter(Boolean), "Create", async ({ organisation, ...values }) => {
       await createBucket(organisation ? { ...values, organisation } : values);
       this.frame.load();

@@ -77,10 +77,12 @@ async function create(frame, list, wanted = "") {
     if (scopes.length === 0) throw new Error("Without a scope it may do nothing: choose one at least.");
     if (values.prefix && !values.bucketName) throw new Error("A folder lies in a bucket: choose which.");
     const expiresAt = values.days ? new Date(Date.now() + Number(values.days) * 86_400_000).toISOString() : undefined;
-    const { key, apiKey } = await createKey({ name: values.name, scopes, bucketName: values.bucketName || undefined, prefix: values.prefix || undefined, expiresAt });
+    const { key, s3, apiKey } = await createKey({ name: values.name, scopes, bucketName: values.bucketName || undefined, prefix: values.prefix || undefined, expiresAt });
     list.load();
     const bucket = apiKey.bucketName ?? buckets[0]?.bucketName;
-    return () => tellOnce("Your new API key", "It is shown only now: keep it where you keep passwords.", snippet("API key", key),
-      bucket && scopes.includes("upload") && [make("h3", null, "Use it"), connections(bucket, key)]);
+    return () => tellOnce("Your new API key", "Save this key now; it will not be shown again.",
+      make("div", { class: "snippets" }, snippet("API key", key),
+        s3 && [snippet("S3 access key ID", s3.accessKeyId), snippet("S3 secret access key", s3.secretAccessKey)]),
+      bucket && [make("h3", null, "Use it"), connections(bucket, { key, s3: s3 ?? null, scopes, prefix: apiKey.prefix || undefined })]);
   });
 }

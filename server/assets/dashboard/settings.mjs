@@ -37,6 +37,7 @@ export function changesOf(bucket, values) {
     quotaObjects: text(values.quotaObjects) === null ? null : Number(values.quotaObjects),
     serveHtml: values.serveHtml !== undefined,
     thumbnails: values.thumbnails !== undefined,
+    index: values.index !== undefined,
   };
   if (wanted.corsOrigins.length === 0) wanted.corsOrigins = ["*"];
   const changed = Object.entries(wanted).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(bucket[name] ?? null));
@@ -48,6 +49,7 @@ function settingsForm(bucket, mayChange, saved) {
   const it = form([
     make("fieldset", { disabled: !mayChange }, make("legend", null, "Reading"),
       choice("Who may read its files", { name: "access" }, [["public", "Anyone with the address"], ["private", "With a key or a link, or signed in"]], bucket.access),
+      tick("Search engines may index", { name: "index", checked: bucket.index }, "Public files only."),
       field("Where a file is missing, send", { name: "placeholder", value: bucket.placeholder ?? "", placeholder: "missing.png", spellcheck: "false", autocapitalize: "none" }, "A file of this bucket, or /bucket/file of another one of the same account. It is sent with status 404."),
       field("Cache-Control", { name: "cacheControl", value: bucket.cacheControl ?? "", maxlength: 200, placeholder: "public, max-age=300, stale-while-revalidate=60", spellcheck: "false", autocapitalize: "none" }, "How long browsers and proxies keep files; as shown where this is empty. Files with random names are always kept for a year."),
       lines("Pages that may read its files", { name: "corsOrigins", value: bucket.corsOrigins.join("\n") }, "Origins, one per line; * for all."),

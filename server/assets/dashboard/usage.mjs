@@ -1,6 +1,6 @@
 // What happens over time, and how much is stored: plots, quotas, standing.
 
-import { standingBadge, STANDINGS, standingHistory } from "./account.mjs";
+import { standingFacts } from "./account.mjs";
 import { choice } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { query } from "./address.mjs";
@@ -70,7 +70,7 @@ export async function view(place, frame) {
       : make("div", { class: "quota" }, make("progress", { max: max || 1, value: Math.min(used, max), class: used >= max * 0.9 ? "full" : null, "aria-label": what }), make("small", null, `${words(used)} of ${words(max)}`)));
     return [
       facts([
-        ["Standing", [standingBadge(account.standing), make("small", null, ` ${STANDINGS[account.standing] ?? ""}`), standingHistory(account.standingChanges ?? [])]], ["Plan", account.plan],
+        ...standingFacts(account),
         ...(total ? /** @type {[string, any][]} */ ([["Stored", limit(total.totalBytes, total.storageBytesMax, bytes, "Bytes of the account")], ["Files", limit(total.objectCount, total.objectCountMax, number, "Files of the account")]]) : []),
       ]),
       table("What buckets hold", [["Bucket"], ["Files", "number"], ["Stored", "number"], ["Quota", "wide"]], counted.buckets.map((/** @type {any} */ one) => [

@@ -41,13 +41,13 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountName(Arc<str>);
 
-/// What the account pays for.
+/// Rate limits and fair use of the account. Accounts are on [`Plan::Business`] unless created with another plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Plan {
-    #[default]
     Free,
     Starter,
     Pro,
+    #[default]
     Business,
 }
 

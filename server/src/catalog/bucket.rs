@@ -48,6 +48,8 @@ pub struct Bucket {
     pub serve_html: ServeHtml,
     /// Whether an upload that does not say makes thumbnails of its images.
     pub thumbnails: bool,
+    /// Whether search engines may index its objects while it is public.
+    pub index: bool,
     /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
     /// was made before that was noted.
     pub after_lsn: Option<u64>,
@@ -110,10 +112,17 @@ pub(super) struct StoredBucket {
     serve_html: ServeHtml,
     #[serde(default)]
     thumbnails: bool,
+    #[serde(default = "indexed")]
+    index: bool,
     #[serde(default)]
     after_lsn: Option<u64>,
     created_ms: u64,
     updated_ms: u64,
+}
+
+/// Default of [`Bucket::index`].
+fn indexed() -> bool {
+    true
 }
 
 impl Stored for StoredBucket {
@@ -144,6 +153,7 @@ impl Bucket {
             quota: Quota::default(),
             serve_html: ServeHtml::default(),
             thumbnails: kind == BucketKind::Phone,
+            index: indexed(),
             after_lsn: Some(after_lsn),
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -173,6 +183,7 @@ impl Bucket {
             quota: self.quota,
             serve_html: self.serve_html,
             thumbnails: self.thumbnails,
+            index: self.index,
             after_lsn: self.after_lsn,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
@@ -201,6 +212,7 @@ impl Bucket {
             quota: stored.quota,
             serve_html: stored.serve_html,
             thumbnails: stored.thumbnails,
+            index: stored.index,
             after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,

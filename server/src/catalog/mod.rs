@@ -446,9 +446,11 @@ impl Catalog {
         &self.0.conduct
     }
 
-    /// Whether anybody was here yet: before the first account there is nobody who could upload.
-    pub fn has_accounts(&self) -> bool {
-        !self.tables().accounts.is_empty()
+    /// Returns whether no operator has a password, so that nobody can sign in to manage the server.
+    pub fn needs_set_up(&self) -> bool {
+        let tables = self.tables();
+        let role_of = |id| tables.accounts.get(id).map(|account| account.role);
+        !tables.passwords.keys().any(|id| role_of(id) == Some(Role::Operator))
     }
 
     fn tables(&self) -> RwLockReadGuard<'_, Tables> {
@@ -564,7 +566,7 @@ impl fmt::Display for CatalogError {
             Self::OwnsOrganisation => f.write_str(
                 "the account owns the organisation: it neither leaves nor takes another role",
             ),
-            Self::SetUpDone => f.write_str("the first set-up is done: there is an account already"),
+            Self::SetUpDone => f.write_str("this server is already set up"),
             Self::LinkGone => f.write_str("the link was used already, or a newer one was made"),
             Self::PasswordChanged => f.write_str("the password was changed meanwhile"),
             Self::Suspended => f.write_str("the account is suspended"),

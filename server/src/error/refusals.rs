@@ -106,9 +106,10 @@ impl ApiError {
         Self::new(StatusCode::GONE, "link_expired", message)
     }
 
-    /// 410: the first set-up is over, as there is an account.
+    /// 410: an operator has a password.
     pub fn set_up_done() -> Self {
-        let message = "The first set-up is done: sign in, or ask the operator for an invitation";
+        let message =
+            "This server is already set up: sign in, or ask the operator for an invitation";
         Self::new(StatusCode::GONE, "set_up_done", message)
     }
 

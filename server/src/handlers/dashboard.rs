@@ -82,6 +82,7 @@ const LATER: &[(&str, &str)] = files![
     "parts.mjs",
     "playground.mjs",
     "plot.mjs",
+    "programs.mjs",
     "series.mjs",
     "settings.mjs",
     "sizes.mjs",

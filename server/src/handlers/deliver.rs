@@ -274,7 +274,8 @@ fn headers(
         content_type: shown.content_type(),
         validators,
         audience: match bucket.access {
-            Access::Public => Audience::Public,
+            Access::Public if bucket.index => Audience::Public,
+            Access::Public => Audience::PublicUnindexed,
             Access::Private => Audience::Private,
         },
         cache_control: bucket.cache_control.as_ref().map(|value| value.as_str()),

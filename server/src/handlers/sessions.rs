@@ -35,7 +35,7 @@ use crate::target::last_component;
 pub struct SessionReply {
     success: bool,
     signed_in: bool,
-    /// Of nobody: whether the first account is still to be made.
+    /// Only without a session: whether no operator has a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     set_up_needed: Option<bool>,
@@ -423,7 +423,7 @@ fn signed_in(app: &AppState, state: &SessionState) -> SessionReply {
 }
 
 fn nobody(app: &AppState) -> SessionReply {
-    let set_up_needed = Some(!app.catalog.has_accounts());
+    let set_up_needed = Some(app.catalog.needs_set_up());
     SessionReply { success: true, signed_in: false, set_up_needed, account: None, session: None }
 }
 

@@ -1,8 +1,8 @@
-//! `/-/set-up`: the first account, with the link that the server prints; `/-/invitation` and
-//! `/api/accounts/{id}/invitations`: links with which others choose their passwords.
+//! `/-/set-up`: the first operator, with the link that the server prints; `/-/invitation` and
+//! `/api/accounts/{id}/invitations`: links with which accounts choose their passwords.
 //!
-//! Promises: a link works once; its secret comes in a body, so that no log and no history has it.
-//! Never here: what belongs to a first set-up.
+//! Guarantees: a link works once; its secret comes in a request body, so that it is in no log and no history.
+//! Non-goals: what a set-up creates, which the catalog decides.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -17,44 +17,85 @@ use crate::catalog::{
     Access, AccountId, AccountName, Actor, Catalog, CatalogError, FirstBucket, SetUp, SetUpDone,
     Standing, new_bucket_name,
 };
+use crate::client_address::client_address;
 use crate::error::ApiError;
 use crate::handlers::{changing, changing_as};
 use crate::json_body::JsonBody;
+use crate::limits;
 use crate::management::{
-    AccountView, ApiKeyView, BucketView, account_view, api_key_view, bucket_view, invitation_url,
+    AccountView, ApiKeyView, BucketView, S3CredentialsView, account_view, api_key_view,
+    bucket_view, invitation_url, s3_credentials,
 };
 use crate::parameters::IdParameter;
 use crate::replies::{Json, iso_time};
-use crate::set_up_link::Worth;
+use crate::set_up_link::LinkState;
 use crate::state::AppState;
 use crate::target::last_component;
 
-/// What the first set-up asks for.
+/// A set-up. With `check`, only the token is read, and nothing changes.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct SetUpBody {
-    /// What stands behind the `#` of the link.
+    /// Part of the link after `#`.
     #[schema(format = Password)]
     token: String,
-    /// Of the account, to sign in with.
-    #[schema(max_length = 100)]
+    /// Only checks the token.
+    #[schema(required = false)]
+    check: bool,
+    /// Name to sign in with. An existing account of that name becomes an operator; its buckets and keys do not change.
+    #[schema(required = false, max_length = 100)]
     name: String,
     /// At least 10 characters, and at most 128 bytes.
-    #[schema(format = Password, min_length = 10, max_length = 128)]
+    #[schema(required = false, format = Password, min_length = 10, max_length = 128)]
     password: String,
+    /// First bucket. Optional for an account that owns a bucket.
+    #[schema(required = false)]
     bucket_name: String,
     #[schema(required = false)]
     access: Access,
 }
 
-/// What was set up. The only answer that holds the key.
+/// Valid set-up link.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SetUpCheckReply {
+    success: bool,
+    /// Names of existing accounts, at most 20.
+    accounts: Vec<SetUpAccount>,
+}
+
+/// Account that a set-up can make an operator.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SetUpAccount {
+    name: String,
+    /// Whether it owns a bucket, so that a set-up needs no `bucketName`.
+    has_bucket: bool,
+}
+
+/// Reply to a set-up, or, with `check`, to its check.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum SetUpOutcome {
+    Done(Box<SetUpReply>),
+    Check(SetUpCheckReply),
+}
+
+/// Result of a set-up. The only response that contains the key.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetUpReply {
-    bucket: BucketView,
+    /// Absent if no bucket was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    bucket: Option<BucketView>,
     key: String,
     api_key: ApiKeyView,
+    /// S3 credentials of the key; absent without the S3 API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    s3: Option<S3CredentialsView>,
     #[serde(flatten)]
     session: SessionReply,
 }
@@ -81,7 +122,9 @@ pub struct InvitationReply {
     expires_at: String,
 }
 
-/// Makes the first account, an operator, with a first bucket and a first key, and signs in.
+/// Creates the first operator with a bucket and an API key, and signs in.
+///
+/// Possible until an operator has a password, with the link that the server prints when it starts.
 #[utoipa::path(
     post,
     path = "/-/set-up",
@@ -90,10 +133,10 @@ pub struct InvitationReply {
     security(()),
     request_body = SetUpBody,
     responses(
-        (status = OK, body = SetUpReply),
+        (status = OK, body = SetUpOutcome),
         (status = FORBIDDEN, description = "`cross_site`."),
         (status = NOT_FOUND, description = "`link_not_found`."),
-        (status = GONE, description = "`link_expired`; `set_up_done`: there is an account."),
+        (status = GONE, description = "`link_expired`; `set_up_done`: an operator has a password."),
         (status = 421, description = "`wrong_host`."),
     )
 )]
@@ -103,33 +146,49 @@ pub async fn set_up(
     mut body: JsonBody,
 ) -> Result<Response, ApiError> {
     let token = body.require_secret("token")?;
+    if body.take("check")?.unwrap_or(false) {
+        body.finish()?;
+        check_link(&app, &head, &token)?;
+        return Ok(Json(SetUpOutcome::Check(check_reply(&app))).into_response());
+    }
     let name: String = body.require("name")?;
     let password = body.require_secret("password")?;
-    let bucket: String = body.require("bucketName")?;
+    let bucket: Option<String> = body.take("bucketName")?;
     let access: Access = body.take("access")?.unwrap_or_default();
     body.finish()?;
-    check_link(&app, &token)?;
+    check_link(&app, &head, &token)?;
     let refused = |setting| {
         move |error: CatalogError| CatalogError::BadSetting { setting, rule: error.to_string() }
     };
     let name = AccountName::parse(&name).map_err(refused("name"))?;
-    let bucket = new_bucket_name(&bucket).map_err(refused("bucketName"))?;
+    let bucket = bucket.map(|bucket| new_bucket_name(&bucket).map_err(refused("bucketName")));
+    let bucket = bucket.transpose()?.map(|name| FirstBucket { name, access });
     let password = hashed(&app, chosen("password", &password)?).await?;
-    let bucket = FirstBucket { name: bucket, access };
     let new = SetUp { name: name.clone(), password, bucket, visitor: visitor(&head) };
     let store = app.store.clone();
     let actor = Actor { name: Some(name.as_str().to_owned()), ..unknown_actor(&head) };
     let done = changing_as(&app, actor, move |catalog| {
         let done = catalog.set_up(new)?;
-        let bucket = bucket_view(&store, &done.bucket)?;
-        Ok((done, bucket))
+        let bucket = done.bucket.as_ref().map(|bucket| bucket_view(&store, bucket)).transpose()?;
+        let s3 = s3_credentials(catalog, &done.key.record.id)?;
+        Ok((done, bucket, s3))
     });
-    let (SetUpDone { account, key, started, .. }, bucket) = done.await?;
-    tracing::info!(account = %account.id, "the first account was made");
+    let (SetUpDone { account, key, started, .. }, bucket, s3) = done.await?;
+    tracing::info!(account = %account.id, "set-up completed");
     let api_key = api_key_view(&app.catalog, &key.record);
     welcome(&app, &started, |session| {
-        Json(SetUpReply { bucket, key: key.text, api_key, session }).into_response()
+        let reply = SetUpReply { bucket, key: key.text, api_key, s3, session };
+        Json(SetUpOutcome::Done(Box::new(reply))).into_response()
     })
+}
+
+fn check_reply(app: &AppState) -> SetUpCheckReply {
+    let accounts = app.catalog.accounts();
+    let accounts = accounts.iter().take(limits::SET_UP_ACCOUNTS_MAX).map(|account| SetUpAccount {
+        name: account.name.as_str().to_owned(),
+        has_bucket: !app.catalog.bucket_names_of(&account.id).is_empty(),
+    });
+    SetUpCheckReply { success: true, accounts: accounts.collect() }
 }
 
 /// Invites the holder of an account to choose its password, for the operator.
@@ -202,14 +261,20 @@ pub async fn accept_invitation(
     welcome(&app, &started.await?, |reply| Json(reply).into_response())
 }
 
-/// Whether a link of the first set-up is good now.
-fn check_link(app: &AppState, token: &str) -> Result<(), ApiError> {
-    if app.catalog.has_accounts() {
+/// Checks the secret of a set-up link. A wrong one counts as a failed authentication.
+fn check_link(app: &AppState, head: &Parts, token: &str) -> Result<(), ApiError> {
+    if !app.catalog.needs_set_up() {
         return Err(ApiError::set_up_done());
     }
-    match app.set_up_link.worth(token, app.clock.monotonic_ms()) {
-        Worth::Good => Ok(()),
-        Worth::Expired => Err(ApiError::link_expired("restart the server, which prints another")),
-        Worth::Nothing => Err(ApiError::link_not_found()),
+    match app.set_up_link.check(token, app.clock.monotonic_ms()) {
+        LinkState::Valid => Ok(()),
+        LinkState::Expired => Err(ApiError::link_expired("restart the server to get a new one")),
+        LinkState::Unknown => {
+            if let Some(address) = client_address(&head.extensions) {
+                let charged = app.allowances.take_failure(address);
+                charged.map_err(|refused| ApiError::rate_limited(&refused))?;
+            }
+            Err(ApiError::link_not_found())
+        }
     }
 }

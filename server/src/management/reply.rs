@@ -152,6 +152,8 @@ pub struct BucketView {
     pub quota_objects: Option<u64>,
     pub serve_html: bool,
     pub thumbnails: bool,
+    /// Whether search engines may index the objects of a public bucket.
+    pub index: bool,
     pub created_at: String,
     pub updated_at: String,
     pub object_count: u64,
@@ -328,6 +330,7 @@ pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, Catalog
         quota_objects: bucket.quota.objects_max,
         serve_html: bucket.serve_html == ServeHtml::AsPages,
         thumbnails: bucket.thumbnails,
+        index: bucket.index,
         created_at: iso_time(bucket.created_ms),
         updated_at: iso_time(bucket.updated_ms),
         object_count: usage.objects,

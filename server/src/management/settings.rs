@@ -85,6 +85,10 @@ pub struct BucketSettings {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub thumbnails: Option<bool>,
+    /// Whether search engines may index the objects of a public bucket; true by default.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub index: Option<bool>,
 }
 
 /// What can be set of a new account: its name, too.
@@ -234,6 +238,7 @@ pub fn bucket_change(
             .serve_html
             .map(|pages| if pages { ServeHtml::AsPages } else { ServeHtml::AsText }),
         thumbnails: settings.thumbnails,
+        index: settings.index,
     })
 }
 

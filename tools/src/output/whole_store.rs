@@ -251,19 +251,19 @@ mod tests {
         };
         assert_eq!(
             selection_text(&selection),
-            "STEP  SEGMENT     CLASS      FILE     LIVE     DEAD     DEAD %\n\
-             1     0000000003  compacted  4.0 KiB  1.0 KiB  3.0 KiB  75\n\
-             1     0000000007  log        4.0 KiB  1.0 KiB  3.0 KiB  75\n\
+            "STEP  SEGMENT     CLASS      FILE    LIVE    DEAD    DEAD %\n\
+             1     0000000003  compacted  4.0 kB  1.0 kB  3.0 kB  75\n\
+             1     0000000007  log        4.0 kB  1.0 kB  3.0 kB  75\n\
              \n\
-             STEP  SEGMENTS  COPIES   FREES\n\
-             1     2         2.0 KiB  6.0 KiB\n\
+             STEP  SEGMENTS  COPIES  FREES\n\
+             1     2         2.0 kB  6.1 kB\n\
              \n\
-             dead in all         6.0 KiB of 10.0 KiB\n\
+             dead in all         6.1 kB of 10.2 kB\n\
              in the newest       0 bytes\n\
-             can come back       2.0 KiB of large files\n\
-             would copy          2.0 KiB\n\
-             would free          about 6.0 KiB\n\
-             would take          about 2 s, at 1.0 KiB a second\n"
+             can come back       2.0 kB of large files\n\
+             would copy          2.0 kB\n\
+             would free          about 6.1 kB\n\
+             would take          about 2 s, at 1.0 kB a second\n"
         );
     }
 }

@@ -43,6 +43,7 @@ pub struct BucketChange {
     pub quota: QuotaChange,
     pub serve_html: Option<ServeHtml>,
     pub thumbnails: Option<bool>,
+    pub index: Option<bool>,
 }
 
 impl Catalog {
@@ -56,16 +57,7 @@ impl Catalog {
             }
         };
         self.require_account(&owner)?;
-        let what = format!("the bucket {}", new.name);
-        if self.bucket(&new.name).is_some() {
-            return Err(CatalogError::Exists(what));
-        }
-        if self.tables().removals.contains_key(&new.name) {
-            return Err(CatalogError::Exists(format!("{what} is still being deleted: it")));
-        }
-        check_total(self.tables().buckets.len(), "buckets")?;
-        let owned = self.bucket_names_of(&owner).len();
-        check_count(owned, BUCKETS_PER_ACCOUNT_MAX, "buckets of the account")?;
+        self.check_new_bucket(&new.name, &owner)?;
         let now_ms = self.0.clock.unix_ms();
         let after_lsn = self.0.store.last_lsn()?;
         let mut bucket =
@@ -93,6 +85,24 @@ impl Catalog {
         let told = Told::of(AuditAction::BucketChange).bucket(&bucket).detail(detail);
         self.put_record(bucket.fact()?, &bucket.stored(), told)?;
         Ok(self.show_bucket(bucket))
+    }
+
+    /// Checks that the name is free, and the number of buckets.
+    pub(super) fn check_new_bucket(
+        &self,
+        name: &BucketName,
+        owner: &AccountId,
+    ) -> Result<(), CatalogError> {
+        let what = format!("the bucket {name}");
+        if self.bucket(name).is_some() {
+            return Err(CatalogError::Exists(what));
+        }
+        if self.tables().removals.contains_key(name) {
+            return Err(CatalogError::Exists(format!("{what} is still being deleted: it")));
+        }
+        check_total(self.tables().buckets.len(), "buckets")?;
+        let owned = self.bucket_names_of(owner).len();
+        check_count(owned, BUCKETS_PER_ACCOUNT_MAX, "buckets of the account")
     }
 
     fn show_bucket(&self, bucket: Bucket) -> Arc<Bucket> {
@@ -126,6 +136,7 @@ impl BucketChange {
         bucket.access = self.access.unwrap_or(bucket.access);
         bucket.serve_html = self.serve_html.unwrap_or(bucket.serve_html);
         bucket.thumbnails = self.thumbnails.unwrap_or(bucket.thumbnails);
+        bucket.index = self.index.unwrap_or(bucket.index);
         bucket.file_bytes_max = self.file_bytes_max.unwrap_or(bucket.file_bytes_max);
         self.quota.apply(&mut bucket.quota);
         if let Some(placeholder) = self.placeholder {

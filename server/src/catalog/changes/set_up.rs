@@ -1,7 +1,7 @@
-//! The first set-up: an operator with a password, a first bucket, a first key, and a session, in one batch.
+//! Set-up of a server: an operator with a password, a first bucket, a first API key and a session, in one batch.
 //!
-//! Promises: all of it is there or nothing, whenever the power goes; there is one first set-up, and none once there is
-//! an account. Never here: the link that allows it.
+//! Guarantees: all of it is stored or nothing; set-up is refused once an operator has a password.
+//! Non-goals: the link that authorizes it.
 
 use std::sync::Arc;
 
@@ -11,21 +11,24 @@ use super::super::audit::Told;
 use super::super::record::encode;
 use super::super::{
     Access, Account, AccountId, AccountName, ApiKey, AuditAction, Bucket, BucketKind, Catalog,
-    CatalogError, IssuedKey, KeyLimits, PasswordHash, Plan, Role, Scope, StartedSession, Visitor,
+    CatalogError, IssuedKey, KeyLimits, PasswordHash, Role, Scope, Standing, StartedSession,
+    Visitor, invitation,
 };
 use super::sessions::SessionChanges;
 
-/// What the first key is called.
+/// Name of the first API key.
 const KEY_NAME: &str = "first key";
-/// What it may do: upload from scripts and tools, but manage nothing. The session makes others.
+/// Scopes of the first API key: uploads from scripts and tools, no management.
 const KEY_SCOPES: &[Scope] =
     &[Scope::Upload, Scope::Delete, Scope::Read, Scope::List, Scope::Presign];
 
-/// What is to be set up.
+/// Parameters of a set-up.
 pub struct SetUp {
+    /// Name of a new account, or of an existing one that becomes an operator.
     pub name: AccountName,
     pub password: PasswordHash,
-    pub bucket: FirstBucket,
+    /// Optional for an existing account that owns a bucket.
+    pub bucket: Option<FirstBucket>,
     pub visitor: Visitor,
 }
 
@@ -35,77 +38,114 @@ pub struct FirstBucket {
     pub access: Access,
 }
 
-/// What was set up. The key and the session's secret are told this once.
+/// Result of a set-up; the only place of the key and of the session's secret.
 pub struct SetUpDone {
     pub account: Arc<Account>,
-    pub bucket: Arc<Bucket>,
+    pub bucket: Option<Arc<Bucket>>,
     pub key: IssuedKey,
     pub started: StartedSession,
 }
 
 impl Catalog {
-    /// Makes the first account, with all that it needs.
+    /// Creates the operator, or makes an existing account one, with a password, a bucket, a key and a session.
     pub fn set_up(&self, new: SetUp) -> Result<SetUpDone, CatalogError> {
         let _changing = self.change();
-        if self.has_accounts() {
+        if !self.needs_set_up() {
             return Err(CatalogError::SetUpDone);
         }
         let SetUp { name, password, bucket, visitor } = new;
+        let batch = Batch::new();
+        let (batch, account) = self.put_operator(batch, name)?;
+        let (batch, bucket) = match bucket {
+            Some(bucket) => {
+                let (batch, bucket) = self.put_first_bucket(batch, bucket, &account.id)?;
+                (batch, Some(bucket))
+            }
+            None if !self.bucket_names_of(&account.id).is_empty() => (batch, None),
+            None => {
+                let rule = "required: the account owns no bucket".into();
+                return Err(CatalogError::BadSetting { setting: "bucketName", rule });
+            }
+        };
+        let limits = KeyLimits {
+            bucket: bucket.as_ref().map(|bucket| bucket.name.clone()),
+            ..KeyLimits::default()
+        };
         let (entropy, now_ms) = (&*self.0.entropy, self.0.clock.unix_ms());
-        let account = Account {
-            role: Role::Operator,
-            // Nobody pays whoever runs the server.
-            plan: Plan::Business,
-            ..Account::with_defaults(AccountId::issue(entropy), name, now_ms)
-        };
-        let owner = account.id.clone();
-        let bucket = Bucket {
-            access: bucket.access,
-            ..Bucket::with_defaults(
-                bucket.name,
-                owner,
-                None,
-                BucketKind::Standard,
-                self.0.store.last_lsn()?,
-                now_ms,
-            )
-        };
-        let limits = KeyLimits { bucket: Some(bucket.name.clone()), ..KeyLimits::default() };
-        let owner = account.id.clone();
-        let key = ApiKey::issue(entropy, owner, KEY_NAME, KEY_SCOPES, limits, now_ms)?;
-        let (account_fact, bucket_fact) = (account.id.fact()?, bucket.fact()?);
+        let key = ApiKey::issue(entropy, account.id.clone(), KEY_NAME, KEY_SCOPES, limits, now_ms)?;
         let key_fact = key.record.id.fact()?;
-        let batch = Batch::new()
-            .require(Precondition::FactAbsent(account_fact.clone()))
-            .require(Precondition::FactAbsent(bucket_fact.clone()))
-            .put_fact(account_fact.clone(), encode(&account_fact, &account.stored())?)
-            .put_fact(bucket_fact.clone(), encode(&bucket_fact, &bucket.stored())?)
-            .put_fact(key_fact.clone(), encode(&key_fact, &key.record.stored())?);
+        let batch = batch.put_fact(key_fact.clone(), encode(&key_fact, &key.record.stored())?);
         let batch = self.put_password_in(batch, &account.id, &password)?;
+        let batch = batch.delete_fact(invitation::fact(&account.id)?);
+        let (batch, ended) = self.end_sessions_in(batch, &account.id, None)?;
         let mut sessions = SessionChanges::default();
-        let (batch, started) = self.begin_session(batch, &account, visitor, &mut sessions)?;
+        sessions.ended = ended;
+        let (mut batch, started) = self.begin_session(batch, &account, visitor, &mut sessions)?;
         let told = |action| Told::of(action).account(&account.id);
-        let detail = format!("name: {}, the first set-up", account.name.as_str());
-        let made = told(AuditAction::AccountCreate).target(&account.id).detail(detail);
+        let made = bucket.as_ref().map(|it| told(AuditAction::BucketCreate).bucket(it));
         let begun = told(AuditAction::SessionBegin).target(&started.session.id);
-        let mut batch = batch;
-        for told in [
-            made,
-            told(AuditAction::BucketCreate).bucket(&bucket),
-            told(AuditAction::KeyCreate).key(&key.record),
-            begun,
-        ] {
+        for told in made.into_iter().chain([told(AuditAction::KeyCreate).key(&key.record), begun]) {
             batch = self.audited(batch, told)?;
         }
         self.0.store.commit(batch)?;
-        let (account, bucket) = (Arc::new(account), Arc::new(bucket));
+        let (account, bucket) = (Arc::new(account), bucket.map(Arc::new));
         self.show(|tables| {
             tables.accounts.insert(account.id.clone(), account.clone());
             tables.passwords.insert(account.id.clone(), Arc::new(password));
-            tables.insert_bucket(bucket.clone());
+            tables.invitations.remove(&account.id);
+            if let Some(bucket) = bucket.clone() {
+                tables.insert_bucket(bucket);
+            }
             tables.insert_api_key(Arc::new(key.record.clone()));
             sessions.show(tables);
         });
         Ok(SetUpDone { account, bucket, key, started })
+    }
+
+    /// Puts the account of that name into the batch, as an operator in good standing.
+    fn put_operator(
+        &self,
+        batch: Batch,
+        name: AccountName,
+    ) -> Result<(Batch, Account), CatalogError> {
+        let existing = self.account_called(name.as_str());
+        let (action, detail) = match existing {
+            Some(_) => (AuditAction::AccountChange, "role: operator, by set-up".to_owned()),
+            None => (AuditAction::AccountCreate, format!("name: {}, by set-up", name.as_str())),
+        };
+        let fact_absent = existing.is_none();
+        let account = match existing {
+            Some(account) => Account::clone(&account),
+            None => {
+                let id = AccountId::issue(&*self.0.entropy);
+                Account::with_defaults(id, name, self.0.clock.unix_ms())
+            }
+        };
+        let account = Account { role: Role::Operator, standing: Standing::Good, ..account };
+        let fact = account.id.fact()?;
+        let mut batch = batch.put_fact(fact.clone(), encode(&fact, &account.stored())?);
+        if fact_absent {
+            batch = batch.require(Precondition::FactAbsent(fact));
+        }
+        let told = Told::of(action).account(&account.id).target(&account.id).detail(detail);
+        Ok((self.audited(batch, told)?, account))
+    }
+
+    fn put_first_bucket(
+        &self,
+        batch: Batch,
+        FirstBucket { name, access }: FirstBucket,
+        owner: &AccountId,
+    ) -> Result<(Batch, Bucket), CatalogError> {
+        self.check_new_bucket(&name, owner)?;
+        let (lsn, now_ms) = (self.0.store.last_lsn()?, self.0.clock.unix_ms());
+        let kind = BucketKind::Standard;
+        let bucket = Bucket::with_defaults(name, owner.clone(), None, kind, lsn, now_ms);
+        let bucket = Bucket { access, ..bucket };
+        let fact = bucket.fact()?;
+        let batch = batch
+            .require(Precondition::FactAbsent(fact.clone()))
+            .put_fact(fact.clone(), encode(&fact, &bucket.stored())?);
+        Ok((batch, bucket))
     }
 }

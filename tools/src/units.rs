@@ -1,0 +1,149 @@
+//! Sizes and times on the command line.
+
+use std::str::FromStr;
+
+use engine::{Clock, SystemClock};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
+
+/// Size limit: bytes with a unit such as `500MB`, `512MiB` or `10G`, or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SizeLimit(pub(crate) Option<u64>);
+
+impl FromStr for SizeLimit {
+    type Err = &'static str;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        if typed.eq_ignore_ascii_case("none") {
+            return Ok(Self(None));
+        }
+        let bytes = bytes(typed).ok_or("not a size such as 500MB, 512MiB or 10G, nor \"none\"")?;
+        Ok(Self(Some(bytes)))
+    }
+}
+
+const DECIMAL: &[&str] = &["kB", "MB", "GB", "TB", "PB", "EB"];
+
+/// Parses a size: digits, possibly a fraction, and a unit in any case, decimal (`kB`, `k`) or binary (`KiB`, `Ki`).
+fn bytes(typed: &str) -> Option<u64> {
+    let end = typed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(typed.len());
+    let (number, unit) = typed.split_at(end);
+    let unit = unit.trim().to_ascii_lowercase();
+    let unit = unit.strip_suffix('b').unwrap_or(&unit);
+    let (base, unit) = match unit.strip_suffix('i') {
+        Some(unit) => (1_024_u64, unit),
+        None => (1_000, unit),
+    };
+    let exponent = match unit {
+        "" if base == 1_000 => 0,
+        _ => {
+            1 + DECIMAL
+                .iter()
+                .position(|name| name.to_ascii_lowercase().trim_end_matches('b') == unit)?
+        }
+    };
+    let factor = base.checked_pow(u32::try_from(exponent).ok()?)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let fraction: f64 = format!("0.{fraction}").parse().ok()?;
+    let part = (fraction * factor as f64) as u64;
+    whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(part)
+}
+
+/// Formats a number of bytes in decimal units, such as `24.0 MB`.
+pub(crate) fn bytes_text(bytes: u64) -> String {
+    let mut unit = "bytes";
+    let (mut whole, mut tenth) = (bytes, 0);
+    for larger in DECIMAL {
+        if whole < 1_000 {
+            break;
+        }
+        (whole, tenth, unit) = (whole / 1_000, whole % 1_000 / 100, larger);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{whole}.{tenth} {unit}") }
+}
+
+/// Parses an expiry as RFC 3339: a duration from now, a date, a time, or `never`, which is empty.
+pub(crate) fn expiry(typed: &str) -> Result<String, String> {
+    if typed.eq_ignore_ascii_case("never") {
+        return Ok(String::new());
+    }
+    time(typed, Zoned::checked_add)
+}
+
+/// Parses a past time as RFC 3339: a duration before now, a date, or a time.
+pub(crate) fn since(typed: &str) -> Result<String, String> {
+    time(typed, Zoned::checked_sub)
+}
+
+fn time(
+    typed: &str,
+    shift: impl FnOnce(&Zoned, Span) -> Result<Zoned, jiff::Error>,
+) -> Result<String, String> {
+    if typed.parse::<Timestamp>().is_ok() {
+        return Ok(typed.to_owned());
+    }
+    let failure = || "not a duration such as 30d, a date, or a time as 2030-01-31T12:00:00Z";
+    let zoned = match typed.parse::<Date>() {
+        Ok(date) => date.to_zoned(TimeZone::UTC),
+        Err(_) => {
+            let now_ms = i64::try_from(SystemClock::new().unix_ms()).unwrap_or(i64::MAX);
+            let now = Timestamp::from_millisecond(now_ms).map_err(|error| error.to_string())?;
+            let span: Span = typed.parse().map_err(|_| failure())?;
+            if !span.is_positive() {
+                return Err(failure().to_owned());
+            }
+            shift(&now.to_zoned(TimeZone::UTC), span)
+        }
+    };
+    Ok(zoned.map_err(|_| failure())?.timestamp().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (typed, bytes) in [
+            ("1000", Some(1_000)),
+            ("500MB", Some(500_000_000)),
+            ("512MiB", Some(512 << 20)),
+            ("10G", Some(10_000_000_000)),
+            ("1.5 GiB", Some(3 << 29)),
+            ("1k", Some(1_000)),
+            ("none", None),
+        ] {
+            assert_eq!(typed.parse(), Ok(SizeLimit(bytes)), "{typed}");
+        }
+        for typed in ["", "GB", "-1", "ten", "1XB", "1.2.3", "1i", "16EiB"] {
+            assert!(typed.parse::<SizeLimit>().is_err(), "{typed}");
+        }
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1.0 kB"),
+            (24_000_000, "24.0 MB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(bytes_text(bytes), text);
+        }
+    }
+
+    #[test]
+    fn expiry_is_a_duration_a_date_or_a_time() {
+        let time = "2030-01-31T12:00:00Z";
+        assert_eq!(expiry(time).unwrap(), time);
+        assert_eq!(expiry("2030-01-31").unwrap(), "2030-01-31T00:00:00Z");
+        assert_eq!(expiry("Never").unwrap(), "");
+        let now = Timestamp::from_millisecond(SystemClock::new().unix_ms() as i64).unwrap();
+        let seconds =
+            |text: String| text.parse::<Timestamp>().unwrap().as_second() - now.as_second();
+        assert!((0..5).contains(&(seconds(expiry("30d").unwrap()) - 30 * 86_400)));
+        assert!((0..5).contains(&(seconds(expiry("12h").unwrap()) - 43_200)));
+        assert!((0..5).contains(&(seconds(since("90m").unwrap()) + 5_400)));
+        for typed in ["", "30", "soon", "-1d", "0s", "2030-13-01"] {
+            assert!(expiry(typed).is_err(), "{typed}");
+        }
+    }
+}
