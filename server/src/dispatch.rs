@@ -203,6 +203,10 @@ impl App {
         if crate::s3::is_signed_request(&request) {
             return self.gateway.answer(request).await;
         }
+        #[cfg(feature = "s3")]
+        if crate::s3::is_form_upload(&self.state, &request) {
+            return self.gateway.answer_form(request).await;
+        }
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

@@ -13,6 +13,7 @@ use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 use super::id::{AccountId, OrganisationId};
 use super::quota::Quota;
 use super::record::Stored;
+use crate::object_attributes::Tags;
 use crate::reserved;
 use crate::traffic::Traffic;
 
@@ -48,6 +49,8 @@ pub struct Bucket {
     pub serve_html: ServeHtml,
     /// Whether an upload that does not say makes thumbnails of its images.
     pub thumbnails: bool,
+    /// Tags that S3 clients set.
+    pub tags: Tags,
     /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
     /// was made before that was noted.
     pub after_lsn: Option<u64>,
@@ -110,6 +113,8 @@ pub(super) struct StoredBucket {
     serve_html: ServeHtml,
     #[serde(default)]
     thumbnails: bool,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    tags: Tags,
     #[serde(default)]
     after_lsn: Option<u64>,
     created_ms: u64,
@@ -144,6 +149,7 @@ impl Bucket {
             quota: Quota::default(),
             serve_html: ServeHtml::default(),
             thumbnails: kind == BucketKind::Phone,
+            tags: Tags::new(),
             after_lsn: Some(after_lsn),
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -173,6 +179,7 @@ impl Bucket {
             quota: self.quota,
             serve_html: self.serve_html,
             thumbnails: self.thumbnails,
+            tags: self.tags.clone(),
             after_lsn: self.after_lsn,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
@@ -201,6 +208,7 @@ impl Bucket {
             quota: stored.quota,
             serve_html: stored.serve_html,
             thumbnails: stored.thumbnails,
+            tags: stored.tags,
             after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,

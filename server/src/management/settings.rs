@@ -234,6 +234,7 @@ pub fn bucket_change(
             .serve_html
             .map(|pages| if pages { ServeHtml::AsPages } else { ServeHtml::AsText }),
         thumbnails: settings.thumbnails,
+        tags: None,
     })
 }
 

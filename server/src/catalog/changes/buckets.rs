@@ -11,6 +11,7 @@ use super::super::{
 };
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
+use crate::object_attributes::Tags;
 
 /// What a new bucket is to be.
 pub struct NewBucket {
@@ -43,6 +44,7 @@ pub struct BucketChange {
     pub quota: QuotaChange,
     pub serve_html: Option<ServeHtml>,
     pub thumbnails: Option<bool>,
+    pub tags: Option<Tags>,
 }
 
 impl Catalog {
@@ -136,6 +138,9 @@ impl BucketChange {
         }
         if let Some(cors_origins) = self.cors_origins {
             bucket.cors_origins = cors_origins;
+        }
+        if let Some(tags) = self.tags {
+            bucket.tags = tags;
         }
         if let Some(allowed_types) = self.allowed_types {
             bucket.allowed_types = allowed_types;
