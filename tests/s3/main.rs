@@ -13,6 +13,7 @@
 mod acl;
 mod aws;
 mod bucket;
+mod cors;
 mod form_upload;
 mod https;
 mod import;

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::CatalogError;
 use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
+use super::cors_rules::CorsRule;
 use super::id::{AccountId, OrganisationId};
 use super::quota::Quota;
 use super::record::Stored;
@@ -39,6 +40,8 @@ pub struct Bucket {
     pub cache_control: Option<CacheControl>,
     /// Whose pages may read its files.
     pub cors_origins: CorsOrigins,
+    /// CORS rules that S3 clients set; without any `cors_origins` counts.
+    pub cors_rules: Vec<CorsRule>,
     /// Which files it takes.
     pub allowed_types: AllowedTypes,
     /// Largest file that it takes.
@@ -103,6 +106,8 @@ pub(super) struct StoredBucket {
     /// Absent for every origin.
     #[serde(default)]
     cors_origins: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cors_rules: Vec<CorsRule>,
     /// Empty for every type.
     #[serde(default)]
     allowed_types: Vec<String>,
@@ -144,6 +149,7 @@ impl Bucket {
             placeholder: None,
             cache_control: None,
             cors_origins: CorsOrigins::default(),
+            cors_rules: Vec::new(),
             allowed_types: AllowedTypes::default(),
             file_bytes_max: None,
             quota: Quota::default(),
@@ -174,6 +180,7 @@ impl Bucket {
                 CorsOrigins::Every => None,
                 CorsOrigins::Only(origins) => Some(origins.clone()),
             },
+            cors_rules: self.cors_rules.clone(),
             allowed_types: self.allowed_types.to_list(),
             file_bytes_max: self.file_bytes_max,
             quota: self.quota,
@@ -203,6 +210,7 @@ impl Bucket {
             placeholder: stored.placeholder.map(placeholder).transpose()?,
             cache_control: stored.cache_control.map(cache_control).transpose()?,
             cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
+            cors_rules: stored.cors_rules,
             allowed_types: AllowedTypes::parse(&stored.allowed_types).map_err(say)?,
             file_bytes_max: stored.file_bytes_max,
             quota: stored.quota,

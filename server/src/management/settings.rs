@@ -235,6 +235,7 @@ pub fn bucket_change(
             .map(|pages| if pages { ServeHtml::AsPages } else { ServeHtml::AsText }),
         thumbnails: settings.thumbnails,
         tags: None,
+        cors_rules: None,
     })
 }
 

@@ -8,7 +8,7 @@
 //! signed  virtual_host   what a signature has to cover, and where the bucket is named
 //! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
 //! operations             the table of operations
-//! buckets  listing  objects  reads  copying  multipart  tagging  acl  configuration   what they do
+//! buckets  listing  objects  reads  copying  multipart  tagging  acl  cors  configuration   what they do
 //! conditions  checksums  stored  incoming  framing                      what they have in common
 //! form_upload  form_signature  post_policy                              uploads by forms of web pages
 //! errors  error_body     our refusals in the words of S3
@@ -24,6 +24,7 @@ mod checksums;
 mod conditions;
 mod configuration;
 mod copying;
+mod cors;
 mod error_body;
 mod errors;
 mod form_signature;
@@ -63,6 +64,7 @@ pub(crate) use self::form_upload::is_form_upload;
 use self::framing::{Chunks, Framed};
 use self::operations::Operations;
 use self::reads::{Status, UnquotedEtag};
+pub(crate) use self::signed::is_signed_address;
 use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;

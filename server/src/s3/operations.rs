@@ -8,7 +8,7 @@ use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use super::access::caller_of;
 use super::configuration::{self, check_bucket, not_configured, without_locks};
-use super::{acl, buckets, copying, listing, multipart, objects, reads, tagging};
+use super::{acl, buckets, copying, cors, listing, multipart, objects, reads, tagging};
 use crate::state::AppState;
 
 /// The operations, on a running service.
@@ -116,6 +116,9 @@ operations! {
     done delete_bucket_tagging DeleteBucketTaggingInput DeleteBucketTaggingOutput configuration::delete_tagging;
     done put_object_lock_configuration
         PutObjectLockConfigurationInput PutObjectLockConfigurationOutput configuration::put_object_lock;
+    done get_bucket_cors GetBucketCorsInput GetBucketCorsOutput cors::get;
+    done put_bucket_cors PutBucketCorsInput PutBucketCorsOutput cors::put;
+    done delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput cors::delete;
     done put_bucket_acl PutBucketAclInput PutBucketAclOutput acl::put_bucket_acl;
     done put_object_acl PutObjectAclInput PutObjectAclOutput acl::put_object_acl;
 
@@ -128,7 +131,6 @@ operations! {
     lockless put_object_legal_hold PutObjectLegalHoldInput PutObjectLegalHoldOutput;
     lockless put_object_retention PutObjectRetentionInput PutObjectRetentionOutput;
 
-    missing get_bucket_cors GetBucketCorsInput GetBucketCorsOutput "NoSuchCORSConfiguration";
     missing get_bucket_encryption GetBucketEncryptionInput GetBucketEncryptionOutput "ServerSideEncryptionConfigurationNotFoundError";
     missing get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput GetBucketLifecycleConfigurationOutput "NoSuchLifecycleConfiguration";
     missing get_bucket_policy GetBucketPolicyInput GetBucketPolicyOutput "NoSuchBucketPolicy";
@@ -143,7 +145,6 @@ operations! {
     empty get_bucket_notification_configuration
         GetBucketNotificationConfigurationInput GetBucketNotificationConfigurationOutput;
     empty get_bucket_versioning GetBucketVersioningInput GetBucketVersioningOutput;
-    empty delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput;
     empty delete_bucket_encryption DeleteBucketEncryptionInput DeleteBucketEncryptionOutput;
     empty delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput;
     empty delete_bucket_ownership_controls DeleteBucketOwnershipControlsInput DeleteBucketOwnershipControlsOutput;

@@ -41,7 +41,7 @@ pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool
 pub(super) struct Query(Vec<(String, String)>);
 
 /// Whether a request is presigned: anyone who has the URL may open it, in a browser too.
-pub(super) fn is_signed_address(uri: &Uri) -> bool {
+pub(crate) fn is_signed_address(uri: &Uri) -> bool {
     Query::of(uri).has("X-Amz-Signature")
 }
 
@@ -83,7 +83,8 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
         value.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data")
     });
     if head.method == Method::POST && is_form {
-        let message = "A form is signed by its policy (POST Object), not by its address or its headers";
+        let message =
+            "A form is signed by its policy (POST Object), not by its address or its headers";
         return Err(refusal(S3ErrorCode::NotImplemented, message));
     }
     let in_address = query.has("X-Amz-Signature");

@@ -22,7 +22,7 @@ use crate::auth::Caller;
 use crate::bridge::{blocking, commit};
 use crate::catalog::{Bucket, Scope};
 use crate::error::ApiError;
-use crate::limits::MOVE_TRIES_MAX;
+use crate::limits::{BUCKET_TAGS_BYTES_MAX, MOVE_TRIES_MAX};
 use crate::object_attributes::{StoredAttributes, Tags};
 use crate::state::AppState;
 
@@ -34,8 +34,12 @@ const BUCKET_TAGS_MAX: usize = 50;
 const KEY_CHARS_MAX: usize = 128;
 /// Characters of the value of a tag, as S3 has it.
 const VALUE_CHARS_MAX: usize = 256;
-/// Bytes of UTF-8 of all keys and values: ten tags of the longest keys and values in ASCII.
-const BYTES_MAX: usize = OBJECT_TAGS_MAX * (KEY_CHARS_MAX + VALUE_CHARS_MAX);
+/// Number of tags, and bytes of UTF-8 of all their keys and values.
+type Limits = (usize, usize);
+/// Limits of an object: ten tags of the longest keys and values in ASCII.
+const OF_OBJECT: Limits = (OBJECT_TAGS_MAX, OBJECT_TAGS_MAX * (KEY_CHARS_MAX + VALUE_CHARS_MAX));
+/// Limits of a bucket, whose record holds its tags.
+const OF_BUCKET: Limits = (BUCKET_TAGS_MAX, BUCKET_TAGS_BYTES_MAX);
 /// Prefix of keys that S3 reserves.
 const RESERVED: &str = "aws:";
 
@@ -60,7 +64,7 @@ fn parse_pairs(text: &str) -> S3Result<Tags> {
         Ok((decoded(key)?, decoded(value)?))
     });
     let pairs = pairs.collect::<S3Result<Vec<_>>>()?;
-    checked(pairs, OBJECT_TAGS_MAX)
+    checked(pairs, OF_OBJECT)
 }
 
 fn malformed_header() -> S3Error {
@@ -71,24 +75,24 @@ fn malformed_header() -> S3Error {
 
 /// Checks the tag set of an object in the body of a request.
 pub(super) fn object_tags(set: Vec<Tag>) -> S3Result<Tags> {
-    tags_of(set, OBJECT_TAGS_MAX)
+    tags_of(set, OF_OBJECT)
 }
 
 /// Checks the tag set of a bucket in the body of a request.
 pub(super) fn bucket_tags(set: Vec<Tag>) -> S3Result<Tags> {
-    tags_of(set, BUCKET_TAGS_MAX)
+    tags_of(set, OF_BUCKET)
 }
 
-fn tags_of(set: Vec<Tag>, count_max: usize) -> S3Result<Tags> {
+fn tags_of(set: Vec<Tag>, limits: Limits) -> S3Result<Tags> {
     let pairs = set.into_iter().map(|tag| match tag {
         Tag { key: Some(key), value: Some(value) } => Ok((key, value)),
         _ => Err(refusal(S3ErrorCode::MalformedXML, "A tag has a Key and a Value")),
     });
-    checked(pairs.collect::<S3Result<Vec<_>>>()?, count_max)
+    checked(pairs.collect::<S3Result<Vec<_>>>()?, limits)
 }
 
 /// Rejects tag sets beyond the limits of S3.
-fn checked(pairs: Vec<(String, String)>, count_max: usize) -> S3Result<Tags> {
+fn checked(pairs: Vec<(String, String)>, (count_max, bytes_max): Limits) -> S3Result<Tags> {
     let invalid = |message: String| Err(S3Error::with_message(S3ErrorCode::InvalidTag, message));
     let count = pairs.len();
     if count > count_max {
@@ -116,11 +120,9 @@ fn checked(pairs: Vec<(String, String)>, count_max: usize) -> S3Result<Tags> {
             return invalid("Two tags have the same key".to_owned());
         }
     }
-    match count_max {
-        OBJECT_TAGS_MAX if bytes > BYTES_MAX => {
-            invalid(format!("The tags of an object take up to {BYTES_MAX} bytes of UTF-8"))
-        }
-        _ => Ok(tags),
+    match bytes > bytes_max {
+        true => invalid(format!("These tags together take up to {bytes_max} bytes of UTF-8")),
+        false => Ok(tags),
     }
 }
 
@@ -293,25 +295,28 @@ mod tests {
     #[test]
     fn tag_limits_count_characters() {
         let pair = |key: usize, value: usize| vec![("é".repeat(key), "ü".repeat(value))];
-        assert_eq!(code(checked(pair(128, 256), OBJECT_TAGS_MAX)), "ok");
-        assert_eq!(code(checked(pair(129, 0), OBJECT_TAGS_MAX)), "InvalidTag");
-        assert_eq!(code(checked(pair(1, 257), OBJECT_TAGS_MAX)), "InvalidTag");
+        assert_eq!(code(checked(pair(128, 256), OF_OBJECT)), "ok");
+        assert_eq!(code(checked(pair(129, 0), OF_OBJECT)), "InvalidTag");
+        assert_eq!(code(checked(pair(1, 257), OF_OBJECT)), "InvalidTag");
         let many = |count: usize, fill: &str| {
             let value = fill.repeat(VALUE_CHARS_MAX);
             (0..count).map(|at| (format!("{at:0>128}"), value.clone())).collect::<Vec<_>>()
         };
-        assert_eq!(code(checked(many(10, "x"), OBJECT_TAGS_MAX)), "ok");
-        assert_eq!(code(checked(many(11, "x"), OBJECT_TAGS_MAX)), "InvalidTag");
-        assert_eq!(code(checked(many(10, "ü"), OBJECT_TAGS_MAX)), "InvalidTag", "too many bytes");
-        assert_eq!(code(checked(many(50, "x"), BUCKET_TAGS_MAX)), "ok");
-        assert_eq!(code(checked(many(51, "x"), BUCKET_TAGS_MAX)), "InvalidTag");
+        assert_eq!(code(checked(many(10, "x"), OF_OBJECT)), "ok");
+        assert_eq!(code(checked(many(11, "x"), OF_OBJECT)), "InvalidTag");
+        assert_eq!(code(checked(many(10, "ü"), OF_OBJECT)), "InvalidTag", "too many bytes");
+        assert_eq!(code(checked(many(32, "x"), OF_BUCKET)), "ok");
+        let short = |count: usize| (0..count).map(|at| (at.to_string(), String::new())).collect();
+        assert_eq!(code(checked(short(50), OF_BUCKET)), "ok");
+        assert_eq!(code(checked(short(51), OF_BUCKET)), "InvalidTag");
+        assert_eq!(code(checked(many(33, "x"), OF_BUCKET)), "InvalidTag", "too many bytes");
     }
 
     #[test]
     fn longest_tags_fit_beside_other_attributes() {
         let value = "x".repeat(VALUE_CHARS_MAX);
         let tags = (0..OBJECT_TAGS_MAX).map(|at| (format!("{at:0>128}"), value.clone()));
-        let tags = checked(tags.collect(), OBJECT_TAGS_MAX).unwrap();
+        let tags = checked(tags.collect(), OF_OBJECT).unwrap();
         let declared_type = Some("x".repeat(2_000));
         let attributes = StoredAttributes { declared_type, ..StoredAttributes::default() };
         let encoded = attributes.with_tags(tags.clone()).encoded().unwrap();
