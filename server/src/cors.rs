@@ -1,7 +1,7 @@
 //! CORS of buckets with rules: preflights, and the headers of every response about such a bucket.
 //!
-//! Guarantees: a response names an origin only if a rule allows the origin and the method of the request; credentials of
-//! browsers are never allowed. Non-goals: buckets without rules (`delivery_headers`).
+//! Guarantees: a response names an origin only if a rule allows the origin and the method of the request; credentials
+//! of browsers are never allowed. Non-goals: buckets without rules (`delivery_headers`).
 
 use std::sync::Arc;
 

@@ -51,8 +51,8 @@ pub(crate) struct S3Attributes {
     /// Of a multipart upload: how many parts in a row have how many bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<(u32, u64)>,
-    /// Of a multipart upload: the checksums of its parts, by the algorithm of the object, in base64. Empty where they do
-    /// not fit.
+    /// Of a multipart upload: the checksums of its parts, by the algorithm of the object, in base64. Empty where they
+    /// do not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) part_checksums: Vec<String>,
 }

@@ -430,3 +430,27 @@ fn object_locks_are_rejected_as_for_buckets_without_them() {
         assert_eq!(refused, refusal, "{method} {address}");
     }
 }
+
+#[test]
+fn configuration_that_is_in_effect_can_be_set_and_no_other() {
+    let mut bucket = Bucket::new();
+    let ownership = |rule: &str| {
+        format!(
+            "<OwnershipControls><Rule><ObjectOwnership>{rule}</ObjectOwnership></Rule></OwnershipControls>"
+        )
+    };
+    let payer = |payer: &str| {
+        format!("<RequestPaymentConfiguration><Payer>{payer}</Payer></RequestPaymentConfiguration>")
+    };
+    for (address, body, status) in [
+        ("/photos?ownershipControls", ownership("BucketOwnerEnforced"), 200),
+        ("/photos?ownershipControls", ownership("ObjectWriter"), 501),
+        ("/photos?requestPayment", payer("BucketOwner"), 200),
+        ("/photos?requestPayment", payer("Requester"), 501),
+    ] {
+        let answer = bucket.send("PUT", address, &[], &body);
+        assert_eq!(answer.status, status, "{address} {body}: {}", text(&answer));
+        let mut reader = bucket.with_key(&["--scope", "read"]);
+        assert_eq!(reader.send("PUT", address, &[], body.as_bytes()).unwrap().status, 403);
+    }
+}

@@ -1,7 +1,7 @@
 //! CORS rules of a bucket, as S3 clients set them: which pages may send which requests and read the responses.
 //!
-//! Pure. Guarantees: an accepted rule can be sent in headers as it is; the first rule that allows all of a request is the
-//! one that counts. Non-goals: the setting `corsOrigins`, which counts for buckets without rules.
+//! Pure. Guarantees: an accepted rule can be sent in headers as it is; the first rule that allows all of a request
+//! counts. Non-goals: the setting `corsOrigins`, which counts for buckets without rules.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Access control lists, as far as the access of a bucket expresses them.
 //!
-//! A bucket is private (its owner has full control) or public (everyone may read every object too). Guarantees: a list is
-//! accepted only if it grants exactly that; one that grants anything else is rejected and changes nothing. Non-goals:
-//! access of single objects, grants to accounts.
+//! A bucket is private (its owner has full control) or public (everyone may read every object too). Guarantees: a list
+//! is accepted only if it grants exactly that; one that grants anything else is rejected and changes nothing.
+//! Non-goals: access of single objects, grants to accounts.
 
 use std::sync::Arc;
 

@@ -3,13 +3,15 @@
 //! Terraform, bucket browsers and rclone read all of it before they change anything. Guarantees: nothing is reported as
 //! configured that is not in effect. Non-goals: access control lists (`acl`).
 
+use engine::FolderKey;
 use s3s::dto::{
     DeleteBucketTaggingInput, DeleteBucketTaggingOutput, GetBucketOwnershipControlsInput,
     GetBucketOwnershipControlsOutput, GetBucketPolicyStatusInput, GetBucketPolicyStatusOutput,
     GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput, GetBucketTaggingInput,
     GetBucketTaggingOutput, ObjectOwnership, OwnershipControls, OwnershipControlsRule, Payer,
-    PolicyStatus, PutBucketTaggingInput, PutBucketTaggingOutput, PutObjectLockConfigurationInput,
-    PutObjectLockConfigurationOutput,
+    PolicyStatus, PutBucketOwnershipControlsInput, PutBucketOwnershipControlsOutput,
+    PutBucketRequestPaymentInput, PutBucketRequestPaymentOutput, PutBucketTaggingInput,
+    PutBucketTaggingOutput, PutObjectLockConfigurationInput, PutObjectLockConfigurationOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
@@ -18,9 +20,10 @@ use super::buckets::{change_settings, look};
 use super::errors::{code, refusal, refused};
 use super::tagging::{bucket_tags, tag_set};
 use crate::auth::Caller;
-use crate::catalog::{Access, BucketChange};
+use crate::catalog::{Access, BucketChange, Scope};
 use crate::object_attributes::Tags;
 use crate::state::AppState;
+use crate::target::bucket_of;
 
 /// Returns the error for a configuration that no bucket has, or that of a missing bucket.
 pub(super) fn not_configured(
@@ -75,6 +78,48 @@ pub(super) async fn ownership(
     let rules = vec![OwnershipControlsRule { object_ownership }];
     let ownership_controls = Some(OwnershipControls { rules });
     Ok(GetBucketOwnershipControlsOutput { ownership_controls })
+}
+
+/// PutBucketOwnershipControls: succeeds for `BucketOwnerEnforced`, which is in effect.
+pub(super) async fn put_ownership(
+    app: &AppState,
+    request: S3Request<PutBucketOwnershipControlsInput>,
+) -> S3Result<PutBucketOwnershipControlsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    check_managed(app, &caller, &request.input.bucket)?;
+    match request.input.ownership_controls.rules.as_slice() {
+        [rule] if rule.object_ownership.as_str() == ObjectOwnership::BUCKET_OWNER_ENFORCED => {
+            Ok(PutBucketOwnershipControlsOutput {})
+        }
+        _ => {
+            let message = "Objects belong to the owner of their bucket: the only ownership is BucketOwnerEnforced";
+            Err(refusal(S3ErrorCode::NotImplemented, message))
+        }
+    }
+}
+
+/// PutBucketRequestPayment: succeeds for `BucketOwner`, which is in effect.
+pub(super) async fn put_request_payment(
+    app: &AppState,
+    request: S3Request<PutBucketRequestPaymentInput>,
+) -> S3Result<PutBucketRequestPaymentOutput> {
+    let caller = caller_of(&request.extensions)?;
+    check_managed(app, &caller, &request.input.bucket)?;
+    match request.input.request_payment_configuration.payer.as_str() {
+        Payer::BUCKET_OWNER => Ok(PutBucketRequestPaymentOutput {}),
+        _ => {
+            let message = "The owner of a bucket pays for requests: the only payer is BucketOwner";
+            Err(refusal(S3ErrorCode::NotImplemented, message))
+        }
+    }
+}
+
+/// Fails if the bucket does not exist or the caller may not manage it.
+fn check_managed(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
+    let managed = bucket_of(bucket)
+        .and_then(|name| caller.bucket(&app.catalog, &name, Scope::Manage))
+        .and_then(|_| caller.check_folder(&FolderKey::root()));
+    managed.map_err(|error| refused(&error))
 }
 
 /// GetBucketPolicyStatus: whether everybody may read.

@@ -73,6 +73,7 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::measures::AuthFailure;
 use crate::meter::Meter;
+use crate::own_pages::Source;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 
@@ -131,13 +132,16 @@ impl Gateway {
         let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
         let request_id = request_id.unwrap_or_default();
         let address = client_address(&head.extensions);
+        let source = Source::of(&head.method, &head.headers, &head.uri);
         let bucket = form_upload::bucket_in(&self.app, &head.headers, &head.uri);
         let mut answer = match form_upload::post(&self.app, &head, body).await {
             Ok(stored) => stored.map(Answered::Whole),
             Err(Rejected::Native(error)) => return error.into_response(),
             Err(Rejected::S3(error)) => {
                 let is_wrong = WRONG_CODES.contains(&error.code().as_str());
-                let charged = if is_wrong { self.charge(address) } else { Ok(()) };
+                // Any page can make the browser of a visitor send a wrong form.
+                let is_charged = is_wrong && source != Source::Elsewhere;
+                let charged = if is_charged { self.charge(address) } else { Ok(()) };
                 said(charged.err().unwrap_or(error))
             }
         };

@@ -119,6 +119,10 @@ operations! {
     done get_bucket_cors GetBucketCorsInput GetBucketCorsOutput cors::get;
     done put_bucket_cors PutBucketCorsInput PutBucketCorsOutput cors::put;
     done delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput cors::delete;
+    done put_bucket_ownership_controls
+        PutBucketOwnershipControlsInput PutBucketOwnershipControlsOutput configuration::put_ownership;
+    done put_bucket_request_payment
+        PutBucketRequestPaymentInput PutBucketRequestPaymentOutput configuration::put_request_payment;
     done put_bucket_acl PutBucketAclInput PutBucketAclOutput acl::put_bucket_acl;
     done put_object_acl PutObjectAclInput PutObjectAclOutput acl::put_object_acl;
 

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use engine::{Batch, Conflict, Error, Object, ObjectName, Precondition, PutOptions};
+use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 use s3s::dto::{
@@ -20,7 +20,7 @@ use super::errors::{refusal, refused};
 use super::objects::{file_in, find, is_named};
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit};
-use crate::catalog::{Bucket, Scope};
+use crate::catalog::Scope;
 use crate::error::ApiError;
 use crate::limits::{BUCKET_TAGS_BYTES_MAX, MOVE_TRIES_MAX};
 use crate::object_attributes::{StoredAttributes, Tags};
@@ -225,6 +225,7 @@ async fn replace(
     tags: Tags,
 ) -> Result<(), ApiError> {
     let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload)?;
+    let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     let name = ObjectName::new(bucket.name.clone(), key);
     let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
     for _ in 0..MOVE_TRIES_MAX {
@@ -233,7 +234,7 @@ async fn replace(
         if attributes.tags == tags {
             return Ok(());
         }
-        match store_with(app, &bucket, object, attributes.with_tags(tags.clone())).await {
+        match store_with(app, fact.clone(), object, attributes.with_tags(tags.clone())).await {
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
                 return Err(ApiError::bucket_not_found());
             }
@@ -247,7 +248,7 @@ async fn replace(
 /// Stores the same content under the same name, as long as the object is the version that was read.
 async fn store_with(
     app: &AppState,
-    bucket: &Bucket,
+    bucket_fact: FactName,
     object: Object,
     attributes: StoredAttributes,
 ) -> engine::Result<()> {
@@ -265,10 +266,9 @@ async fn store_with(
         ..PutOptions::default()
     };
     let name = object.name().clone();
-    let mut batch = Batch::new().require(Precondition::KeyVersion(name.clone(), object.lsn()));
-    if let Ok(fact) = bucket.fact() {
-        batch = batch.require(Precondition::FactPresent(fact));
-    }
+    let batch = Batch::new()
+        .require(Precondition::KeyVersion(name.clone(), object.lsn()))
+        .require(Precondition::FactPresent(bucket_fact));
     commit(&app.store, batch.put(name, staged, options)).await.map(drop)
 }
 
