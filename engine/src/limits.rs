@@ -16,7 +16,7 @@ pub const FACT_BYTES_MAX: usize = 64 * KIB;
 /// Longest content type, in bytes.
 pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
 /// Largest attributes of one object: small, opaque to the engine.
-pub const ATTRIBUTES_BYTES_MAX: usize = 2 * KIB;
+pub const ATTRIBUTES_BYTES_MAX: usize = 6 * KIB;
 
 /// A body is checksummed in blocks of this many bytes.
 pub const BLOCK_BYTES: usize = 64 * KIB;

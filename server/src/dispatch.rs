@@ -19,6 +19,7 @@ use crate::auth::has_key;
 use crate::catalog::{Bucket, CorsOrigins};
 use crate::client_address::{client_address, look_behind_proxies};
 use crate::config::Scheme;
+use crate::cors::CorsRequest;
 use crate::delivery_headers::{allow_no_origin, preflight, restrict_origins};
 use crate::error::ApiError;
 use crate::handlers::deliver::deliver;
@@ -90,6 +91,7 @@ impl App {
         let bucket_name = bucket.as_ref().map(|bucket| bucket.name.as_str());
         note_request(operation.name(), bucket_name, outgoing.request_id());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
+        let cors = CorsRequest::of(&head, bucket.as_ref());
         let is_for_own_pages = !is_delivered && !is_signed && is_for_own_pages(head.uri.path());
         let nobody = self.state.catalog.traffic_elsewhere();
         let (answer, traffic) = match target {
@@ -103,12 +105,19 @@ impl App {
                 let shard = self.state.measures.here();
                 let meter = Meter::new(outgoing.request_id(), named, shard);
                 let request = Request::from_parts(head, body);
-                let answer = Box::pin(self.route(request, &meter, operation)).await;
+                let answer = match &cors {
+                    Some(cors) if *request.method() == Method::OPTIONS => cors
+                        .preflight()
+                        .map_or_else(IntoResponse::into_response, |it| it.map(Body::from)),
+                    _ => Box::pin(self.route(request, &meter, operation)).await,
+                };
                 (answer, meter.end(nobody))
             }
         };
         let mut response = outgoing.finish(answer);
-        if let Some((bucket, origin)) = origins {
+        if let Some(cors) = &cors {
+            cors.write(response.headers_mut());
+        } else if let Some((bucket, origin)) = origins {
             restrict_origins(response.headers_mut(), &bucket.cors_origins, origin.as_ref());
         }
         if is_for_own_pages {
@@ -203,6 +212,10 @@ impl App {
         if crate::s3::is_signed_request(&request) {
             return self.gateway.answer(request).await;
         }
+        #[cfg(feature = "s3")]
+        if crate::s3::is_form_upload(&self.state, &request) {
+            return self.gateway.answer_form(request).await;
+        }
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -212,6 +225,13 @@ impl App {
     /// A preflight, with the methods of the address where these do not depend on what is asked of it: in a bucket they
     /// do.
     async fn options(&self, request: Request<Body>) -> Response<Body> {
+        #[cfg(feature = "s3")]
+        if crate::s3::is_signed_address(request.uri())
+            && !request.headers().contains_key(header::ORIGIN)
+        {
+            let message = "A preflight has the headers Origin and Access-Control-Request-Method";
+            return ApiError::bad_request(message).into_response();
+        }
         let mut response = preflight(request.headers()).map(Body::from);
         if is_tus(request.uri().path()) {
             option_headers(response.headers_mut());

@@ -1,4 +1,4 @@
-//! The head of one part of a form: its file name and its type. The field's name means nothing here.
+//! The head of one part of a form: the name of its field, its file name and its type.
 //!
 //! Pure. Clients write file names in four ways (raw UTF-8, Latin-1, `%22` and its like, RFC 8187), so the header is
 //! read here and not by the form's parser. Promises: any bytes give a head. Never here: cleaning names.
@@ -11,6 +11,9 @@ use crate::limits::FORM_BOUNDARY_BYTES_MAX;
 /// What the head of a part says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartHead {
+    /// The name of the field.
+    #[cfg(feature = "s3")]
+    pub field_name: Option<String>,
     /// The file name; empty where a page's form had no file to send.
     pub file_name: Option<String>,
     /// The declared type, word by word.
@@ -25,6 +28,8 @@ impl PartHead {
         let extended = parameter(&disposition, "filename*").and_then(|name| decode_extended(&name));
         let declared_type = content_type.map(|value| text_of(value).trim().to_owned());
         Self {
+            #[cfg(feature = "s3")]
+            field_name: parameter(&disposition, "name").map(|name| unescape(&name)),
             file_name: extended.or(plain),
             declared_type: declared_type.filter(|value| !value.is_empty()),
         }

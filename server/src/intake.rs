@@ -27,6 +27,8 @@ use engine::{
 use http_body::Body;
 use uuid::Uuid;
 
+#[cfg(feature = "s3")]
+use self::inflow::CheckedPart;
 use self::inflow::take_in;
 pub use self::room::{Growth, commit_in, make_room};
 pub use self::thumbnails::ThumbnailKept;
@@ -37,7 +39,7 @@ use crate::content_type::{essence, extension_of, guess, is_borne_out};
 use crate::error::ApiError;
 use crate::limits;
 use crate::multipart::{FormFile, FormFiles};
-use crate::object_attributes::{S3Attributes, StoredAttributes};
+use crate::object_attributes::{S3Attributes, StoredAttributes, Tags};
 use crate::object_name::{NameRule, Naming, Proposal, file_name, split_extension};
 use crate::request_body::RequestBody;
 use crate::state::AppState;
@@ -58,6 +60,7 @@ pub struct Received {
     headers: StoredHeaders,
     /// What an S3 client said about it.
     s3: Option<S3Attributes>,
+    tags: Tags,
 }
 
 impl Received {
@@ -72,13 +75,14 @@ impl Received {
             thumbnail_kept,
             headers: StoredHeaders::default(),
             s3: None,
+            tags: Tags::new(),
         }
     }
 
     /// The same file with what S3 clients are to get with it.
     #[cfg(feature = "s3")]
-    pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes) -> Self {
-        Self { headers, s3: Some(s3), ..self }
+    pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes, tags: Tags) -> Self {
+        Self { headers, s3: Some(s3), tags, ..self }
     }
 
     /// The same file under a name.
@@ -215,6 +219,20 @@ where
     B::Error: Display,
 {
     let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut body).await?;
+    Ok(Received::new(None, declared_type, staged))
+}
+
+/// Receives the current part of a form as one file. `check` gets each piece before it is stored.
+#[cfg(feature = "s3")]
+pub async fn receive_part(
+    app: &AppState,
+    bucket: &Bucket,
+    declared_type: Option<String>,
+    form: &mut FormFiles,
+    check: &mut (dyn FnMut(&[u8]) -> Result<(), ApiError> + Send),
+) -> Result<Received, ApiError> {
+    let mut pieces = CheckedPart { form, check };
+    let staged = take_in(app.store.upload(), bucket.file_bytes_max, &mut pieces).await?;
     Ok(Received::new(None, declared_type, staged))
 }
 
@@ -457,6 +475,7 @@ impl Received {
             declared_type: differs.map(str::to_owned),
             headers: self.headers.clone(),
             s3: self.s3.clone(),
+            tags: self.tags.clone(),
         };
         PutOptions {
             content_type,

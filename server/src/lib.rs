@@ -30,6 +30,7 @@ pub mod config;
 pub mod connection;
 pub mod content_type;
 pub mod control;
+pub mod cors;
 pub mod crew;
 mod damage_log;
 pub mod delivery_headers;

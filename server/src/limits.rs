@@ -45,6 +45,12 @@ pub const MEMBERS_PER_ORGANISATION_MAX: usize = 1_000;
 pub const INVITATIONS_PER_ACCOUNT_MAX: usize = 100;
 /// Origins, and media types, that a bucket names: its record is one fact.
 pub const BUCKET_LIST_MAX: usize = 100;
+/// Tags of a bucket together.
+pub const BUCKET_TAGS_BYTES_MAX: usize = 12 * 1_024;
+/// CORS rules of a bucket, as S3 has it.
+pub const CORS_RULES_MAX: usize = 100;
+/// CORS rules of a bucket together, encoded.
+pub const CORS_RULES_BYTES_MAX: usize = 8 * 1_024;
 /// Facts that are read at once when the catalog is opened.
 pub const CATALOG_PAGE_FACTS: usize = 1_000;
 /// Longest free text of a record of the catalog.
@@ -553,8 +559,13 @@ const _: () = assert!(SESSIONS_PER_ACCOUNT_MAX + 16 <= engine::limits::BATCH_REC
 const _: () = assert!(SESSIONS_BATCH <= engine::limits::BATCH_RECORDS_MAX);
 const _: () = assert!(TUS_PENDING_MAX <= engine::limits::LIST_PAGE_MAX);
 const _: () = assert!(48 * MEMBERS_PER_ORGANISATION_MAX < engine::limits::FACT_BYTES_MAX);
-const _: () =
-    assert!(2 * BUCKET_LIST_MAX * (CATALOG_TEXT_BYTES_MAX + 8) < engine::limits::FACT_BYTES_MAX);
+const _: () = assert!(
+    2 * BUCKET_LIST_MAX * (CATALOG_TEXT_BYTES_MAX + 8)
+        + BUCKET_TAGS_BYTES_MAX
+        + CORS_RULES_BYTES_MAX
+        + 3 * 1_024
+        < engine::limits::FACT_BYTES_MAX
+);
 const _: () = assert!(BODY_BYTES_MAX <= CONFIGURED_BODY_BYTES_MAX);
 const _: () = assert!(UPLOAD_BODY_BYTES_MAX <= engine::limits::OBJECT_BYTES_MAX);
 const _: () = assert!(PRESIGN_SECONDS_DEFAULT <= PRESIGN_SECONDS_MAX);

@@ -105,6 +105,31 @@ impl FormFiles {
         Ok(None)
     }
 
+    /// Reads the head of the next part, a file or a field; `None` at the end of the form.
+    #[cfg(feature = "s3")]
+    pub async fn next_part(&mut self) -> Result<Option<PartHead>, ApiError> {
+        self.field_count += 1;
+        if self.field_count > limits::FORM_FIELDS_MAX {
+            return Err(bad_form("The form has too many fields"));
+        }
+        self.parts.next().await
+    }
+
+    /// The next bytes of the part of that head; `None` at its end.
+    #[cfg(feature = "s3")]
+    pub async fn part_chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        self.parts.chunk().await
+    }
+
+    /// Skips the fields that are left, so that a form that breaks off is an error.
+    #[cfg(feature = "s3")]
+    pub async fn skip_to_end(&mut self) -> Result<(), ApiError> {
+        while self.parts.next().await?.is_some() {
+            self.skip_field().await?;
+        }
+        Ok(())
+    }
+
     /// Skips a text field, within the limits of a form.
     async fn skip_field(&mut self) -> Result<(), ApiError> {
         self.field_count += 1;

@@ -11,6 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::stored_headers::StoredHeaders;
 
+/// Bytes of encoded attributes, without the tags.
+const UNTAGGED_BYTES_MAX: usize = 2_048;
+
+/// Tags of an object or a bucket, by key.
+pub(crate) type Tags = BTreeMap<String, String>;
+
 /// The attributes of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -23,6 +29,8 @@ pub(crate) struct StoredAttributes {
     pub(crate) headers: StoredHeaders,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) s3: Option<S3Attributes>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub(crate) tags: Tags,
 }
 
 /// Attributes that only S3 clients get.
@@ -43,6 +51,10 @@ pub(crate) struct S3Attributes {
     /// Of a multipart upload: how many parts in a row have how many bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<(u32, u64)>,
+    /// Of a multipart upload: the checksums of its parts, by the algorithm of the object, in base64. Empty where they
+    /// do not fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) part_checksums: Vec<String>,
 }
 
 /// A checksum of an object.
@@ -61,7 +73,18 @@ impl StoredAttributes {
             return None;
         }
         let encoded = serde_json::to_vec(self).ok()?;
-        (encoded.len() <= engine::limits::ATTRIBUTES_BYTES_MAX).then_some(encoded)
+        let tags_bytes = match self.tags.is_empty() {
+            true => 0,
+            false => r#","tags":"#.len() + serde_json::to_vec(&self.tags).ok()?.len(),
+        };
+        let bytes_max = engine::limits::ATTRIBUTES_BYTES_MAX.min(UNTAGGED_BYTES_MAX + tags_bytes);
+        (encoded.len() <= bytes_max).then_some(encoded)
+    }
+
+    /// The same attributes with other tags.
+    #[cfg(feature = "s3")]
+    pub(crate) fn with_tags(self, tags: Tags) -> Self {
+        Self { tags, ..self }
     }
 
     /// The attributes of a file; the default for a derived object, whose attributes are of another form.
@@ -95,7 +118,7 @@ mod tests {
         let encoded = declared(3).encoded().unwrap();
         assert_eq!(encoded, br#"{"declaredType":"xxx"}"#);
         assert_eq!(serde_json::from_slice::<StoredAttributes>(&encoded).unwrap(), declared(3));
-        assert_eq!(declared(engine::limits::ATTRIBUTES_BYTES_MAX).encoded(), None);
+        assert_eq!(declared(UNTAGGED_BYTES_MAX).encoded(), None);
     }
 
     #[test]

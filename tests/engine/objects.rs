@@ -146,16 +146,16 @@ fn what_is_too_long_is_refused_by_its_limit() {
     };
     let options = PutOptions::default;
     let long_type = PutOptions { content_type: "t".repeat(256), ..options() };
-    let long_attributes = PutOptions { attributes: vec![0; 2_049], ..options() };
+    let long_attributes = PutOptions { attributes: vec![0; 6_145], ..options() };
     for refused in [long_type, long_attributes] {
         assert!(matches!(with(refused), Err(Error::TooLarge(_))));
     }
     let longest = PutOptions {
         content_type: "t".repeat(255),
-        attributes: vec![9; 2_048],
+        attributes: vec![9; 6_144],
         ..PutOptions::default()
     };
-    assert_eq!(with(longest).unwrap().objects[0].attributes().len(), 2_048);
+    assert_eq!(with(longest).unwrap().objects[0].attributes().len(), 6_144);
     assert_eq!(store.get(&name("a")).unwrap().unwrap().content_type().len(), 255);
     let longest_key = name(&"k".repeat(1_024));
     put(&store, &longest_key, b"found").unwrap();

@@ -10,7 +10,11 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod acl;
 mod aws;
+mod bucket;
+mod cors;
+mod form_upload;
 mod https;
 mod import;
 mod memory;
@@ -18,3 +22,4 @@ mod place;
 mod rclone;
 mod restic;
 mod statuses;
+mod tagging;

@@ -1,71 +1,9 @@
 //! Raw statuses and headers of the gateway, which SDKs hide: what caches, proxies and other SDKs go by.
 
-use tests::{Answer, SignedConnection};
-
-use crate::place::Place;
+use crate::bucket::{Bucket, element, is, signed, text, upload_parts};
 
 /// `hello`, as MD5.
 const HELLO: &str = "\"5d41402abc4b2a76b9719d911017c592\"";
-
-fn signed(place: &Place) -> SignedConnection {
-    let (id, secret) = (&place.keys.id, &place.keys.secret);
-    SignedConnection::connect(place.server.address(), id, secret).unwrap()
-}
-
-struct Bucket {
-    place: Place,
-    connection: SignedConnection,
-}
-
-impl Bucket {
-    fn new() -> Self {
-        let place = Place::new();
-        let connection = signed(&place);
-        Self { place, connection }
-    }
-
-    fn send(
-        &mut self,
-        method: &str,
-        address: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Answer {
-        self.connection.send(method, address, headers, body.as_bytes()).unwrap()
-    }
-
-    fn get(&mut self, address: &str, headers: &[(&str, &str)]) -> Answer {
-        self.send("GET", address, headers, "")
-    }
-
-    fn put(&mut self, address: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let answer = self.send("PUT", address, headers, body);
-        assert_eq!(answer.status, 200, "PUT {address} {headers:?}: {}", text(&answer));
-        answer
-    }
-
-    /// Status and code of a refusal.
-    fn refusal(&mut self, method: &str, address: &str, headers: &[(&str, &str)]) -> (u16, String) {
-        let body = if method == "PUT" { "other" } else { "" };
-        let answer = self.send(method, address, headers, body);
-        (answer.status, element(&answer, "Code").unwrap_or_default())
-    }
-}
-
-fn text(answer: &Answer) -> String {
-    String::from_utf8_lossy(&answer.body).into_owned()
-}
-
-/// What is in the first element of this name.
-fn element(answer: &Answer, name: &str) -> Option<String> {
-    let body = text(answer);
-    let (_, rest) = body.split_once(&format!("<{name}>"))?;
-    Some(rest.split_once('<')?.0.to_owned())
-}
-
-fn is(status: u16, code: &str) -> (u16, String) {
-    (status, code.to_owned())
-}
 
 #[test]
 fn conditional_and_range_reads_return_304_206_412_416() {
@@ -189,7 +127,6 @@ fn unsupported_parameters_are_rejected_and_store_nothing() {
             is(501, "NotImplemented"),
         ),
         ("PUT", "/photos/b.txt", &lock, is(501, "NotImplemented")),
-        ("PUT", "/photos/b.txt", &[("x-amz-tagging", "a=b")], is(501, "NotImplemented")),
         ("PUT", "/photos/b.txt", &[("x-amz-acl", "public-read")], is(501, "NotImplemented")),
         (
             "PUT",
@@ -237,26 +174,6 @@ fn copy_conditions_apply_to_source_and_target() {
     let headers =
         [("x-amz-copy-source", "photos/a.txt"), ("x-amz-copy-source-if-match", &HELLO[1..33])];
     assert_eq!(bucket.send("PUT", "/photos/b.txt", &headers, "").status, 200);
-}
-
-/// Uploads parts of these bytes; answers what completes them.
-fn upload_parts(
-    bucket: &mut Bucket,
-    address: &str,
-    parts: &[&str],
-    more: &[(&str, &str)],
-) -> (String, String) {
-    let begun = bucket.send("POST", &format!("{address}?uploads"), more, "");
-    let id = element(&begun, "UploadId").unwrap();
-    let mut body = "<CompleteMultipartUpload>".to_owned();
-    for (at, part) in parts.iter().enumerate() {
-        let number = at + 1;
-        let part = bucket.put(&format!("{address}?partNumber={number}&uploadId={id}"), &[], part);
-        let etag = part.header("etag");
-        body += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
-    }
-    body += "</CompleteMultipartUpload>";
-    (format!("{address}?uploadId={id}"), body)
 }
 
 #[test]
@@ -470,4 +387,70 @@ fn signature_v2_is_rejected_in_xml() {
     let refused = connection.get("/photos/a?AWSAccessKeyId=a&Expires=9&Signature=b").unwrap();
     assert_eq!((refused.status, element(&refused, "Code").unwrap()), is(400, "InvalidRequest"));
     assert!(element(&refused, "Message").unwrap().contains("Version 4"), "{}", text(&refused));
+}
+
+#[test]
+fn part_checksums_are_returned_by_listings_and_reads() {
+    let mut bucket = Bucket::new();
+    let sent = [("x-amz-checksum-algorithm", "CRC32")];
+    let (complete, body) = upload_parts(&mut bucket, "/photos/mp", &["hello"], &sent);
+    let listed = bucket.get(&complete.replace("?", "?max-parts=9&"), &[]);
+    assert_eq!(element(&listed, "ChecksumAlgorithm").as_deref(), Some("CRC32"));
+    assert_eq!(element(&listed, "ChecksumType").as_deref(), Some("COMPOSITE"));
+    assert_eq!(element(&listed, "ChecksumCRC32").as_deref(), Some("NhCmhg=="), "{}", text(&listed));
+    let done = bucket.send("POST", &complete, &[], &body);
+    let checksum = element(&done, "ChecksumCRC32").unwrap();
+    assert!(checksum.ends_with("-1"), "{checksum}");
+    // Once more, as after a response that was lost.
+    let again = bucket.send("POST", &complete, &[], &body);
+    assert_eq!(element(&again, "ChecksumCRC32"), Some(checksum));
+    let mode = [("x-amz-checksum-mode", "ENABLED")];
+    let part = bucket.get("/photos/mp?partNumber=1", &mode);
+    assert_eq!((part.status, part.header("x-amz-checksum-crc32")), (206, "NhCmhg=="));
+    assert_eq!(part.header("x-amz-checksum-type"), "COMPOSITE");
+    let wanted = [("x-amz-object-attributes", "ObjectParts")];
+    let attributes = bucket.get("/photos/mp?attributes", &wanted);
+    assert_eq!(element(&attributes, "ChecksumCRC32").as_deref(), Some("NhCmhg=="));
+}
+
+#[test]
+fn object_locks_are_rejected_as_for_buckets_without_them() {
+    let mut bucket = Bucket::new();
+    bucket.put("/photos/a.txt", &[], "hello");
+    let hold = "<LegalHold><Status>ON</Status></LegalHold>";
+    for (method, address, body, refusal) in [
+        ("GET", "/photos/a.txt?retention", "", is(400, "InvalidRequest")),
+        ("GET", "/photos/a.txt?legal-hold", "", is(400, "InvalidRequest")),
+        ("PUT", "/photos/a.txt?legal-hold", hold, is(400, "InvalidRequest")),
+        ("PUT", "/photos?object-lock", "<ObjectLockConfiguration/>", is(409, "InvalidBucketState")),
+        ("GET", "/none/a.txt?retention", "", is(404, "NoSuchBucket")),
+    ] {
+        let answer = bucket.send(method, address, &[], body);
+        let refused = (answer.status, element(&answer, "Code").unwrap_or_default());
+        assert_eq!(refused, refusal, "{method} {address}");
+    }
+}
+
+#[test]
+fn configuration_that_is_in_effect_can_be_set_and_no_other() {
+    let mut bucket = Bucket::new();
+    let ownership = |rule: &str| {
+        format!(
+            "<OwnershipControls><Rule><ObjectOwnership>{rule}</ObjectOwnership></Rule></OwnershipControls>"
+        )
+    };
+    let payer = |payer: &str| {
+        format!("<RequestPaymentConfiguration><Payer>{payer}</Payer></RequestPaymentConfiguration>")
+    };
+    for (address, body, status) in [
+        ("/photos?ownershipControls", ownership("BucketOwnerEnforced"), 200),
+        ("/photos?ownershipControls", ownership("ObjectWriter"), 501),
+        ("/photos?requestPayment", payer("BucketOwner"), 200),
+        ("/photos?requestPayment", payer("Requester"), 501),
+    ] {
+        let answer = bucket.send("PUT", address, &[], &body);
+        assert_eq!(answer.status, status, "{address} {body}: {}", text(&answer));
+        let mut reader = bucket.with_key(&["--scope", "read"]);
+        assert_eq!(reader.send("PUT", address, &[], body.as_bytes()).unwrap().status, 403);
+    }
 }

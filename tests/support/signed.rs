@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::Command;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -53,8 +55,7 @@ impl SignedConnection {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<Answer> {
-        let time = run(Command::new("date").args(["-u", "+%Y%m%dT%H%M%SZ"])).stdout;
-        let time = time.trim();
+        let time = &*amz_date();
         let mut all = headers.to_vec();
         all.extend([("x-amz-date", time), ("x-amz-content-sha256", "UNSIGNED-PAYLOAD")]);
         let authorization = self.authorization(method, address, &all, time);
@@ -112,4 +113,20 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A policy document of a form in base64, and its signature.
+pub fn signed_policy(secret: &str, date: &str, document: &str) -> (String, String) {
+    let policy = STANDARD.encode(document);
+    let first = format!("AWS4{secret}").into_bytes();
+    let key =
+        [date, "us-east-1", "s3", "aws4_request"].iter().fold(first, |key, part| mac(&key, part));
+    let signature = hex(&mac(&key, &policy));
+    (policy, signature)
+}
+
+/// The time of now as in `x-amz-date`.
+pub fn amz_date() -> String {
+    let time = run(Command::new("date").args(["-u", "+%Y%m%dT%H%M%SZ"])).stdout;
+    time.trim().to_owned()
 }

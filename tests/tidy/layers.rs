@@ -60,7 +60,7 @@ const SERVER: &Layers = &[
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body", "tus"],
-    &["parameters", "image_wish"],
+    &["parameters", "image_wish", "cors"],
     &["multipart", "connection", "archive", "layers", "json_body", "paging", "called", "fair_use"],
     &["client_address", "webhooks"],
     &["auth"],

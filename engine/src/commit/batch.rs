@@ -241,7 +241,7 @@ impl Operation {
                     return Err(Error::TooLarge("a content type has at most 255 bytes"));
                 }
                 if options.attributes.len() > limits::ATTRIBUTES_BYTES_MAX {
-                    return Err(Error::TooLarge("an object has at most 2 KiB of attributes"));
+                    return Err(Error::TooLarge("an object has at most 6 KiB of attributes"));
                 }
             }
             Self::PutFact { value, .. } if value.len() > limits::FACT_BYTES_MAX => {

@@ -308,10 +308,10 @@ mod tests {
         let known_in_text = |b: &mut Vec<u8>| drop(b.splice(46..56, *b"image/jpeg"));
         assert_eq!(forged(known_in_text), Err(Malformed::Reserved));
         let attributes = |b: &mut Vec<u8>| {
-            b.splice(56..57, [0x81, 0x10]);
-            b.resize(58 + 2_049, 0);
+            b.splice(56..57, [0x81, 0x30]);
+            b.resize(58 + 6_145, 0);
         };
-        assert_eq!(forged(attributes), Err(Malformed::Length), "more than 2 KiB of them");
+        assert_eq!(forged(attributes), Err(Malformed::Length), "more than 6 KiB of them");
         assert_eq!(Entry::decode(b"key", &[]), Err(Malformed::Short));
     }
 

@@ -86,8 +86,8 @@ mod tests {
             flags: ObjectFlags::default(),
             attributes: vec![0; attributes],
         };
-        assert_eq!(meta(255, 2_048).check(), Ok(()));
+        assert_eq!(meta(255, 6_144).check(), Ok(()));
         assert_eq!(meta(256, 0).check(), Err(Malformed::Length));
-        assert_eq!(meta(0, 2_049).check(), Err(Malformed::Length));
+        assert_eq!(meta(0, 6_145).check(), Err(Malformed::Length));
     }
 }

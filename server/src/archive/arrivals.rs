@@ -248,6 +248,7 @@ fn attributes_of(headers: &HeaderMap) -> Result<Vec<u8>, Fault> {
         declared_type: sent(headers, &CONTENT_TYPE),
         headers: StoredHeaders::of(headers),
         s3: Some(S3Attributes { metadata, ..S3Attributes::default() }),
+        ..StoredAttributes::default()
     };
     attributes.encoded().ok_or_else(|| Fault::lasting("its metadata and headers are too long"))
 }

@@ -253,9 +253,10 @@ pub(super) fn difference<R: Stored>(before: &R, after: &R, hidden: &[&str]) -> S
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::default(),
     };
-    let before = fields(before);
-    let mut told = Vec::new();
-    for (name, value) in fields(after) {
+    let (before, after) = (fields(before), fields(after));
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let mut told: Vec<_> = removed.map(|name| format!("{name}: none")).collect();
+    for (name, value) in after {
         if before.get(&name) == Some(&value) || name == "updated_ms" {
             continue;
         }

@@ -10,9 +10,11 @@ use utoipa::ToSchema;
 
 use super::CatalogError;
 use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
+use super::cors_rules::CorsRule;
 use super::id::{AccountId, OrganisationId};
 use super::quota::Quota;
 use super::record::Stored;
+use crate::object_attributes::Tags;
 use crate::reserved;
 use crate::traffic::Traffic;
 
@@ -38,6 +40,8 @@ pub struct Bucket {
     pub cache_control: Option<CacheControl>,
     /// Whose pages may read its files.
     pub cors_origins: CorsOrigins,
+    /// CORS rules that S3 clients set; without any `cors_origins` counts.
+    pub cors_rules: Vec<CorsRule>,
     /// Which files it takes.
     pub allowed_types: AllowedTypes,
     /// Largest file that it takes.
@@ -50,6 +54,8 @@ pub struct Bucket {
     pub thumbnails: bool,
     /// Whether search engines may index its objects while it is public.
     pub index: bool,
+    /// Tags that S3 clients set.
+    pub tags: Tags,
     /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
     /// was made before that was noted.
     pub after_lsn: Option<u64>,
@@ -102,6 +108,8 @@ pub(super) struct StoredBucket {
     /// Absent for every origin.
     #[serde(default)]
     cors_origins: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cors_rules: Vec<CorsRule>,
     /// Empty for every type.
     #[serde(default)]
     allowed_types: Vec<String>,
@@ -114,6 +122,8 @@ pub(super) struct StoredBucket {
     thumbnails: bool,
     #[serde(default = "indexed")]
     index: bool,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    tags: Tags,
     #[serde(default)]
     after_lsn: Option<u64>,
     created_ms: u64,
@@ -148,12 +158,14 @@ impl Bucket {
             placeholder: None,
             cache_control: None,
             cors_origins: CorsOrigins::default(),
+            cors_rules: Vec::new(),
             allowed_types: AllowedTypes::default(),
             file_bytes_max: None,
             quota: Quota::default(),
             serve_html: ServeHtml::default(),
             thumbnails: kind == BucketKind::Phone,
             index: indexed(),
+            tags: Tags::new(),
             after_lsn: Some(after_lsn),
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -178,12 +190,14 @@ impl Bucket {
                 CorsOrigins::Every => None,
                 CorsOrigins::Only(origins) => Some(origins.clone()),
             },
+            cors_rules: self.cors_rules.clone(),
             allowed_types: self.allowed_types.to_list(),
             file_bytes_max: self.file_bytes_max,
             quota: self.quota,
             serve_html: self.serve_html,
             thumbnails: self.thumbnails,
             index: self.index,
+            tags: self.tags.clone(),
             after_lsn: self.after_lsn,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
@@ -207,12 +221,14 @@ impl Bucket {
             placeholder: stored.placeholder.map(placeholder).transpose()?,
             cache_control: stored.cache_control.map(cache_control).transpose()?,
             cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
+            cors_rules: stored.cors_rules,
             allowed_types: AllowedTypes::parse(&stored.allowed_types).map_err(say)?,
             file_bytes_max: stored.file_bytes_max,
             quota: stored.quota,
             serve_html: stored.serve_html,
             thumbnails: stored.thumbnails,
             index: stored.index,
+            tags: stored.tags,
             after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,

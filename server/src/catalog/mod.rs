@@ -17,6 +17,7 @@ mod bucket;
 mod bucket_rules;
 mod changes;
 mod conduct;
+mod cors_rules;
 mod dead_letters;
 mod event;
 mod hex;
@@ -77,6 +78,9 @@ pub use self::changes::{
     NewWebhook, QuotaChange, SetUp, SetUpDone, WebhookChange,
 };
 pub use self::conduct::{Conduct, Day};
+#[cfg(feature = "s3")]
+pub use self::cors_rules::check_rules;
+pub use self::cors_rules::{CorsRule, rule_for};
 pub use self::event::{
     Content, DeadLetter, DeliveryState, Event, EventKind, EventPattern, Happening,
 };

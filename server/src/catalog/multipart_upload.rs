@@ -15,6 +15,7 @@ use super::id::AccountId;
 use super::record::{Stored, decode, encode, unreadable};
 use super::{Amount, CatalogError, StagedUpload, Staging, hex};
 use crate::limits;
+use crate::object_attributes::{StoredChecksum, Tags};
 use crate::stored_headers::StoredHeaders;
 
 const PREFIX: &str = "s3-upload/";
@@ -34,11 +35,15 @@ pub struct MultipartUpload {
     pub metadata: BTreeMap<String, String>,
     /// The key as it was sent, where that is not in Unicode normalization form C.
     pub sent_key: Option<String>,
+    /// The tags of the object.
+    pub tags: Tags,
     /// Which checksum the parts have, and of what the object has one.
     pub checksum: Option<UploadChecksum>,
     pub begun_ms: u64,
     /// The entity tag of the object, once it is stored.
     pub done: Option<String>,
+    /// Its checksum, once it is stored.
+    pub(crate) done_checksum: Option<StoredChecksum>,
 }
 
 /// The checksum that an upload was begun with.
@@ -75,10 +80,14 @@ struct StoredUpload {
     metadata: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sent_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    tags: Tags,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<UploadChecksum>,
     begun_ms: u64,
     done: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    done_checksum: Option<StoredChecksum>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,9 +142,11 @@ impl MultipartUpload {
             headers: self.headers.clone(),
             metadata: self.metadata.clone(),
             sent_key: self.sent_key.clone(),
+            tags: self.tags.clone(),
             checksum: self.checksum.clone(),
             begun_ms: self.begun_ms,
             done: self.done.clone(),
+            done_checksum: self.done_checksum.clone(),
         };
         let bytes = encode(&fact, &stored)?;
         Ok((fact, bytes))
@@ -301,9 +312,11 @@ impl MultipartUpload {
             headers: stored.headers,
             metadata: stored.metadata,
             sent_key: stored.sent_key,
+            tags: stored.tags,
             checksum: stored.checksum,
             begun_ms: stored.begun_ms,
             done: stored.done,
+            done_checksum: stored.done_checksum,
         })
     }
 }
@@ -380,9 +393,11 @@ mod tests {
             },
             metadata: BTreeMap::from([("mtime".into(), "1.5".into())]),
             sent_key: Some("a/b\u{308}.bin".into()),
+            tags: Tags::from([("a".to_owned(), "b".to_owned())]),
             checksum: Some(UploadChecksum { algorithm: "crc32".into(), kind: "COMPOSITE".into() }),
             begun_ms: 1_000,
             done: None,
+            done_checksum: None,
         }
     }
 

@@ -21,6 +21,8 @@ use crate::bridge::{blocking, joined};
 use crate::error::ApiError;
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_GATHERED_BYTES_MAX, UPLOAD_WRITES_MAX};
 use crate::multipart::FormFile;
+#[cfg(feature = "s3")]
+use crate::multipart::FormFiles;
 use crate::request_body::RequestBody;
 
 /// Where a file comes from.
@@ -32,6 +34,24 @@ pub(super) trait Pieces {
 impl Pieces for FormFile<'_> {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         self.chunk().await
+    }
+}
+
+/// The current part of a form, each piece of which is checked.
+#[cfg(feature = "s3")]
+pub(super) struct CheckedPart<'f> {
+    pub(super) form: &'f mut FormFiles,
+    pub(super) check: &'f mut (dyn FnMut(&[u8]) -> Result<(), ApiError> + Send),
+}
+
+#[cfg(feature = "s3")]
+impl Pieces for CheckedPart<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let piece = self.form.part_chunk().await?;
+        if let Some(piece) = &piece {
+            (self.check)(piece)?;
+        }
+        Ok(piece)
     }
 }
 

@@ -239,6 +239,8 @@ pub fn bucket_change(
             .map(|pages| if pages { ServeHtml::AsPages } else { ServeHtml::AsText }),
         thumbnails: settings.thumbnails,
         index: settings.index,
+        tags: None,
+        cors_rules: None,
     })
 }
 

@@ -6,18 +6,18 @@
 
 use async_trait::async_trait;
 use engine::BucketName;
-use http::Extensions;
+use http::{Extensions, HeaderMap};
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use super::errors::refused;
-use super::parameters;
+use super::parameters::{self, NamedBucket};
 use super::signed::Query;
 use crate::admission::take;
 use crate::auth::{Asking, Caller};
-use crate::catalog::ApiKeyId;
+use crate::catalog::{AccountId, ApiKeyId};
 use crate::error::ApiError;
 use crate::rate_limit::LimitedAction;
 use crate::state::AppState;
@@ -71,10 +71,9 @@ impl S3Access for Door {
         let asking =
             Asking { method: &method, uri: &uri, headers: &headers, extensions: &*extensions };
         let caller = self.let_in(&key, asking, &operation).map_err(|error| refused(&error))?;
+        let account = caller.account().id.clone();
         extensions.insert(caller);
-        let owner = bucket.and_then(|name| self.app.catalog.bucket(&name));
-        let is_owner = |id: &str| owner.as_ref().is_none_or(|it| it.owner.to_string() == id);
-        parameters::check(&operation, &headers, &Query::of(&uri), is_owner)
+        check_parameters(&self.app, &account, bucket, &operation, &headers, &Query::of(&uri))
     }
 }
 
@@ -92,6 +91,24 @@ impl Door {
         }
         Ok(caller)
     }
+}
+
+/// Rejects parameters that an operation does not support. A bucket that the caller may not access is treated like one
+/// that does not exist.
+pub(super) fn check_parameters(
+    app: &AppState,
+    account: &AccountId,
+    bucket: Option<BucketName>,
+    operation: &str,
+    headers: &HeaderMap,
+    query: &Query,
+) -> S3Result<()> {
+    let bucket = bucket.and_then(|name| app.catalog.bucket(&name));
+    let bucket = bucket.filter(|bucket| app.catalog.role_in(account, bucket).is_some());
+    let bucket = bucket
+        .as_deref()
+        .map(|bucket| NamedBucket { owner: bucket.owner.as_str(), access: bucket.access });
+    parameters::check(operation, headers, query, bucket)
 }
 
 /// The bucket that a request names.

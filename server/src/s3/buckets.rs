@@ -1,10 +1,11 @@
 //! Bucket operations: list, create, delete, head.
 //!
 //! Guarantees: a bucket that the caller may not access is reported as missing; new buckets are private, as S3 clients
-//! expect; only empty buckets are deleted. Non-goals: bucket settings.
+//! expect, unless asked for `public-read`; only empty buckets are deleted. Non-goals: bucket settings.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use engine::FolderKey;
 use s3s::dto::{
     Bucket as NamedBucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput,
     DeleteBucketOutput, GetBucketLocationInput, GetBucketLocationOutput, HeadBucketInput,
@@ -13,6 +14,7 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
+use super::acl::bucket_access;
 use super::errors::{refusal, refused};
 use super::objects::time_of;
 use super::signed::REGION;
@@ -125,13 +127,15 @@ pub(super) async fn location(
     Ok(GetBucketLocationOutput::default())
 }
 
-/// Creates a private bucket of the caller's account.
+/// Creates a bucket of the caller's account: private, unless the request has the access control list `public-read`.
 pub(super) async fn create(
     app: &AppState,
     request: S3Request<CreateBucketInput>,
 ) -> S3Result<CreateBucketOutput> {
     let caller = caller_of(&request.extensions)?;
-    let bucket = request.input.bucket;
+    let CreateBucketInput { bucket, acl, .. } = request.input;
+    let acl = acl.as_ref().map(|acl| bucket_access(acl.as_str())).transpose()?;
+    let access = acl.flatten().unwrap_or(Access::Private);
     let ours = |error: ApiError| refused(&error);
     caller.check_whole_reach().map_err(ours)?;
     let Ok(name) = new_bucket_name(&bucket) else {
@@ -142,7 +146,7 @@ pub(super) async fn create(
         let message = "The bucket is yours already";
         return Err(refusal(S3ErrorCode::BucketAlreadyOwnedByYou, message));
     }
-    let settings = BucketChange { access: Some(Access::Private), ..BucketChange::default() };
+    let settings = BucketChange { access: Some(access), ..BucketChange::default() };
     let owner = NewBucketOwner::Account(caller.account().id.clone());
     let new = NewBucket { name, owner, kind: BucketKind::Standard, settings };
     let catalog = app.catalog.by(caller.actor());
@@ -153,6 +157,24 @@ pub(super) async fn create(
         }
         Err(error) => Err(ours(error.into())),
     }
+}
+
+/// Changes settings of a bucket. To let everyone read its objects the caller has to be allowed to read them itself.
+pub(super) async fn change_settings(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+    change: BucketChange,
+) -> Result<(), ApiError> {
+    let name = bucket_of(bucket)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
+    caller.check_folder(&FolderKey::root())?;
+    if change.access == Some(Access::Public) && bucket.access == Access::Private {
+        caller.bucket(&app.catalog, &name, Scope::Read)?;
+    }
+    let catalog = app.catalog.by(caller.actor());
+    blocking(move || catalog.edit_bucket(&name, change)).await?;
+    Ok(())
 }
 
 /// Deletes an empty bucket.

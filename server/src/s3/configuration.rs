@@ -1,33 +1,29 @@
-//! Reads of bucket configuration that S3 has and trug does not: reported as not configured.
+//! Bucket configuration: tags, and what S3 has and trug does not, reported as not configured.
 //!
 //! Terraform, bucket browsers and rclone read all of it before they change anything. Guarantees: nothing is reported as
-//! configured that is not in effect. Non-goals: writing configuration, except access control lists that match what is
-//! in effect.
+//! configured that is not in effect. Non-goals: access control lists (`acl`).
 
-use engine::ObjectName;
+use engine::FolderKey;
 use s3s::dto::{
-    AccessControlPolicy, GetBucketAclInput, GetBucketAclOutput, GetBucketOwnershipControlsInput,
+    DeleteBucketTaggingInput, DeleteBucketTaggingOutput, GetBucketOwnershipControlsInput,
     GetBucketOwnershipControlsOutput, GetBucketPolicyStatusInput, GetBucketPolicyStatusOutput,
-    GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput, GetObjectAclInput,
-    GetObjectAclOutput, GetObjectTaggingInput, GetObjectTaggingOutput, Grant, Grantee,
-    ObjectOwnership, Owner, OwnershipControls, OwnershipControlsRule, Payer, Permission,
-    PolicyStatus, PutBucketAclInput, PutBucketAclOutput, PutObjectAclInput, PutObjectAclOutput,
-    Type,
+    GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput, GetBucketTaggingInput,
+    GetBucketTaggingOutput, ObjectOwnership, OwnershipControls, OwnershipControlsRule, Payer,
+    PolicyStatus, PutBucketOwnershipControlsInput, PutBucketOwnershipControlsOutput,
+    PutBucketRequestPaymentInput, PutBucketRequestPaymentOutput, PutBucketTaggingInput,
+    PutBucketTaggingOutput, PutObjectLockConfigurationInput, PutObjectLockConfigurationOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
-use super::buckets::look;
+use super::buckets::{change_settings, look};
 use super::errors::{code, refusal, refused};
-use super::listing::owner_of;
-use super::objects::{file_in, find, is_named};
+use super::tagging::{bucket_tags, tag_set};
 use crate::auth::Caller;
-use crate::catalog::{Access, Bucket, Scope};
-use crate::error::ApiError;
+use crate::catalog::{Access, BucketChange, Scope};
+use crate::object_attributes::Tags;
 use crate::state::AppState;
-
-const ONLY_PRIVATE: &str = "Access is set for a bucket as a whole, in the dashboard or with \"trug bucket edit\": \
-    the only access control list is \"private\", of a private bucket";
+use crate::target::bucket_of;
 
 /// Returns the error for a configuration that no bucket has, or that of a missing bucket.
 pub(super) fn not_configured(
@@ -46,42 +42,29 @@ pub(super) fn not_configured(
     }
 }
 
+/// Returns the error for retention and legal holds: no bucket has object locks, or there is no such bucket.
+pub(super) fn without_locks(app: &AppState, caller: &Caller, bucket: &str) -> S3Error {
+    let message = "The bucket has no object lock configuration: object locks are not supported";
+    match look(app, caller, bucket) {
+        Ok(_) => refusal(S3ErrorCode::InvalidRequest, message),
+        Err(error) => refused(&error),
+    }
+}
+
+/// PutObjectLockConfiguration: fails as for a bucket without versioning, which object locks take.
+pub(super) async fn put_object_lock(
+    app: &AppState,
+    request: S3Request<PutObjectLockConfigurationInput>,
+) -> S3Result<PutObjectLockConfigurationOutput> {
+    let caller = caller_of(&request.extensions)?;
+    check_bucket(app, &caller, &request.input.bucket)?;
+    let message = "Object locks take versioning: neither is supported";
+    Err(refusal(S3ErrorCode::InvalidBucketState, message))
+}
+
 /// Fails if the bucket does not exist or the caller may not access it.
 pub(super) fn check_bucket(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
     look(app, caller, bucket).map(drop).map_err(|error| refused(&error))
-}
-
-/// GetBucketAcl.
-pub(super) async fn bucket_acl(
-    app: &AppState,
-    request: S3Request<GetBucketAclInput>,
-) -> S3Result<GetBucketAclOutput> {
-    let caller = caller_of(&request.extensions)?;
-    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
-    let (owner, grants) = grants(app, &bucket);
-    Ok(GetBucketAclOutput { owner: Some(owner), grants: Some(grants) })
-}
-
-/// GetObjectAcl: that of the bucket.
-pub(super) async fn object_acl(
-    app: &AppState,
-    request: S3Request<GetObjectAclInput>,
-) -> S3Result<GetObjectAclOutput> {
-    let caller = caller_of(&request.extensions)?;
-    let bucket = check_object(app, &caller, &request.input.bucket, &request.input.key).await?;
-    let (owner, grants) = grants(app, &bucket);
-    let (owner, grants) = (Some(owner), Some(grants));
-    Ok(GetObjectAclOutput { owner, grants, ..GetObjectAclOutput::default() })
-}
-
-/// GetObjectTagging: no tags.
-pub(super) async fn object_tagging(
-    app: &AppState,
-    request: S3Request<GetObjectTaggingInput>,
-) -> S3Result<GetObjectTaggingOutput> {
-    let caller = caller_of(&request.extensions)?;
-    check_object(app, &caller, &request.input.bucket, &request.input.key).await?;
-    Ok(GetObjectTaggingOutput { tag_set: Vec::new(), version_id: None })
 }
 
 /// GetBucketOwnershipControls: objects have no access of their own.
@@ -95,6 +78,48 @@ pub(super) async fn ownership(
     let rules = vec![OwnershipControlsRule { object_ownership }];
     let ownership_controls = Some(OwnershipControls { rules });
     Ok(GetBucketOwnershipControlsOutput { ownership_controls })
+}
+
+/// PutBucketOwnershipControls: succeeds for `BucketOwnerEnforced`, which is in effect.
+pub(super) async fn put_ownership(
+    app: &AppState,
+    request: S3Request<PutBucketOwnershipControlsInput>,
+) -> S3Result<PutBucketOwnershipControlsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    check_managed(app, &caller, &request.input.bucket)?;
+    match request.input.ownership_controls.rules.as_slice() {
+        [rule] if rule.object_ownership.as_str() == ObjectOwnership::BUCKET_OWNER_ENFORCED => {
+            Ok(PutBucketOwnershipControlsOutput {})
+        }
+        _ => {
+            let message = "Objects belong to the owner of their bucket: the only ownership is BucketOwnerEnforced";
+            Err(refusal(S3ErrorCode::NotImplemented, message))
+        }
+    }
+}
+
+/// PutBucketRequestPayment: succeeds for `BucketOwner`, which is in effect.
+pub(super) async fn put_request_payment(
+    app: &AppState,
+    request: S3Request<PutBucketRequestPaymentInput>,
+) -> S3Result<PutBucketRequestPaymentOutput> {
+    let caller = caller_of(&request.extensions)?;
+    check_managed(app, &caller, &request.input.bucket)?;
+    match request.input.request_payment_configuration.payer.as_str() {
+        Payer::BUCKET_OWNER => Ok(PutBucketRequestPaymentOutput {}),
+        _ => {
+            let message = "The owner of a bucket pays for requests: the only payer is BucketOwner";
+            Err(refusal(S3ErrorCode::NotImplemented, message))
+        }
+    }
+}
+
+/// Fails if the bucket does not exist or the caller may not manage it.
+fn check_managed(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
+    let managed = bucket_of(bucket)
+        .and_then(|name| caller.bucket(&app.catalog, &name, Scope::Manage))
+        .and_then(|_| caller.check_folder(&FolderKey::root()));
+    managed.map_err(|error| refused(&error))
 }
 
 /// GetBucketPolicyStatus: whether everybody may read.
@@ -119,83 +144,42 @@ pub(super) async fn request_payment(
     Ok(GetBucketRequestPaymentOutput { payer })
 }
 
-/// Returns the bucket of an object that exists and that the caller may read.
-async fn check_object(
+/// GetBucketTagging.
+pub(super) async fn tagging(
     app: &AppState,
-    caller: &Caller,
-    bucket: &str,
-    sent_key: &str,
-) -> S3Result<std::sync::Arc<Bucket>> {
-    let ours = |error: ApiError| refused(&error);
-    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Read).map_err(ours)?;
-    let found = find(app, &ObjectName::new(bucket.name.clone(), key)).await.map_err(ours)?;
-    let found = found.filter(|found| is_named(found, sent_key));
-    found.map(|_| bucket).ok_or_else(|| ours(ApiError::file_not_found()))
-}
-
-/// Access control list in effect: full control for the owner, and read for everyone if the bucket is public.
-fn grants(app: &AppState, bucket: &Bucket) -> (Owner, Vec<Grant>) {
-    let owner = owner_of(app, bucket);
-    let full = Grantee {
-        display_name: owner.display_name.clone(),
-        id: owner.id.clone(),
-        email_address: None,
-        type_: Type::from_static(Type::CANONICAL_USER),
-        uri: None,
-    };
-    let mut grants = vec![grant(full, Permission::FULL_CONTROL)];
-    if bucket.access == Access::Public {
-        let everybody = Grantee {
-            display_name: None,
-            id: None,
-            email_address: None,
-            type_: Type::from_static(Type::GROUP),
-            uri: Some("http://acs.amazonaws.com/groups/global/AllUsers".to_owned()),
-        };
-        grants.push(grant(everybody, Permission::READ));
-    }
-    (owner, grants)
-}
-
-fn grant(grantee: Grantee, permission: &'static str) -> Grant {
-    Grant { grantee: Some(grantee), permission: Some(Permission::from_static(permission)) }
-}
-
-/// PutBucketAcl: `private`, of a private bucket.
-pub(super) async fn put_bucket_acl(
-    app: &AppState,
-    request: S3Request<PutBucketAclInput>,
-) -> S3Result<PutBucketAclOutput> {
+    request: S3Request<GetBucketTaggingInput>,
+) -> S3Result<GetBucketTaggingOutput> {
     let caller = caller_of(&request.extensions)?;
-    let input = request.input;
-    let bucket = look(app, &caller, &input.bucket).map_err(|error| refused(&error))?;
-    check_private(&bucket, input.access_control_policy.as_ref())?;
-    Ok(PutBucketAclOutput {})
-}
-
-/// PutObjectAcl: `private`, in a private bucket.
-pub(super) async fn put_object_acl(
-    app: &AppState,
-    request: S3Request<PutObjectAclInput>,
-) -> S3Result<PutObjectAclOutput> {
-    let caller = caller_of(&request.extensions)?;
-    let input = request.input;
-    let bucket = check_object(app, &caller, &input.bucket, &input.key).await?;
-    check_private(&bucket, input.access_control_policy.as_ref())?;
-    Ok(PutObjectAclOutput::default())
-}
-
-/// Rejects access control lists that grant anything to others than the owner.
-fn check_private(bucket: &Bucket, policy: Option<&AccessControlPolicy>) -> S3Result<()> {
-    let owner = bucket.owner.to_string();
-    let is_owners = |grant: &Grant| {
-        let grantee = grant.grantee.as_ref().and_then(|grantee| grantee.id.as_deref());
-        grantee == Some(&owner)
-            && grant.permission.as_ref().map(Permission::as_str) == Some(Permission::FULL_CONTROL)
-    };
-    let grants = policy.and_then(|policy| policy.grants.as_deref()).unwrap_or_default();
-    if bucket.access == Access::Private && grants.iter().all(is_owners) {
-        return Ok(());
+    let name = &request.input.bucket;
+    let bucket = look(app, &caller, name).map_err(|error| refused(&error))?;
+    match bucket.tags.is_empty() {
+        true => Err(not_configured(app, &caller, name, "NoSuchTagSet")),
+        false => Ok(GetBucketTaggingOutput { tag_set: tag_set(&bucket.tags) }),
     }
-    Err(refusal(S3ErrorCode::NotImplemented, ONLY_PRIVATE))
+}
+
+/// PutBucketTagging.
+pub(super) async fn put_tagging(
+    app: &AppState,
+    request: S3Request<PutBucketTaggingInput>,
+) -> S3Result<PutBucketTaggingOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let tags = bucket_tags(request.input.tagging.tag_set)?;
+    set_tags(app, &caller, &request.input.bucket, tags).await?;
+    Ok(PutBucketTaggingOutput {})
+}
+
+/// DeleteBucketTagging.
+pub(super) async fn delete_tagging(
+    app: &AppState,
+    request: S3Request<DeleteBucketTaggingInput>,
+) -> S3Result<DeleteBucketTaggingOutput> {
+    let caller = caller_of(&request.extensions)?;
+    set_tags(app, &caller, &request.input.bucket, Tags::new()).await?;
+    Ok(DeleteBucketTaggingOutput {})
+}
+
+async fn set_tags(app: &AppState, caller: &Caller, bucket: &str, tags: Tags) -> S3Result<()> {
+    let change = BucketChange { tags: Some(tags), ..BucketChange::default() };
+    change_settings(app, caller, bucket, change).await.map_err(|error| refused(&error))
 }

@@ -9,6 +9,7 @@ use engine::{Error, ObjectName};
 use http::HeaderMap;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
+    TaggingDirective,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
@@ -17,7 +18,8 @@ use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
 use super::errors::{refusal, refused};
 use super::objects::{etag_in, file_in, find, is_named, manner, strong, time_of};
-use super::stored::Described;
+use super::stored::{Described, StoredParts};
+use super::tagging::{check_directive, copied_tags};
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
@@ -64,6 +66,8 @@ pub(super) async fn copy(
     let name = ObjectName::new(bucket.name.clone(), key.clone());
     let conditions = WriteConditions::of(&headers).map_err(ours)?;
     let sent = Described::of(&headers, input.metadata, &input.key, &key)?;
+    let tagging = input.tagging_directive.as_ref();
+    check_directive(tagging, &sent.tags)?;
     let is_replacing = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
         == Some(MetadataDirective::REPLACE);
     let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
@@ -75,7 +79,7 @@ pub(super) async fn copy(
             let message = "An object is only copied to itself with other metadata";
             return Err(refusal(S3ErrorCode::InvalidRequest, message));
         }
-        let (described, s3) = described(&object, &sent, is_replacing);
+        let (described, s3) = described(&object, &sent, is_replacing, tagging);
         let (store, staging, draining) = (app.store.clone(), object.clone(), app.clone());
         let staged = blocking(move || {
             store.stage_copy(&staging, &mut |_| match draining.is_draining() {
@@ -89,7 +93,7 @@ pub(super) async fn copy(
             Err(error) => return Err(ours(error.into())),
         };
         let received = Received::new(None, described.content_type, staged);
-        let received = received.with_s3(described.headers, s3);
+        let received = received.with_s3(described.headers, s3, described.tags);
         let manner = manner(EventKind::CreatedByCopy);
         let stored =
             keep(app, &bucket, manner, along, vec![received], std::slice::from_ref(&key)).await;
@@ -109,15 +113,19 @@ fn described(
     source: &engine::Object,
     sent: &Described,
     is_replacing: bool,
+    tagging: Option<&TaggingDirective>,
 ) -> (Described, S3Attributes) {
     let of_source = StoredAttributes::of(source);
     let etag = etag_in(&of_source, source);
+    let tags = copied_tags(tagging, &sent.tags, &of_source.tags);
     let s3 = of_source.s3.unwrap_or_default();
+    let parts = StoredParts { sizes: s3.parts, checksums: s3.part_checksums };
     let type_of_source = of_source.declared_type;
     let type_of_source = type_of_source.unwrap_or_else(|| source.content_type().to_owned());
     let described = match is_replacing {
         true => Described {
             content_type: sent.content_type.clone().or(Some(type_of_source)),
+            tags,
             ..sent.clone()
         },
         false => Described {
@@ -125,9 +133,10 @@ fn described(
             headers: of_source.headers,
             metadata: s3.metadata,
             key: sent.key.clone(),
+            tags,
         },
     };
-    let attributes = described.attributes(etag, s3.checksum, s3.parts);
+    let attributes = described.attributes(etag, s3.checksum, parts);
     (described, attributes)
 }
 

@@ -26,11 +26,17 @@ use crate::object_attributes::StoredChecksum;
 /// A body on its way in.
 pub(super) struct Incoming {
     body: s3s::Body,
+    /// `None` at the end of the body.
+    digests: Option<Digests>,
+    report: Report,
+}
+
+/// Hashes of content that comes in pieces, compared at its end with what the client sent.
+pub(super) struct Digests {
     expected: Expected,
-    md5: Option<Md5>,
+    md5: Md5,
     hasher: Option<ChecksumHasher>,
     bytes: u64,
-    report: Report,
 }
 
 /// What the client said about the body.
@@ -175,20 +181,44 @@ impl Report {
     }
 }
 
+impl Digests {
+    pub(super) fn new(expected: Expected) -> Self {
+        let hasher = hasher(|algorithm| expected.wants(algorithm));
+        Self { expected, md5: Md5::new(), hasher, bytes: 0 }
+    }
+
+    pub(super) fn update(&mut self, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
+        self.md5.update(piece);
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(piece);
+        }
+    }
+
+    /// Length of what came.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the MD5, and the checksum to store; fails if the content is not what the client sent.
+    pub(super) fn finish(self) -> Result<([u8; 16], Option<StoredChecksum>), S3Error> {
+        let md5: [u8; 16] = self.md5.finalize();
+        let sums = self.hasher.map(ChecksumHasher::finalize);
+        self.expected.check(self.bytes, &md5, sums.as_ref())?;
+        Ok((md5, sums.as_ref().and_then(|sums| self.expected.stored(sums))))
+    }
+}
+
 impl Incoming {
     pub(super) fn new(body: s3s::Body, expected: Expected) -> (Self, Report) {
         let report = Report::default();
-        let (md5, hasher) = (Some(Md5::new()), hasher(|algorithm| expected.wants(algorithm)));
-        (Self { body, expected, md5, hasher, bytes: 0, report: report.clone() }, report)
+        (Self { body, digests: Some(Digests::new(expected)), report: report.clone() }, report)
     }
 
     fn end(&mut self) -> Result<(), NotAsSaid> {
-        let Some(md5) = self.md5.take() else { return Ok(()) };
-        let md5: [u8; 16] = md5.finalize();
-        let sums = self.hasher.take().map(ChecksumHasher::finalize);
-        match self.expected.check(self.bytes, &md5, sums.as_ref()) {
-            Ok(()) => {
-                let checksum = sums.as_ref().and_then(|sums| self.expected.stored(sums));
+        let Some(digests) = self.digests.take() else { return Ok(()) };
+        match digests.finish() {
+            Ok((md5, checksum)) => {
                 let mut outcome = self.report.outcome();
                 (outcome.md5, outcome.checksum) = (Some(md5), checksum);
                 Ok(())
@@ -229,14 +259,8 @@ impl Body for Incoming {
                 Poll::Ready(Some(Err(NotAsSaid)))
             }
             Some(Ok(frame)) => {
-                if let Some(data) = frame.data_ref() {
-                    this.bytes += data.len() as u64;
-                    if let Some(md5) = &mut this.md5 {
-                        md5.update(data);
-                    }
-                    if let Some(hasher) = &mut this.hasher {
-                        hasher.update(data);
-                    }
+                if let Some((digests, data)) = this.digests.as_mut().zip(frame.data_ref()) {
+                    digests.update(data);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }

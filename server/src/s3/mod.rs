@@ -8,8 +8,9 @@
 //! signed  virtual_host   what a signature has to cover, and where the bucket is named
 //! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
 //! operations             the table of operations
-//! buckets  listing  objects  reads  copying  multipart  configuration   what they do
+//! buckets  listing  objects  reads  copying  multipart  tagging  acl  cors  configuration   what they do
 //! conditions  checksums  stored  incoming  framing                      what they have in common
+//! form_upload  form_signature  post_policy                              uploads by forms of web pages
 //! errors  error_body     our refusals in the words of S3
 //! ```
 //!
@@ -17,13 +18,17 @@
 //! Never here: delivery to whoever does not sign.
 
 mod access;
+mod acl;
 mod buckets;
 mod checksums;
 mod conditions;
 mod configuration;
 mod copying;
+mod cors;
 mod error_body;
 mod errors;
+mod form_signature;
+mod form_upload;
 mod framing;
 mod incoming;
 mod listing;
@@ -31,14 +36,18 @@ mod multipart;
 mod objects;
 mod operations;
 mod parameters;
+mod post_policy;
 mod reads;
 mod signed;
 mod stored;
+mod tagging;
 mod virtual_host;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -50,9 +59,12 @@ use s3s::validation::NameValidation;
 
 use self::access::{Door, Keys};
 use self::errors::refused;
+use self::form_upload::Rejected;
+pub(crate) use self::form_upload::is_form_upload;
 use self::framing::{Chunks, Framed};
 use self::operations::Operations;
 use self::reads::{Status, UnquotedEtag};
+pub(crate) use self::signed::is_signed_address;
 use self::signed::{check, is_signed};
 use self::virtual_host::Hosts;
 pub(crate) use self::virtual_host::path_of;
@@ -61,10 +73,13 @@ use crate::error::ApiError;
 use crate::limits;
 use crate::measures::AuthFailure;
 use crate::meter::Meter;
+use crate::own_pages::Source;
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 
-/// The codes of those who sign with a wrong secret, or in the name of a key that is none.
+/// Codes for a wrong secret, and for a key that does not exist.
+const WRONG_CODES: [&str; 2] = ["SignatureDoesNotMatch", "InvalidAccessKeyId"];
+/// The same as they begin an error body.
 const WRONG_SECRET: [&[u8]; 2] = [b"<Code>SignatureDoesNotMatch<", b"<Code>InvalidAccessKeyId<"];
 
 /// The gateway. Cheap to clone.
@@ -108,21 +123,38 @@ impl Gateway {
         let request_id = request_id.unwrap_or_default();
         let resource = path_of(&self.app, &head).unwrap_or_default();
         let answer = self.answer_unnamed(head, body).await;
-        let (mut parts, body) = answer.into_parts();
-        error_body::add_request_id(&mut parts.headers, &request_id);
-        let body = match body {
-            Answered::Whole(bytes) => {
-                match error_body::complete(parts.status, &bytes, &resource, &request_id) {
-                    Some(completed) => {
-                        parts.headers.remove(header::CONTENT_LENGTH);
-                        Body::from(completed)
-                    }
-                    None => Body::from(bytes),
-                }
+        completed(answer, &resource, &request_id)
+    }
+
+    /// Answers a request that may be a form of S3.
+    pub(crate) async fn answer_form(&self, request: Request<Body>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let request_id = head.extensions.get::<Meter>().map(|meter| meter.request_id().to_owned());
+        let request_id = request_id.unwrap_or_default();
+        let address = client_address(&head.extensions);
+        let source = Source::of(&head.method, &head.headers, &head.uri);
+        let bucket = form_upload::bucket_in(&self.app, &head.headers, &head.uri);
+        let mut answer = match form_upload::post(&self.app, &head, body).await {
+            Ok(stored) => stored.map(Answered::Whole),
+            Err(Rejected::Native(error)) => return error.into_response(),
+            Err(Rejected::S3(error)) => {
+                let is_wrong = WRONG_CODES.contains(&error.code().as_str());
+                // Any page can make the browser of a visitor send a wrong form.
+                let is_charged = is_wrong && source != Source::Elsewhere;
+                let charged = if is_charged { self.charge(address) } else { Ok(()) };
+                said(charged.err().unwrap_or(error))
             }
-            Answered::Streamed(body) => body,
         };
-        Response::from_parts(parts, body)
+        add_default_headers(answer.headers_mut());
+        completed(answer, &format!("/{}", bucket.unwrap_or_default()), &request_id)
+    }
+
+    /// Charges a wrong secret to the address that sent it.
+    fn charge(&self, address: Option<IpAddr>) -> Result<(), S3Error> {
+        self.app.measures.note_auth_failure(AuthFailure::Key);
+        let Some(address) = address else { return Ok(()) };
+        let charged = self.app.allowances.take_failure(address);
+        charged.map_err(|refused_by| refused(&ApiError::rate_limited(&refused_by)))
     }
 
     async fn answer_unnamed(&self, head: Parts, body: Body) -> Response<Answered> {
@@ -141,13 +173,10 @@ impl Gateway {
                 return said(refused(&ApiError::internal(error.to_string())));
             }
         };
-        if is_wrong_secret(&answer) {
-            self.app.measures.note_auth_failure(AuthFailure::Key);
-            if let Some(address) = address
-                && let Err(refused_by) = self.app.allowances.take_failure(address)
-            {
-                return said(refused(&ApiError::rate_limited(&refused_by)));
-            }
+        if is_wrong_secret(&answer)
+            && let Err(refusal) = self.charge(address)
+        {
+            return said(refusal);
         }
         let mut answer = answer.map(|body| match body.bytes() {
             Some(bytes) => Answered::Whole(bytes),
@@ -160,14 +189,36 @@ impl Gateway {
             answer.headers_mut().remove(header::CONTENT_LENGTH);
             answer = answer.map(Answered::with_unquoted_etag);
         }
-        let headers = answer.headers_mut();
-        if !headers.contains_key(header::X_CONTENT_TYPE_OPTIONS) {
-            let nosniff = HeaderValue::from_static("nosniff");
-            headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        }
+        add_default_headers(answer.headers_mut());
         answer
     }
+}
+
+fn add_default_headers(headers: &mut HeaderMap) {
+    if !headers.contains_key(header::X_CONTENT_TYPE_OPTIONS) {
+        let nosniff = HeaderValue::from_static("nosniff");
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+}
+
+/// Adds the elements of an error body that `s3s` does not write, and the request id.
+fn completed(answer: Response<Answered>, resource: &str, request_id: &str) -> Response<Body> {
+    let (mut parts, body) = answer.into_parts();
+    error_body::add_request_id(&mut parts.headers, request_id);
+    let body = match body {
+        Answered::Whole(bytes) => {
+            match error_body::complete(parts.status, &bytes, resource, request_id) {
+                Some(completed) => {
+                    parts.headers.remove(header::CONTENT_LENGTH);
+                    Body::from(completed)
+                }
+                None => Body::from(bytes),
+            }
+        }
+        Answered::Streamed(body) => body,
+    };
+    Response::from_parts(parts, body)
 }
 
 /// The body of an answer.

@@ -64,9 +64,11 @@ pub(super) async fn create(
         headers: described.headers,
         metadata: described.metadata,
         sent_key: described.key,
+        tags: described.tags,
         checksum: checksum.clone(),
         begun_ms: app.clock.unix_ms(),
         done: None,
+        done_checksum: None,
     };
     let (store, begun) = (app.store.clone(), upload.clone());
     let begin = move || {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use super::access::caller_of;
-use super::configuration::{self, check_bucket, not_configured};
-use super::{buckets, copying, listing, multipart, objects, reads};
+use super::configuration::{self, check_bucket, not_configured, without_locks};
+use super::{acl, buckets, copying, cors, listing, multipart, objects, reads, tagging};
 use crate::state::AppState;
 
 /// The operations, on a running service.
@@ -27,6 +27,7 @@ macro_rules! operations {
     (
         $(done $done:ident $done_in:ident $done_out:ident $by:path;)*
         $(answered $answered:ident $answered_in:ident $answered_out:ident $answered_by:path;)*
+        $(lockless $lockless:ident $lockless_in:ident $lockless_out:ident;)*
         $(missing $missing:ident $missing_in:ident $missing_out:ident $code:literal;)*
         $(empty $empty:ident $empty_in:ident $empty_out:ident;)*
     ) => {
@@ -46,6 +47,15 @@ macro_rules! operations {
                 request: S3Request<dto::$answered_in>,
             ) -> S3Result<S3Response<dto::$answered_out>> {
                 $answered_by(&self.app, request).await
+            })*
+
+            // Something of objects in buckets with object locks, which no bucket has.
+            $(async fn $lockless(
+                &self,
+                request: S3Request<dto::$lockless_in>,
+            ) -> S3Result<S3Response<dto::$lockless_out>> {
+                let caller = caller_of(&request.extensions)?;
+                Err(without_locks(&self.app, &caller, &request.input.bucket))
             })*
 
             // A configuration that no bucket has.
@@ -90,32 +100,47 @@ operations! {
     done abort_multipart_upload AbortMultipartUploadInput AbortMultipartUploadOutput multipart::abort;
     done list_parts ListPartsInput ListPartsOutput multipart::list_parts;
     done list_multipart_uploads ListMultipartUploadsInput ListMultipartUploadsOutput multipart::list_uploads;
-    done get_bucket_acl GetBucketAclInput GetBucketAclOutput configuration::bucket_acl;
-    done get_object_acl GetObjectAclInput GetObjectAclOutput configuration::object_acl;
-    done get_object_tagging GetObjectTaggingInput GetObjectTaggingOutput configuration::object_tagging;
+    done get_bucket_acl GetBucketAclInput GetBucketAclOutput acl::bucket_acl;
+    done get_object_acl GetObjectAclInput GetObjectAclOutput acl::object_acl;
+    done get_object_tagging GetObjectTaggingInput GetObjectTaggingOutput tagging::get;
+    done put_object_tagging PutObjectTaggingInput PutObjectTaggingOutput tagging::put;
+    done delete_object_tagging DeleteObjectTaggingInput DeleteObjectTaggingOutput tagging::delete;
     done get_bucket_ownership_controls
         GetBucketOwnershipControlsInput GetBucketOwnershipControlsOutput configuration::ownership;
     done get_bucket_policy_status
         GetBucketPolicyStatusInput GetBucketPolicyStatusOutput configuration::policy_status;
     done get_bucket_request_payment
         GetBucketRequestPaymentInput GetBucketRequestPaymentOutput configuration::request_payment;
-    done put_bucket_acl PutBucketAclInput PutBucketAclOutput configuration::put_bucket_acl;
-    done put_object_acl PutObjectAclInput PutObjectAclOutput configuration::put_object_acl;
+    done get_bucket_tagging GetBucketTaggingInput GetBucketTaggingOutput configuration::tagging;
+    done put_bucket_tagging PutBucketTaggingInput PutBucketTaggingOutput configuration::put_tagging;
+    done delete_bucket_tagging DeleteBucketTaggingInput DeleteBucketTaggingOutput configuration::delete_tagging;
+    done put_object_lock_configuration
+        PutObjectLockConfigurationInput PutObjectLockConfigurationOutput configuration::put_object_lock;
+    done get_bucket_cors GetBucketCorsInput GetBucketCorsOutput cors::get;
+    done put_bucket_cors PutBucketCorsInput PutBucketCorsOutput cors::put;
+    done delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput cors::delete;
+    done put_bucket_ownership_controls
+        PutBucketOwnershipControlsInput PutBucketOwnershipControlsOutput configuration::put_ownership;
+    done put_bucket_request_payment
+        PutBucketRequestPaymentInput PutBucketRequestPaymentOutput configuration::put_request_payment;
+    done put_bucket_acl PutBucketAclInput PutBucketAclOutput acl::put_bucket_acl;
+    done put_object_acl PutObjectAclInput PutObjectAclOutput acl::put_object_acl;
 
     answered get_object_attributes GetObjectAttributesInput GetObjectAttributesOutput reads::attributes;
     answered get_object GetObjectInput GetObjectOutput reads::get;
     answered head_object HeadObjectInput HeadObjectOutput reads::head;
 
-    missing get_bucket_cors GetBucketCorsInput GetBucketCorsOutput "NoSuchCORSConfiguration";
+    lockless get_object_legal_hold GetObjectLegalHoldInput GetObjectLegalHoldOutput;
+    lockless get_object_retention GetObjectRetentionInput GetObjectRetentionOutput;
+    lockless put_object_legal_hold PutObjectLegalHoldInput PutObjectLegalHoldOutput;
+    lockless put_object_retention PutObjectRetentionInput PutObjectRetentionOutput;
+
     missing get_bucket_encryption GetBucketEncryptionInput GetBucketEncryptionOutput "ServerSideEncryptionConfigurationNotFoundError";
     missing get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput GetBucketLifecycleConfigurationOutput "NoSuchLifecycleConfiguration";
     missing get_bucket_policy GetBucketPolicyInput GetBucketPolicyOutput "NoSuchBucketPolicy";
     missing get_bucket_replication GetBucketReplicationInput GetBucketReplicationOutput "ReplicationConfigurationNotFoundError";
-    missing get_bucket_tagging GetBucketTaggingInput GetBucketTaggingOutput "NoSuchTagSet";
     missing get_bucket_website GetBucketWebsiteInput GetBucketWebsiteOutput "NoSuchWebsiteConfiguration";
-    missing get_object_legal_hold GetObjectLegalHoldInput GetObjectLegalHoldOutput "NoSuchObjectLockConfiguration";
     missing get_object_lock_configuration GetObjectLockConfigurationInput GetObjectLockConfigurationOutput "ObjectLockConfigurationNotFoundError";
-    missing get_object_retention GetObjectRetentionInput GetObjectRetentionOutput "NoSuchObjectLockConfiguration";
     missing get_public_access_block GetPublicAccessBlockInput GetPublicAccessBlockOutput "NoSuchPublicAccessBlockConfiguration";
 
     empty get_bucket_accelerate_configuration
@@ -124,13 +149,11 @@ operations! {
     empty get_bucket_notification_configuration
         GetBucketNotificationConfigurationInput GetBucketNotificationConfigurationOutput;
     empty get_bucket_versioning GetBucketVersioningInput GetBucketVersioningOutput;
-    empty delete_bucket_cors DeleteBucketCorsInput DeleteBucketCorsOutput;
     empty delete_bucket_encryption DeleteBucketEncryptionInput DeleteBucketEncryptionOutput;
     empty delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput;
     empty delete_bucket_ownership_controls DeleteBucketOwnershipControlsInput DeleteBucketOwnershipControlsOutput;
     empty delete_bucket_policy DeleteBucketPolicyInput DeleteBucketPolicyOutput;
     empty delete_bucket_replication DeleteBucketReplicationInput DeleteBucketReplicationOutput;
-    empty delete_bucket_tagging DeleteBucketTaggingInput DeleteBucketTaggingOutput;
     empty delete_bucket_website DeleteBucketWebsiteInput DeleteBucketWebsiteOutput;
     empty delete_public_access_block DeletePublicAccessBlockInput DeletePublicAccessBlockOutput;
 }

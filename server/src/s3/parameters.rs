@@ -6,8 +6,10 @@
 use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
+use super::acl::check_new_object;
 use super::errors::{code, refusal};
 use super::signed::Query;
+use crate::catalog::Access;
 
 /// Supported values of a parameter.
 #[derive(Clone, Copy)]
@@ -17,9 +19,13 @@ enum Values {
     Only(&'static [&'static str]),
     /// The account id of the bucket owner.
     Owner,
+    /// A canned access control list that the operation checks.
+    Acl,
+    /// A canned access control list of an object that is stored.
+    ObjectAcl,
 }
 
-use self::Values::{Any, Only, Owner};
+use self::Values::{Acl, Any, ObjectAcl, Only, Owner};
 
 /// All operations.
 const EVERY: &[&str] = &[];
@@ -33,14 +39,7 @@ const COPY: &[&str] = &["CopyObject", "UploadPartCopy"];
 const LIST: &[&str] = &["ListObjects", "ListObjectsV2", "ListObjectVersions"];
 const DELETE: &[&str] = &["DeleteObject", "DeleteObjects"];
 const COMPLETE: &[&str] = &["CompleteMultipartUpload"];
-const ACLS: &[&str] = &[
-    "PutObject",
-    "CopyObject",
-    "CreateMultipartUpload",
-    "CreateBucket",
-    "PutBucketAcl",
-    "PutObjectAcl",
-];
+const ACLS: &[&str] = &["CreateBucket", "PutBucketAcl", "PutObjectAcl"];
 /// Operations on one version of an object.
 const VERSIONED: &[&str] = &[
     "GetObject",
@@ -49,10 +48,19 @@ const VERSIONED: &[&str] = &[
     "GetObjectAcl",
     "PutObjectAcl",
     "GetObjectTagging",
+    "PutObjectTagging",
+    "DeleteObjectTagging",
     "GetObjectAttributes",
     "GetObjectRetention",
     "GetObjectLegalHold",
 ];
+
+/// The bucket that a request names, as far as parameters are checked against it.
+#[derive(Clone, Copy)]
+pub(super) struct NamedBucket<'a> {
+    pub(super) owner: &'a str,
+    pub(super) access: Access,
+}
 
 /// Name, or prefix of names if it ends in `*`; operations that support it; supported values.
 type Row = (&'static str, &'static [&'static str], Values);
@@ -79,8 +87,9 @@ const HEADERS: &[Row] = &[
     ("x-amz-meta-*", BEGIN, Any),
     ("x-amz-metadata-directive", &["CopyObject"], Any),
     ("x-amz-tagging-directive", &["CopyObject"], Any),
-    ("x-amz-tagging", BEGIN, Only(&[""])),
-    ("x-amz-acl", ACLS, Only(&["private", "bucket-owner-read", "bucket-owner-full-control"])),
+    ("x-amz-tagging", BEGIN, Any),
+    ("x-amz-acl", ACLS, Acl),
+    ("x-amz-acl", BEGIN, ObjectAcl),
     ("x-amz-storage-class", BEGIN, Only(&["STANDARD"])),
     ("x-amz-copy-source", COPY, Any),
     ("x-amz-copy-source-range", &["UploadPartCopy"], Any),
@@ -158,24 +167,25 @@ const QUERY: &[Row] = &[
 /// ignored, as AWS does.
 const DEFINED: &[&str] = &["allow-unordered", "metadata", "events", "snapshot", "cascadedelete"];
 
-/// Rejects parameters that an operation does not support.
+/// Rejects parameters that an operation does not support. `bucket` is the one that the request names, if the caller
+/// may know of it.
 pub(super) fn check(
     operation: &str,
     headers: &HeaderMap,
     query: &Query,
-    owner: impl Fn(&str) -> bool,
+    bucket: Option<NamedBucket<'_>>,
 ) -> S3Result<()> {
     for (name, value) in headers {
         let name = name.as_str();
         if name.starts_with("x-amz-") {
             let value = value.to_str().unwrap_or("\u{fffd}");
-            check_one(HEADERS, operation, name, value, &owner)?;
+            check_one(HEADERS, operation, name, value, bucket)?;
         }
     }
     for (name, value) in query.pairs() {
         let is_known = QUERY.iter().any(|(it, ..)| *it == name);
         if is_known || DEFINED.contains(&name) || changes_a_write(name) {
-            check_one(QUERY, operation, name, value, &owner)?;
+            check_one(QUERY, operation, name, value, bucket)?;
         }
     }
     Ok(())
@@ -196,7 +206,7 @@ fn check_one(
     operation: &str,
     name: &str,
     value: &str,
-    owner: &impl Fn(&str) -> bool,
+    bucket: Option<NamedBucket<'_>>,
 ) -> S3Result<()> {
     let is_row = |row: &&Row| {
         let (of, operations, _) = row;
@@ -207,8 +217,9 @@ fn check_one(
         is_named && (operations.is_empty() || operations.contains(&operation))
     };
     match rows.iter().find(is_row) {
-        Some((.., Any)) => Ok(()),
-        Some((.., Owner)) if owner(value) => Ok(()),
+        Some((.., Any | Acl)) => Ok(()),
+        Some((.., ObjectAcl)) => check_new_object(value, bucket.map(|bucket| bucket.access)),
+        Some((.., Owner)) if bucket.is_none_or(|it| it.owner == value) => Ok(()),
         Some((.., Owner)) => Err(refusal(
             S3ErrorCode::AccessDenied,
             "The bucket has another owner than was expected",
@@ -228,11 +239,6 @@ fn not_understood(name: &str, value: &str) -> S3Error {
         "x-amz-storage-class" => {
             refusal(code("InvalidStorageClass"), "The only storage class is STANDARD")
         }
-        "x-amz-acl" => refusal(
-            S3ErrorCode::NotImplemented,
-            "Objects have no access of their own: make the bucket public, in the dashboard or with \
-             \"trug bucket edit --access public\", and send no access control list",
-        ),
         _ => {
             let value: String = value.chars().take(64).collect();
             let message = format!(
@@ -254,8 +260,9 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         let uri = format!("/b/k?{query}").parse().unwrap();
-        let checked =
-            check(operation, &HeaderMap::from_iter(headers), &Query::of(&uri), |id| id == "ann");
+        let bucket = NamedBucket { owner: "ann", access: Access::Private };
+        let headers = HeaderMap::from_iter(headers);
+        let checked = check(operation, &headers, &Query::of(&uri), Some(bucket));
         checked.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
     }
 
@@ -265,9 +272,12 @@ mod tests {
             ("PutObject", "x-amz-server-side-encryption-customer-key", "a", "NotImplemented"),
             ("PutObject", "x-amz-server-side-encryption", "aws:kms", "NotImplemented"),
             ("PutObject", "x-amz-object-lock-mode", "COMPLIANCE", "NotImplemented"),
-            ("PutObject", "x-amz-tagging", "a=b", "NotImplemented"),
+            ("PutObject", "x-amz-tagging", "a=b", "ok"),
+            ("UploadPart", "x-amz-tagging", "a=b", "NotImplemented"),
             ("PutObject", "x-amz-acl", "public-read", "NotImplemented"),
             ("PutObject", "x-amz-acl", "private", "ok"),
+            ("PutBucketAcl", "x-amz-acl", "public-read", "ok"),
+            ("GetObject", "x-amz-acl", "private", "NotImplemented"),
             ("PutObject", "x-amz-grant-read", "id=1", "NotImplemented"),
             ("PutObject", "x-amz-website-redirect-location", "/", "NotImplemented"),
             ("PutObject", "x-amz-write-offset-bytes", "5", "NotImplemented"),

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use axum::body::Body;
 use engine::{Error, Object, ObjectName};
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use s3s::dto::{
     GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, GetObjectInput,
@@ -17,7 +17,7 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Response, S3Result};
 
 use super::access::caller_of;
-use super::checksums::response_of;
+use super::checksums::{copy_checksums, response_of};
 use super::conditions::quoted;
 use super::errors::{refusal, refused};
 use super::objects::{EMPTY_MD5, etag_in, file_in, find, is_named, strong, time_of};
@@ -28,7 +28,7 @@ use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
 use crate::content_type::{Activity, activity};
 use crate::delivery_headers::{Audience, Delivery, Download, Pages, object_headers};
 use crate::error::ApiError;
-use crate::object_attributes::{S3Attributes, StoredAttributes};
+use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
 use crate::range::{ByteRange, content_range, parse_range};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of};
@@ -37,6 +37,7 @@ use crate::target::{Place, bucket_of};
 const LOOKUPS_MAX: usize = 16;
 /// Parts of one page of GetObjectAttributes.
 const PARTS_PAGE_MAX: usize = 1_000;
+const TAGGING_COUNT: HeaderName = HeaderName::from_static("x-amz-tagging-count");
 
 /// Status of a response, as a response extension: `s3s` 0.14 ignores the status field of named operations
 /// (s3s-project/s3s, `ops/mod.rs`).
@@ -208,6 +209,9 @@ async fn read_object(
         Outcome::Proceed { range } => range == RangeRule::Holds,
     };
     let mut headers = headers_of(object, &attributes, &validators, wanted);
+    if !attributes.tags.is_empty() {
+        headers.insert(TAGGING_COUNT, HeaderValue::from(attributes.tags.len()));
+    }
     let s3 = attributes.s3.unwrap_or_default();
     let (range, parts_count) = match wanted.part {
         Some(_) if wanted.headers.contains_key(header::RANGE) => {
@@ -229,8 +233,12 @@ async fn read_object(
         ByteRange::Whole | ByteRange::Several(_) => (StatusCode::OK, 0..total),
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(slice.end - slice.start));
-    if status == StatusCode::OK && wanted.headers.contains_key("x-amz-checksum-mode") {
-        add_checksum(&mut headers, &s3);
+    if wanted.headers.contains_key("x-amz-checksum-mode") {
+        let of_part = wanted.part.and_then(|number| part_checksum(&s3, number));
+        match status {
+            StatusCode::OK => add_checksum(&mut headers, &s3, None),
+            _ => of_part.into_iter().for_each(|it| add_checksum(&mut headers, &s3, Some(it))),
+        }
     }
     let body = match *wanted.method {
         Method::HEAD => None,
@@ -318,11 +326,19 @@ fn part_of(s3: &S3Attributes, number: i32, total: u64) -> S3Result<(ByteRange, O
     Ok((range, i32::try_from(before).ok()))
 }
 
-fn add_checksum(headers: &mut HeaderMap, s3: &S3Attributes) {
+/// The checksum of a part, in base64.
+fn part_checksum(s3: &S3Attributes, number: i32) -> Option<&str> {
+    let index = usize::try_from(number).ok()?.checked_sub(1)?;
+    s3.part_checksums.get(index).map(String::as_str)
+}
+
+/// Adds the checksum of the object, or of a part of it, which has the type of that of the object.
+fn add_checksum(headers: &mut HeaderMap, s3: &S3Attributes, of_part: Option<&str>) {
     let Some(checksum) = &s3.checksum else { return };
     let name = format!("x-amz-checksum-{}", checksum.algorithm);
     let name = header::HeaderName::try_from(name);
-    if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(&checksum.value)) {
+    if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(of_part.unwrap_or(&checksum.value)))
+    {
         headers.insert(name, value);
     }
     let kind = response_of(Some(checksum)).checksum_type;
@@ -385,10 +401,18 @@ fn parts_of(s3: &S3Attributes, after: i32, bound: usize) -> Option<GetObjectAttr
     let total: u32 = s3.parts.iter().map(|(count, _)| count).sum();
     let page: Vec<_> = parts.iter().take(bound).collect();
     let last = page.last().map(|(number, _)| *number);
-    let listed = page.iter().map(|(number, bytes)| ObjectPart {
-        part_number: Some(*number),
-        size: i64::try_from(*bytes).ok(),
-        ..ObjectPart::default()
+    let listed = page.iter().map(|(number, bytes)| {
+        let mut part = ObjectPart {
+            part_number: Some(*number),
+            size: i64::try_from(*bytes).ok(),
+            ..ObjectPart::default()
+        };
+        let algorithm = s3.checksum.as_ref().map(|checksum| checksum.algorithm.clone());
+        let checksum = algorithm.zip(part_checksum(s3, *number).map(str::to_owned));
+        let checksum = checksum.map(|(algorithm, value)| StoredChecksum { algorithm, value });
+        let checksum = response_of(checksum.as_ref());
+        copy_checksums!(checksum => part);
+        part
     });
     (total > 0).then(|| GetObjectAttributesParts {
         is_truncated: Some(parts.len() > bound),

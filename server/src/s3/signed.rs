@@ -3,7 +3,7 @@
 //! `s3s` checks that a signature is the one of what it names, not that it names enough. A signed address to which
 //! whoever holds it may add `x-amz-copy-source` opens everything that its maker may read; so each `x-amz-` header has
 //! to be signed, as S3 has it. Promises: a signed address lasts a week at most; Version 2 of the signature opens
-//! nothing, and says so; forms are not read. Never here: whether the signature is right.
+//! nothing, and says so; a signed address takes no form. Never here: whether the signature is right.
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -41,7 +41,7 @@ pub(crate) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool
 pub(super) struct Query(Vec<(String, String)>);
 
 /// Whether a request is presigned: anyone who has the URL may open it, in a browser too.
-pub(super) fn is_signed_address(uri: &Uri) -> bool {
+pub(crate) fn is_signed_address(uri: &Uri) -> bool {
     Query::of(uri).has("X-Amz-Signature")
 }
 
@@ -83,7 +83,8 @@ pub(super) fn check(head: &Parts) -> Result<(), S3Error> {
         value.as_bytes().to_ascii_lowercase().starts_with(b"multipart/form-data")
     });
     if head.method == Method::POST && is_form {
-        let message = "Forms are not taken here: PUT the file, or use a presigned upload";
+        let message =
+            "A form is signed by its policy (POST Object), not by its address or its headers";
         return Err(refusal(S3ErrorCode::NotImplemented, message));
     }
     let in_address = query.has("X-Amz-Signature");

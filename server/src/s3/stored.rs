@@ -10,7 +10,8 @@ use s3s::{S3ErrorCode, S3Result};
 
 use super::checksums::{self, Algorithm};
 use super::errors::refusal;
-use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
+use super::tagging::sent_tags;
+use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum, Tags};
 use crate::stored_headers::{StoredHeaders, sent};
 
 /// Properties of the object in the request that begins an upload.
@@ -21,6 +22,16 @@ pub(super) struct Described {
     pub(super) metadata: BTreeMap<String, String>,
     /// The key as it was sent, where it is not the one that is stored.
     pub(super) key: Option<String>,
+    pub(super) tags: Tags,
+}
+
+/// The parts of a multipart upload, as they are stored with the object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoredParts {
+    /// How many parts in a row have how many bytes.
+    pub(super) sizes: Vec<(u32, u64)>,
+    /// The checksum of each part; empty if one has none.
+    pub(super) checksums: Vec<String>,
 }
 
 impl Described {
@@ -36,30 +47,37 @@ impl Described {
             headers: StoredHeaders::of(headers),
             metadata: metadata.unwrap_or_default().into_iter().collect(),
             key: (sent_key != key.as_str()).then(|| sent_key.to_owned()),
+            tags: sent_tags(headers)?,
         };
         described.check_fit(checksums::announced(headers))?;
         Ok(described)
     }
 
-    /// Returns the stored attributes once the content is known. `parts` are runs of (count, bytes).
+    /// Returns the stored attributes once the content is known.
     pub(super) fn attributes(
         &self,
         etag: String,
         checksum: Option<StoredChecksum>,
-        parts: Vec<(u32, u64)>,
+        parts: StoredParts,
     ) -> S3Attributes {
         let (metadata, key) = (self.metadata.clone(), self.key.clone());
-        let whole = S3Attributes { etag: Some(etag), metadata, key, checksum, parts };
-        // Too many distinct part sizes do not fit: then the object has no part numbers.
-        match self.fit(&whole) {
-            true => whole,
-            false => S3Attributes { parts: Vec::new(), ..whole },
+        let StoredParts { sizes: parts, checksums: part_checksums } = parts;
+        let mut whole =
+            S3Attributes { etag: Some(etag), metadata, key, checksum, parts, part_checksums };
+        if !self.fit(&whole) {
+            whole.part_checksums = Vec::new();
         }
+        // Too many distinct part sizes do not fit: then the object has no part numbers.
+        if !self.fit(&whole) {
+            whole.parts = Vec::new();
+        }
+        whole
     }
 
     fn fit(&self, s3: &S3Attributes) -> bool {
         let (declared_type, headers) = (self.content_type.clone(), self.headers.clone());
-        StoredAttributes { declared_type, headers, s3: Some(s3.clone()) }.encoded().is_some()
+        let (s3, tags) = (Some(s3.clone()), self.tags.clone());
+        StoredAttributes { declared_type, headers, s3, tags }.encoded().is_some()
     }
 
     /// Rejects properties that do not fit beside an entity tag and a checksum of this algorithm.
@@ -73,7 +91,7 @@ impl Described {
             metadata: self.metadata.clone(),
             key: self.key.clone(),
             checksum,
-            parts: Vec::new(),
+            ..S3Attributes::default()
         };
         if self.fit(&s3) {
             return Ok(());
@@ -109,8 +127,14 @@ mod tests {
     #[test]
     fn sizes_of_parts_are_left_out_where_they_do_not_fit() {
         let described = described(&[], 1_000).unwrap();
-        let parts = |count: u64| (1..=count).map(|bytes| (1, bytes)).collect::<Vec<_>>();
-        assert_eq!(described.attributes("0f".into(), None, parts(20)).parts.len(), 20);
-        assert_eq!(described.attributes("0f".into(), None, parts(1_000)).parts.len(), 0);
+        let parts = |count: u64| {
+            let sizes = (1..=count).map(|bytes| (1, bytes)).collect();
+            let checksums = (0..count).map(|_| "AAAAAA==".to_owned()).collect();
+            StoredParts { sizes, checksums }
+        };
+        for (count, sizes, checksums) in [(20, 20, 20), (60, 60, 0), (1_000, 0, 0)] {
+            let stored = described.attributes("0f".into(), None, parts(count));
+            assert_eq!((stored.parts.len(), stored.part_checksums.len()), (sizes, checksums));
+        }
     }
 }

@@ -129,7 +129,7 @@ fn bounds_that_the_types_do_not_keep_are_checked() {
     assert_eq!(put(meta(), none()).check(), Ok(()));
     let long_type = ObjectMeta { content_type: "x".repeat(256), ..meta() };
     assert_eq!(put(long_type, none()).check(), Err(Malformed::Length));
-    let long_attributes = ObjectMeta { attributes: vec![0; 2_049], ..meta() };
+    let long_attributes = ObjectMeta { attributes: vec![0; 6_145], ..meta() };
     assert_eq!(put(long_attributes, none()).check(), Err(Malformed::Length));
     let unchecked = Content::Inline { bytes: 1, blocks: Vec::new() };
     assert_eq!(put(meta(), unchecked).check(), Err(Malformed::Count));

@@ -7,10 +7,11 @@ use engine::{BucketName, ObjectName};
 use super::super::audit::{Told, difference};
 use super::super::{
     Access, AccountId, AllowedTypes, AuditAction, Bucket, BucketKind, CacheControl, Catalog,
-    CatalogError, CorsOrigins, OrganisationId, ServeHtml,
+    CatalogError, CorsOrigins, CorsRule, OrganisationId, ServeHtml,
 };
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
+use crate::object_attributes::Tags;
 
 /// What a new bucket is to be.
 pub struct NewBucket {
@@ -37,6 +38,7 @@ pub struct BucketChange {
     /// `Some(None)` goes back to the default.
     pub cache_control: Option<Option<CacheControl>>,
     pub cors_origins: Option<CorsOrigins>,
+    pub cors_rules: Option<Vec<CorsRule>>,
     pub allowed_types: Option<AllowedTypes>,
     /// `Some(None)` takes the limit away.
     pub file_bytes_max: Option<Option<u64>>,
@@ -44,6 +46,7 @@ pub struct BucketChange {
     pub serve_html: Option<ServeHtml>,
     pub thumbnails: Option<bool>,
     pub index: Option<bool>,
+    pub tags: Option<Tags>,
 }
 
 impl Catalog {
@@ -147,6 +150,12 @@ impl BucketChange {
         }
         if let Some(cors_origins) = self.cors_origins {
             bucket.cors_origins = cors_origins;
+        }
+        if let Some(cors_rules) = self.cors_rules {
+            bucket.cors_rules = cors_rules;
+        }
+        if let Some(tags) = self.tags {
+            bucket.tags = tags;
         }
         if let Some(allowed_types) = self.allowed_types {
             bucket.allowed_types = allowed_types;

@@ -23,7 +23,7 @@ use super::super::checksums::{
 use super::super::conditions::WriteConditions;
 use super::super::errors::{refusal, refused};
 use super::super::objects::{hex, manner, strong};
-use super::super::stored::Described;
+use super::super::stored::{Described, StoredParts};
 use super::{algorithm_of, find};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
@@ -153,7 +153,7 @@ async fn joined(
     };
     let (upload, parts) = blocking(look).await.map_err(ours)?;
     if let Some(etag) = upload.done {
-        return Ok(Joined { etag, checksum: None });
+        return Ok(Joined { etag, checksum: upload.done_checksum });
     }
     let algorithm = algorithm_of(&upload);
     let chosen = chosen(parts, &wanted.parts, algorithm)?;
@@ -172,11 +172,16 @@ async fn joined(
         headers: upload.headers.clone(),
         metadata: upload.metadata.clone(),
         key: upload.sent_key.clone(),
+        tags: upload.tags.clone(),
     };
-    let attributes = described.attributes(etag.clone(), checksum.clone(), sizes_of(&chosen));
+    let attributes = described.attributes(etag.clone(), checksum.clone(), parts_of(&chosen));
     let received = Received::new(None, described.content_type, staged);
-    let received = received.with_s3(described.headers, attributes);
-    let done = MultipartUpload { done: Some(etag.clone()), ..upload.clone() };
+    let received = received.with_s3(described.headers, attributes, described.tags);
+    let done = MultipartUpload {
+        done: Some(etag.clone()),
+        done_checksum: checksum.clone(),
+        ..upload.clone()
+    };
     let (fact, value) = done.fact().map_err(|error| ours(error.into()))?;
     let manner = manner(EventKind::CreatedInPieces).completing(upload.id);
     let (along, keys) = (along.put_fact(fact, value), [upload.key.clone()]);
@@ -257,6 +262,13 @@ fn check_checksum(said: &Checksum, checksum: Option<&StoredChecksum>) -> S3Resul
     let is_right = said.is_none_or(|said| said == value || value.split('-').next() == Some(said));
     let message = "The object has another checksum than was said";
     is_right.then_some(()).ok_or_else(|| refusal(S3ErrorCode::BadDigest, message))
+}
+
+/// The parts as they are stored with the object.
+fn parts_of(parts: &[UploadedPart]) -> StoredParts {
+    let checksums = parts.iter().map(|part| part.checksum.clone());
+    let checksums = checksums.collect::<Option<_>>().unwrap_or_default();
+    StoredParts { sizes: sizes_of(parts), checksums }
 }
 
 /// How many parts in a row have how many bytes.

@@ -3,19 +3,22 @@
 //! Promises: a caller sees the uploads of its own account alone. Never here: what becomes of them.
 
 use s3s::dto::{
-    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListPartsInput, ListPartsOutput,
-    MultipartUpload as Open, Part,
+    ChecksumAlgorithm, ChecksumType, ListMultipartUploadsInput, ListMultipartUploadsOutput,
+    ListPartsInput, ListPartsOutput, MultipartUpload as Open, Part, StorageClass,
 };
 use s3s::{S3Request, S3Result};
 
 use super::super::access::caller_of;
+use super::super::checksums::{copy_checksums, response_of};
 use super::super::errors::refused;
+use super::super::listing::owner_of;
 use super::super::objects::{strong, time_of};
-use super::find_open;
+use super::{algorithm_of, find_open};
 use crate::bridge::blocking;
 use crate::catalog::{MultipartUpload, Scope};
 use crate::error::ApiError;
 use crate::limits;
+use crate::object_attributes::StoredChecksum;
 use crate::state::AppState;
 use crate::target::bucket_of;
 
@@ -31,7 +34,9 @@ pub(in crate::s3) async fn list_parts(
     let input = request.input;
     let listed = async {
         let ListPartsInput { bucket, key, upload_id, .. } = &input;
-        let (_, upload) = find_open(app, &caller, bucket, key, upload_id).await?;
+        let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await?;
+        let owner = owner_of(app, &bucket);
+        let (algorithm, checksum) = (algorithm_of(&upload), upload.checksum.clone());
         let after = input.part_number_marker.map_or(0, |it| it.max(0).unsigned_abs());
         let wanted = input.max_parts.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
         let (store, bound) = (app.store.clone(), wanted.unsigned_abs() as usize + 1);
@@ -39,12 +44,20 @@ pub(in crate::s3) async fn list_parts(
         let is_truncated = parts.len() == bound;
         parts.truncate(bound - 1);
         let next = parts.last().filter(|_| is_truncated).map(|part| part.number as i32);
-        let named = parts.into_iter().map(|part| Part {
-            part_number: Some(part.number as i32),
-            size: i64::try_from(part.received.bytes).ok(),
-            e_tag: strong(part.etag),
-            last_modified: time_of(part.stored_ms),
-            ..Part::default()
+        let named = parts.into_iter().map(|part| {
+            let sum = part.checksum.zip(algorithm);
+            let sum =
+                sum.map(|(value, of)| StoredChecksum { algorithm: of.name().to_owned(), value });
+            let sum = response_of(sum.as_ref());
+            let mut listed = Part {
+                part_number: Some(part.number as i32),
+                size: i64::try_from(part.received.bytes).ok(),
+                e_tag: strong(part.etag),
+                last_modified: time_of(part.stored_ms),
+                ..Part::default()
+            };
+            copy_checksums!(sum => listed);
+            listed
         });
         Ok::<_, ApiError>(ListPartsOutput {
             bucket: Some(input.bucket.clone()),
@@ -55,6 +68,11 @@ pub(in crate::s3) async fn list_parts(
             max_parts: Some(wanted),
             is_truncated: Some(is_truncated),
             parts: Some(named.collect()),
+            checksum_algorithm: algorithm
+                .map(|it| ChecksumAlgorithm::from(it.name().to_ascii_uppercase())),
+            checksum_type: checksum.map(|it| ChecksumType::from(it.kind)),
+            owner: Some(owner),
+            storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
             ..ListPartsOutput::default()
         })
     };

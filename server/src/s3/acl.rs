@@ -1,0 +1,326 @@
+//! Access control lists, as far as the access of a bucket expresses them.
+//!
+//! A bucket is private (its owner has full control) or public (everyone may read every object too). Guarantees: a list
+//! is accepted only if it grants exactly that; one that grants anything else is rejected and changes nothing.
+//! Non-goals: access of single objects, grants to accounts.
+
+use std::sync::Arc;
+
+use engine::ObjectName;
+use s3s::dto::{
+    AccessControlPolicy, GetBucketAclInput, GetBucketAclOutput, GetObjectAclInput,
+    GetObjectAclOutput, Grant, Grantee, Owner, Permission, PutBucketAclInput, PutBucketAclOutput,
+    PutObjectAclInput, PutObjectAclOutput, Type,
+};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+
+use super::access::caller_of;
+use super::buckets::{change_settings, look};
+use super::errors::{code, refusal, refused};
+use super::listing::owner_of;
+use super::objects::{file_in, find, is_named};
+use crate::auth::Caller;
+use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
+use crate::error::ApiError;
+use crate::state::AppState;
+
+const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
+
+const BUCKET_ACLS: &str = "A bucket is \"private\" (its owner has FULL_CONTROL) or \"public-read\" (everyone has READ \
+    too): other grants are not supported; give other accounts access as members of an organisation";
+
+const OBJECT_ACLS: &str = "Objects have the access of their bucket: make the bucket public or private, with \
+    PutBucketAcl, in the dashboard or with \"trug bucket edit --access public\", and send no access control list";
+
+/// A canned access control list, by its effect here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Canned {
+    Is(Access),
+    /// S3 ignores these for buckets, and for objects they grant what the bucket owner has anyway.
+    OfOwner,
+    /// Defined by S3, and nothing that a bucket here can express.
+    Other,
+}
+
+/// The canned lists of S3.
+const CANNED: &[(&str, Canned)] = &[
+    ("private", Canned::Is(Access::Private)),
+    ("public-read", Canned::Is(Access::Public)),
+    ("bucket-owner-read", Canned::OfOwner),
+    ("bucket-owner-full-control", Canned::OfOwner),
+    ("public-read-write", Canned::Other),
+    ("authenticated-read", Canned::Other),
+    ("aws-exec-read", Canned::Other),
+    ("log-delivery-write", Canned::Other),
+];
+
+fn canned(value: &str) -> S3Result<Canned> {
+    let found = CANNED.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
+    let message = "There is no canned access control list of this name";
+    let found = found.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message));
+    found.map(|(_, canned)| *canned)
+}
+
+/// The access that a canned list asks for a bucket; `None` where S3 ignores the list.
+pub(super) fn bucket_access(value: &str) -> S3Result<Option<Access>> {
+    match canned(value)? {
+        Canned::Is(access) => Ok(Some(access)),
+        Canned::OfOwner => Ok(None),
+        Canned::Other => Err(refusal(S3ErrorCode::NotImplemented, BUCKET_ACLS)),
+    }
+}
+
+/// Checks the canned list of a new object against the access of its bucket. `private` is what clients send by default:
+/// it asks for no access beside that of the bucket.
+pub(super) fn check_new_object(value: &str, bucket: Option<Access>) -> S3Result<()> {
+    match canned(value)? {
+        Canned::Is(Access::Private) | Canned::OfOwner => Ok(()),
+        // A missing bucket is reported as such, by the operation.
+        Canned::Is(Access::Public) if bucket != Some(Access::Private) => Ok(()),
+        Canned::Is(Access::Public) | Canned::Other => {
+            Err(refusal(S3ErrorCode::NotImplemented, OBJECT_ACLS))
+        }
+    }
+}
+
+/// GetBucketAcl.
+pub(super) async fn bucket_acl(
+    app: &AppState,
+    request: S3Request<GetBucketAclInput>,
+) -> S3Result<GetBucketAclOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
+    let (owner, grants) = grants(app, &bucket);
+    Ok(GetBucketAclOutput { owner: Some(owner), grants: Some(grants) })
+}
+
+/// GetObjectAcl: that of the bucket.
+pub(super) async fn object_acl(
+    app: &AppState,
+    request: S3Request<GetObjectAclInput>,
+) -> S3Result<GetObjectAclOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let bucket = check_object(app, &caller, &request.input.bucket, &request.input.key).await?;
+    let (owner, grants) = grants(app, &bucket);
+    let (owner, grants) = (Some(owner), Some(grants));
+    Ok(GetObjectAclOutput { owner, grants, ..GetObjectAclOutput::default() })
+}
+
+/// Returns the bucket of an object that exists and that the caller may read.
+async fn check_object(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+    sent_key: &str,
+) -> S3Result<Arc<Bucket>> {
+    let ours = |error: ApiError| refused(&error);
+    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Read).map_err(ours)?;
+    let found = find(app, &ObjectName::new(bucket.name.clone(), key)).await.map_err(ours)?;
+    let found = found.filter(|found| is_named(found, sent_key));
+    found.map(|_| bucket).ok_or_else(|| ours(ApiError::file_not_found()))
+}
+
+/// Access control list in effect: full control for the owner, and read for everyone if the bucket is public.
+fn grants(app: &AppState, bucket: &Bucket) -> (Owner, Vec<Grant>) {
+    let owner = owner_of(app, bucket);
+    let full = Grantee {
+        display_name: owner.display_name.clone(),
+        id: owner.id.clone(),
+        email_address: None,
+        type_: Type::from_static(Type::CANONICAL_USER),
+        uri: None,
+    };
+    let everyone = Grantee {
+        display_name: None,
+        id: None,
+        email_address: None,
+        type_: Type::from_static(Type::GROUP),
+        uri: Some(EVERYONE.to_owned()),
+    };
+    let mut grants = Vec::new();
+    if bucket.access == Access::Public {
+        grants.push(grant(everyone, Permission::READ));
+    }
+    grants.push(grant(full, Permission::FULL_CONTROL));
+    (owner, grants)
+}
+
+fn grant(grantee: Grantee, permission: &'static str) -> Grant {
+    Grant { grantee: Some(grantee), permission: Some(Permission::from_static(permission)) }
+}
+
+/// PutBucketAcl: makes a bucket private or public.
+pub(super) async fn put_bucket_acl(
+    app: &AppState,
+    request: S3Request<PutBucketAclInput>,
+) -> S3Result<PutBucketAclOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let bucket = look(app, &caller, &input.bucket).map_err(|error| refused(&error))?;
+    let canned = input.acl.as_ref().map(|acl| bucket_access(acl.as_str())).transpose()?;
+    let wanted = match (canned, input.access_control_policy.as_ref()) {
+        (Some(_), Some(_)) => return Err(both_sent()),
+        (Some(canned), None) => canned.unwrap_or(bucket.access),
+        (None, Some(policy)) => access_of(policy, &bucket.owner).and_then(|access| {
+            access.ok_or_else(|| refusal(S3ErrorCode::NotImplemented, BUCKET_ACLS))
+        })?,
+        (None, None) => return Err(none_sent()),
+    };
+    let change = BucketChange { access: Some(wanted), ..BucketChange::default() };
+    let changed = change_settings(app, &caller, &input.bucket, change).await;
+    changed.map_err(|error| refused(&error))?;
+    Ok(PutBucketAclOutput {})
+}
+
+/// PutObjectAcl: succeeds if the list is the one that is in effect.
+pub(super) async fn put_object_acl(
+    app: &AppState,
+    request: S3Request<PutObjectAclInput>,
+) -> S3Result<PutObjectAclOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let input = request.input;
+    let bucket = check_object(app, &caller, &input.bucket, &input.key).await?;
+    let canned = input.acl.as_ref().map(|acl| canned(acl.as_str())).transpose()?;
+    let is_in_effect = match (canned, input.access_control_policy.as_ref()) {
+        (Some(_), Some(_)) => return Err(both_sent()),
+        (Some(canned), None) => canned == Canned::OfOwner || canned == Canned::Is(bucket.access),
+        (None, Some(policy)) => access_of(policy, &bucket.owner)? == Some(bucket.access),
+        (None, None) => return Err(none_sent()),
+    };
+    match is_in_effect {
+        true => Ok(PutObjectAclOutput::default()),
+        false => Err(refusal(S3ErrorCode::NotImplemented, OBJECT_ACLS)),
+    }
+}
+
+fn both_sent() -> S3Error {
+    let message = "A request has a canned access control list or a policy, and not both";
+    refusal(S3ErrorCode::UnexpectedContent, message)
+}
+
+fn none_sent() -> S3Error {
+    let message = "The request has neither x-amz-acl nor an access control policy";
+    refusal(S3ErrorCode::MissingSecurityHeader, message)
+}
+
+/// A grant, as far as it is told apart here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Granted {
+    /// Full control of the owner.
+    Owner,
+    /// Read by everyone.
+    Everyone,
+    Other,
+}
+
+/// The access that the grants of a policy express together; `None` if there is no such access.
+fn access_of(policy: &AccessControlPolicy, owner: &AccountId) -> S3Result<Option<Access>> {
+    let named = policy.owner.as_ref().and_then(|owner| owner.id.as_deref());
+    if named.is_some_and(|named| named != owner.to_string()) {
+        return Err(refusal(S3ErrorCode::AccessDenied, "The owner of a bucket cannot be changed"));
+    }
+    let grants = policy.grants.as_deref().unwrap_or_default();
+    let granted =
+        grants.iter().map(|grant| granted_by(grant, owner)).collect::<S3Result<Vec<_>>>()?;
+    let has = |wanted| granted.contains(&wanted);
+    Ok(match (has(Granted::Owner), has(Granted::Everyone), has(Granted::Other)) {
+        (true, false, false) => Some(Access::Private),
+        (true, true, false) => Some(Access::Public),
+        _ => None,
+    })
+}
+
+fn granted_by(grant: &Grant, owner: &AccountId) -> S3Result<Granted> {
+    let malformed = || {
+        let message =
+            "A grant has a grantee (CanonicalUser with an ID, Group with a URI) and a permission";
+        refusal(S3ErrorCode::MalformedACLError, message)
+    };
+    let permission = grant.permission.as_ref().ok_or_else(malformed)?.as_str();
+    let known = [
+        Permission::FULL_CONTROL,
+        Permission::READ,
+        Permission::READ_ACP,
+        Permission::WRITE,
+        Permission::WRITE_ACP,
+    ];
+    if !known.contains(&permission) {
+        return Err(malformed());
+    }
+    let grantee = grant.grantee.as_ref().ok_or_else(malformed)?;
+    match grantee.type_.as_str() {
+        Type::CANONICAL_USER => {
+            let id = grantee.id.as_deref().ok_or_else(malformed)?;
+            let message = "The ID of a grantee is not the id of an account";
+            let id = AccountId::parse(id);
+            let id = id.ok_or_else(|| refusal(S3ErrorCode::InvalidArgument, message))?;
+            let is_owners = id == *owner && permission == Permission::FULL_CONTROL;
+            Ok(if is_owners { Granted::Owner } else { Granted::Other })
+        }
+        Type::GROUP => {
+            let uri = grantee.uri.as_deref().ok_or_else(malformed)?;
+            let is_read = uri == EVERYONE && permission == Permission::READ;
+            Ok(if is_read { Granted::Everyone } else { Granted::Other })
+        }
+        Type::AMAZON_CUSTOMER_BY_EMAIL => {
+            let message = "Accounts have no e-mail addresses here";
+            Err(refusal(code("UnresolvableGrantByEmailAddress"), message))
+        }
+        _ => Err(malformed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code<T>(outcome: S3Result<T>) -> String {
+        outcome.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
+    }
+
+    fn by(kind: &'static str, id: Option<&str>, uri: Option<&str>) -> Grantee {
+        let (id, uri) = (id.map(str::to_owned), uri.map(str::to_owned));
+        let type_ = Type::from_static(kind);
+        Grantee { display_name: None, email_address: None, id, type_, uri }
+    }
+
+    #[test]
+    fn canned_acls_are_expressed_or_rejected() {
+        assert_eq!(bucket_access("private").unwrap(), Some(Access::Private));
+        assert_eq!(bucket_access("Public-Read").unwrap(), Some(Access::Public));
+        assert_eq!(bucket_access("bucket-owner-read").unwrap(), None);
+        assert_eq!(code(bucket_access("public-read-write")), "NotImplemented");
+        assert_eq!(code(bucket_access("public")), "InvalidArgument");
+        let new = |acl: &str, bucket| code(check_new_object(acl, bucket));
+        assert_eq!(new("private", Some(Access::Public)), "ok");
+        assert_eq!(new("public-read", Some(Access::Public)), "ok");
+        assert_eq!(new("public-read", Some(Access::Private)), "NotImplemented");
+        assert_eq!(new("public-read", None), "ok");
+        assert_eq!(new("authenticated-read", Some(Access::Public)), "NotImplemented");
+        assert_eq!(new("none", Some(Access::Public)), "InvalidArgument");
+    }
+
+    #[test]
+    fn acl_policies_are_expressed_or_rejected() {
+        let owner = AccountId::parse("aaaaaaaaaaaaaaaa").unwrap();
+        let id = owner.to_string();
+        let full = grant(by(Type::CANONICAL_USER, Some(&id), None), Permission::FULL_CONTROL);
+        let read = grant(by(Type::GROUP, None, Some(EVERYONE)), Permission::READ);
+        let write = grant(by(Type::GROUP, None, Some(EVERYONE)), Permission::WRITE);
+        let other = grant(by(Type::CANONICAL_USER, Some("_foo"), None), Permission::READ);
+        let mail = grant(by(Type::AMAZON_CUSTOMER_BY_EMAIL, None, None), Permission::READ);
+        let none = Grant { grantee: None, permission: None };
+        let access = |grants: &[&Grant]| {
+            let grants = Some(grants.iter().map(|grant| (*grant).clone()).collect());
+            access_of(&AccessControlPolicy { grants, owner: None }, &owner)
+        };
+        assert_eq!(access(&[&full]).unwrap(), Some(Access::Private));
+        assert_eq!(access(&[&read, &full]).unwrap(), Some(Access::Public));
+        for beyond in [&[][..], &[&read], &[&full, &write]] {
+            assert_eq!(access(beyond).unwrap(), None, "{beyond:?}");
+        }
+        assert_eq!(code(access(&[&full, &other])), "InvalidArgument");
+        assert_eq!(code(access(&[&full, &mail])), "UnresolvableGrantByEmailAddress");
+        assert_eq!(code(access(&[&none])), "MalformedACLError");
+    }
+}

@@ -1,0 +1,149 @@
+//! Signature Version 4 of the policy of a form.
+//!
+//! Pure. Guarantees: signatures are compared in constant time; a policy signed more than a week ago is rejected.
+//! Non-goals: what the policy allows.
+
+use std::fmt::Write;
+
+use hmac::{Hmac, KeyInit, Mac};
+use s3s::{S3Error, S3ErrorCode, S3Result};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use super::errors::refusal;
+
+/// How long a signing date is accepted, as S3 has it: a week.
+const AGE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// How far a client's clock may be ahead.
+const AHEAD_MS_MAX: u64 = 15 * 60 * 1_000;
+
+/// The field `x-amz-credential`: `{key id}/{date}/{region}/s3/aws4_request`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Credential<'f> {
+    pub(super) key_id: &'f str,
+    date: &'f str,
+    region: &'f str,
+}
+
+impl<'f> Credential<'f> {
+    /// Parses the field, and checks it against `x-amz-date` and the time.
+    pub(super) fn parse(field: &'f str, time: &str, now_ms: u64) -> S3Result<Self> {
+        let message = "The field x-amz-credential is {key id}/{date}/{region}/s3/aws4_request, with the date of \
+            x-amz-date";
+        let malformed = || refusal(S3ErrorCode::InvalidArgument, message);
+        let parts: Vec<_> = field.split('/').collect();
+        let [key_id, date, region, "s3", "aws4_request"] = *parts else { return Err(malformed()) };
+        let is_region = !region.is_empty()
+            && region
+                .bytes()
+                .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-');
+        if !is_region || !time.starts_with(date) || date.len() != 8 {
+            return Err(malformed());
+        }
+        let signed_ms = millis_of(time).ok_or_else(|| {
+            refusal(S3ErrorCode::InvalidArgument, "The field x-amz-date is YYYYMMDDTHHMMSSZ")
+        })?;
+        if signed_ms > now_ms.saturating_add(AHEAD_MS_MAX) || now_ms > signed_ms + AGE_MS_MAX {
+            return Err(denied());
+        }
+        Ok(Self { key_id, date, region })
+    }
+}
+
+fn denied() -> S3Error {
+    let message = "The form was signed more than a week ago, or in the future";
+    refusal(S3ErrorCode::AccessDenied, message)
+}
+
+/// Milliseconds since 1970 of a time such as `20300131T120000Z`.
+fn millis_of(time: &str) -> Option<u64> {
+    let is_basic = time.len() == 16 && time.is_ascii();
+    let at = |from: usize, to: usize| time.get(from..to).filter(|_| is_basic);
+    let text = format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        at(0, 4)?,
+        at(4, 6)?,
+        at(6, 8)?,
+        at(9, 11)?,
+        at(11, 13)?,
+        at(13, 15)?
+    );
+    let is_marked = at(8, 9) == Some("T") && at(15, 16) == Some("Z");
+    let time: jiff::Timestamp = text.parse().ok().filter(|_| is_marked)?;
+    u64::try_from(time.as_millisecond()).ok()
+}
+
+/// Whether the signature of a policy, both as they were sent, was made with this secret.
+pub(super) fn is_signed_by(
+    secret: &str,
+    credential: &Credential<'_>,
+    policy: &str,
+    signature: &str,
+) -> bool {
+    let first = format!("AWS4{secret}").into_bytes();
+    let key = [credential.date, credential.region, "s3", "aws4_request", policy]
+        .iter()
+        .try_fold(first, |key, part| mac(&key, part.as_bytes()));
+    let Some(made) = key else { return false };
+    let made = made.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    made.as_bytes().ct_eq(signature.as_bytes()).into()
+}
+
+fn mac(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+    mac.update(text);
+    Some(mac.finalize().into_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2015-12-29T00:00:00Z.
+    const SIGNED_MS: u64 = 1_451_347_200_000;
+    const SCOPE: &str = "AKIAIOSFODNN7EXAMPLE/20151229/us-east-1/s3/aws4_request";
+    const TIME: &str = "20151229T000000Z";
+
+    #[test]
+    fn policy_signature_is_that_of_version_4() {
+        let credential = Credential::parse(SCOPE, TIME, SIGNED_MS).unwrap();
+        let policy = "eyAiZXhwaXJhdGlvbiI6ICIyMDE1LTEyLTMwVDEyOjAwOjAwLjAwMFoiIH0=";
+        let signed = |secret: &str, policy: &str, signature: &str| {
+            is_signed_by(secret, &credential, policy, signature)
+        };
+        let signature = SIGNATURE;
+        assert!(signed("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", policy, signature));
+        assert!(!signed("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEZ", policy, signature));
+        assert!(!signed("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "e30=", signature));
+        assert!(!signed("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", policy, ""));
+    }
+
+    #[test]
+    fn credential_of_a_form_names_a_recent_date() {
+        let code = |field: &str, time: &str, now_ms: u64| {
+            let parsed = Credential::parse(field, time, now_ms);
+            parsed.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
+        };
+        assert_eq!(code(SCOPE, TIME, SIGNED_MS + AGE_MS_MAX), "ok");
+        assert_eq!(code(SCOPE, TIME, SIGNED_MS + AGE_MS_MAX + 1), "AccessDenied");
+        assert_eq!(code(SCOPE, TIME, SIGNED_MS - AHEAD_MS_MAX - 1), "AccessDenied");
+        for (field, time) in [
+            ("a/20151229/us-east-1/s3", TIME),
+            ("a/20151228/us-east-1/s3/aws4_request", TIME),
+            ("a/20151229/US/s3/aws4_request", TIME),
+            ("a/20151229/us-east-1/ec2/aws4_request", TIME),
+            (SCOPE, "20151229"),
+            (SCOPE, "20151229T000000+1"),
+            (SCOPE, "20151229 000000Z"),
+            (SCOPE, "20151229T990000Z"),
+        ] {
+            assert_eq!(code(field, time, SIGNED_MS), "InvalidArgument", "{field} {time}");
+        }
+    }
+
+    /// Made with Python: `hmac.new(key, policy, "sha256").hexdigest()` with the key of the scope.
+    const SIGNATURE: &str = "2330084cd4addf143d6fd3d1a8ea1ca1bf7c2fb6fd4d5e06965ce5eda67061af";
+}

@@ -1,0 +1,338 @@
+//! Tags of objects: parsing, limits, and the operations that read and replace them.
+//!
+//! Tags are stored with the attributes of the object. Replacing them stores the object again with the same content, so
+//! they are versioned, moved and backed up with it. Guarantees: content, entity tag, type and metadata do not change
+//! with the tags; an object that is replaced meanwhile does not get them. Non-goals: access by tags.
+
+use std::ops::ControlFlow;
+
+use engine::{Batch, Conflict, Error, FactName, Object, ObjectName, Precondition, PutOptions};
+use http::HeaderMap;
+use percent_encoding::percent_decode_str;
+use s3s::dto::{
+    DeleteObjectTaggingInput, DeleteObjectTaggingOutput, GetObjectTaggingInput,
+    GetObjectTaggingOutput, PutObjectTaggingInput, PutObjectTaggingOutput, Tag, TaggingDirective,
+};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+
+use super::access::caller_of;
+use super::errors::{refusal, refused};
+use super::objects::{file_in, find, is_named};
+use crate::auth::Caller;
+use crate::bridge::{blocking, commit};
+use crate::catalog::Scope;
+use crate::error::ApiError;
+use crate::limits::{BUCKET_TAGS_BYTES_MAX, MOVE_TRIES_MAX};
+use crate::object_attributes::{StoredAttributes, Tags};
+use crate::state::AppState;
+
+/// Tags of an object, as S3 has it.
+const OBJECT_TAGS_MAX: usize = 10;
+/// Tags of a bucket, as S3 has it.
+const BUCKET_TAGS_MAX: usize = 50;
+/// Characters of the key of a tag, as S3 has it.
+const KEY_CHARS_MAX: usize = 128;
+/// Characters of the value of a tag, as S3 has it.
+const VALUE_CHARS_MAX: usize = 256;
+/// Number of tags, and bytes of UTF-8 of all their keys and values.
+type Limits = (usize, usize);
+/// Limits of an object: ten tags of the longest keys and values in ASCII.
+const OF_OBJECT: Limits = (OBJECT_TAGS_MAX, OBJECT_TAGS_MAX * (KEY_CHARS_MAX + VALUE_CHARS_MAX));
+/// Limits of a bucket, whose record holds its tags.
+const OF_BUCKET: Limits = (BUCKET_TAGS_MAX, BUCKET_TAGS_BYTES_MAX);
+/// Prefix of keys that S3 reserves.
+const RESERVED: &str = "aws:";
+
+const TAGGING: &str = "x-amz-tagging";
+
+/// Parses the header `x-amz-tagging`: `key=value` pairs, encoded as the query of a URL. No tags without the header.
+pub(super) fn sent_tags(headers: &HeaderMap) -> S3Result<Tags> {
+    let mut values = headers.get_all(TAGGING).into_iter();
+    let Some(value) = values.next() else { return Ok(Tags::new()) };
+    let value = value.to_str().ok().filter(|_| values.next().is_none());
+    parse_pairs(value.ok_or_else(malformed_header)?)
+}
+
+fn parse_pairs(text: &str) -> S3Result<Tags> {
+    let decoded = |text: &str| {
+        let spaced = text.replace('+', " ");
+        let decoded = percent_decode_str(&spaced).decode_utf8();
+        decoded.map(std::borrow::Cow::into_owned).map_err(|_| malformed_header())
+    };
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((decoded(key)?, decoded(value)?))
+    });
+    let pairs = pairs.collect::<S3Result<Vec<_>>>()?;
+    checked(pairs, OF_OBJECT)
+}
+
+fn malformed_header() -> S3Error {
+    let message =
+        "x-amz-tagging is one header of UTF-8 pairs key=value, encoded as the query of a URL";
+    refusal(S3ErrorCode::InvalidArgument, message)
+}
+
+/// Checks the tag set of an object in the body of a request.
+pub(super) fn object_tags(set: Vec<Tag>) -> S3Result<Tags> {
+    tags_of(set, OF_OBJECT)
+}
+
+/// Checks the tag set of a bucket in the body of a request.
+pub(super) fn bucket_tags(set: Vec<Tag>) -> S3Result<Tags> {
+    tags_of(set, OF_BUCKET)
+}
+
+fn tags_of(set: Vec<Tag>, limits: Limits) -> S3Result<Tags> {
+    let pairs = set.into_iter().map(|tag| match tag {
+        Tag { key: Some(key), value: Some(value) } => Ok((key, value)),
+        _ => Err(refusal(S3ErrorCode::MalformedXML, "A tag has a Key and a Value")),
+    });
+    checked(pairs.collect::<S3Result<Vec<_>>>()?, limits)
+}
+
+/// Rejects tag sets beyond the limits of S3.
+fn checked(pairs: Vec<(String, String)>, (count_max, bytes_max): Limits) -> S3Result<Tags> {
+    let invalid = |message: String| Err(S3Error::with_message(S3ErrorCode::InvalidTag, message));
+    let count = pairs.len();
+    if count > count_max {
+        return invalid(format!("{count} tags: the limit is {count_max}"));
+    }
+    let mut tags = Tags::new();
+    let mut bytes = 0;
+    for (key, value) in pairs {
+        let is_named = (1..=KEY_CHARS_MAX).contains(&key.chars().count());
+        if !is_named || !key.chars().all(is_tag_char) {
+            return invalid(format!(
+                "The key of a tag has 1 to {KEY_CHARS_MAX} letters, digits, spaces and _ . : / = + - @"
+            ));
+        }
+        if value.chars().count() > VALUE_CHARS_MAX || !value.chars().all(is_tag_char) {
+            return invalid(format!(
+                "The value of a tag has up to {VALUE_CHARS_MAX} letters, digits, spaces and _ . : / = + - @"
+            ));
+        }
+        if key.get(..RESERVED.len()).is_some_and(|it| it.eq_ignore_ascii_case(RESERVED)) {
+            return invalid(format!("Keys of tags that begin with {RESERVED} are reserved"));
+        }
+        bytes += key.len() + value.len();
+        if tags.insert(key, value).is_some() {
+            return invalid("Two tags have the same key".to_owned());
+        }
+    }
+    match bytes > bytes_max {
+        true => invalid(format!("These tags together take up to {bytes_max} bytes of UTF-8")),
+        false => Ok(tags),
+    }
+}
+
+/// The characters that S3 allows in tags.
+fn is_tag_char(c: char) -> bool {
+    c.is_alphanumeric() || (c.is_whitespace() && !c.is_control()) || "_.:/=+-@".contains(c)
+}
+
+/// A tag set of a response, by key.
+pub(super) fn tag_set(tags: &Tags) -> Vec<Tag> {
+    let tag = |(key, value): (&String, &String)| Tag {
+        key: Some(key.clone()),
+        value: Some(value.clone()),
+    };
+    tags.iter().map(tag).collect()
+}
+
+/// The tags of a copy: those of the source, or those that the request sends instead.
+pub(super) fn copied_tags(
+    directive: Option<&TaggingDirective>,
+    sent: &Tags,
+    source: &Tags,
+) -> Tags {
+    match is_replacing(directive) {
+        true => sent.clone(),
+        false => source.clone(),
+    }
+}
+
+/// Rejects an unknown directive, and tags that the directive would ignore.
+pub(super) fn check_directive(directive: Option<&TaggingDirective>, sent: &Tags) -> S3Result<()> {
+    let known = [TaggingDirective::COPY, TaggingDirective::REPLACE];
+    if directive.is_some_and(|it| !known.contains(&it.as_str())) {
+        let message = "x-amz-tagging-directive is COPY or REPLACE";
+        return Err(refusal(S3ErrorCode::InvalidArgument, message));
+    }
+    if !sent.is_empty() && !is_replacing(directive) {
+        let message = "A copy has the tags of its source: send x-amz-tagging with x-amz-tagging-directive: REPLACE";
+        return Err(refusal(S3ErrorCode::InvalidArgument, message));
+    }
+    Ok(())
+}
+
+fn is_replacing(directive: Option<&TaggingDirective>) -> bool {
+    directive.map(TaggingDirective::as_str) == Some(TaggingDirective::REPLACE)
+}
+
+/// GetObjectTagging.
+pub(super) async fn get(
+    app: &AppState,
+    request: S3Request<GetObjectTaggingInput>,
+) -> S3Result<GetObjectTaggingOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let GetObjectTaggingInput { bucket, key, .. } = request.input;
+    let found = async {
+        let (bucket, parsed) = file_in(app, &caller, &bucket, &key, Scope::Read)?;
+        named(app, &ObjectName::new(bucket.name.clone(), parsed), &key).await
+    };
+    let object = found.await.map_err(|error| refused(&error))?;
+    let tag_set = tag_set(&StoredAttributes::of(&object).tags);
+    Ok(GetObjectTaggingOutput { tag_set, version_id: None })
+}
+
+/// PutObjectTagging.
+pub(super) async fn put(
+    app: &AppState,
+    request: S3Request<PutObjectTaggingInput>,
+) -> S3Result<PutObjectTaggingOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let PutObjectTaggingInput { bucket, key, tagging, .. } = request.input;
+    let tags = object_tags(tagging.tag_set)?;
+    let replaced = replace(app, &caller, &bucket, &key, tags).await;
+    replaced.map_err(|error| refused(&error))?;
+    Ok(PutObjectTaggingOutput::default())
+}
+
+/// DeleteObjectTagging.
+pub(super) async fn delete(
+    app: &AppState,
+    request: S3Request<DeleteObjectTaggingInput>,
+) -> S3Result<DeleteObjectTaggingOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let DeleteObjectTaggingInput { bucket, key, .. } = request.input;
+    let replaced = replace(app, &caller, &bucket, &key, Tags::new()).await;
+    replaced.map_err(|error| refused(&error))?;
+    Ok(DeleteObjectTaggingOutput::default())
+}
+
+async fn named(app: &AppState, name: &ObjectName, sent_key: &str) -> Result<Object, ApiError> {
+    let found = find(app, name).await?.filter(|found| is_named(found, sent_key));
+    found.ok_or_else(ApiError::file_not_found)
+}
+
+/// Stores an object again with other tags. Takes as long as a copy of the object, and one of the slots of copies.
+async fn replace(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+    sent_key: &str,
+    tags: Tags,
+) -> Result<(), ApiError> {
+    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload)?;
+    let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+    let name = ObjectName::new(bucket.name.clone(), key);
+    let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
+    for _ in 0..MOVE_TRIES_MAX {
+        let object = named(app, &name, sent_key).await?;
+        let attributes = StoredAttributes::of(&object);
+        if attributes.tags == tags {
+            return Ok(());
+        }
+        match store_with(app, fact.clone(), object, attributes.with_tags(tags.clone())).await {
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(ApiError::bucket_not_found());
+            }
+            Err(Error::Conflict(_)) => {}
+            stored => return Ok(stored?),
+        }
+    }
+    Err(ApiError::conflict("The file changes again and again: try again"))
+}
+
+/// Stores the same content under the same name, as long as the object is the version that was read.
+async fn store_with(
+    app: &AppState,
+    bucket_fact: FactName,
+    object: Object,
+    attributes: StoredAttributes,
+) -> engine::Result<()> {
+    let (store, source, draining) = (app.store.clone(), object.clone(), app.clone());
+    let stage = move || {
+        store.stage_copy(&source, &mut |_| match draining.is_draining() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    };
+    let staged = blocking(stage).await?;
+    let options = PutOptions {
+        content_type: object.content_type().to_owned(),
+        attributes: attributes.encoded().unwrap_or_default(),
+        ..PutOptions::default()
+    };
+    let name = object.name().clone();
+    let batch = Batch::new()
+        .require(Precondition::KeyVersion(name.clone(), object.lsn()))
+        .require(Precondition::FactPresent(bucket_fact));
+    commit(&app.store, batch.put(name, staged, options)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code<T>(outcome: S3Result<T>) -> String {
+        outcome.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())
+    }
+
+    #[test]
+    fn tagging_header_is_parsed_as_a_query() {
+        let tags = parse_pairs("foo=bar&bar&a+b=c%3Dd%2B&caf%C3%A9=").unwrap();
+        let pairs: Vec<_> = tags.iter().map(|(key, value)| (&**key, &**value)).collect();
+        assert_eq!(pairs, [("a b", "c=d+"), ("bar", ""), ("caf\u{e9}", ""), ("foo", "bar")]);
+        assert_eq!(parse_pairs("").unwrap(), Tags::new());
+        assert_eq!(code(parse_pairs("a=%ff")), "InvalidArgument");
+        for invalid in ["=a", "a=1&a=2", "aws:a=b", "AWS:a=b", "a=b%00", "a%0A=b", "a=%3Cb%3E"] {
+            assert_eq!(code(parse_pairs(invalid)), "InvalidTag", "{invalid}");
+        }
+    }
+
+    #[test]
+    fn tag_limits_count_characters() {
+        let pair = |key: usize, value: usize| vec![("é".repeat(key), "ü".repeat(value))];
+        assert_eq!(code(checked(pair(128, 256), OF_OBJECT)), "ok");
+        assert_eq!(code(checked(pair(129, 0), OF_OBJECT)), "InvalidTag");
+        assert_eq!(code(checked(pair(1, 257), OF_OBJECT)), "InvalidTag");
+        let many = |count: usize, fill: &str| {
+            let value = fill.repeat(VALUE_CHARS_MAX);
+            (0..count).map(|at| (format!("{at:0>128}"), value.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(code(checked(many(10, "x"), OF_OBJECT)), "ok");
+        assert_eq!(code(checked(many(11, "x"), OF_OBJECT)), "InvalidTag");
+        assert_eq!(code(checked(many(10, "ü"), OF_OBJECT)), "InvalidTag", "too many bytes");
+        assert_eq!(code(checked(many(32, "x"), OF_BUCKET)), "ok");
+        let short = |count: usize| (0..count).map(|at| (at.to_string(), String::new())).collect();
+        assert_eq!(code(checked(short(50), OF_BUCKET)), "ok");
+        assert_eq!(code(checked(short(51), OF_BUCKET)), "InvalidTag");
+        assert_eq!(code(checked(many(33, "x"), OF_BUCKET)), "InvalidTag", "too many bytes");
+    }
+
+    #[test]
+    fn longest_tags_fit_beside_other_attributes() {
+        let value = "x".repeat(VALUE_CHARS_MAX);
+        let tags = (0..OBJECT_TAGS_MAX).map(|at| (format!("{at:0>128}"), value.clone()));
+        let tags = checked(tags.collect(), OF_OBJECT).unwrap();
+        let declared_type = Some("x".repeat(2_000));
+        let attributes = StoredAttributes { declared_type, ..StoredAttributes::default() };
+        let encoded = attributes.with_tags(tags.clone()).encoded().unwrap();
+        assert_eq!(StoredAttributes::parse(&encoded).tags, tags);
+    }
+
+    #[test]
+    fn copy_directive_decides_whose_tags_a_copy_has() {
+        let tags = |text: &str| parse_pairs(text).unwrap();
+        let directive = |text: &'static str| Some(TaggingDirective::from_static(text));
+        let replace = directive("REPLACE");
+        let (sent, source) = (tags("a=1"), tags("b=2"));
+        assert_eq!(copied_tags(None, &tags(""), &source), source);
+        assert_eq!(copied_tags(replace.as_ref(), &sent, &source), sent);
+        assert_eq!(code(check_directive(None, &sent)), "InvalidArgument");
+        assert_eq!(code(check_directive(directive("COPY").as_ref(), &tags(""))), "ok");
+        assert_eq!(code(check_directive(directive("KEEP").as_ref(), &tags(""))), "InvalidArgument");
+    }
+}

@@ -1,0 +1,130 @@
+//! Access control lists: what a bucket can express is set and reported, everything else is rejected.
+
+use crate::bucket::{Bucket, element, is, text};
+
+const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
+
+fn grant(grantee: &str, permission: &str) -> String {
+    format!(
+        "<Grant><Grantee xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" {grantee}</Grantee>\
+         <Permission>{permission}</Permission></Grant>"
+    )
+}
+
+fn policy(owner: &str, grants: &[String]) -> String {
+    let grants = grants.concat();
+    format!(
+        "<AccessControlPolicy><Owner><ID>{owner}</ID></Owner><AccessControlList>{grants}</AccessControlList>\
+         </AccessControlPolicy>"
+    )
+}
+
+fn anonymous(bucket: &Bucket, address: &str) -> u16 {
+    let mut connection = tests::Connection::connect(bucket.place.server.address()).unwrap();
+    connection.get(address).unwrap().status
+}
+
+#[test]
+fn bucket_acl_makes_a_bucket_public_and_private() {
+    let mut bucket = Bucket::new();
+    bucket.put("/photos/a.txt", &[], "hello");
+    for (acl, status) in [("public-read", 200), ("private", 401)] {
+        bucket.put("/photos?acl", &[("x-amz-acl", acl)], "");
+        assert_eq!(anonymous(&bucket, "/photos/a.txt"), status, "{acl}");
+        let listed = text(&bucket.get("/photos?acl", &[]));
+        assert_eq!(listed.contains(EVERYONE), status == 200, "{listed}");
+    }
+    let owner = element(&bucket.get("/photos?acl", &[]), "ID").unwrap();
+    let full = grant(&format!("xsi:type=\"CanonicalUser\"><ID>{owner}</ID>"), "FULL_CONTROL");
+    let read = grant(&format!("xsi:type=\"Group\"><URI>{EVERYONE}</URI>"), "READ");
+    bucket.put("/photos?acl", &[], &policy(&owner, &[full.clone(), read.clone()]));
+    assert_eq!(anonymous(&bucket, "/photos/a.txt"), 200);
+    // What is in effect can be set for an object too.
+    bucket.put("/photos/a.txt?acl", &[("x-amz-acl", "public-read")], "");
+    bucket.put("/photos/a.txt?acl", &[], &policy(&owner, &[read, full.clone()]));
+    bucket.put("/photos/b.txt", &[("x-amz-acl", "public-read")], "hello");
+    bucket.put("/photos?acl", &[], &policy(&owner, &[full]));
+    assert_eq!(anonymous(&bucket, "/photos/a.txt"), 401);
+}
+
+#[test]
+fn acls_that_cannot_be_expressed_are_rejected_and_change_nothing() {
+    let mut bucket = Bucket::new();
+    bucket.put("/photos/a.txt", &[], "hello");
+    let owner = element(&bucket.get("/photos?acl", &[]), "ID").unwrap();
+    let full = grant(&format!("xsi:type=\"CanonicalUser\"><ID>{owner}</ID>"), "FULL_CONTROL");
+    let group =
+        |permission| grant(&format!("xsi:type=\"Group\"><URI>{EVERYONE}</URI>"), permission);
+    let account = |id: &str| grant(&format!("xsi:type=\"CanonicalUser\"><ID>{id}</ID>"), "READ");
+    let mail = "xsi:type=\"AmazonCustomerByEmail\"><EmailAddress>a@b.example</EmailAddress>";
+    for (grants, refusal) in [
+        (vec![], is(501, "NotImplemented")),
+        (vec![group("READ")], is(501, "NotImplemented")),
+        (vec![full.clone(), group("WRITE")], is(501, "NotImplemented")),
+        (vec![full.clone(), account("aaaaaaaaaaaaaaaa")], is(501, "NotImplemented")),
+        (vec![full.clone(), account("_foo")], is(400, "InvalidArgument")),
+        (vec![full.clone(), grant(mail, "READ")], is(400, "UnresolvableGrantByEmailAddress")),
+        (vec![full.clone(), group("EVERYTHING")], is(400, "MalformedACLError")),
+    ] {
+        let answer = bucket.send("PUT", "/photos?acl", &[], &policy(&owner, &grants));
+        let refused = (answer.status, element(&answer, "Code").unwrap_or_default());
+        assert_eq!(refused, refusal, "{grants:?}: {}", text(&answer));
+    }
+    let other = bucket.send("PUT", "/photos?acl", &[], &policy("aaaaaaaaaaaaaaaa", &[full]));
+    assert_eq!((other.status, element(&other, "Code").unwrap()), is(403, "AccessDenied"));
+    for (address, acl, refusal) in [
+        ("/photos?acl", "public-read-write", is(501, "NotImplemented")),
+        ("/photos?acl", "public", is(400, "InvalidArgument")),
+        ("/photos/b.txt", "public-read", is(501, "NotImplemented")),
+        ("/photos/b.txt", "authenticated-read", is(501, "NotImplemented")),
+        ("/photos/a.txt?acl", "public-read", is(501, "NotImplemented")),
+        ("/acl-bucket", "public-read-write", is(501, "NotImplemented")),
+    ] {
+        let answer = bucket.send("PUT", address, &[("x-amz-acl", acl)], "");
+        let refused = (answer.status, element(&answer, "Code").unwrap_or_default());
+        assert_eq!(refused, refusal, "{address} {acl}: {}", text(&answer));
+    }
+    let none = bucket.send("PUT", "/photos?acl", &[], "");
+    assert_eq!((none.status, element(&none, "Code").unwrap()), is(400, "MissingSecurityHeader"));
+    assert_eq!(anonymous(&bucket, "/photos/a.txt"), 401);
+    assert_eq!(bucket.send("HEAD", "/photos/b.txt", &[], "").status, 404);
+    assert_eq!(bucket.send("HEAD", "/acl-bucket", &[], "").status, 404);
+}
+
+#[test]
+fn create_bucket_with_public_read_is_public() {
+    let mut bucket = Bucket::new();
+    bucket.put("/open", &[("x-amz-acl", "public-read")], "");
+    bucket.put("/open/a.txt", &[], "hello");
+    assert_eq!(anonymous(&bucket, "/open/a.txt"), 200);
+    bucket.put("/closed", &[], "");
+    bucket.put("/closed/a.txt", &[], "hello");
+    assert_eq!(anonymous(&bucket, "/closed/a.txt"), 401);
+}
+
+#[test]
+fn publishing_a_bucket_takes_the_scopes_manage_and_read() {
+    let mut bucket = Bucket::new();
+    bucket.put("/photos/a.txt", &[], "hello");
+    for (scopes, status) in [("manage", 403), ("read,upload,list", 403), ("manage,read", 200)] {
+        let mut connection = bucket.with_key(&["--scope", scopes]);
+        let acl = [("x-amz-acl", "public-read")];
+        let answer = connection.send("PUT", "/photos?acl", &acl, b"").unwrap();
+        assert_eq!(answer.status, status, "{scopes}: {}", text(&answer));
+        assert_eq!(anonymous(&bucket, "/photos/a.txt") == 200, status == 200, "{scopes}");
+    }
+}
+
+#[test]
+fn expected_owner_and_acls_do_not_reveal_buckets_of_others() {
+    let mut bucket = Bucket::new();
+    let data = &bucket.place.data;
+    data.done(&["account", "create", "--name", "bob"]);
+    data.done(&["bucket", "create", "--account", "bob", "--name", "bobs", "--access", "private"]);
+    for header in [("x-amz-acl", "public-read"), ("x-amz-expected-bucket-owner", "ann")] {
+        for address in ["/bobs/a.txt", "/nobodys/a.txt"] {
+            let refused = bucket.refusal("PUT", address, &[header]);
+            assert_eq!(refused, is(404, "NoSuchBucket"), "{address} {header:?}");
+        }
+    }
+}

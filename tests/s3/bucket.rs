@@ -1,0 +1,96 @@
+//! A server with a private bucket `photos`, and a connection whose requests are signed by a key of its owner.
+
+use tests::{Answer, SignedConnection};
+
+use crate::place::{Keys, Place};
+
+pub(crate) fn signed(place: &Place) -> SignedConnection {
+    let (id, secret) = (&place.keys.id, &place.keys.secret);
+    SignedConnection::connect(place.server.address(), id, secret).unwrap()
+}
+
+pub(crate) struct Bucket {
+    pub(crate) place: Place,
+    connection: SignedConnection,
+}
+
+impl Bucket {
+    pub(crate) fn new() -> Self {
+        let place = Place::new();
+        let connection = signed(&place);
+        Self { place, connection }
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        address: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        self.connection.send(method, address, headers, body.as_bytes()).unwrap()
+    }
+
+    pub(crate) fn get(&mut self, address: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send("GET", address, headers, "")
+    }
+
+    pub(crate) fn put(&mut self, address: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let answer = self.send("PUT", address, headers, body);
+        assert_eq!(answer.status, 200, "PUT {address} {headers:?}: {}", text(&answer));
+        answer
+    }
+
+    /// A connection whose requests are signed by another key of the owner, made with these arguments.
+    pub(crate) fn with_key(&self, arguments: &[&str]) -> SignedConnection {
+        let keys = Keys::make(&self.place.data, arguments);
+        SignedConnection::connect(self.place.server.address(), &keys.id, &keys.secret).unwrap()
+    }
+
+    /// Status and code of a refusal.
+    pub(crate) fn refusal(
+        &mut self,
+        method: &str,
+        address: &str,
+        headers: &[(&str, &str)],
+    ) -> (u16, String) {
+        let body = if method == "PUT" { "other" } else { "" };
+        let answer = self.send(method, address, headers, body);
+        (answer.status, element(&answer, "Code").unwrap_or_default())
+    }
+}
+
+pub(crate) fn text(answer: &Answer) -> String {
+    String::from_utf8_lossy(&answer.body).into_owned()
+}
+
+/// What is in the first element of this name.
+pub(crate) fn element(answer: &Answer, name: &str) -> Option<String> {
+    let body = text(answer);
+    let (_, rest) = body.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once('<')?.0.to_owned())
+}
+
+pub(crate) fn is(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+/// Uploads parts with this content; returns the address and the body of the request that completes the upload.
+pub(crate) fn upload_parts(
+    bucket: &mut Bucket,
+    address: &str,
+    parts: &[&str],
+    more: &[(&str, &str)],
+) -> (String, String) {
+    let begun = bucket.send("POST", &format!("{address}?uploads"), more, "");
+    let id = element(&begun, "UploadId").unwrap();
+    let mut body = "<CompleteMultipartUpload>".to_owned();
+    for (at, part) in parts.iter().enumerate() {
+        let number = at + 1;
+        let part = bucket.put(&format!("{address}?partNumber={number}&uploadId={id}"), &[], part);
+        let etag = part.header("etag");
+        body += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
+    }
+    body += "</CompleteMultipartUpload>";
+    (format!("{address}?uploadId={id}"), body)
+}
