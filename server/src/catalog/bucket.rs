@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::CatalogError;
 use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
-use super::cors_rules::CorsRule;
+use super::cors_rules::{CorsRule, check_rules};
 use super::id::{AccountId, OrganisationId};
 use super::quota::Quota;
 use super::record::Stored;
@@ -212,6 +212,7 @@ impl Bucket {
         };
         let placeholder = |text: String| placeholder_of(&name, &text).map_err(say);
         let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
+        check_rules(&stored.cors_rules)?;
         let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
         Ok(Self {
             owner: AccountId::parse(&stored.owner).ok_or("its owner is not an account id")?,

@@ -78,9 +78,7 @@ pub use self::changes::{
     NewWebhook, QuotaChange, SetUp, SetUpDone, WebhookChange,
 };
 pub use self::conduct::{Conduct, Day};
-#[cfg(feature = "s3")]
-pub use self::cors_rules::check_rules;
-pub use self::cors_rules::{CorsRule, rule_for};
+pub use self::cors_rules::{CorsRule, check_rules, rule_for};
 pub use self::event::{
     Content, DeadLetter, DeliveryState, Event, EventKind, EventPattern, Happening,
 };
