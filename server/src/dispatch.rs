@@ -91,7 +91,7 @@ impl App {
         let bucket_name = bucket.as_ref().map(|bucket| bucket.name.as_str());
         note_request(operation.name(), bucket_name, outgoing.request_id());
         let origins = origins(&head, target.is_some(), bucket.as_ref());
-        let cors = CorsRequest::of(&head, bucket.as_ref());
+        let cors = CorsRequest::of(&head, bucket.as_ref()).map(Box::new);
         let is_for_own_pages = !is_delivered && !is_signed && is_for_own_pages(head.uri.path());
         let nobody = self.state.catalog.traffic_elsewhere();
         let (answer, traffic) = match target {
