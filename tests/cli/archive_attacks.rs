@@ -255,7 +255,7 @@ fn what_our_own_records_claim_is_checked() {
     let etag = "00112233445566778899aabbccddeeff";
     refused(with("TRUG.etag", etag).file(b"x.txt", b"x"), "its content is not what was exported");
     refused(with("TRUG.attributes", "[1]").file(b"x.txt", b"x"), "its attributes are none");
-    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(3_000));
+    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(7_000));
     refused(with("TRUG.attributes", &large).file(b"x.txt", b"x"), "its attributes are none");
     // A content type is believed as little as a client's.
     let (folder, _) = DataFolder::with_bucket();

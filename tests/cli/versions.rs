@@ -180,11 +180,15 @@ fn what_cannot_be_meant_is_refused_in_a_sentence() {
         "not a duration such as 30d",
     );
     refused(&["undelete", "--bucket", "photos"], 2, "--since");
-    refused(&["undelete", "--bucket", "photos", "dir/", "--version", "7"], 2, "for a file");
+    refused(
+        &["undelete", "--bucket", "photos", "dir/", "--version", "7"],
+        2,
+        "--version needs the path of an object",
+    );
     refused(
         &["undelete", "--bucket", "photos", "a.txt", "--since", "2020-01-01T00:00:00Z"],
         2,
-        "for a folder",
+        "--since needs a folder",
     );
     let ran = undelete(&folder, &["never.txt"]);
     assert_eq!(ran.code, 1);
