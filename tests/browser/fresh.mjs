@@ -55,7 +55,9 @@ export const tests = {
     mkdirSync(join(folder, "photos"), { recursive: true });
     writeFileSync(join(folder, "cat.jpg"), CAT);
     writeFileSync(join(folder, "photos", "b.jpg"), CAT);
-    const shell = (/** @type {string} */ lines) => promisify(execFile)("sh", ["-euc", lines], { cwd: folder, env: { ...process.env, RCLONE_CONFIG: join(folder, "rclone.conf"), NO_PROXY: "*" } });
+    // Without AWS and rclone settings of the environment.
+    const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(AWS|RCLONE)_/.test(name)));
+    const shell = (/** @type {string} */ lines) => promisify(execFile)("sh", ["-euc", lines], { cwd: folder, env: { ...own, RCLONE_CONFIG: join(folder, "rclone.conf"), NO_PROXY: "*" } });
     const { stdout } = await shell((await text("curl")).replaceAll("curl ", "curl --fail -s ").replace(/curl [^\n]*-X DELETE[^\n]*\n/, ""));
     assert.match(stdout, /"success":true/);
     assert.ok(statSync(join(folder, "cat.webp")).size > 100);
