@@ -37,6 +37,8 @@ mod ownership;
 mod password;
 mod progress;
 mod reload;
+#[cfg(feature = "s3")]
+mod s3_credentials;
 mod scrub;
 mod serve;
 mod service_manager;

@@ -17,8 +17,11 @@ use server::archive::{ExportReport, ImportReport, Named, NamedList};
 use server::catalog::Standing;
 use server::management::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketView, FolderView, InvitedView, MemberView,
-    OrganisationView, Reply, S3CredentialsView, StandingStepView, SweptView,
+    OrganisationView, Reply, StandingStepView, SweptView,
 };
+
+#[cfg(feature = "s3")]
+use server::management::S3CredentialsView;
 
 use self::audit::{audit_note, audit_text};
 use self::versions::{history_note, history_text, undeleted_text};
