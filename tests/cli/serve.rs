@@ -356,7 +356,7 @@ fn an_index_that_is_gone_is_made_anew() {
     server.stop();
     std::fs::remove_file(folder.path().join("index.redb")).expect("there is an index");
     let server = folder.serve();
-    assert!(server.output().contains("index rebuilt"), "{}", server.output());
+    server.wait_for_output("index rebuilt");
     assert_eq!(get(&server, "/photos/kept.txt").body, b"kept");
 }
 
