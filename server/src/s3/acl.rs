@@ -203,7 +203,7 @@ fn none_sent() -> S3Error {
     refusal(S3ErrorCode::MissingSecurityHeader, message)
 }
 
-/// A grant, as far as it is told apart here.
+/// Grants that an access control list can have here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
     /// Full control of the owner.

@@ -69,19 +69,26 @@ struct Wanted<'a> {
     pages: Pages,
 }
 
+/// The `response-*` parameters of a read, as headers.
+macro_rules! overrides_of {
+    ($input:expr) => {
+        overrides([
+            &$input.response_content_type,
+            &$input.response_cache_control,
+            &$input.response_content_disposition,
+            &$input.response_content_encoding,
+            &$input.response_content_language,
+        ])
+    };
+}
+
 /// GetObject.
 pub(super) async fn get(
     app: &AppState,
     request: S3Request<GetObjectInput>,
 ) -> S3Result<S3Response<GetObjectOutput>> {
     let input = &request.input;
-    let overrides = overrides([
-        &input.response_content_type,
-        &input.response_cache_control,
-        &input.response_content_disposition,
-        &input.response_content_encoding,
-        &input.response_content_language,
-    ])?;
+    let overrides = overrides_of!(input)?;
     let wanted = wanted(&request, input.part_number, overrides);
     let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
     let body = read.body.map(|body| StreamingBlob::from(s3s::Body::http_body_unsync(body)));
@@ -96,13 +103,7 @@ pub(super) async fn head(
     request: S3Request<HeadObjectInput>,
 ) -> S3Result<S3Response<HeadObjectOutput>> {
     let input = &request.input;
-    let overrides = overrides([
-        &input.response_content_type,
-        &input.response_cache_control,
-        &input.response_content_disposition,
-        &input.response_content_encoding,
-        &input.response_content_language,
-    ])?;
+    let overrides = overrides_of!(input)?;
     let wanted = wanted(&request, input.part_number, overrides);
     let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
     let (metadata, parts_count) = (Some(read.metadata), read.parts_count);

@@ -81,11 +81,12 @@ impl Catalog {
         let mut sessions = SessionChanges::default();
         sessions.ended = ended;
         let (mut batch, started) = self.begin_session(batch, &account, visitor, &mut sessions)?;
-        let told = |action| Told::of(action).account(&account.id);
-        let made = bucket.as_ref().map(|it| told(AuditAction::BucketCreate).bucket(it));
-        let begun = told(AuditAction::SessionBegin).target(&started.session.id);
-        for told in made.into_iter().chain([told(AuditAction::KeyCreate).key(&key.record), begun]) {
-            batch = self.audited(batch, told)?;
+        let entry = |action| Told::of(action).account(&account.id);
+        let made = bucket.as_ref().map(|it| entry(AuditAction::BucketCreate).bucket(it));
+        let begun = entry(AuditAction::SessionBegin).target(&started.session.id);
+        let issued = entry(AuditAction::KeyCreate).key(&key.record);
+        for entry in made.into_iter().chain([issued, begun]) {
+            batch = self.audited(batch, entry)?;
         }
         self.0.store.commit(batch)?;
         let (account, bucket) = (Arc::new(account), bucket.map(Arc::new));
@@ -108,27 +109,24 @@ impl Catalog {
         batch: Batch,
         name: AccountName,
     ) -> Result<(Batch, Account), CatalogError> {
-        let existing = self.account_called(name.as_str());
-        let (action, detail) = match existing {
-            Some(_) => (AuditAction::AccountChange, "role: operator, by set-up".to_owned()),
-            None => (AuditAction::AccountCreate, format!("name: {}, by set-up", name.as_str())),
-        };
-        let fact_absent = existing.is_none();
-        let account = match existing {
-            Some(account) => Account::clone(&account),
+        let (batch, account, action, detail) = match self.account_called(name.as_str()) {
+            Some(account) => {
+                let detail = "role: operator, by set-up".to_owned();
+                (batch, Account::clone(&account), AuditAction::AccountChange, detail)
+            }
             None => {
+                let detail = format!("name: {}, by set-up", name.as_str());
                 let id = AccountId::issue(&*self.0.entropy);
-                Account::with_defaults(id, name, self.0.clock.unix_ms())
+                let batch = batch.require(Precondition::FactAbsent(id.fact()?));
+                let account = Account::with_defaults(id, name, self.0.clock.unix_ms());
+                (batch, account, AuditAction::AccountCreate, detail)
             }
         };
         let account = Account { role: Role::Operator, standing: Standing::Good, ..account };
         let fact = account.id.fact()?;
-        let mut batch = batch.put_fact(fact.clone(), encode(&fact, &account.stored())?);
-        if fact_absent {
-            batch = batch.require(Precondition::FactAbsent(fact));
-        }
-        let told = Told::of(action).account(&account.id).target(&account.id).detail(detail);
-        Ok((self.audited(batch, told)?, account))
+        let batch = batch.put_fact(fact.clone(), encode(&fact, &account.stored())?);
+        let entry = Told::of(action).account(&account.id).target(&account.id).detail(detail);
+        Ok((self.audited(batch, entry)?, account))
     }
 
     fn put_first_bucket(
