@@ -39,8 +39,9 @@ const alone = [measuredFiles, measuredPromises, measuredUploads];
 /** Whether it is among those that somebody chose by words. */
 const isMeant = (name) => !options.only || options.only.split(",").some((words) => name.includes(words));
 
-let passed = 0;
 let chosen = 0;
+/** Names of failed tests, with the first line of their error. */
+const failed = [];
 
 async function run(name, test) {
   const began = performance.now();
@@ -52,10 +53,10 @@ async function run(name, test) {
       const late = new Promise((_, fail) => { timer = setTimeout(() => fail(new Error(`takes longer than ${PATIENCE_MS} ms`)), PATIENCE_MS); });
       return Promise.race([test(), late]);
     });
-    passed += 1;
     console.log(`ok ${name} (${took()})${said ? `: ${said}` : ""}`);
   } catch (error) {
     console.log(`FAILED ${name} (${took()}): ${error.stack}`);
+    failed.push(`${name}: ${String(error).split("\n")[0]}`);
   } finally {
     clearTimeout(timer);
   }
@@ -78,5 +79,7 @@ await launch(await takeUp(await invitation(account.id)));
 await go(together, LANES);
 await go(alone, 1);
 await quit();
-console.log(`${passed} of ${chosen} passed in ${Math.round((performance.now() - began) / 1000)} s`);
-process.exit(chosen > 0 && passed === chosen ? 0 : 1);
+console.log(`${chosen - failed.length} of ${chosen} passed in ${Math.round((performance.now() - began) / 1000)} s`);
+// Repeated last, since only the end of a long log is shown by many build servers.
+for (const failure of failed) console.log(`FAILED ${failure}`);
+process.exit(chosen > 0 && failed.length === 0 ? 0 : 1);
