@@ -19,6 +19,7 @@ mod public_url;
 mod secret;
 mod settings;
 mod sources;
+mod units;
 
 use std::fmt;
 use std::io;
@@ -44,6 +45,7 @@ pub use self::public_url::PublicUrl;
 pub use self::secret::Secret;
 pub use self::settings::{Layer, Setting, SettingChange, SettingDefault, settings};
 pub use self::sources::{InForce, Reloaded, Running, Sources, VARIABLE_PREFIX};
+pub use self::units::{SIZE_UNITS, parse_bytes, parse_seconds};
 pub use crate::destination::Scheme;
 
 /// Everything that the server is told.

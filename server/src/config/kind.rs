@@ -1,46 +1,57 @@
-//! The types that settings have: how each is read from a text or from TOML, and how it is written.
+//! Types of settings: parsing from text and TOML, and formatting.
 //!
-//! Never here: which settings there are.
+//! Non-goals: which settings there are.
 
 use std::path::PathBuf;
 
 use toml::Value;
 
-/// A value as a source wrote it.
+use super::units::Unit;
+
+/// An unparsed value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Written<'a> {
-    /// On the command line or in the environment.
+    /// From the command line or the environment.
     Text(&'a str),
-    /// In a file.
+    /// From a file.
     Toml(&'a Value),
 }
 
 /// A type of settings.
 pub(super) trait Kind: Sized {
-    /// What such a value is called.
+    /// Description of valid values, for errors.
     const NAME: &'static str;
-    /// Whether a value may be told to whoever wrote it.
+    /// Whether errors may contain the value.
     const IS_SHOWN: bool = true;
 
     fn of_text(text: &str) -> Option<Self>;
 
     fn of_toml(value: &Value) -> Option<Self>;
 
-    /// As it may stand in a file.
+    /// Formats a value for a file.
     fn to_toml(&self) -> String;
 
-    /// Reads a value, or says what is wrong with it.
-    fn read(written: Written<'_>) -> Result<Self, String> {
+    /// Reads the value of a setting, which may have a unit if the name of the setting does.
+    fn read(setting: &str, written: Written<'_>) -> Result<Self, String> {
+        let unit = Unit::of(setting);
+        let with_unit = |text: &str| Self::of_text(&unit?.parse(text)?.to_string());
         let (value, shown) = match written {
-            Written::Text(text) => (Self::of_text(text.trim()), format!("{text:?}")),
-            Written::Toml(value) => (Self::of_toml(value), value.to_string()),
+            Written::Text(text) => {
+                let value = with_unit(text.trim()).or_else(|| Self::of_text(text.trim()));
+                (value, format!("{text:?}"))
+            }
+            Written::Toml(value) => {
+                let value_with_unit = value.as_str().and_then(with_unit);
+                (value_with_unit.or_else(|| Self::of_toml(value)), value.to_string())
+            }
         };
         let shown = if Self::IS_SHOWN { &*shown } else { "this" };
-        value.ok_or_else(|| format!("{shown} is not {}", Self::NAME))
+        let expected = unit.map_or(Self::NAME, Unit::expected);
+        value.ok_or_else(|| format!("{shown} is not {expected}"))
     }
 }
 
-/// Several texts: a list, or one text with commas, as the environment has only texts.
+/// A list of texts, or one text with commas, since the environment has only texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts(pub Vec<String>);
 
@@ -83,7 +94,7 @@ impl Kind for bool {
 }
 
 impl Kind for String {
-    const NAME: &'static str = "a text";
+    const NAME: &'static str = "text";
 
     fn of_text(text: &str) -> Option<Self> {
         Some(text.to_owned())
@@ -115,7 +126,7 @@ impl Kind for PathBuf {
 }
 
 impl Kind for Texts {
-    const NAME: &'static str = "a list of texts, or one with commas";
+    const NAME: &'static str = "a list of texts, or a text with commas";
 
     fn of_text(text: &str) -> Option<Self> {
         let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());

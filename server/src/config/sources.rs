@@ -249,7 +249,7 @@ mod tests {
         let error = told(Layer::from_toml("listen = ", "trug.toml"));
         assert!(error.starts_with("trug.toml: ") && error.contains("line 1"), "{error}");
         let error = told(Layer::from_toml("[listen]\na = 1", "trug.toml"));
-        assert!(error.contains("line 1: listen: ") && error.contains("is not a text"), "{error}");
+        assert!(error.contains("line 1: listen: ") && error.contains("is not text"), "{error}");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(told("listen"), (value("\"[::]:80\""), "trug.toml"));
         assert_eq!(told("scrub_days"), (value("9"), "environment"));
         assert_eq!(told("plan_rates"), (value("true"), "default"));
-        assert_eq!(told("public_url"), (SettingDefault::Words("where it listens"), "default"));
+        assert_eq!(told("public_url"), (SettingDefault::Words("the listen address"), "default"));
 
         let flags = Layer::from_assignments(["scrub_days=4000"].into_iter(), "--set").unwrap();
         let error = sources.under("command line", flags).config().unwrap_err().to_string();
