@@ -7,17 +7,22 @@
 //! that goes away, and a server that stops, stop the long work; a socket that a killed server left behind is replaced.
 //! Never here: what the requests do.
 
+mod channels;
+mod content;
 mod long_work;
+mod stream_body;
 
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use engine::Watch;
+use engine::{Entropy, SystemEntropy, Watch};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -25,15 +30,20 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
+use uuid::Uuid;
 
+use self::channels::{Channel, Channels};
+use self::content::{Stream, transfer};
 use self::long_work::WorkBody;
 use crate::bridge::blocking;
 use crate::catalog::Actor;
 use crate::connection::{ConnectionOptions, IncomingBody, Stop, accept};
 use crate::error::{ApiError, Asked};
 use crate::limits;
-use crate::management::{ProgressView, Reply, Request, WebhookRequest, execute, webhook_id};
+use crate::management::{
+    Direction, ObjectRequest, ProgressView, Reply, Request, WebhookRequest, execute, webhook_id,
+};
 use crate::state::AppState;
 use crate::webhooks;
 
@@ -49,6 +59,8 @@ pub enum ControlError {
     Refused { message: String, code: String },
     /// The conversation broke off.
     Broken(String),
+    /// A stream of this process cannot be read or written.
+    Stream(String),
 }
 
 /// The socket, bound; dropping it removes it.
@@ -63,6 +75,7 @@ struct SocketFile(PathBuf);
 #[derive(Clone)]
 struct Operator {
     app: AppState,
+    channels: Arc<Channels>,
 }
 
 /// A line of the answer to a long request.
@@ -89,7 +102,7 @@ impl ControlSocket {
 
     /// Answers requests until it is stopped, then removes the socket.
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
-        let operator = Operator { app };
+        let operator = Operator { app, channels: Arc::default() };
         let service = service_fn(move |request| answer(operator.clone(), request));
         let connections_max = limits::CONTROL_CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
@@ -106,34 +119,82 @@ impl Drop for SocketFile {
     }
 }
 
-/// Asks the server that has the store in this data folder open. `watch` is told how far a long request has come.
+/// Performs a request in the server that has the store of this data folder open. `watch` receives the progress of a
+/// long request.
 pub async fn call(
     data: &Path,
     request: &Request,
     watch: &mut Watch<'_>,
 ) -> Result<Reply, ControlError> {
-    let stream = match UnixStream::connect(data.join(SOCKET_NAME)).await {
-        Ok(stream) => stream,
-        Err(error) => {
-            return Err(match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                    ControlError::NotRunning
-                }
-                _ => ControlError::Broken(error.to_string()),
-            });
+    let socket = connect(data).await?;
+    let Some((direction, path)) = request.clone().stream().map(|(to, path)| (to, path.clone()))
+    else {
+        return ask(socket, request, None, watch).await;
+    };
+    let stream = match direction {
+        Direction::ToServer => Stream::Input(path),
+        Direction::FromServer => Stream::Output(path),
+    };
+    let name = new_channel_name();
+    let mut transferring =
+        AbortOnDrop(tokio::spawn(transfer(connect(data).await?, name.clone(), stream)));
+    let asking = ask(socket, request, Some(&name), watch);
+    tokio::pin!(asking);
+    let mut is_transferred = false;
+    let reply = loop {
+        tokio::select! {
+            biased;
+            transferred = &mut transferring.0, if !is_transferred => {
+                transferred.map_err(broken)??;
+                is_transferred = true;
+            }
+            reply = &mut asking => break reply?,
         }
     };
+    if direction == Direction::FromServer && !is_transferred {
+        (&mut transferring.0).await.map_err(broken)??;
+    }
+    Ok(reply)
+}
+
+/// Whether a server listens on the control socket of this data folder.
+pub fn is_served(data: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(data.join(SOCKET_NAME)).is_ok()
+}
+
+async fn connect(data: &Path) -> Result<UnixStream, ControlError> {
+    UnixStream::connect(data.join(SOCKET_NAME)).await.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::NotRunning,
+        _ => ControlError::Broken(error.to_string()),
+    })
+}
+
+fn new_channel_name() -> String {
+    let mut name = [0; 16];
+    SystemEntropy.fill(&mut name);
+    Uuid::from_bytes(name).to_string()
+}
+
+/// Sends a request over a connection and reads its reply.
+async fn ask(
+    stream: UnixStream,
+    request: &Request,
+    channel: Option<&str>,
+    watch: &mut Watch<'_>,
+) -> Result<Reply, ControlError> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     // Dropping the conversation is how the server learns that nobody listens any more.
-    let _conversation = AbortOnDrop(tokio::spawn(connection));
+    let _conversation = AbortOnDrop::spawn(connection);
     let body = serde_json::to_vec(request).map_err(broken)?;
     let is_long = request.is_long();
-    let request = http::Request::post("/")
+    let mut post = http::Request::post("/")
         .header(http::header::HOST, "localhost")
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))
-        .map_err(broken)?;
+        .header(http::header::CONTENT_TYPE, "application/json");
+    if let Some(channel) = channel {
+        post = post.header(channels::HEADER, channel);
+    }
+    let request = post.body(Full::new(Bytes::from(body))).map_err(broken)?;
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status();
     if status == StatusCode::OK && is_long {
@@ -176,7 +237,14 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
     Err(broken("the answer ended before the work did"))
 }
 
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+/// A task that ends with its owner.
+struct AbortOnDrop<T = ()>(tokio::task::JoinHandle<T>);
+
+impl AbortOnDrop {
+    fn spawn(task: impl Future<Output: Send> + Send + 'static) -> Self {
+        Self(tokio::spawn(async move { drop(task.await) }))
+    }
+}
 
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
@@ -210,24 +278,25 @@ async fn perform(
     operator: Operator,
     request: http::Request<IncomingBody>,
 ) -> Result<http::Response<Body>, ApiError> {
+    if request.uri().path().starts_with(channels::PATH) {
+        return operator.channels.open(request).await;
+    }
     if request.method() != Method::POST {
         return Err(ApiError::method_not_allowed("POST"));
     }
     const BYTES_MAX: usize = limits::CONTROL_REQUEST_BYTES_MAX;
+    let channel = request.headers().get(channels::HEADER).cloned();
     let body = Limited::new(request.into_body(), BYTES_MAX).collect().await;
     let body = body.map_err(|_| ApiError::file_too_large(BYTES_MAX as u64))?.to_bytes();
-    let request: Request = serde_json::from_slice(&body).map_err(|error| {
+    let mut request: Request = serde_json::from_slice(&body).map_err(|error| {
         ApiError::bad_request(format!("The request is not understood: {error}"))
     })?;
-    let Operator { app } = operator;
+    let Operator { app, channels } = operator;
+    let channel = open_channel(&channels, &mut request, channel).await?;
     if request.is_long() {
-        // A job for the whole store holds the same turn.
-        let turn = app.long_work.clone().try_lock_owned().map_err(|_| {
-            ApiError::conflict(
-                "Other long work is going on in the server: wait until it is done, or stop it",
-            )
-        })?;
-        return Ok(http::Response::new(Body::new(WorkBody::start(app, request, turn))));
+        let turn = request.is_exclusive().then(|| exclusive_turn(&app)).transpose()?;
+        let work = WorkBody::start(app, request, (turn, channel));
+        return Ok(http::Response::new(Body::new(work)));
     }
     let reply = match request {
         // The one request that takes a running server.
@@ -248,15 +317,34 @@ async fn perform(
     )))
 }
 
-/// Links lead to this server, where whoever asks does not say otherwise.
-fn with_public_url(app: &AppState, request: Request) -> Request {
-    match request {
-        Request::InviteAccount { account, public_url: None } => {
-            let public_url = Some(app.public_url.as_str().to_owned());
-            Request::InviteAccount { account, public_url }
-        }
-        request => request,
+/// Puts the channel that the client opens in the place of its stream. The channel stays open while it is held.
+async fn open_channel(
+    channels: &Channels,
+    request: &mut Request,
+    name: Option<http::HeaderValue>,
+) -> Result<Option<Channel>, ApiError> {
+    let Some((_, path)) = request.stream() else { return Ok(None) };
+    let unnamed = || ApiError::bad_request("The stream of the request has no channel");
+    let name = name.as_ref().and_then(|name| name.to_str().ok()).ok_or_else(unnamed)?;
+    let channel = channels.take(name).await?;
+    *path = channel.path();
+    Ok(Some(channel))
+}
+
+/// The turn of a request that excludes others. A job for the whole store holds the same turn.
+fn exclusive_turn(app: &AppState) -> Result<OwnedMutexGuard<()>, ApiError> {
+    let message = "Other long work is going on in the server: wait until it is done, or stop it";
+    app.long_work.clone().try_lock_owned().map_err(|_| ApiError::conflict(message))
+}
+
+/// Fills in the base URL of this server, unless the request has one.
+fn with_public_url(app: &AppState, mut request: Request) -> Request {
+    if let Request::InviteAccount { public_url, .. }
+    | Request::Object(ObjectRequest::Presign { public_url, .. }) = &mut request
+    {
+        public_url.get_or_insert_with(|| app.public_url.as_str().to_owned());
     }
+    request
 }
 
 async fn test_webhook(app: &AppState, id: &str) -> Result<Reply, ApiError> {
@@ -296,6 +384,7 @@ impl fmt::Display for ControlError {
             Self::NotRunning => write!(f, "no server is running on this data folder"),
             Self::Refused { message, .. } => f.write_str(message),
             Self::Broken(why) => write!(f, "the running server did not answer: {why}"),
+            Self::Stream(why) => f.write_str(why),
         }
     }
 }

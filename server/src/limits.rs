@@ -26,6 +26,12 @@ pub const CONTROL_CONNECTIONS_MAX: usize = 16;
 /// Long work tells the command line this often how far it has come; so long it may take until it is noticed that nobody
 /// listens any more.
 pub const CONTROL_PROGRESS_WAIT: Duration = Duration::from_millis(250);
+/// Time that a request waits for its client to open the channel of its content.
+pub const CONTROL_CHANNEL_WAIT: Duration = Duration::from_secs(5);
+/// Bytes of content in one piece of a channel.
+pub const CONTROL_PIECE_BYTES: usize = 64 * 1_024;
+/// Subfolders that `trug du` lists.
+pub const USAGE_FOLDERS_MAX: usize = 10_000;
 
 /// How fast a compaction is taken to copy when it is asked how long it would take, in bytes a second: what a disk does
 /// that is read, verified and written beside other work.

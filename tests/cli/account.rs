@@ -239,3 +239,28 @@ fn an_invitation_is_a_link_on_stdout() {
     assert_eq!(accept.expect("it answers").status, 200);
     assert_eq!(sign_in(&server, "ann", "correct horse battery").0, 200);
 }
+
+#[test]
+fn account_delete_takes_keys_and_with_force_buckets() {
+    with_and_without_a_server(|folder| {
+        folder.done(&["account", "create", "root", "--role", "operator"]);
+        folder.done(&["account", "create", "carl"]);
+        folder.done(&["organisation", "create", "crew", "--account", "ann"]);
+        folder.done(&["organisation", "add", "crew", "carl"]);
+        folder.done(&["apikey", "create", "--account", "carl"]);
+        folder.done(&["bucket", "create", "of-carl", "--account", "carl"]);
+        folder.run(&["account", "delete", "carl"]).check_failure(1, "owns 1 buckets");
+        folder.run(&["account", "delete", "carl"]).check_failure(1, "--force");
+        folder.run(&["account", "delete", "root"]).check_failure(1, "only operator");
+        let deleted = folder.done(&["account", "delete", "carl", "--force"]).stdout;
+        assert_eq!(deleted, "deleted the account carl and 0 objects\n");
+        folder.run(&["apikey", "list", "--account", "carl"]).check_failure(1, "carl");
+        let names = |words: &[&str]| folder.json(words).to_string();
+        assert!(!names(&["bucket", "list"]).contains("of-carl"));
+        assert!(!names(&["organisation", "list"]).contains("carl"));
+        assert!(names(&["audit"]).contains("account.delete"));
+        folder.done(&["account", "rm", "ann", "--force"]);
+        assert_eq!(folder.json(&["organisation", "list"]).as_array().map(Vec::len), Some(0));
+        folder.done(&["account", "create", "carl"]);
+    });
+}

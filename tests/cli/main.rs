@@ -28,6 +28,7 @@ mod import_report;
 mod import_s3;
 mod import_urls;
 mod metrics;
+mod objects;
 mod organisation;
 mod proxy;
 mod python_reader;

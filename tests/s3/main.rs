@@ -1,6 +1,7 @@
 //! Real clients of S3 against a real server: aws-cli, rclone and restic, each doing a job of its own.
 //!
-//! aws-cli comes from PyPI, into a folder of Python beside the build; rclone and restic are packages of the system.
+//! aws-cli and moto come from PyPI, into virtual environments beside the build; rclone and restic are packages of the
+//! system.
 //! Never here: what the gateway does without such a client, which tests beside its code ask.
 
 #![allow(
@@ -18,6 +19,7 @@ mod form_upload;
 mod https;
 mod import;
 mod memory;
+mod moving;
 mod place;
 mod rclone;
 mod restic;

@@ -138,29 +138,32 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// aws-cli in a virtual environment of Python beside the build, installed once.
+/// aws-cli, installed once.
 pub(crate) fn aws() -> PathBuf {
     static AWS: OnceLock<PathBuf> = OnceLock::new();
-    AWS.get_or_init(|| {
-        let this = std::env::current_exe().unwrap();
-        let folder = this.ancestors().nth(3).unwrap().join("aws-cli");
-        let aws = folder.join("bin/aws");
-        let works =
-            || Command::new(&aws).arg("--version").output().is_ok_and(|it| it.status.success());
-        if works() {
-            return aws;
-        }
-        let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
-        let made = made.is_ok_and(|it| it.status.success());
-        let pip = || {
-            let mut pip = Command::new(folder.join("bin/pip"));
-            let installed = pip.args(["-q", "install", "awscli==1.45.11"]).output();
-            installed.is_ok_and(|it| it.status.success())
-        };
-        if !(made && pip() && works()) {
-            missing("aws-cli");
-        }
-        aws
-    })
-    .clone()
+    AWS.get_or_init(|| from_pypi("aws-cli", "awscli==1.45.11", "aws")).clone()
+}
+
+/// The S3 service of moto, installed once.
+pub(crate) fn moto_server() -> PathBuf {
+    static MOTO: OnceLock<PathBuf> = OnceLock::new();
+    MOTO.get_or_init(|| from_pypi("moto", "moto[server]==5.2.5", "moto_server")).clone()
+}
+
+/// A program of a package of PyPI, in a virtual environment of Python beside the build.
+fn from_pypi(folder: &str, package: &str, program: &str) -> PathBuf {
+    let this = std::env::current_exe().unwrap();
+    let folder = this.ancestors().nth(3).unwrap().join(folder);
+    let program = folder.join("bin").join(program);
+    let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
+    let works = || succeeds(Command::new(&program).arg("--help"));
+    if works() {
+        return program;
+    }
+    let made = succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder));
+    let mut pip = Command::new(folder.join("bin/pip"));
+    if !(made && succeeds(pip.args(["-q", "install", package])) && works()) {
+        missing(package);
+    }
+    program
 }

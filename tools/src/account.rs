@@ -45,6 +45,12 @@ pub(crate) enum Command {
     /// Create a link to choose a password, valid once for 24 hours. The link alone is written to stdout.
     #[command(after_help = exit::help("trug account invite ann --data data"))]
     Invite(Invite),
+    /// Delete an account; --force deletes its buckets and organisations too.
+    #[command(
+        visible_alias = "rm",
+        after_help = exit::help("trug account delete carl --data data")
+    )]
+    Delete(Delete),
     /// Apply the fair-use policy to accounts on the plan Free: notified, upgrade_requested, throttled, suspended.
     /// Request counts are known only to a running server; without one only stored bytes count.
     #[command(after_help = exit::help("trug account sweep --data data"))]
@@ -68,6 +74,17 @@ pub(crate) struct Create {
 pub(crate) struct List {
     #[command(flatten)]
     store: StoreArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    account: Account,
+    /// Delete the buckets and organisations of the account too.
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Args)]
@@ -165,6 +182,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             let public_url = public_url.map(|url| PublicUrl::parse(&url)).transpose()?;
             let public_url = public_url.map(|url| url.as_str().to_owned());
             perform(&store, Request::InviteAccount { account: account.get(), public_url })
+        }
+        Command::Delete(Delete { store, account, force }) => {
+            perform(&store, Request::DeleteAccount { account: account.get(), force })
         }
         Command::Sweep(Sweep { store }) => perform(&store, Request::SweepAccounts),
         Command::Edit(Edit { store, account, name, plan, standing, reach }) => {

@@ -1,8 +1,8 @@
-//! Where an archive lies, as it is typed: a file, a folder, or `-` for a stream of this process.
+//! Places of archives on the command line: a file, a folder, or `-` for a stream of this process.
 //!
-//! The process that has the store open reads and writes it, which may be a server with another working folder: so paths
-//! are made absolute, and a stream is named by its place among the open files of this process.
-//! Never here: reading and writing.
+//! Files and folders are read and written by the process that has the store open, which may be a server with another
+//! working directory, so paths are made absolute. Streams are read and written by this process. Non-goals: reading and
+//! writing.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(crate) fn from(typed: &Path, data: &Path) -> Result<Place, Failure> {
 }
 
 fn stream(number: u8) -> Place {
-    Place::Stream(PathBuf::from(format!("/proc/{}/fd/{number}", std::process::id())))
+    Place::Stream(PathBuf::from(format!("/proc/self/fd/{number}")))
 }
 
 /// A path that means the same to every process, outside the data folder.

@@ -1,6 +1,6 @@
-//! `trug audit`: who changed what.
+//! `trug audit`: shows the audit log.
 //!
-//! Never here: what is told of a change.
+//! Non-goals: recording.
 
 use server::limits::AUDIT_PAGE_MAX;
 use server::management::{AuditAsked, Request};
@@ -8,28 +8,28 @@ use server::management::{AuditAsked, Request};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
-/// Show who changed what, the newest first: buckets, keys, accounts, organisations, sessions, jobs, webhooks.
+/// Show the audit log, newest first.
 ///
-/// Files are not in it. The newest 10,000 changes of the last 400 days are kept; of more, the oldest goes of whoever
-/// made most.
+/// Records changes of buckets, API keys, accounts, organisations, sessions, jobs and webhooks, not of objects. Holds up
+/// to 10,000 entries of the last 400 days; beyond that, the oldest entry of the most active actor is dropped.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug audit --data data --bucket pics --action bucket."))]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// Only what is about this bucket.
+    /// Only entries about this bucket.
     #[arg(long, value_name = "NAME")]
     bucket: Option<String>,
-    /// Only actions that begin so, as "bucket." or "key.create".
+    /// Only actions with this prefix, such as "bucket." or "key.create".
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only what this key, session or account did.
+    /// Only entries of this API key, session or account (ID).
     #[arg(long, value_name = "ID")]
     actor: Option<String>,
-    /// Only what was before this entry.
+    /// Start after this entry (the last one of the previous page).
     #[arg(long, value_name = "ENTRY")]
     before: Option<u64>,
-    /// Show at most this many entries.
+    /// Maximum number of entries.
     #[arg(
         long,
         value_name = "COUNT",

@@ -1,6 +1,6 @@
-//! `trug backup`: a copy of the store that can be opened.
+//! `trug backup`: backs up a store.
 //!
-//! Never here: copying.
+//! Non-goals: copying.
 
 use std::path::PathBuf;
 
@@ -10,18 +10,17 @@ use crate::archive_place;
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
-/// Copy the whole store to another folder, and the next time only what is new.
+/// Back up the store incrementally.
 ///
-/// Works while a server runs: then the server writes the folder, as the user that it runs as. The folder is the store
-/// as it was at one moment: to restore, copy it to where the data was, or serve it. Every byte that is copied is
-/// verified; what is damaged is copied as it is and named, and the exit code is 3. Stopped early, the folder is still
-/// the backup that it was, and the next run goes on.
+/// The backup is a consistent snapshot and itself a data folder: to restore, copy it back or serve it. While a server
+/// runs, the server writes it, as its user. All copied data is verified; damaged data is copied as it is and listed, and
+/// the exit code is 3. An interrupted run leaves the previous backup intact and is continued by the next run.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug backup --data data --to /backup/trug"))]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// The folder: a new one, an empty one, or an earlier backup of the same store.
+    /// Folder of the backup: new, empty, or an earlier backup of the same store.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
 }

@@ -1,6 +1,6 @@
-//! `trug compact`: giving back the space of what was deleted and overwritten.
+//! `trug compact`: reclaims space.
 //!
-//! Never here: choosing and copying.
+//! Non-goals: selecting and copying segments.
 
 use engine::CompactionRules;
 use server::management::{CompactionAsked, Request};
@@ -8,21 +8,20 @@ use server::management::{CompactionAsked, Request};
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
-/// Give back the space of deleted and overwritten files.
+/// Reclaim space used by deleted and overwritten objects.
 ///
-/// What is still wanted of segments that are mostly dead is copied to new ones, which take their place; `trug undelete`
-/// cannot bring back what was dead there. Works while a server runs, which also does it by itself. Stopped early, what
-/// was done until then counts. A segment of which something cannot be read is left as it is and named, and the exit
-/// code is 3: `trug fsck` helps.
+/// Live records of segments with many dead bytes are copied to new segments, which replace them. `trug undelete` cannot
+/// restore versions in replaced segments. A running server also compacts in the background. An interrupted compaction
+/// keeps what it has reclaimed. Damaged segments are skipped and listed, and the exit code is 3: run `trug fsck`.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug compact --data data --dry-run"))]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// Only show what would be done: which segments, what is copied, what comes back, about how long it takes.
+    /// Show segments, bytes to copy, bytes to reclaim and expected duration without compacting.
     #[arg(long)]
     dry_run: bool,
-    /// Take segments of which at least this share is dead, in percent.
+    /// Minimum share of dead bytes of a segment, in percent.
     #[arg(
         long,
         value_name = "PERCENT",
@@ -30,7 +29,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u8).range(0..=100)
     )]
     dead_percent_min: u8,
-    /// Copy at most this many bytes a second. Without it, as fast as it goes beside uploads.
+    /// Maximum copy rate in bytes per second. [default: unlimited]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
 }

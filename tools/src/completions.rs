@@ -1,20 +1,18 @@
-//! `trug completions`: what a shell needs to finish command lines of trug.
-//!
-//! Never here: which commands there are.
+//! `trug completions`: prints shell completions.
 
 use clap_complete::Shell;
 
 use crate::exit::{self, Failure};
 use crate::output;
 
-/// Print the completions for a shell.
+/// Print shell completions.
 ///
-/// Bash loads them from ~/.local/share/bash-completion/completions/trug, zsh from a file _trug in a folder of its
-/// fpath, fish from ~/.config/fish/completions/trug.fish.
+/// Bash loads them from ~/.local/share/bash-completion/completions/trug, zsh from a file _trug in a folder of fpath,
+/// fish from ~/.config/fish/completions/trug.fish.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug completions bash"))]
 pub(crate) struct Args {
-    /// The shell.
+    /// Shell.
     shell: Shell,
 }
 

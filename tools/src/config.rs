@@ -1,6 +1,6 @@
-//! `trug config`: what the settings are, whether they can be used, and what each of them means.
+//! `trug config`: validates, shows and documents settings.
 //!
-//! Never here: where they come from.
+//! Non-goals: reading their sources.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Reference(ReferenceArgs),
 }
 
-/// Check the settings that `trug serve` would use with the same flags, file and environment, and the files they name.
+/// Validate settings and the files they name.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug config check --config trug.toml"))]
 pub(crate) struct CheckArgs {
@@ -25,20 +25,18 @@ pub(crate) struct CheckArgs {
     settings: sources::Flags,
 }
 
-/// Show the settings that `trug serve` would use with the same flags, file and environment.
-///
-/// What is printed is a configuration file that says the same.
+/// Show the effective settings of `trug serve` with the same options and environment, as a configuration file.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug config show --sources"))]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     settings: sources::Flags,
-    /// Say beside each setting where it comes from.
+    /// Show the source of each setting.
     #[arg(long)]
     sources: bool,
 }
 
-/// Print every setting with its default and what it means, as a table in Markdown.
+/// Print all settings as a Markdown table.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug config reference"))]
 pub(crate) struct ReferenceArgs {}

@@ -164,7 +164,9 @@ impl From<CatalogError> for Failure {
         };
         let failure = Self::new(exit, error.to_string());
         match error {
-            CatalogError::NotEmpty(..) => failure.with_hint(FORCE_HINT),
+            CatalogError::NotEmpty(..) | CatalogError::OwnsProperty { .. } => {
+                failure.with_hint(FORCE_HINT)
+            }
             _ => failure,
         }
     }
@@ -175,11 +177,15 @@ impl From<ControlError> for Failure {
         let exit = match &error {
             ControlError::NotRunning => Exit::InUse,
             ControlError::Refused { code, .. } if code == "damaged" => Exit::Damage,
-            ControlError::Refused { .. } | ControlError::Broken(_) => Exit::Failed,
+            ControlError::Refused { .. } | ControlError::Broken(_) | ControlError::Stream(_) => {
+                Exit::Failed
+            }
         };
         let failure = Self::new(exit, error.to_string());
         match error {
-            ControlError::Refused { code, .. } if code == "bucket_not_empty" => {
+            ControlError::Refused { code, .. }
+                if matches!(&*code, "bucket_not_empty" | "account_not_empty") =>
+            {
                 failure.with_hint(FORCE_HINT)
             }
             _ => failure,

@@ -1,6 +1,6 @@
-//! `trug export`: a bucket, or a folder of it, as a tar archive or as files.
+//! `trug export`: exports a bucket or folder to a tar archive or files.
 //!
-//! Never here: reading objects.
+//! Non-goals: reading objects.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use server::management::Request;
 
 use crate::archive_place;
 use crate::exit::{self, Failure};
-use crate::management::{StoreArgs, perform, perform_beside_stdout};
+use crate::management::{StoreArgs, perform, perform_to_stderr};
 use crate::names::Bucket;
 
-/// Write the files of a bucket to a tar archive or a folder.
+/// Export to a folder or tar archive.
 ///
-/// Works while a server runs: then the server writes the archive, as the user that it runs as. Each file is one whole
-/// version that it had during the export; what was there before and did not change is in it. Every byte is verified; a
-/// damaged file is left out and named, and the exit code is 3. An archive appears when it is whole; an export to a
-/// folder that was interrupted passes over files that are there with the same size and time.
+/// Contains one complete version of each object; objects that do not change during the export are in it. All content is
+/// verified; damaged objects are left out and listed, and the exit code is 3. An archive appears when it is complete; a
+/// repeated export to a folder skips files of the same size and time. While a server runs, the server writes files and
+/// folders, as its user; "-" is written by this process.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug export pics --to pics.tar --data data"))]
 pub(crate) struct Args {
@@ -24,10 +24,10 @@ pub(crate) struct Args {
     store: StoreArgs,
     #[command(flatten)]
     bucket: Bucket,
-    /// Only this folder of the bucket; its name is left off.
+    /// Only this folder of the bucket, without its name.
     #[arg(long, value_name = "FOLDER")]
     prefix: Option<String>,
-    /// FILE.tar, a folder (a new one with "/" at its end), or "-" for stdout.
+    /// FILE.tar, a folder (with "/" at its end if new), or "-" for standard output.
     #[arg(long, value_name = "FILE.tar|FOLDER/|-")]
     to: PathBuf,
 }
@@ -37,7 +37,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let to = archive_place::to(&typed, store.data())?;
     let request = Request::Export { bucket: bucket.get(), folder: prefix, to };
     match archive_place::is_stream(&typed) {
-        true => perform_beside_stdout(&store, request),
+        true => perform_to_stderr(&store, request),
         false => perform(&store, request),
     }
 }

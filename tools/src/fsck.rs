@@ -1,6 +1,6 @@
-//! `trug fsck`: checks a store that is not open, and repairs it.
+//! `trug fsck`: checks a store that is not in use, and repairs it.
 //!
-//! Promises: without `--repair` no byte of the store changes. Never here: what is checked.
+//! Guarantees: without `--repair` no byte of the store changes. Non-goals: the checks.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -20,24 +20,24 @@ use crate::management::UNDELETE_WINDOW_MS;
 use crate::output;
 use crate::progress::Bar;
 
-/// Check a store that no server has open, and repair it.
+/// Check a store that is not in use, and repair it.
 ///
-/// Reads what describes the stored files: headers, footers, record heads and the index, and compares them. Nothing is
-/// changed. Each finding says what is wrong, where, how bad it is (note, repairable, loss), whose it is, and what
-/// helps. Notes are no damage: traces of a crash, and what was lost and recorded before.
+/// Reads and compares segment headers, footers, record headers and the index, without changes. Each finding has a place,
+/// a severity (note, repairable, loss), the object that it affects, and a remedy. Notes are not damage: traces of a
+/// crash, and losses that were recorded before.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug fsck --data data --deep"))]
 pub(crate) struct Args {
-    /// The data folder.
+    /// Data folder.
     #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
     data: PathBuf,
     /// Print the result as one JSON document.
     #[arg(long)]
     json: bool,
-    /// Read every byte of every file too, and check it against its checksums and its hash.
+    /// Verify all content against its checksums and hashes too.
     #[arg(long)]
     deep: bool,
-    /// Do what helps, and say each thing. Copy the data folder first. Exit code 3 when something is lost.
+    /// Repair what can be repaired. Copy the data folder first. The exit code is 3 if data is lost.
     #[arg(long)]
     repair: bool,
 }
@@ -95,10 +95,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// What was found and done.
+/// Findings and repairs.
 struct Done {
     report: Report,
-    /// What was found before the repair.
+    /// Findings before the repair.
     before: Option<Report>,
     steps: Vec<String>,
     has_lost: bool,
@@ -146,7 +146,7 @@ impl Done {
     }
 }
 
-/// A report for a terminal: names cannot steer it.
+/// Formats a report for a terminal, which names cannot control.
 fn shown(report: &Report) -> String {
     let text = report.to_string();
     text.lines().map(output::plain).collect::<Vec<_>>().join("\n")

@@ -1,8 +1,7 @@
-//! `trug health`: whether a server answers, and how its store is; for containers, timers and people.
+//! `trug health`: checks a running server, for containers, timers and people.
 //!
-//! One request over a connection of its own, to where the same settings let `trug serve` listen, or to `--url`.
-//! Promises: it ends within its time, and calls nothing healthy that is no trug. Never here: what healthy means; the
-//! server says that.
+//! Sends one request to the listen address of the same settings, or to `--url`. Guarantees: ends within its time-out;
+//! only a trug server is healthy. Non-goals: what healthy means, which the server decides.
 
 mod trust;
 
@@ -21,29 +20,28 @@ use self::trust::Trust;
 use crate::exit::{self, Failure};
 use crate::{output, settings};
 
-/// Ask a running server whether it is well.
+/// Check the health of a running server.
 ///
-/// It is asked where `trug serve` listens with the same flags, file and environment, or where --url says. Without
-/// --ready it is well when the process answers, with --ready when it takes requests and its store takes deletions at
-/// least. Whoever is not well is told in one line, and by the exit code 1. A server behind an https:// --url must have
-/// a certificate for that name; one that is asked by its settings is believed, whatever its certificate names.
+/// Checks the listen address that `trug serve` has with the same options and environment, or --url. Healthy: the process
+/// responds; with --ready: it accepts requests, and its store at least deletions. Otherwise the exit code is 1, with the
+/// reason in one line. The certificate of an https:// --url is verified; that of the listen address is not.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug health --url http://127.0.0.1:8080 --ready"))]
 pub(crate) struct Args {
-    /// The server, as http://127.0.0.1:8080. [default: where it listens by its settings]
+    /// URL of the server, such as http://127.0.0.1:8080. [default: the listen address]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Certificates (PEM) of authorities that may vouch for an https:// --url, beside Mozilla's.
+    /// Root certificates (PEM) for an https:// --url, in addition to Mozilla's.
     #[arg(long, value_name = "FILE", requires = "url")]
     ca_file: Option<PathBuf>,
-    /// Ask whether it takes requests, too.
+    /// Check readiness too.
     #[arg(long)]
     ready: bool,
-    /// How long it may take to answer.
+    /// Time-out in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
-    /// Print the answer as one JSON document.
+    /// Print the response as one JSON document.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

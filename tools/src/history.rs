@@ -46,6 +46,6 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     {
         return Err(Failure::failed(format!("no version of {name:?} is known")));
     }
-    output::reply(&reply, store.is_json())?;
+    output::reply(&reply, store.format())?;
     exit::verdict(&reply)
 }

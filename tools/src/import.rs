@@ -1,6 +1,6 @@
-//! `trug import`: files of a tar archive or a folder, of other machines, or of a bucket elsewhere, into a bucket.
+//! `trug import`: imports archives, folders, S3 buckets and lists of URLs into a bucket.
 //!
-//! Never here: reading archives.
+//! Non-goals: reading the sources.
 
 use std::path::PathBuf;
 
@@ -14,26 +14,24 @@ use crate::names::Bucket;
 use crate::units::SizeLimit;
 use crate::{archive_place, bucket_credentials, choice, settings};
 
-/// Largest file of certificates.
+/// Largest certificate file, in bytes.
 const CA_FILE_BYTES_MAX: u64 = 256 * 1_024;
 
-/// Read the files of a tar archive or a folder into a bucket, or take them from a list of URLs or a bucket of S3.
+/// Import a tar archive, a folder, an S3 bucket or a list of URLs into a bucket.
 ///
-/// The bucket must be there: `trug bucket create`. Works while a server runs: then the server reads the archive, as the
-/// user that it runs as. Files are held to the rules of an upload; links, devices and names that may not be keys are
-/// refused and named, the rest goes on, and the exit code is 1. A file whose content lies under its key already is
-/// passed over, so that an import that was interrupted can be begun again. Archives must not be compressed: `gzip -dc
-/// FILE | trug import --from - ...`.
+/// The bucket must exist. While a server runs, the server reads archives and folders, as its user; "-" is read by this
+/// process. Files must obey the rules of an upload: links, devices and names that are not valid keys are refused and
+/// listed, the rest is imported, and the exit code is 1. Objects with the same content are skipped, so an interrupted
+/// import can be repeated. Archives must not be compressed: `gzip -dc FILE | trug import BUCKET --from -`.
 ///
-/// `--from-urls` reads a list: one URL a line, and behind it, if you like, the key that its file gets; without one it
-/// is the path of the URL. Empty lines and lines that begin with `#` are passed over. Only machines of the internet at
-/// large are asked, and those that `--allow` names. What fails in passing is tried again, five times in all. A file
-/// that has as many bytes as the object under its key, and was changed before that was, is not fetched again.
+/// `--from s3://BUCKET[/PREFIX]` imports from MinIO, R2, B2 or another S3 service at --endpoint, with keys, content
+/// types, Cache-Control, Content-Disposition, Content-Encoding, Content-Language, Expires and metadata. Requests are
+/// signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN) of the environment, or with
+/// --credentials-file; without either they are anonymous. Redirects are not followed.
 ///
-/// `--from-s3 https://HOST/BUCKET` takes what is in a bucket of a service that speaks S3, under the keys that it has
-/// there; behind the bucket may stand what keys begin with. Requests are signed with `AWS_ACCESS_KEY_ID` and
-/// `AWS_SECRET_ACCESS_KEY` (and `AWS_SESSION_TOKEN`) of the environment, or with what stands in `--credentials-file`;
-/// without either the bucket is asked as anybody may. Redirects are not followed.
+/// `--from-urls` reads a list: one URL per line, optionally followed by the key of its file (default: the path of the
+/// URL). Empty lines and lines that begin with "#" are skipped. Private addresses need --allow. Temporary failures are
+/// tried five times. A file that is as long as the object and older is not fetched again.
 #[derive(clap::Args)]
 #[command(
     after_help = exit::help("trug import pics --from pics.tar --data data"),
@@ -44,38 +42,40 @@ pub(crate) struct Args {
     store: StoreArgs,
     #[command(flatten)]
     bucket: Bucket,
-    /// Into this folder of the bucket.
+    /// Import into this folder of the bucket.
     #[arg(long, value_name = "FOLDER")]
     prefix: Option<String>,
-    /// A tar archive, a folder, or "-" for an archive from stdin.
-    #[arg(long, value_name = "FILE.tar|FOLDER|-", group = "source")]
+    /// Tar archive, folder, "-" for an archive from standard input, or s3://BUCKET[/PREFIX].
+    #[arg(long, value_name = "SRC", group = "source")]
     from: Option<PathBuf>,
-    /// A list of URLs to take files from, or "-" for a list from stdin.
+    /// List of URLs, or "-" for a list from standard input.
     #[arg(long, value_name = "FILE|-", group = "source")]
     from_urls: Option<PathBuf>,
-    /// A bucket of S3 to take objects from.
-    #[arg(long, value_name = "URL", group = "source")]
+    /// Alias of --from and --endpoint.
+    #[arg(long, value_name = "URL", group = "source", hide = true)]
     from_s3: Option<String>,
-    /// Its region. [default: what AWS_REGION or AWS_DEFAULT_REGION says, or us-east-1]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "from_urls"])]
+    /// Endpoint of the S3 service, such as http://10.0.0.7:9000. [default: AWS]
+    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL")]
+    endpoint: Option<String>,
+    /// Region of the S3 bucket. [default: AWS_REGION, AWS_DEFAULT_REGION or us-east-1]
+    #[arg(long, value_name = "NAME", conflicts_with = "from_urls")]
     region: Option<String>,
-    /// The host of the URL is the bucket's own: what stands behind it is what keys begin with.
-    #[arg(long, conflicts_with_all = ["from", "from_urls"])]
+    /// Put the bucket into the host name of requests (virtual-hosted style).
+    #[arg(long, conflicts_with = "from_urls")]
     virtual_hosted: bool,
-    /// A file of credentials as aws-cli has it, instead of the environment.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "from_urls"])]
+    /// Credentials file of aws-cli, instead of the environment.
+    #[arg(long, value_name = "FILE", conflicts_with = "from_urls")]
     credentials_file: Option<PathBuf>,
-    /// Which of its profiles.
+    /// Profile in the credentials file.
     #[arg(long, value_name = "NAME", default_value = "default", requires = "credentials_file")]
     profile: String,
-    /// A machine of a private network that may be asked, like http://10.0.0.7:9000; may be given again.
-    #[arg(long, value_name = "ORIGIN", conflicts_with = "from")]
+    /// Private origin that URLs may lead to, such as http://10.0.0.7:9000; can be repeated.
+    #[arg(long, value_name = "ORIGIN")]
     allow: Vec<String>,
-    /// Certificates (PEM) of authorities to trust beside Mozilla's.
-    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    /// Certificates (PEM) of additional certificate authorities.
+    #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// What happens to a file whose key holds other content: it is skipped, it replaces that, it is renamed as an
-    /// upload is, or the import stops.
+    /// What to do with a file whose key has other content: skip it, replace the object, rename the file, or fail.
     #[arg(
         long,
         ignore_case = true,
@@ -83,66 +83,92 @@ pub(crate) struct Args {
         value_parser = choice::of(choice::ON_CONFLICT)
     )]
     on_conflict: OnConflict,
-    /// Stop before more files than this are taken.
+    /// Maximum number of files.
     #[arg(long, value_name = "COUNT", default_value_t = IMPORT_FILES_MAX)]
     files_max: u64,
-    /// Stop before more bytes than this are taken.
+    /// Maximum total size.
     #[arg(long, value_name = "SIZE")]
     bytes_max: Option<SizeLimit>,
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    let Args { store, bucket, prefix, from, from_urls, on_conflict, files_max, bytes_max, .. } =
-        &args;
-    let from = match (from, from_urls) {
-        _ if args.from_s3.is_some() => Source::Bucket(bucket_source(&args)?),
-        (_, Some(list)) => Source::Addresses {
-            list: archive_place::from(list, store.data())?,
-            reach: reach(&args)?,
-        },
-        (Some(files), None) => Source::Files(archive_place::from(files, store.data())?),
-        (None, None) => {
-            return Err(Failure::wrong_usage("--from, --from-urls or --from-s3 is missing"));
-        }
-    };
+    let from = source(&args)?;
     let rules = ImportRules {
-        on_conflict: *on_conflict,
-        files_max: *files_max,
-        bytes_max: bytes_max.and_then(|SizeLimit(bytes)| bytes),
+        on_conflict: args.on_conflict,
+        files_max: args.files_max,
+        bytes_max: args.bytes_max.and_then(|SizeLimit(bytes)| bytes),
     };
-    let bucket = bucket.clone().get();
-    let (bucket, folder) = (bucket, prefix.clone());
-    perform(store, Request::Import { bucket, folder, from, rules })
+    let Args { store, bucket, prefix: folder, .. } = args;
+    perform(&store, Request::Import { bucket: bucket.get(), folder, from, rules })
 }
 
-/// Which bucket elsewhere, and how it is asked.
-fn bucket_source(args: &Args) -> Result<BucketSource, Failure> {
+fn source(args: &Args) -> Result<Source, Failure> {
+    let data = args.store.data();
+    if let Some(address) = &args.from_s3 {
+        return s3_source(args, address.clone(), args.virtual_hosted, &args.allow);
+    }
+    if let Some(list) = &args.from_urls {
+        let reach = reach(args, &args.allow)?;
+        return Ok(Source::Addresses { list: archive_place::from(list, data)?, reach });
+    }
+    let missing = || Failure::wrong_usage("--from or --from-urls is missing");
+    let files = args.from.as_ref().ok_or_else(missing)?;
+    match files.to_str().and_then(|files| files.strip_prefix("s3://")) {
+        Some(place) => s3_place(args, place),
+        None => Ok(Source::Files(archive_place::from(files, data)?)),
+    }
+}
+
+/// Returns the source of `s3://BUCKET[/PREFIX]` at the endpoint, which may be private since the operator names it.
+fn s3_place(args: &Args, place: &str) -> Result<Source, Failure> {
+    let Some(endpoint) = &args.endpoint else {
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let region = region(args)?;
+        let address = format!("https://{bucket}.s3.{region}.amazonaws.com/{}", escaped(prefix));
+        return s3_source(args, address, true, &args.allow);
+    };
+    let endpoint = endpoint.trim_end_matches('/');
+    let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+    let address = match (args.virtual_hosted, endpoint.split_once("://")) {
+        (true, Some((scheme, host))) => format!("{scheme}://{bucket}.{host}/{}", escaped(prefix)),
+        _ => format!("{endpoint}/{bucket}/{}", escaped(prefix)),
+    };
+    let allow = [&args.allow[..], &[endpoint.to_owned()]].concat();
+    s3_source(args, address, args.virtual_hosted, &allow)
+}
+
+/// Escapes what would end the path of a URL.
+fn escaped(prefix: &str) -> String {
+    prefix.replace('%', "%25").replace('?', "%3F").replace('#', "%23").replace(' ', "%20")
+}
+
+fn region(args: &Args) -> Result<String, Failure> {
+    args.region.clone().map_or_else(bucket_credentials::region, Ok)
+}
+
+fn s3_source(
+    args: &Args,
+    address: String,
+    is_virtual_hosted: bool,
+    allow: &[String],
+) -> Result<Source, Failure> {
     let credentials = match &args.credentials_file {
         Some(path) => Some(bucket_credentials::of_file(path, &args.profile)?),
         None => bucket_credentials::of_environment()?,
     };
-    let region = match &args.region {
-        Some(region) => region.clone(),
-        None => bucket_credentials::region()?,
-    };
-    let source = BucketSource {
-        address: args.from_s3.clone().unwrap_or_default(),
-        is_virtual_hosted: args.virtual_hosted,
-        region,
-        credentials,
-        reach: reach(args)?,
-    };
-    source.check().map_err(|why| Failure::wrong_usage(format!("--from-s3: {why}")))?;
-    Ok(source)
+    let (region, reach) = (region(args)?, reach(args, allow)?);
+    let source = BucketSource { address, is_virtual_hosted, region, credentials, reach };
+    source.check().map_err(|why| Failure::wrong_usage(format!("S3 source: {why}")))?;
+    Ok(Source::Bucket(source))
 }
 
-/// Whom the import may ask, as far as that makes sense.
-fn reach(args: &Args) -> Result<Reach, Failure> {
+/// Returns the private origins and certificate authorities of the import.
+fn reach(args: &Args, allow: &[String]) -> Result<Reach, Failure> {
     let ca = args.ca_file.as_deref().map(|path| {
         settings::read_text(path, CA_FILE_BYTES_MAX)
             .map_err(|why| Failure::wrong_usage(format!("--ca-file {}: {why}", path.display())))
     });
-    let reach = Reach { allow: args.allow.clone(), ca: ca.transpose()? };
+    let reach = Reach { allow: allow.to_vec(), ca: ca.transpose()? };
     reach.outbound().map_err(Failure::wrong_usage)?;
     Ok(reach)
 }

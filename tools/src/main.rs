@@ -1,9 +1,7 @@
-//! `trug`: the one binary, and its commands.
+//! `trug`: the binary and its commands.
 //!
-//! Each command has a file with its arguments, its help and `run`. `management` does a request on the store or through
-//! the server that has it open; `output` prints; `exit` says which failure ends how.
-//!
-//! Never here: what a command does.
+//! Each command has a file with its arguments, its help and `run`. `management` performs requests on the store or in the
+//! server that has it open; `output` prints; `exit` has the exit codes.
 
 mod account;
 mod allocator;
@@ -13,10 +11,13 @@ mod audit;
 mod backup;
 mod bucket;
 mod bucket_credentials;
+mod cat;
 mod choice;
 mod compact;
 mod completions;
 mod config;
+mod cp;
+mod du;
 mod exit;
 mod export;
 mod fsck;
@@ -25,9 +26,12 @@ mod history;
 mod import;
 mod inherited;
 mod interrupt;
+mod local_file;
 mod logging;
+mod ls;
 mod man;
 mod management;
+mod mv;
 mod names;
 mod open_files;
 mod openapi;
@@ -35,8 +39,11 @@ mod organisation;
 mod output;
 mod ownership;
 mod password;
+mod places;
+mod presign;
 mod progress;
 mod reload;
+mod rm;
 #[cfg(feature = "s3")]
 mod s3_credentials;
 mod scrub;
@@ -44,7 +51,9 @@ mod serve;
 mod service_manager;
 mod settings;
 mod startup;
+mod stat;
 mod stats;
+mod transfer;
 mod undelete;
 mod units;
 mod webhook;
@@ -57,7 +66,7 @@ use images::AVIF_ENCODER;
 
 use self::exit::{Exit, Failure};
 
-/// Object storage and CDN for one box.
+/// Object storage and image CDN on one machine
 #[derive(Parser)]
 #[command(name = "trug", version, long_version = VERSION.as_str(), after_help = exit::CODES)]
 struct Cli {
@@ -65,7 +74,7 @@ struct Cli {
     command: Command,
 }
 
-/// What `--version` says; `-V` says the number alone.
+/// Output of `--version`; `-V` prints the number alone.
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{}\n{AVIF_ENCODER}", env!("CARGO_PKG_VERSION")));
 
@@ -73,6 +82,14 @@ static VERSION: LazyLock<String> =
 enum Command {
     Serve(serve::Args),
     Health(health::Args),
+    Ls(ls::Args),
+    Stat(stat::Args),
+    Cat(cat::Args),
+    Cp(cp::Args),
+    Mv(mv::Args),
+    Rm(rm::Args),
+    Du(du::Args),
+    Presign(presign::Args),
     /// Manage accounts, which own buckets and API keys.
     #[command(subcommand)]
     Account(account::Command),
@@ -108,7 +125,7 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::give_back_at_once();
-    // A wrong command line ends here, with exit code 2.
+    // Usage errors exit with 2.
     match run(Cli::parse().command) {
         Ok(()) => Exit::Done.into(),
         Err(failure) => {
@@ -122,6 +139,14 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
         Command::Health(args) => health::run(args),
+        Command::Ls(args) => ls::run(args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Cat(args) => cat::run(&args),
+        Command::Cp(args) => cp::run(args),
+        Command::Mv(args) => mv::run(args),
+        Command::Rm(args) => rm::run(args),
+        Command::Du(args) => du::run(args),
+        Command::Presign(args) => presign::run(args),
         Command::Account(command) => account::run(command),
         Command::Organisation(command) => organisation::run(command),
         Command::Bucket(command) => bucket::run(command),
@@ -172,7 +197,7 @@ mod tests {
             assert!(help.contains("Exit codes") && help.contains("Example:\n  trug "), "{help}");
         }
         // `apikey s3` is a command of the S3 API.
-        assert_eq!(leaves, if cfg!(feature = "s3") { 47 } else { 46 });
+        assert_eq!(leaves, if cfg!(feature = "s3") { 56 } else { 55 });
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! `trug man`: the help of every command as manual pages.
+//! `trug man`: prints or writes manual pages.
 //!
-//! Promises: one page for each command and each group of commands, with the text of its help. Never here: that text.
+//! Guarantees: one page per command and command group, with the text of its help.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use clap_mangen::Man;
 use crate::exit::{self, Failure};
 use crate::output;
 
-/// Print the manual page of a command, or write those of all commands to a folder.
+/// Print a manual page, or write all manual pages to a folder.
 ///
-/// A page that is printed is shown by `trug man backup | man -l -`; pages in a folder man1 below one of MANPATH, such
-/// as /usr/local/share/man/man1, by `man trug-backup`.
+/// `trug man backup | man -l -` shows a page; `man trug-backup` shows one that was written to a folder man1 in MANPATH,
+/// such as /usr/local/share/man/man1.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug man --to /usr/local/share/man/man1"))]
 pub(crate) struct Args {
-    /// The command, as `bucket create`; none: trug itself.
+    /// Command, such as `bucket create`. [default: trug]
     #[arg(conflicts_with = "to")]
     command: Vec<String>,
-    /// Write all pages to this folder, which is made where there is none.
+    /// Write all pages to this folder, which is created if needed.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
 
-/// A page: its file name and what is in it.
+/// A page: its file name and content.
 struct Page {
     name: String,
     text: Vec<u8>,
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, cli: clap::Command) -> Result<(), Failure> {
     output::result(&String::from_utf8_lossy(&page.text))
 }
 
-/// The definition with full names, and without the commands that only show help.
+/// Returns the definition with full names, and without the commands that only show help.
 fn built(cli: clap::Command) -> clap::Command {
     let mut cli = cli.disable_help_subcommand(true);
     cli.build();

@@ -1,11 +1,12 @@
-//! One management request, done where the store is: in this process, or in the server that has it open.
+//! Management requests, performed where the store is open: in this process, or in a running server.
 //!
-//! 1. The store is opened, the request done, the store closed.
-//! 2. When somebody else holds its lock, the request goes over the control socket of the data folder.
-//!    A server stops long work when this process goes away.
-//! 3. When nobody answers there, whoever holds the lock is starting, stopping, or another command: it gets some time.
+//! 1. The store is opened by this process if it is not in use.
+//! 2. Otherwise requests go over the control socket of the data folder. The server stops long requests when this process
+//!    ends.
+//! 3. If no server listens there, the process that holds the lock is starting, stopping, or another command: opening is
+//!    tried again for three seconds.
 //!
-//! Never here: what the requests do, and printing of results.
+//! Non-goals: what the requests do, and printing of results.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -21,18 +22,21 @@ use server::management::{Reply, Request, execute};
 
 use crate::exit::{self, Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output;
+use crate::output::{self, Format};
 use crate::progress::Bar;
 
-/// What every command but `serve` is told.
+/// Options of all commands that open a store.
 #[derive(clap::Args)]
 pub(crate) struct StoreArgs {
-    /// The data folder.
+    /// Data folder.
     #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
     data: PathBuf,
     /// Print the result as one JSON document.
     #[arg(long)]
     json: bool,
+    /// Show all columns of tables, uncut.
+    #[arg(long, conflicts_with = "json")]
+    wide: bool,
 }
 
 impl StoreArgs {
@@ -43,62 +47,153 @@ impl StoreArgs {
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
+
+    pub(crate) fn format(&self) -> Format {
+        Format { json: self.json, wide: self.wide }
+    }
 }
 
-/// How often a lock whose holder does not answer is tried.
+/// Tries to open a store that is in use and not served.
 const TRIES: u32 = 30;
 const WAIT_BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
+/// A store that requests are performed on: opened by this process, or by a running server.
+pub(crate) struct Connection {
+    data: PathBuf,
+    create: Create,
+    /// The store in this process; `None` where a server has it open.
+    here: Option<Here>,
+}
+
+/// An open store in this process.
+struct Here {
+    store: Store,
+    catalog: Catalog,
+    /// Watched from the first long request on.
+    interrupt: Option<Interrupt>,
+}
+
+impl Connection {
+    /// Opens an existing store.
+    pub(crate) fn open(args: &StoreArgs) -> Result<Self, Failure> {
+        Self::open_or(&args.data, Create::Never)
+    }
+
+    fn open_or(data: &Path, create: Create) -> Result<Self, Failure> {
+        let mut holder = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                thread::sleep(WAIT_BETWEEN_TRIES);
+            }
+            let connection = |here| Ok(Self { data: data.to_owned(), create, here });
+            match open(data, create) {
+                Ok(store) => return connection(Some(Here::new(store)?)),
+                Err(Error::InUse(pid)) => holder = pid,
+                Err(error @ Error::NotAStore(_)) => {
+                    let hint = "--data names the data folder; `trug serve` and `trug account create` make a store";
+                    return Err(Failure::from(error).with_hint(hint));
+                }
+                Err(error) => return Err(error.into()),
+            }
+            if control::is_served(data) {
+                return connection(None);
+            }
+        }
+        let who =
+            holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+        Err(Failure::new(
+            Exit::InUse,
+            format!("the store in {} is in use by {who}, which takes no commands", data.display()),
+        ))
+    }
+
+    /// Performs a request. Long requests show their progress and can be interrupted.
+    pub(crate) fn request(&mut self, request: Request) -> Result<Reply, Failure> {
+        loop {
+            if let Some(here) = &mut self.here {
+                return here.request(request);
+            }
+            match ask_server(&self.data, &request) {
+                // The server stopped in the meantime.
+                Err(ControlError::NotRunning) => *self = Self::open_or(&self.data, self.create)?,
+                reply => return reply.map_err(Failure::from),
+            }
+        }
+    }
+}
+
+impl Here {
+    fn new(store: Store) -> Result<Self, Failure> {
+        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+        let catalog = Catalog::open(store.clone(), clock, entropy).and_then(|catalog| {
+            catalog.finish_removals()?;
+            Ok(catalog)
+        });
+        match catalog {
+            Ok(catalog) => Ok(Self { store, catalog, interrupt: None }),
+            Err(error) => {
+                close(&store);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request) -> Result<Reply, Failure> {
+        if request.is_long() && self.interrupt.is_none() {
+            self.interrupt = Some(Interrupt::watched()?);
+        }
+        let interrupt = self.interrupt.as_ref();
+        let bar = Bar::new();
+        let mut watch = |progress| {
+            bar.show(progress);
+            match interrupt.is_some_and(Interrupt::has_come) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let catalog = self.catalog.by(Actor::operator());
+        let done = execute(&self.store, &catalog, request, &mut watch);
+        bar.remove();
+        Ok(done?)
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        close(&self.store);
+    }
+}
+
+/// Closes a store. What was done is durable, whether or not the last checkpoint can be written.
+fn close(store: &Store) {
+    if let Err(error) = store.close() {
+        output::note(&format!("the store did not close cleanly: {error}"));
+    }
+}
+
 /// Performs a request and returns the reply.
 pub(crate) fn request(args: &StoreArgs, request: Request) -> Result<Reply, Failure> {
-    ask(&args.data, Create::Never, request)
+    Connection::open(args)?.request(request)
 }
 
 /// Performs a request and prints the reply.
 pub(crate) fn perform(args: &StoreArgs, request: Request) -> Result<(), Failure> {
     let reply = self::request(args, request)?;
-    output::reply(&reply, args.json)?;
+    output::reply(&reply, args.format())?;
     exit::verdict(&reply)
 }
 
-/// The same, where stdout belongs to something else: the reply goes to stderr.
-pub(crate) fn perform_beside_stdout(args: &StoreArgs, request: Request) -> Result<(), Failure> {
-    let reply = ask(&args.data, Create::Never, request)?;
-    output::reply_beside_stdout(&reply, args.json)?;
+/// [`perform`], with the reply on stderr, since stdout has the content.
+pub(crate) fn perform_to_stderr(args: &StoreArgs, request: Request) -> Result<(), Failure> {
+    let reply = self::request(args, request)?;
+    output::reply_to_stderr(&reply, args.format())?;
     exit::verdict(&reply)
 }
 
-/// As [`perform`]; where there is no store, one is made.
+/// [`perform`], which creates the store if there is none.
 pub(crate) fn perform_creating(args: &StoreArgs, request: Request) -> Result<(), Failure> {
-    let reply = ask(&args.data, Create::IfMissing, request)?;
-    output::reply(&reply, args.json)
-}
-
-fn ask(data: &Path, create: Create, request: Request) -> Result<Reply, Failure> {
-    let mut holder = None;
-    for attempt in 0..TRIES {
-        if attempt > 0 {
-            thread::sleep(WAIT_BETWEEN_TRIES);
-        }
-        match open(data, create) {
-            Ok(store) => return do_here(store, request),
-            Err(Error::InUse(pid)) => holder = pid,
-            Err(error @ Error::NotAStore(_)) => {
-                let hint = "--data names the data folder; `trug serve` and `trug account create` make a store";
-                return Err(Failure::from(error).with_hint(hint));
-            }
-            Err(error) => return Err(error.into()),
-        }
-        match ask_server(data, &request) {
-            Err(ControlError::NotRunning) => {}
-            answer => return answer.map_err(Failure::from),
-        }
-    }
-    let who = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
-    Err(Failure::new(
-        Exit::InUse,
-        format!("the store in {} is in use by {who}, which takes no commands", data.display()),
-    ))
+    let reply = Connection::open_or(&args.data, Create::IfMissing)?.request(request)?;
+    output::reply(&reply, args.format())
 }
 
 /// For so long large files stay that can come back, while a command has the store: the most that a server may be told.
@@ -132,30 +227,6 @@ fn tell_damage(report: &RecoveryReport) {
     if !report.damage.is_empty() {
         output::note(&report.to_string());
     }
-}
-
-fn do_here(store: Store, request: Request) -> Result<Reply, Failure> {
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let catalog = Catalog::open(store.clone(), clock, entropy);
-    let interrupt = request.is_long().then(Interrupt::watched).transpose()?;
-    let bar = Bar::new();
-    let mut watch = |progress| {
-        bar.show(progress);
-        match interrupt.as_ref().is_some_and(Interrupt::has_come) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
-    let done = catalog.and_then(|catalog| {
-        catalog.finish_removals()?;
-        execute(&store, &catalog.by(Actor::operator()), request, &mut watch)
-    });
-    bar.remove();
-    // What was done is durable, whether or not this last checkpoint can be written.
-    if let Err(error) = store.close() {
-        output::note(&format!("the store did not close cleanly: {error}"));
-    }
-    Ok(done?)
 }
 
 fn ask_server(data: &Path, request: &Request) -> Result<Reply, ControlError> {

@@ -1,11 +1,11 @@
-//! `trug openapi`: the description of the HTTP API for programs.
+//! `trug openapi`: prints the OpenAPI document.
 //!
-//! Never here: what is in it.
+//! Non-goals: its content.
 
 use crate::exit::{self, Failure};
 use crate::output;
 
-/// Print the OpenAPI document of the HTTP API, as a server sends it at `/-/openapi.json`.
+/// Print the OpenAPI document of the HTTP API, as served at /-/openapi.json.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug openapi"))]
 pub(crate) struct Args {}

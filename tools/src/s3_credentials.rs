@@ -40,7 +40,7 @@ impl Args {
         if let Some((credentials, format)) = credentials.zip(format) {
             return output::result(&format.text(credentials, &endpoint));
         }
-        output::reply(&reply, store.is_json())?;
+        output::reply(&reply, store.format())?;
         if let Some(S3CredentialsView { access_key_id, secret_access_key }) = credentials {
             output::note(&format!(
                 "S3 credentials\n\

@@ -1,16 +1,16 @@
-//! `trug scrub`: whether every stored byte is what was written.
+//! `trug scrub`: verifies the checksums of all stored data.
 //!
-//! Never here: reading segments.
+//! Non-goals: reading segments.
 
 use server::management::Request;
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
-/// Read everything that is stored, and check it.
+/// Verify the checksums of all stored data.
 ///
-/// Works while a server runs, which also does it by itself, slowly. What is damaged is named and remembered: `trug
-/// stats` shows it until a scrub finds it whole. Nothing is changed. With damage, the exit code is 3.
+/// Changes nothing. A running server also verifies in the background. Damage is listed, and shown by `trug stats` until
+/// a scrub finds it repaired; the exit code is then 3.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug scrub --data data"))]
 pub(crate) struct Args {

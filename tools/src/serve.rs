@@ -1,6 +1,6 @@
-//! `trug serve`: the store, the server, and the signals that stop it.
+//! `trug serve`: opens the store, runs the server, and stops both on signals.
 //!
-//! Never here: what is served.
+//! Non-goals: what is served.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use crate::{inherited, logging, open_files, output, ownership, service_manager, 
 /// takes a tenth of a millisecond, so with the runtime's own 61 a new request waits for six beside some of them.
 const TASKS_BETWEEN_LOOKS: u32 = 4;
 
-/// Serve a data folder, which is made when there is none.
+/// Start the server (creates the data folder if needed).
 ///
-/// Every setting of the configuration file can also be given as an environment variable, TRUG_ and the setting in
-/// capitals, and by --set. `trug config reference` lists them. SIGTERM and SIGINT let requests in flight end; a second
-/// one stops at once. SIGHUP reads the settings that may change and the certificate again.
+/// Settings come from the command line, environment variables (TRUG_ and the name in capitals), --config and defaults,
+/// in this order; `trug config reference` lists them. SIGTERM and SIGINT drain requests in flight and stop; a second
+/// signal stops at once. SIGHUP reloads settings and certificates.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug serve --data data --listen 127.0.0.1:8080"))]
 pub(crate) struct Args {
-    /// The data folder.
+    /// Data folder.
     #[arg(long, value_name = "DIR", env = "TRUG_DATA", default_value = "data")]
     data: PathBuf,
     #[command(flatten)]

@@ -1,6 +1,6 @@
-//! Where settings come from: flags, which stand over the environment, over a file, over the defaults.
+//! Sources of settings: options override the environment, which overrides a file, which overrides the defaults.
 //!
-//! Never here: which settings there are, and what they may be.
+//! Non-goals: which settings there are, and their valid values.
 
 use std::env;
 use std::fmt::Display;
@@ -16,32 +16,31 @@ use server::tls::{BadIdentity, Identity};
 
 use crate::exit::Failure;
 
-/// The flags that are settings, and the file.
+/// Options for settings, and the configuration file.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Flags {
-    /// A configuration file, TOML.
+    /// Configuration file (TOML).
     #[arg(long, value_name = "FILE", env = "TRUG_CONFIG")]
     config: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one. [default: 127.0.0.1:8080]
+    /// Listen address; port 0 picks a free port. [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where the premium endpoint listens, which takes larger bodies from accounts on the plan Pro or Business.
-    /// [default: there is none]
+    /// Listen address of the large-upload endpoint, for accounts on the plan Pro or Business. [default: off]
     #[arg(long, value_name = "ADDR")]
     upload_listen: Option<String>,
-    /// What stands before the addresses that are given out, with http or https. [default: where it listens]
+    /// Base URL of generated links. [default: the listen address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Origins of private networks that webhooks may be sent to, as http://127.0.0.1:9000, with commas. [default: none]
+    /// Private origins that webhooks may reach, such as http://127.0.0.1:9000, comma-separated. [default: none]
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     webhook_allow: Option<Vec<String>>,
-    /// Any setting of the configuration file, as drain_seconds=5. May be given again and again.
+    /// Override any setting, such as drain_seconds=5 or body_bytes_max=512MiB; can be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
 
 impl Flags {
-    /// What all sources say.
+    /// Returns all sources.
     pub(crate) fn sources(&self) -> Result<Sources, Failure> {
         let Self { config, listen, upload_listen, public_url, webhook_allow, set } = self.clone();
         let set = Layer::from_assignments(set.iter().map(String::as_str), "--set")?;
@@ -57,7 +56,7 @@ impl Flags {
     }
 }
 
-/// What is in force, with the files that it names read.
+/// Returns the effective configuration, with the files that it names read.
 pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     let mut config = sources.config()?;
     if let Some(path) = &config.webhook_ca_file {
@@ -73,7 +72,7 @@ pub(crate) fn config(sources: &Sources) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// What should be looked at, though it can be used.
+/// Returns warnings about a valid configuration.
 #[allow(clippy::disallowed_methods, reason = "the key is no file of the store")]
 pub(crate) fn warnings(config: &Config, now_ms: u64) -> Vec<String> {
     let (Some(files), Some(identity)) = (&config.tls_files, &config.tls) else { return Vec::new() };

@@ -1,19 +1,19 @@
-//! `trug stats`: what is in a store.
+//! `trug stats`: disk usage and integrity of a store.
 //!
-//! Never here: counting.
+//! Non-goals: counting.
 
 use server::management::Request;
 
 use crate::exit::{self, Failure};
 use crate::management::{StoreArgs, perform};
 
-/// Show what is in the store, how much of it is dead, and how it is.
+/// Show disk usage, reclaimable space and integrity.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug stats --data data"))]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
-    /// List each segment, too.
+    /// List all segments.
     #[arg(long)]
     segments: bool,
 }

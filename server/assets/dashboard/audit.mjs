@@ -17,7 +17,7 @@ const ACTIONS = [
 /** What was done, in words; its name in the API is the title. @type {Record<string, string>} */
 const WORDS = {
   "bucket.create": "bucket created", "bucket.change": "bucket changed", "bucket.delete": "bucket deleted", "key.create": "key created", "key.delete": "key revoked",
-  "account.create": "account created", "account.change": "account changed", "account.invite": "account invited", "organisation.create": "organisation created",
+  "account.create": "account created", "account.change": "account changed", "account.invite": "account invited", "account.delete": "account deleted", "organisation.create": "organisation created",
   "organisation.change": "organisation changed", "organisation.delete": "organisation deleted", "member.invite": "member invited", "member.add": "member added", "member.remove": "member removed",
   "session.begin": "signed in", "session.refused": "sign-in refused", "session.end": "signed out", "password.change": "password changed", "job.begin": "job begun",
   "job.cancel": "job cancelled", "job.end": "job ended", "webhook.create": "webhook created", "webhook.change": "webhook changed", "webhook.delete": "webhook deleted",

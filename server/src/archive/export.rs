@@ -257,7 +257,7 @@ impl Verified {
     }
 }
 
-fn write_all(
+pub(super) fn write_all(
     output: &mut Output,
     mut bytes: &[u8],
     path: &Path,

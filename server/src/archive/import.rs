@@ -68,6 +68,15 @@ pub fn import<'w>(
                 importer.archive(input, watch)
             }
         },
+        Source::File { place, bytes, path, content_type } => match folder_or_file(place)? {
+            (folder, true) => {
+                return Err(ArchiveError::Place(format!("{} is a folder", folder.display())));
+            }
+            (file, false) => {
+                let input = Input::open(file).map_err(place_error("read", file))?;
+                importer.file(input, *bytes, path, content_type.clone(), watch)
+            }
+        },
         Source::Addresses { list, reach } => match folder_or_file(list)? {
             (path, true) => {
                 return Err(ArchiveError::Place(format!("{} is a folder", path.display())));
@@ -144,6 +153,25 @@ impl Importer<'_> {
             work.add_item()?;
         }
         Ok(())
+    }
+
+    fn file<'w>(
+        &mut self,
+        mut input: Input,
+        bytes: u64,
+        path: &str,
+        content_type: Option<String>,
+        watch: &'w mut Watch<'w>,
+    ) -> Result<(), End> {
+        let mut work = Work::new(watch, bytes.max(input.size()), 1);
+        let name = path.as_bytes();
+        let records = Records { content_type, ..Records::default() };
+        if let Some(file) = self.admit(name.to_vec(), name, bytes, records)? {
+            let read =
+                |buffer: &mut [u8], work: &mut Work<'_>| read_file(&mut input, name, buffer, work);
+            self.take(file, bytes, read, &mut work)?;
+        }
+        Ok(work.add_item()?)
     }
 
     fn folder<'w>(&mut self, path: &Path, watch: &'w mut Watch<'w>) -> Result<(), End> {

@@ -10,6 +10,7 @@ mod bucket;
 mod export;
 mod files;
 mod import;
+mod object;
 mod tar_entry;
 mod tar_reader;
 mod tries;
@@ -30,6 +31,7 @@ use crate::roots::ExtraRoots;
 pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;
 pub use self::import::import;
+pub use self::object::read_object;
 
 /// Where an archive lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +39,7 @@ pub use self::import::import;
 pub enum Place {
     /// A file or a folder, by its absolute path.
     Path(PathBuf),
-    /// A stream that another process has open, by its path among that process's open files.
+    /// A file or stream of the process that makes the request. A server receives a channel in its place.
     Stream(PathBuf),
 }
 
@@ -47,6 +49,16 @@ pub enum Place {
 pub enum Source {
     /// A tar archive, or a folder of files.
     Files(Place),
+    /// One file.
+    File {
+        place: Place,
+        /// Size in bytes, for the progress; 0 if unknown.
+        bytes: u64,
+        /// Key of the object, in the folder of the import.
+        path: String,
+        /// Declared content type.
+        content_type: Option<String>,
+    },
     /// What lies at the addresses of a list.
     Addresses { list: Place, reach: Reach },
     /// A bucket of a service that speaks S3.

@@ -3,6 +3,7 @@
 //! Promises: as `catalog`. The order is always the same: take the lock for changes, check, commit, show.
 //! Never here: reading.
 
+mod account_removal;
 mod accounts;
 mod api_keys;
 mod buckets;

@@ -192,6 +192,8 @@ pub enum CatalogError {
     NotEmpty(BucketName, u64),
     /// The organisation still has this many buckets.
     HasBuckets(OrganisationId, usize),
+    /// The account owns buckets or organisations.
+    OwnsProperty { account: String, buckets: usize, organisations: usize },
     /// The account owns the organisation, and stays its owner.
     OwnsOrganisation,
     /// There is an account already, so the first set-up is over.
@@ -564,6 +566,13 @@ impl fmt::Display for CatalogError {
             }
             Self::HasBuckets(id, buckets) => {
                 write!(f, "the organisation {id} still has {buckets} buckets")
+            }
+            Self::OwnsProperty { account, buckets, organisations } => {
+                write!(f, "the account {account:?} owns {buckets} buckets")?;
+                match organisations {
+                    0 => Ok(()),
+                    _ => write!(f, " and {organisations} organisations"),
+                }
             }
             Self::OwnsOrganisation => f.write_str(
                 "the account owns the organisation: it neither leaves nor takes another role",

@@ -17,7 +17,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 use super::id::AccountId;
-use super::presign::{Grant, SECRET_BYTES, USED_PREFIX};
+use super::presign::{Grant, SECRET_BYTES, TokenId, USED_PREFIX};
 use super::record::{Stored, encode};
 use super::{Catalog, CatalogError, base32};
 use crate::limits;
@@ -77,6 +77,11 @@ impl fmt::Debug for SigningKey {
 }
 
 impl Catalog {
+    /// Issues the id of a new grant.
+    pub fn new_token_id(&self) -> TokenId {
+        TokenId::issue(&*self.0.entropy)
+    }
+
     /// The text that carries a grant. `None` while there is no key to sign with, because none could be stored.
     pub fn sign(&self, grant: &Grant) -> Option<String> {
         let tables = self.tables();

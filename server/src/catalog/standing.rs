@@ -182,6 +182,6 @@ fn stored(id: &AccountId, history: &StandingHistory) -> Result<(FactName, Bytes)
     Ok((fact, bytes))
 }
 
-fn fact(id: &AccountId) -> Result<FactName, NameError> {
+pub(super) fn fact(id: &AccountId) -> Result<FactName, NameError> {
     FactName::parse(&format!("{PREFIX}{id}"))
 }

@@ -3,7 +3,7 @@
 //! Promises: an event is in the store from the moment on at which what it tells of is, in the same batch; numbers are
 //! in the order of commits. Where nobody is to be told nothing is written. Never here: sending.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use engine::{Batch, BucketName, Committed, FactName, Store};
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use super::event::{self, DeliveryState, Event, Happening};
 use super::outbox::{EventCounts, Outbox, OutboxTotals};
 use super::record::{decode, encode, unreadable};
 use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, each_fact};
-use crate::bridge::{commit, told};
+use crate::bridge::told;
 
 /// Reads what waits in the store.
 pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
@@ -61,30 +61,53 @@ impl Catalog {
         batch: Batch,
         happenings: &[Happening],
     ) -> engine::Result<Committed> {
+        let (answer, answered) = oneshot::channel();
+        self.submit_telling(bucket, batch, happenings, move |result| {
+            // The receiver is gone when the client disconnected; the batch is committed or not all the same.
+            let _ = answer.send(result);
+        });
+        told(answered).await
+    }
+
+    /// [`Catalog::commit_telling`] for callers that may block.
+    pub fn commit_telling_blocking(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        happenings: &[Happening],
+    ) -> engine::Result<Committed> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.submit_telling(bucket, batch, happenings, move |result| {
+            let _ = answer.send(result);
+        });
+        answered.recv().unwrap_or(Err(engine::Error::Closed))
+    }
+
+    fn submit_telling(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        happenings: &[Happening],
+        answer: impl FnOnce(engine::Result<Committed>) + Send + 'static,
+    ) {
         let webhooks = self.webhooks_of(bucket);
         let is_wanted = |it: &Happening| webhooks.iter().any(|hook| hook.wants(it.kind, &it.key));
         if !happenings.iter().any(is_wanted) {
-            return commit(&self.0.store, batch).await;
+            return self.0.store.submit(batch, answer);
         }
-        let (answer, answered) = oneshot::channel();
-        {
-            // Submitted in the order of their numbers, batches are committed in it.
-            let mut last = self.0.outbox.numbers();
-            let mut events = Vec::new();
-            let now_ms = self.0.clock.unix_ms();
-            let batch =
-                self.with_events(batch, &webhooks, happenings, now_ms, &mut last, &mut events);
-            let catalog = self.clone();
-            self.0.store.submit(batch, move |result| {
-                match &result {
-                    Ok(_) => catalog.0.outbox.confirm(&events, now_ms),
-                    Err(_) => catalog.0.outbox.release(&events),
-                }
-                // Nobody listens any more when the client went away; the batch is done or not all the same.
-                let _ = answer.send(result);
-            });
-        }
-        told(answered).await
+        // Batches are committed in the order of their event numbers because they are submitted in it.
+        let mut last = self.0.outbox.numbers();
+        let mut events = Vec::new();
+        let now_ms = self.0.clock.unix_ms();
+        let batch = self.with_events(batch, &webhooks, happenings, now_ms, &mut last, &mut events);
+        let catalog = self.clone();
+        self.0.store.submit(batch, move |result| {
+            match &result {
+                Ok(_) => catalog.0.outbox.confirm(&events, now_ms),
+                Err(_) => catalog.0.outbox.release(&events),
+            }
+            answer(result);
+        });
     }
 
     fn with_events(

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use engine::WorkProgress;
 use http_body::Frame;
-use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -34,11 +34,11 @@ pub(super) struct WorkBody {
 }
 
 impl WorkBody {
-    /// Begins the work. `turn` is held until it has ended, which may be after the body is dropped.
-    pub(super) fn start(app: AppState, request: Request, turn: OwnedMutexGuard<()>) -> Self {
+    /// Begins the work. `held` is dropped when it has ended, which may be after the body is dropped.
+    pub(super) fn start(app: AppState, request: Request, held: impl Send + 'static) -> Self {
         let (told, progress) = watch::channel(WorkProgress::default());
         let work = spawn_blocking(move || {
-            let _turn = turn;
+            let _held = held;
             execute(&app.store, &app.catalog.by(Actor::operator()), request, &mut |progress| {
                 told.send_replace(progress);
                 match told.is_closed() || app.is_draining() {

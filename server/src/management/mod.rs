@@ -8,6 +8,7 @@
 mod audit;
 mod backup;
 mod compaction;
+mod objects;
 mod reply;
 mod settings;
 mod standing;
@@ -38,9 +39,13 @@ pub use self::backup::BackedUpView;
 pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
+pub use self::objects::{
+    Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,
+    ObjectsView, PresignedView, UsageView,
+};
 pub use self::reply::{
-    AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FolderView,
-    FoldersView, InvitedMemberView, InvitedView, MemberView, MembershipInvitationView,
+    AccountDeletedView, AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView,
+    FolderView, FoldersView, InvitedMemberView, InvitedView, MemberView, MembershipInvitationView,
     OrganisationDeletedView, OrganisationView, PasswordSetView, ProgressView, Reply,
     S3CredentialsView, account_view, api_key_view, bucket_view, folders_view, invitation_url,
     organisation_view, s3_credentials,
@@ -81,6 +86,11 @@ pub enum Request {
     EditAccount {
         account: String,
         settings: AccountSettings,
+    },
+    /// Deletes an account; with `force`, its buckets and organisations too.
+    DeleteAccount {
+        account: String,
+        force: bool,
     },
     /// Gives an account another password, or its first. The password itself stays with whoever was told it.
     SetPassword {
@@ -165,6 +175,7 @@ pub enum Request {
         id: String,
     },
     Webhook(WebhookRequest),
+    Object(ObjectRequest),
     Stats {
         /// Whether each segment is listed.
         segments: bool,
@@ -210,6 +221,15 @@ pub enum Request {
     Audit(AuditAsked),
 }
 
+/// Direction of the content of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The request reads it.
+    ToServer,
+    /// The request writes it.
+    FromServer,
+}
+
 /// Who is to own a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -219,18 +239,45 @@ pub enum BucketOwner {
 }
 
 impl Request {
-    /// Whether it may take minutes, tells how far it has come, and can be stopped. One such request runs at a time.
+    /// Whether the request may take minutes, reports progress and can be stopped.
     pub fn is_long(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Self::Object(request) => request.is_long(),
+            request => request.is_exclusive() || matches!(request, Self::Import { .. }),
+        }
+    }
+
+    /// Whether no other exclusive request may run at the same time.
+    pub fn is_exclusive(&self) -> bool {
+        match self {
+            Self::Import { from, .. } => !matches!(from, Source::File { .. }),
             Self::Export { .. }
-                | Self::Import { .. }
-                | Self::History { .. }
-                | Self::Undelete { .. }
-                | Self::Backup { .. }
-                | Self::Compact(_)
-                | Self::Scrub
-        )
+            | Self::History { .. }
+            | Self::Undelete { .. }
+            | Self::Backup { .. }
+            | Self::Compact(_)
+            | Self::Scrub => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the place of the request that is a stream of the client, with its direction.
+    pub fn stream(&mut self) -> Option<(Direction, &mut PathBuf)> {
+        let (direction, place) = match self {
+            Self::Export { to, .. } | Self::Object(ObjectRequest::Read { to, .. }) => {
+                (Direction::FromServer, to)
+            }
+            Self::Import { from: Source::Files(place), .. }
+            | Self::Import { from: Source::File { place, .. }, .. }
+            | Self::Import { from: Source::Addresses { list: place, .. }, .. } => {
+                (Direction::ToServer, place)
+            }
+            _ => return None,
+        };
+        match place {
+            Place::Stream(path) => Some((direction, path)),
+            Place::Path(_) => None,
+        }
     }
 }
 
@@ -257,6 +304,15 @@ pub fn execute(
             let id = account_id(catalog, &account)?;
             let account = catalog.edit_account(&id, account_change(settings)?)?;
             Ok(Reply::Account(account_view(catalog, &account)))
+        }
+        Request::DeleteAccount { account, force } => {
+            let id = account_id(catalog, &account)?;
+            let name = account_name(catalog, &id);
+            let contents =
+                if force { BucketContents::DeleteToo } else { BucketContents::MustBeGone };
+            let deleted_count = catalog.delete_account(&id, contents)?;
+            let account = id.to_string();
+            Ok(Reply::AccountDeleted(AccountDeletedView { account, name, deleted_count }))
         }
         Request::SetPassword { account, password } => {
             let id = account_id(catalog, &account)?;
@@ -375,6 +431,7 @@ pub fn execute(
             Ok(Reply::ApiKey(api_key_view(catalog, &*catalog.revoke_api_key(&id)?)))
         }
         Request::Webhook(request) => webhooks::execute(catalog, request),
+        Request::Object(request) => objects::execute(store, catalog, request, watch),
         Request::Stats { segments } => {
             Ok(Reply::Stats(Box::new(stats::stats(store, catalog, segments)?)))
         }
@@ -431,6 +488,7 @@ impl From<CatalogError> for ApiError {
                 refuse(StatusCode::BAD_REQUEST, "bad_parameter").with("parameter", setting)
             }
             CatalogError::NotEmpty(..) => refuse(StatusCode::CONFLICT, "bucket_not_empty"),
+            CatalogError::OwnsProperty { .. } => refuse(StatusCode::CONFLICT, "account_not_empty"),
             CatalogError::HasBuckets(..) => refuse(StatusCode::CONFLICT, "organisation_not_empty"),
             CatalogError::OwnsOrganisation => refuse(StatusCode::CONFLICT, "last_owner"),
             CatalogError::SetUpDone => Self::set_up_done(),

@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 
 use super::{
     AuditView, BackedUpView, CompactedView, DeadLettersForgottenView, DeadLettersRetriedView,
-    DeadLettersView, HistoryView, ScrubbedView, SelectionView, StandingChangeView, StatsView,
-    SweptView, UndeletedView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView,
+    DeadLettersView, HistoryView, ObjectView, ObjectWrittenView, ObjectsDeletedView, ObjectsView,
+    PresignedView, ScrubbedView, SelectionView, StandingChangeView, StatsView, SweptView,
+    UndeletedView, UsageView, WebhookCreatedView, WebhookDeletedView, WebhookTestedView,
     WebhookView, standing_changes,
 };
 use crate::archive::{ExportReport, ImportReport};
@@ -50,6 +51,7 @@ impl From<ProgressView> for WorkProgress {
 pub enum Reply {
     Account(AccountView),
     Accounts(Vec<AccountView>),
+    AccountDeleted(AccountDeletedView),
     Swept(SweptView),
     PasswordSet(PasswordSetView),
     /// The only time that the invitation is told.
@@ -76,6 +78,14 @@ pub enum Reply {
     DeadLetters(DeadLettersView),
     DeadLettersRetried(DeadLettersRetriedView),
     DeadLettersForgotten(DeadLettersForgottenView),
+    Objects(ObjectsView),
+    Object(Box<ObjectView>),
+    Usage(UsageView),
+    ObjectRead(ObjectWrittenView),
+    ObjectCopied(ObjectWrittenView),
+    ObjectMoved(ObjectWrittenView),
+    ObjectsDeleted(ObjectsDeletedView),
+    Presigned(PresignedView),
     Stats(Box<StatsView>),
     Exported(ExportReport),
     Imported(ImportReport),
@@ -105,6 +115,16 @@ pub struct AccountView {
     #[schema(required)]
     pub object_count_max: Option<u64>,
     pub created_at: String,
+}
+
+/// An account that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountDeletedView {
+    pub account: String,
+    pub name: String,
+    /// Objects that were deleted with its buckets.
+    pub deleted_count: u64,
 }
 
 /// An account that has another password now.

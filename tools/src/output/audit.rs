@@ -1,17 +1,27 @@
-//! Who changed what, for people.
+//! The audit log, for people.
 
 use server::catalog::ActorKind;
 use server::management::{ActorView, AuditEntryView, AuditView};
 
-use super::table;
+use super::table::Show::{Minute, Whole, Wide};
+use super::table::{Column, table};
 
-const ENTRY: &[&str] = &["ENTRY", "WHEN", "ACTION", "BY", "FROM", "BUCKET", "TARGET", "DETAIL"];
+const ENTRY: &[Column] = &[
+    ("ENTRY", Whole),
+    ("WHEN", Minute),
+    ("ACTION", Whole),
+    ("BY", Whole),
+    ("FROM", Wide),
+    ("BUCKET", Whole),
+    ("TARGET", Whole),
+    ("DETAIL", Wide),
+];
 
-pub(super) fn audit_text(audit: &AuditView) -> String {
-    table(ENTRY, &audit.entries.iter().map(row).collect::<Vec<_>>())
+pub(super) fn audit_text(audit: &AuditView, wide: bool) -> String {
+    table(ENTRY, &audit.entries.iter().map(row).collect::<Vec<_>>(), wide)
 }
 
-/// What the table does not say.
+/// A note for the next page.
 pub(super) fn audit_note(audit: &AuditView) -> Option<String> {
     let last = audit.next_cursor.as_ref()?;
     Some(format!("there are older entries: --before {last} shows them"))

@@ -6,13 +6,23 @@ use server::management::{
     HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView, VersionView,
 };
 
-use super::{count_line, plain, table};
+use super::table::Show::{Minute, Whole, Wide};
+use super::table::{Column, table};
+use super::{bytes_text, count_line, plain};
 
-const VERSION: &[&str] =
-    &["PATH", "VERSION", "WHEN", "STATE", "BYTES", "TYPE", "ETAG", "RECOVERABLE"];
+const VERSION: &[Column] = &[
+    ("PATH", Whole),
+    ("VERSION", Whole),
+    ("WHEN", Minute),
+    ("STATE", Whole),
+    ("SIZE", Whole),
+    ("TYPE", Wide),
+    ("ETAG", Wide),
+    ("RECOVERABLE", Whole),
+];
 
-pub(super) fn history_text(history: &HistoryView) -> String {
-    table(VERSION, &history.versions.iter().map(version_row).collect::<Vec<_>>())
+pub(super) fn history_text(history: &HistoryView, wide: bool) -> String {
+    table(VERSION, &history.versions.iter().map(version_row).collect::<Vec<_>>(), wide)
 }
 
 /// What the table does not say.
@@ -45,7 +55,7 @@ fn version_row(version: &VersionView) -> Vec<String> {
         vec![version.path.clone(), version.lsn.to_string(), version.at.clone(), state.to_owned()];
     match &version.content {
         Some(content) => row.extend([
-            content.bytes.to_string(),
+            bytes_text(content.bytes),
             content.content_type.clone(),
             content.etag.clone(),
             match &content.unrecoverable_because {

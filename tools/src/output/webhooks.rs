@@ -2,25 +2,27 @@
 
 use server::management::{DeadLettersView, WebhookTestedView, WebhookView};
 
-use super::{number, plain, table};
+use super::table::Show::{Minute, Whole, Wide};
+use super::table::{Column, table};
+use super::{number, plain};
 
-const WEBHOOK: &[&str] = &[
-    "ID",
-    "BUCKET",
-    "URL",
-    "EVENTS",
-    "PREFIX",
-    "ENABLED",
-    "PENDING",
-    "RETRYING",
-    "DEAD",
-    "DROPPED",
-    "DELIVERED",
-    "STATUS",
-    "ERROR",
+const WEBHOOK: &[Column] = &[
+    ("ID", Whole),
+    ("BUCKET", Wide),
+    ("URL", Whole),
+    ("EVENTS", Wide),
+    ("PREFIX", Wide),
+    ("ENABLED", Whole),
+    ("PENDING", Whole),
+    ("RETRYING", Wide),
+    ("FAILED", Whole),
+    ("DROPPED", Wide),
+    ("DELIVERED", Wide),
+    ("STATUS", Whole),
+    ("ERROR", Wide),
 ];
 
-pub(super) fn webhooks_text(webhooks: &[WebhookView]) -> String {
+pub(super) fn webhooks_text(webhooks: &[WebhookView], wide: bool) -> String {
     let row = |webhook: &WebhookView| {
         let error = webhook.disabled_reason.as_ref().or(webhook.last_error.as_ref());
         vec![
@@ -39,7 +41,7 @@ pub(super) fn webhooks_text(webhooks: &[WebhookView]) -> String {
             error.cloned().unwrap_or_default(),
         ]
     };
-    table(WEBHOOK, &webhooks.iter().map(row).collect::<Vec<_>>())
+    table(WEBHOOK, &webhooks.iter().map(row).collect::<Vec<_>>(), wide)
 }
 
 pub(super) fn tested_text(tested: &WebhookTestedView) -> String {
@@ -55,10 +57,18 @@ pub(super) fn tested_text(tested: &WebhookTestedView) -> String {
     text
 }
 
-const DEAD_LETTER: &[&str] =
-    &["EVENT", "TYPE", "KEY", "HAPPENED", "TRIES", "GIVEN UP", "STATUS", "ERROR"];
+const DEAD_LETTER: &[Column] = &[
+    ("EVENT", Whole),
+    ("TYPE", Whole),
+    ("KEY", Wide),
+    ("HAPPENED", Minute),
+    ("TRIES", Wide),
+    ("GIVEN UP", Wide),
+    ("STATUS", Whole),
+    ("ERROR", Whole),
+];
 
-pub(super) fn dead_letters_text(letters: &DeadLettersView) -> String {
+pub(super) fn dead_letters_text(letters: &DeadLettersView, wide: bool) -> String {
     let rows = letters.dead_letters.iter().map(|letter| {
         vec![
             letter.event_id.clone(),
@@ -71,5 +81,5 @@ pub(super) fn dead_letters_text(letters: &DeadLettersView) -> String {
             letter.delivery_error.clone(),
         ]
     });
-    table(DEAD_LETTER, &rows.collect::<Vec<_>>())
+    table(DEAD_LETTER, &rows.collect::<Vec<_>>(), wide)
 }

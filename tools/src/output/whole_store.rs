@@ -7,7 +7,9 @@ use server::management::{
     RetainedView, ScrubbedView, SegmentView, SegmentsView, SelectionView, StatsView,
 };
 
-use super::{bytes_text, plain, table};
+use super::table::Show::{Minute, Whole};
+use super::table::{Column, table};
+use super::{bytes_text, plain};
 
 /// Lines of a name and a value.
 fn lines_of(rows: &[(&str, String)]) -> String {
@@ -18,7 +20,7 @@ fn lines_of(rows: &[(&str, String)]) -> String {
     text
 }
 
-pub(super) fn stats_text(stats: &StatsView) -> String {
+pub(super) fn stats_text(stats: &StatsView, wide: bool) -> String {
     let segments = |segments: &SegmentsView| {
         let (live, dead) = (bytes_text(segments.live_bytes), bytes_text(segments.dead_bytes));
         format!("{}, live {live}, dead {dead}", segments.segments)
@@ -44,7 +46,7 @@ pub(super) fn stats_text(stats: &StatsView) -> String {
     damage_lines(&mut text, &stats.damage);
     if let Some(segments) = &stats.segments {
         let rows: Vec<_> = segments.iter().map(segment_row).collect();
-        let _ = write!(text, "\n{}", table(SEGMENT, &rows));
+        let _ = write!(text, "\n{}", table(SEGMENT, &rows, wide));
     }
     text
 }
@@ -56,7 +58,15 @@ fn retained_text(retained: &RetainedView) -> String {
     format!("{} large files, {}{until}", retained.files, bytes_text(retained.bytes))
 }
 
-const SEGMENT: &[&str] = &["SEGMENT", "CLASS", "LIVE", "DEAD", "DEAD %", "VERIFIED", "DAMAGED"];
+const SEGMENT: &[Column] = &[
+    ("SEGMENT", Whole),
+    ("CLASS", Whole),
+    ("LIVE", Whole),
+    ("DEAD", Whole),
+    ("DEAD %", Whole),
+    ("VERIFIED", Minute),
+    ("DAMAGED", Whole),
+];
 
 fn segment_row(segment: &SegmentView) -> Vec<String> {
     let record_bytes = segment.live_bytes.saturating_add(segment.dead_bytes);
@@ -111,10 +121,19 @@ fn writes_text(stats: &StatsView) -> String {
     }
 }
 
-const CANDIDATE: &[&str] = &["STEP", "SEGMENT", "CLASS", "FILE", "LIVE", "DEAD", "DEAD %"];
-const STEP: &[&str] = &["STEP", "SEGMENTS", "COPIES", "FREES"];
+const CANDIDATE: &[Column] = &[
+    ("STEP", Whole),
+    ("SEGMENT", Whole),
+    ("CLASS", Whole),
+    ("FILE", Whole),
+    ("LIVE", Whole),
+    ("DEAD", Whole),
+    ("DEAD %", Whole),
+];
+const STEP: &[Column] =
+    &[("STEP", Whole), ("SEGMENTS", Whole), ("COPIES", Whole), ("FREES", Whole)];
 
-pub(super) fn selection_text(selection: &SelectionView) -> String {
+pub(super) fn selection_text(selection: &SelectionView, wide: bool) -> String {
     let mut candidates = Vec::new();
     let mut steps = Vec::new();
     for (number, step) in (1_u64..).zip(&selection.steps) {
@@ -139,7 +158,12 @@ pub(super) fn selection_text(selection: &SelectionView) -> String {
     }
     let mut text = String::new();
     if !steps.is_empty() {
-        let _ = writeln!(text, "{}\n{}", table(CANDIDATE, &candidates), table(STEP, &steps));
+        let _ = writeln!(
+            text,
+            "{}\n{}",
+            table(CANDIDATE, &candidates, wide),
+            table(STEP, &steps, wide)
+        );
     }
     let rate = bytes_text(selection.bytes_per_second);
     let (records, dead) = (selection.record_bytes, selection.dead_bytes);
@@ -250,7 +274,7 @@ mod tests {
             expected_seconds: 2,
         };
         assert_eq!(
-            selection_text(&selection),
+            selection_text(&selection, false),
             "STEP  SEGMENT     CLASS      FILE    LIVE    DEAD    DEAD %\n\
              1     0000000003  compacted  4.0 kB  1.0 kB  3.0 kB  75\n\
              1     0000000007  log        4.0 kB  1.0 kB  3.0 kB  75\n\

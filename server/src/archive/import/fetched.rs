@@ -190,6 +190,7 @@ impl Importer<'_> {
                     }
                     file.records.content_type = head.content_type;
                     file.records.attributes = head.attributes;
+                    file.records.created_ms = head.modified_ms;
                     upload = self.job.store.upload();
                 }
                 Piece::Bytes(bytes) => {

@@ -167,7 +167,7 @@ impl Catalog {
         Ok(self.show_organisation(organisation))
     }
 
-    fn show_organisation(&self, organisation: Organisation) -> Arc<Organisation> {
+    pub(super) fn show_organisation(&self, organisation: Organisation) -> Arc<Organisation> {
         let organisation = Arc::new(organisation);
         let id = organisation.id.clone();
         self.show(|tables| tables.organisations.insert(id, organisation.clone()));

@@ -25,7 +25,7 @@ use crate::limits::{INVITATION_LIFE, SESSIONS_BATCH, SESSIONS_PER_ACCOUNT_MAX};
 #[derive(Default)]
 pub(in super::super) struct SessionChanges {
     pub(in super::super) ended: Vec<SessionId>,
-    begun: Option<(Arc<Session>, u64)>,
+    pub(super) begun: Option<(Arc<Session>, u64)>,
 }
 
 impl SessionChanges {

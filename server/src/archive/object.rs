@@ -1,0 +1,50 @@
+//! One object, written to a file or stream.
+//!
+//! Guarantees: every byte is verified before it is written; a file appears under its name when it is complete and
+//! durable. Non-goals: several objects, which `export` writes.
+
+use engine::{Conflict, Error, ObjectName, Store, Watch};
+
+use super::export::write_all;
+use super::files::Output;
+use super::work::Work;
+use super::{ArchiveError, Place, absolute, place_error};
+use crate::bridge::stretches;
+
+/// Writes the content of an object. Returns its bytes, or `None` if there is no such object. Blocks on the disk.
+///
+/// # Errors
+///
+/// [`ArchiveError::Store`] with [`Error::Corrupt`] for a damaged object; a stream has then received the bytes before
+/// the damage.
+pub fn read_object<'w>(
+    store: &Store,
+    name: &ObjectName,
+    to: &Place,
+    watch: &'w mut Watch<'w>,
+) -> Result<Option<u64>, ArchiveError> {
+    let body = loop {
+        let Some(object) = store.get(name)? else { return Ok(None) };
+        match store.body(&object) {
+            // Overwritten since the lookup.
+            Err(Error::Conflict(Conflict::KeyChanged(_))) => {}
+            body => break body?,
+        }
+    };
+    let mut work = Work::new(watch, body.bytes(), 1);
+    let (mut output, path) = match to {
+        Place::Stream(path) => (Output::stream(path).map_err(place_error("write to", path))?, path),
+        Place::Path(path) => {
+            let path = absolute(path).map(|_| path)?;
+            (Output::create(path).map_err(place_error("create", path))?, path)
+        }
+    };
+    for range in stretches(body.bytes()) {
+        let piece = body.read(range)?;
+        write_all(&mut output, &piece, path, &mut work)?;
+        work.add_bytes(piece.len() as u64)?;
+    }
+    work.add_item()?;
+    output.finish().map_err(place_error("finish", path))?;
+    Ok(Some(body.bytes()))
+}

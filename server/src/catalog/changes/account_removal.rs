@@ -1,0 +1,136 @@
+//! Deletion of accounts.
+//!
+//! Guarantees: an account that owns buckets or organisations is deleted only together with them; its API keys, sessions,
+//! password and memberships are deleted with it; a deletion that is interrupted can be repeated. Non-goals: the audit
+//! log and the traffic history, which keep the ID of the account until they expire.
+
+use engine::Batch;
+
+use super::super::audit::Told;
+use super::super::{
+    Account, AccountId, ApiKeyId, AuditAction, BucketContents, Catalog, CatalogError, Organisation,
+    Role, invitation, last_use, password, standing,
+};
+use super::SessionChanges;
+
+/// Records that one batch changes, below the limit of the engine.
+const RECORDS_MAX: usize = 250;
+
+impl Catalog {
+    /// Deletes an account. Returns the number of objects that were deleted with its buckets. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::OwnsProperty`] if the account owns buckets or organisations, unless `contents` says to delete
+    /// them; [`CatalogError::Refused`] for the only operator.
+    pub fn delete_account(
+        &self,
+        id: &AccountId,
+        contents: BucketContents,
+    ) -> Result<u64, CatalogError> {
+        let account = self.require_account(id)?;
+        self.require_other_operator(&account)?;
+        let removed = match contents {
+            BucketContents::MustBeGone => 0,
+            BucketContents::DeleteToo => self.delete_property(id)?,
+        };
+        let _changing = self.change();
+        let account = self.require_account(id)?;
+        self.require_other_operator(&account)?;
+        self.require_no_property(&account)?;
+        self.delete_api_keys_of(id)?;
+        self.leave_organisations(id)?;
+        let (batch, ended) = self.end_sessions_in(Batch::new(), id, None)?;
+        let batch = batch
+            .delete_fact(id.fact()?)
+            .delete_fact(standing::fact(id)?)
+            .delete_fact(password::fact(id)?)
+            .delete_fact(invitation::fact(id)?);
+        let told = Told::of(AuditAction::AccountDelete).account(id).target(id);
+        let told = told.detail(format!("name: {}", account.name.as_str()));
+        self.0.store.commit(self.audited(batch, told)?)?;
+        self.show(|tables| {
+            SessionChanges { ended, begun: None }.show(tables);
+            tables.accounts.remove(id);
+            tables.standings.remove(id);
+            tables.passwords.remove(id);
+            tables.invitations.remove(id);
+        });
+        Ok(removed)
+    }
+
+    /// Refuses to leave a server without an operator.
+    fn require_other_operator(&self, account: &Account) -> Result<(), CatalogError> {
+        let is_other = |it: &Account| it.role == Role::Operator && it.id != account.id;
+        let has_other = self.tables().accounts.values().any(|it| is_other(it));
+        match account.role == Role::Operator && !has_other {
+            true => Err(CatalogError::Refused(format!(
+                "the account {:?} is the only operator; make another account an operator first",
+                account.name.as_str()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn owned_organisations(&self, id: &AccountId) -> Vec<std::sync::Arc<Organisation>> {
+        self.organisations().into_iter().filter(|it| it.owner == *id).collect()
+    }
+
+    fn require_no_property(&self, account: &Account) -> Result<(), CatalogError> {
+        let buckets = self.bucket_names_of(&account.id).len();
+        let organisations = self.owned_organisations(&account.id).len();
+        match buckets + organisations {
+            0 => Ok(()),
+            _ => Err(CatalogError::OwnsProperty {
+                account: account.name.as_str().to_owned(),
+                buckets,
+                organisations,
+            }),
+        }
+    }
+
+    fn delete_property(&self, id: &AccountId) -> Result<u64, CatalogError> {
+        let mut removed = 0;
+        for bucket in self.bucket_names_of(id) {
+            removed += self.delete_bucket(&bucket, BucketContents::DeleteToo)?.finish()?;
+        }
+        for organisation in self.owned_organisations(id) {
+            self.delete_organisation(&organisation.id)?;
+        }
+        Ok(removed)
+    }
+
+    fn delete_api_keys_of(&self, id: &AccountId) -> Result<(), CatalogError> {
+        let keys: Vec<ApiKeyId> = {
+            let tables = self.tables();
+            let own = tables.api_keys.values().map(|known| &known.api_key);
+            own.filter(|it| it.account == *id).map(|it| it.id.clone()).collect()
+        };
+        for keys in keys.chunks(RECORDS_MAX) {
+            let mut batch = Batch::new();
+            for key in keys {
+                batch = batch.delete_fact(key.fact()?).delete_fact(last_use::fact(key)?);
+            }
+            let told = Told::of(AuditAction::KeyDelete).account(id);
+            let told = told.detail(format!("keys of the deleted account: {}", keys.len()));
+            self.0.store.commit(self.audited(batch, told)?)?;
+            self.show(|tables| keys.iter().for_each(|key| drop(tables.api_keys.remove(key))));
+        }
+        Ok(())
+    }
+
+    fn leave_organisations(&self, id: &AccountId) -> Result<(), CatalogError> {
+        for organisation in self.organisations() {
+            let mut left = Organisation::clone(&organisation);
+            let was_member = left.members.remove(id).is_some();
+            if left.invited.remove(id).is_none() && !was_member {
+                continue;
+            }
+            let told = Told::of(AuditAction::MemberRemove).organisation(&left.id).account(id);
+            let told = told.target(&left.id).detail(format!("account: {id}"));
+            self.put_record(left.id.fact()?, &left.stored(), told)?;
+            self.show_organisation(left);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,516 @@
+//! Requests about objects: list, describe, read, copy, move, delete and presign.
+//!
+//! Guarantees: a copy is stored whole or not at all; a move never loses the object, and deletes the source only if it
+//! is the version that was copied; thumbnails are copied, moved and deleted with their images; webhooks get the events.
+//! Non-goals: quotas and rate limits, which do not apply to the operator; whole folders, which clients process page by
+//! page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    Batch, Conflict, Error, FactName, Grouping, Object, ObjectKey, ObjectName, Precondition,
+    PutOptions, Staged, Store, Watch,
+};
+use serde::{Deserialize, Serialize};
+
+use super::reply::{FolderView, Reply};
+use super::{existing_bucket, folder_of};
+use crate::archive::{Place, read_object};
+use crate::catalog::{
+    Access, Bucket, Catalog, CatalogError, EventKind, Grant, Happening, Issuer, Lock, Purpose,
+    Wishes,
+};
+use crate::limits;
+use crate::object_attributes::StoredAttributes;
+use crate::object_name::{NameRule, Naming};
+use crate::replies::iso_time;
+use crate::stored_headers::StoredHeaders;
+use crate::target::{check_writable, normalize, public_url};
+use crate::thumbnails::{delete_thumbnail, is_thumbnail_of, put_thumbnail, thumbnail_of};
+
+/// A request about objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "object", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ObjectRequest {
+    /// Lists a page of the objects whose keys begin with `prefix`, in byte order.
+    List {
+        bucket: String,
+        prefix: String,
+        /// Lists the objects of subfolders too, instead of the subfolders.
+        recursive: bool,
+        /// Key or subfolder after which the page begins.
+        after: Option<String>,
+        /// Maximum number of entries, at most [`engine::limits::LIST_PAGE_MAX`].
+        limit: u64,
+    },
+    /// Describes an object.
+    Stat { bucket: String, path: String },
+    /// Counts the objects and bytes below a folder, by subfolder.
+    Usage { bucket: String, folder: String },
+    /// Writes the content of an object to a file or a stream of this machine.
+    Read { bucket: String, path: String, to: Place },
+    /// Copies an object, replacing the destination.
+    Copy(Copying),
+    /// Moves an object, replacing the destination.
+    Move(Copying),
+    /// Deletes objects and their thumbnails.
+    Delete { bucket: String, paths: Vec<String> },
+    /// Creates a URL that downloads or uploads one object without credentials.
+    Presign {
+        bucket: String,
+        path: String,
+        /// For an upload by PUT, which replaces the object.
+        upload: bool,
+        /// Lifetime in seconds, 1 to [`limits::DOWNLOAD_LINK_SECONDS_MAX`].
+        expires_in: u64,
+        /// Base URL. A running server fills in its own.
+        public_url: Option<String>,
+    },
+}
+
+/// Source and destination of a copy or move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Copying {
+    pub bucket: String,
+    pub path: String,
+    pub to_bucket: String,
+    pub to_path: String,
+}
+
+/// A page of objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectsView {
+    /// Subfolders, as key prefixes that end with `/`.
+    pub folders: Vec<String>,
+    pub objects: Vec<ListedObjectView>,
+    /// `after` of the next page; `None` on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<String>,
+}
+
+/// An object in a listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedObjectView {
+    pub path: String,
+    pub bytes: u64,
+    pub content_type: String,
+    pub last_modified: String,
+    /// Whether the object is a generated thumbnail.
+    pub is_thumbnail: bool,
+}
+
+/// An object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectView {
+    pub bucket_name: String,
+    pub path: String,
+    pub bytes: u64,
+    pub content_type: String,
+    pub etag: String,
+    pub created_at: String,
+    pub last_modified: String,
+    /// Whether the object is a generated thumbnail.
+    pub is_thumbnail: bool,
+    /// Response headers that the uploading client sent.
+    pub headers: StoredHeaders,
+    /// `x-amz-meta-*`, without the prefix.
+    pub metadata: BTreeMap<String, String>,
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Objects and bytes below a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageView {
+    pub bucket_name: String,
+    pub folder: String,
+    pub object_count: u64,
+    pub total_bytes: u64,
+    /// Direct subfolders, at most [`limits::USAGE_FOLDERS_MAX`].
+    pub folders: Vec<FolderView>,
+    /// Whether there are more subfolders. They are in the totals.
+    pub is_truncated: bool,
+}
+
+/// An object that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectWrittenView {
+    pub bucket_name: String,
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// Objects that were deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectsDeletedView {
+    pub deleted_count: u64,
+    /// Paths without an object.
+    pub missing: Vec<String>,
+}
+
+/// A presigned URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PresignedView {
+    pub url: String,
+    /// `GET` or `PUT`.
+    pub method: String,
+    /// `None` for the URL of a public object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+impl ObjectRequest {
+    /// Whether the request transfers content, reports progress and can be stopped.
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::Copy(_) | Self::Move(_) | Self::Usage { .. })
+    }
+}
+
+/// Performs a request. Blocks on the disk.
+pub(super) fn execute(
+    store: &Store,
+    catalog: &Catalog,
+    request: ObjectRequest,
+    watch: &mut Watch<'_>,
+) -> Result<Reply, CatalogError> {
+    match request {
+        ObjectRequest::List { bucket, prefix, recursive, after, limit } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let delimiter = if recursive { "" } else { "/" };
+            let prefix = normalize(&prefix);
+            let grouping = Grouping { prefix: &prefix, delimiter };
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let page = store.list_groups(&bucket.name, grouping, after.as_deref(), limit)?;
+            Ok(Reply::Objects(ObjectsView {
+                folders: page.groups,
+                objects: page.objects.iter().map(listed_view).collect(),
+                next_after: page.next,
+            }))
+        }
+        ObjectRequest::Stat { bucket, path } => {
+            let name = object_name(&*existing_bucket(catalog, &bucket)?, &path)?;
+            let object = store.get(&name)?.ok_or_else(|| missing(&name))?;
+            Ok(Reply::Object(Box::new(object_view(&object))))
+        }
+        ObjectRequest::Usage { bucket, folder } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            Ok(Reply::Usage(usage(store, &bucket, folder, watch)?))
+        }
+        ObjectRequest::Read { bucket, path, to } => {
+            let name = object_name(&*existing_bucket(catalog, &bucket)?, &path)?;
+            let bytes = read_object(store, &name, &to, watch)?.ok_or_else(|| missing(&name))?;
+            Ok(Reply::ObjectRead(written(&name, bytes)))
+        }
+        ObjectRequest::Copy(copying) => copy(store, catalog, &copying, false, watch),
+        ObjectRequest::Move(copying) => copy(store, catalog, &copying, true, watch),
+        ObjectRequest::Delete { bucket, paths } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            Ok(Reply::ObjectsDeleted(delete(store, catalog, &bucket, paths)?))
+        }
+        ObjectRequest::Presign { bucket, path, upload, expires_in, public_url } => {
+            let bucket = existing_bucket(catalog, &bucket)?;
+            let name = object_name(&bucket, &path)?;
+            let base = public_url.unwrap_or_default();
+            Ok(Reply::Presigned(presign(store, catalog, &bucket, name, upload, expires_in, &base)?))
+        }
+    }
+}
+
+fn object_name(bucket: &Bucket, path: &str) -> Result<ObjectName, CatalogError> {
+    let key = ObjectKey::parse(&normalize(path))
+        .map_err(|rule| CatalogError::Refused(format!("invalid object name {path:?}: {rule}")))?;
+    Ok(ObjectName::new(bucket.name.clone(), key))
+}
+
+fn missing(name: &ObjectName) -> CatalogError {
+    CatalogError::Missing(format!("the object {}/{}", name.bucket, name.key))
+}
+
+fn written(name: &ObjectName, bytes: u64) -> ObjectWrittenView {
+    let (bucket_name, path) = (name.bucket.to_string(), name.key.to_string());
+    ObjectWrittenView { bucket_name, path, bytes }
+}
+
+fn listed_view(object: &Object) -> ListedObjectView {
+    ListedObjectView {
+        path: object.name().key.to_string(),
+        bytes: object.bytes(),
+        content_type: object.content_type().to_owned(),
+        last_modified: iso_time(object.modified_ms()),
+        is_thumbnail: object.is_derived(),
+    }
+}
+
+fn object_view(object: &Object) -> ObjectView {
+    let attributes = StoredAttributes::of(object);
+    ObjectView {
+        bucket_name: object.name().bucket.to_string(),
+        path: object.name().key.to_string(),
+        bytes: object.bytes(),
+        content_type: object.content_type().to_owned(),
+        etag: object.etag().to_string(),
+        created_at: iso_time(object.created_ms()),
+        last_modified: iso_time(object.modified_ms()),
+        is_thumbnail: object.is_derived(),
+        headers: attributes.headers,
+        metadata: attributes.s3.map(|s3| s3.metadata).unwrap_or_default(),
+        tags: attributes.tags,
+    }
+}
+
+/// Counts by listing, since the engine has counters of top-level folders only.
+fn usage(
+    store: &Store,
+    bucket: &Bucket,
+    folder: String,
+    watch: &mut Watch<'_>,
+) -> Result<UsageView, CatalogError> {
+    let folder = folder_of(Some(folder))?;
+    let (bucket_name, prefix) = (bucket.name.to_string(), folder.as_str());
+    let mut view = UsageView { bucket_name, folder: prefix.to_owned(), ..UsageView::default() };
+    let mut progress = engine::WorkProgress::default();
+    let mut after: Option<String> = None;
+    loop {
+        let limit = engine::limits::LIST_PAGE_MAX;
+        let page = store.list_keys(&bucket.name, prefix, after.as_deref(), limit)?;
+        for object in &page.objects {
+            view.object_count += 1;
+            view.total_bytes += object.bytes();
+            let key = object.name().key.as_str();
+            let rest = key.strip_prefix(prefix).unwrap_or(key);
+            if let Some((subfolder, _)) = rest.split_once('/') {
+                add_to_subfolder(&mut view, subfolder, object.bytes());
+            }
+        }
+        progress.done_items = view.object_count;
+        if watch(progress).is_break() {
+            return Err(Error::Cancelled.into());
+        }
+        after = page.objects.last().map(|object| object.name().key.to_string());
+        if !page.more || after.is_none() {
+            return Ok(view);
+        }
+    }
+}
+
+/// Adds an object to its subfolder. Keys come in byte order, so it is the last subfolder or a new one.
+fn add_to_subfolder(view: &mut UsageView, subfolder: &str, bytes: u64) {
+    let folder = format!("{}{subfolder}/", view.folder);
+    if let Some(last) = view.folders.last_mut().filter(|last| last.folder == folder) {
+        last.object_count += 1;
+        last.total_bytes += bytes;
+    } else if view.folders.len() == limits::USAGE_FOLDERS_MAX {
+        view.is_truncated = true;
+    } else {
+        view.folders.push(FolderView { folder, object_count: 1, total_bytes: bytes });
+    }
+}
+
+/// The version of an object that is copied, staged, with its thumbnail.
+struct Copied {
+    object: Object,
+    body: Staged,
+    thumbnail: Option<Staged>,
+}
+
+fn copy(
+    store: &Store,
+    catalog: &Catalog,
+    copying: &Copying,
+    is_move: bool,
+    watch: &mut Watch<'_>,
+) -> Result<Reply, CatalogError> {
+    let source = existing_bucket(catalog, &copying.bucket)?;
+    let target = existing_bucket(catalog, &copying.to_bucket)?;
+    let from = object_name(&source, &copying.path)?;
+    let to = object_name(&target, &copying.to_path)?;
+    check_writable(&to.key)
+        .map_err(|refusal| CatalogError::Refused(refusal.message().to_owned()))?;
+    let fact = target.fact().map_err(|why| CatalogError::Refused(why.to_string()))?;
+    if from == to {
+        let message = format!("{}/{} is both source and destination", from.bucket, from.key);
+        return Err(CatalogError::Refused(message));
+    }
+    for _ in 0..limits::MOVE_TRIES_MAX {
+        let object = store.get(&from)?.ok_or_else(|| missing(&from))?;
+        if is_move && object.is_derived() {
+            let message = "a thumbnail cannot be moved by itself; it moves with its image";
+            return Err(CatalogError::Refused(message.to_owned()));
+        }
+        let bytes = object.bytes();
+        let copied = match stage(store, object, watch) {
+            Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
+            copied => copied?,
+        };
+        match commit_copy(store, catalog, &copied, &to, fact.clone(), is_move) {
+            Ok(()) => {
+                return Ok(match is_move {
+                    true => Reply::ObjectMoved(written(&to, bytes)),
+                    false => Reply::ObjectCopied(written(&to, bytes)),
+                });
+            }
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(CatalogError::NoBucket(to.bucket.to_string()));
+            }
+            // The source or a thumbnail changed in the meantime.
+            Err(Error::Conflict(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let message = format!("{}/{} changed repeatedly during the copy", from.bucket, from.key);
+    Err(CatalogError::Refused(message))
+}
+
+fn stage(store: &Store, object: Object, watch: &mut Watch<'_>) -> engine::Result<Copied> {
+    let body = store.stage_copy(&object, watch)?;
+    let thumbnail = match thumbnail_of(object.name()) {
+        Ok(name) => store.get(&name)?.filter(|it| is_thumbnail_of(it, &object.name().key)),
+        Err(_) => None,
+    };
+    let thumbnail = match thumbnail.map(|it| store.stage_copy(&it, watch)) {
+        Some(Ok(staged)) => Some(staged),
+        // The thumbnail changed in the meantime, or is damaged: the copy gets none.
+        None | Some(Err(Error::Conflict(_) | Error::Corrupt(_))) => None,
+        Some(Err(error)) => return Err(error),
+    };
+    Ok(Copied { object, body, thumbnail })
+}
+
+/// Stores a copy. A move within a bucket is one batch; between buckets the source is deleted afterwards, since each
+/// batch carries the events of one bucket.
+fn commit_copy(
+    store: &Store,
+    catalog: &Catalog,
+    copied: &Copied,
+    to: &ObjectName,
+    bucket: FactName,
+    is_move: bool,
+) -> engine::Result<()> {
+    let Copied { object, body, thumbnail } = copied;
+    let from = object.name();
+    let options = PutOptions {
+        content_type: object.content_type().to_owned(),
+        // Those of a thumbnail name its image.
+        attributes: if object.is_derived() { Vec::new() } else { object.attributes().to_vec() },
+        derived: false,
+        created_ms: is_move.then(|| object.created_ms()),
+    };
+    let created = Happening::created(
+        EventKind::CreatedByCopy,
+        to.key.clone(),
+        object.bytes(),
+        object.etag(),
+        options.content_type.clone(),
+    );
+    let mut batch = Batch::new()
+        .require(Precondition::FactPresent(bucket))
+        .require(Precondition::KeyVersion(from.clone(), object.lsn()))
+        .put(to.clone(), body.clone(), options);
+    batch = match (thumbnail, thumbnail_of(to)) {
+        (Some(picture), Ok(place)) if is_free_for(store, &place, &to.key)? => {
+            put_thumbnail(batch, &to.key, place, picture.clone())
+        }
+        _ => delete_thumbnail(batch, to),
+    };
+    let removal = || delete_thumbnail(Batch::new().delete(from.clone()), from);
+    let removed = Happening::removed(from.key.clone());
+    if !is_move {
+        return catalog.commit_telling_blocking(&to.bucket, batch, &[created]).map(drop);
+    }
+    if from.bucket == to.bucket {
+        let batch = batch.and(removal());
+        return catalog.commit_telling_blocking(&to.bucket, batch, &[removed, created]).map(drop);
+    }
+    catalog.commit_telling_blocking(&to.bucket, batch, &[created])?;
+    let batch = removal().require(Precondition::KeyVersion(from.clone(), object.lsn()));
+    catalog.commit_telling_blocking(&from.bucket, batch, &[removed]).map(drop)
+}
+
+/// Whether a thumbnail can have this name: the name is free, or has an earlier thumbnail of the same image.
+fn is_free_for(store: &Store, name: &ObjectName, image: &ObjectKey) -> engine::Result<bool> {
+    Ok(store.get(name)?.is_none_or(|there| is_thumbnail_of(&there, image)))
+}
+
+fn delete(
+    store: &Store,
+    catalog: &Catalog,
+    bucket: &Bucket,
+    paths: Vec<String>,
+) -> Result<ObjectsDeletedView, CatalogError> {
+    let mut view = ObjectsDeletedView::default();
+    let mut names = BTreeSet::new();
+    for path in &paths {
+        names.insert(object_name(bucket, path)?);
+    }
+    let names: Vec<_> = names.into_iter().collect();
+    for names in names.chunks(limits::DELETE_FILES_MAX) {
+        let mut batch = Batch::new();
+        let mut happenings = Vec::new();
+        for name in names {
+            match store.get(name)? {
+                None => view.missing.push(name.key.to_string()),
+                // A thumbnail may already be deleted with its image.
+                Some(object) if object.is_derived() => {
+                    let attributes = object.attributes().to_vec();
+                    batch = batch.delete_derived(name.clone(), attributes);
+                }
+                Some(_) => {
+                    batch = delete_thumbnail(batch.delete(name.clone()), name);
+                    happenings.push(Happening::removed(name.key.clone()));
+                }
+            }
+        }
+        if !batch.is_empty() {
+            let done = catalog.commit_telling_blocking(&bucket.name, batch, &happenings)?;
+            view.deleted_count += done.deleted_count as u64;
+        }
+    }
+    Ok(view)
+}
+
+fn presign(
+    store: &Store,
+    catalog: &Catalog,
+    bucket: &Bucket,
+    name: ObjectName,
+    upload: bool,
+    expires_in: u64,
+    base: &str,
+) -> Result<PresignedView, CatalogError> {
+    let max = limits::DOWNLOAD_LINK_SECONDS_MAX;
+    if !(1..=max).contains(&expires_in) {
+        let message = format!("lifetime is {expires_in} s; allowed: 1 to {max} s");
+        return Err(CatalogError::Refused(message));
+    }
+    let method = if upload { "PUT" } else { "GET" }.to_owned();
+    let url = public_url(base, &name);
+    match upload {
+        true => check_writable(&name.key)
+            .map_err(|refusal| CatalogError::Refused(refusal.message().to_owned()))?,
+        false => drop(store.get(&name)?.ok_or_else(|| missing(&name))?),
+    }
+    if !upload && bucket.access == Access::Public {
+        return Ok(PresignedView { url, method, expires_at: None });
+    }
+    let expires_ms = catalog.now_ms().saturating_add(1_000 * expires_in);
+    let grant = Grant {
+        id: catalog.new_token_id(),
+        purpose: if upload { Purpose::Raw } else { Purpose::Read },
+        bucket: name.bucket,
+        lock: Lock::File(name.key),
+        wishes: Wishes { naming: Naming::Kept, rule: NameRule::Overwrite, ..Wishes::NONE },
+        issuer: Issuer::Account(bucket.owner.clone()),
+        expires_ms,
+    };
+    let no_key = || CatalogError::Refused("the store has no signing key yet".to_owned());
+    let token = catalog.sign(&grant).ok_or_else(no_key)?;
+    let url = format!("{url}?token={token}");
+    Ok(PresignedView { url, method, expires_at: Some(iso_time(expires_ms)) })
+}

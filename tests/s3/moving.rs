@@ -1,0 +1,144 @@
+//! Moving in from another S3 service: the commands of OPERATING.md against moto, and what arrives.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tests::DataFolder;
+use tests::commands::{run, without_settings};
+
+use crate::place::{aws, bytes, moto_server};
+
+const OPERATING: &str = include_str!("../../tools/OPERATING.md");
+const HEADING: &str = "### Moving from MinIO, R2, B2, a folder\n";
+
+/// A server of moto on a free port.
+struct Moto {
+    child: Child,
+    address: String,
+}
+
+impl Moto {
+    fn start() -> Self {
+        // The port is free again when the listener is dropped.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = without_settings(moto_server());
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let moto = Self { child, address: format!("http://127.0.0.1:{port}") };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "moto does not start");
+            sleep(Duration::from_millis(100));
+        }
+        moto
+    }
+
+    fn aws(&self, words: &[&str]) {
+        let mut command = signed(Command::new(aws()));
+        let ran = run(command.args(["--endpoint-url", &self.address]).args(words));
+        assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
+    }
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn signed(mut command: Command) -> Command {
+    command.env("AWS_ACCESS_KEY_ID", "AKID").env("AWS_SECRET_ACCESS_KEY", "secret");
+    command.env("AWS_DEFAULT_REGION", "us-east-1").env_remove("AWS_SESSION_TOKEN");
+    command
+}
+
+/// A bucket `pics` with an object that has everything an import keeps, and enough others for two pages.
+fn filled_moto(folder: &DataFolder) -> Moto {
+    let moto = Moto::start();
+    moto.aws(&["s3api", "create-bucket", "--bucket", "pics"]);
+    let file = folder.beside().join("body");
+    fs::write(&file, bytes(5_000, 1)).unwrap();
+    let put = ["s3api", "put-object", "--bucket", "pics", "--key", "2019/ä b (1).dat"];
+    let body = ["--body", file.to_str().unwrap(), "--content-type", "application/x-own"];
+    let headers = ["--cache-control", "max-age=60", "--content-disposition", "inline"];
+    moto.aws(&[&put[..], &body, &headers, &["--metadata", "colour=red"]].concat());
+    let many = folder.beside().join("many");
+    fs::create_dir_all(&many).unwrap();
+    for at in 0..1_100 {
+        fs::write(many.join(format!("{at}.txt")), format!("{at}")).unwrap();
+    }
+    moto.aws(&["s3", "sync", "--quiet", many.to_str().unwrap(), "s3://pics/many"]);
+    moto
+}
+
+/// Commands of the section, without comments.
+fn imports() -> impl Iterator<Item = &'static str> {
+    let section = OPERATING.split_once(HEADING).expect("the section exists").1;
+    let block = section.split_once("```sh\n").expect("it has commands").1;
+    let block = block.split_once("```").expect("the block ends").0;
+    block.lines().filter(|line| line.starts_with("trug import "))
+}
+
+#[test]
+#[ignore = "needs aws-cli and moto from PyPI"]
+fn import_from_s3_keeps_headers_metadata_and_time() {
+    let (folder, _) = DataFolder::with_bucket();
+    let moto = filled_moto(&folder);
+    let import = || {
+        let words = ["import", "photos", "--json", "--from", "s3://pics", "--endpoint"];
+        let mut command = signed(folder.command(&words));
+        let ran = run(command.arg(&moto.address));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
+    };
+    let report = import();
+    assert_eq!(report["importedCount"], 1_101, "{report}");
+    let stat = folder.json(&["stat", "photos/2019/ä b (1).dat"]);
+    assert_eq!(
+        (&stat["bytes"], &stat["contentType"]),
+        (&5_000.into(), &"application/x-own".into())
+    );
+    assert_eq!(stat["headers"]["cacheControl"], "max-age=60", "{stat}");
+    assert_eq!(stat["headers"]["contentDisposition"], "inline", "{stat}");
+    assert_eq!(stat["metadata"]["colour"], "red", "{stat}");
+    // An HTTP date has whole seconds.
+    assert!(stat["createdAt"].as_str().unwrap().ends_with(".000Z"), "{stat}");
+    // Repeated, it transfers what is missing.
+    folder.done(&["rm", "photos/many/7.txt"]);
+    sleep(Duration::from_secs(1));
+    let again = import();
+    assert_eq!((&again["importedCount"], &again["unchangedCount"]), (&1.into(), &1_100.into()));
+    assert_eq!(folder.done(&["cat", "photos/many/7.txt"]).stdout, "7");
+}
+
+#[test]
+#[ignore = "needs aws-cli and moto from PyPI"]
+fn commands_of_the_moving_section_import() {
+    let (folder, _) = DataFolder::with_bucket();
+    let moto = filled_moto(&folder);
+    let local = folder.beside().join("many");
+    let mut seen = 0;
+    for line in imports() {
+        let bucket = format!("moved-{seen}");
+        folder.done(&["bucket", "create", &bucket, "--account", "ann"]);
+        let words = line.split_whitespace().skip(1).map(|word| match word {
+            "pics" => bucket.clone(),
+            "/srv/www/pics" => local.to_str().unwrap().to_owned(),
+            "/var/lib/trug" => folder.path().to_str().unwrap().to_owned(),
+            endpoint if endpoint.starts_with("http") => moto.address.clone(),
+            word => word.to_owned(),
+        });
+        let mut command = signed(tests::commands::trug());
+        // AWS itself is the default endpoint.
+        command.env("AWS_ENDPOINT_URL", &moto.address).args(words);
+        let ran = run(&mut command);
+        assert_eq!(ran.code, 0, "{line}: {ran:?}");
+        assert!(!ran.stdout.contains("imported      0 files"), "{line}: {ran:?}");
+        seen += 1;
+    }
+    assert!(seen >= 5, "{seen}");
+}

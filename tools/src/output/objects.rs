@@ -1,0 +1,76 @@
+//! Objects and their usage, for people.
+
+use std::fmt::Write as _;
+
+use server::management::{FolderView, ObjectView, ObjectsView, UsageView};
+
+use super::table::Show::Whole;
+use super::table::{Column, table};
+use super::{bytes_text, count_text, plain};
+
+/// Formats entries of a listing, folders first.
+pub(crate) fn objects_text(objects: &ObjectsView) -> String {
+    let mut text = String::new();
+    for folder in &objects.folders {
+        let _ = writeln!(text, "{:>9}  {:16}  {}", "-", "-", plain(folder));
+    }
+    for object in &objects.objects {
+        let modified = object.last_modified.get(..16).unwrap_or_default().replace('T', " ");
+        let size = bytes_text(object.bytes);
+        let _ = writeln!(text, "{size:>9}  {modified:16}  {}", plain(&object.path));
+    }
+    text
+}
+
+pub(super) fn object_text(object: &ObjectView) -> String {
+    let size = format!("{} ({} bytes)", bytes_text(object.bytes), count_text(object.bytes));
+    let headers = &object.headers;
+    let mut rows = vec![
+        ("object", Some(format!("{}/{}", object.bucket_name, object.path))),
+        ("size", Some(size)),
+        ("type", Some(object.content_type.clone())),
+        ("ETag", Some(object.etag.clone())),
+        ("created", Some(object.created_at.clone())),
+        ("modified", Some(object.last_modified.clone())),
+        ("thumbnail", object.is_thumbnail.then(|| "generated".to_owned())),
+        ("Cache-Control", headers.cache_control.clone()),
+        ("Content-Disposition", headers.content_disposition.clone()),
+        ("Content-Encoding", headers.content_encoding.clone()),
+        ("Content-Language", headers.content_language.clone()),
+        ("Expires", headers.expires.clone()),
+    ];
+    let pairs = |what: &'static str, pairs: &std::collections::BTreeMap<String, String>| {
+        let pair = |(name, value): (&String, &String)| (what, Some(format!("{name}: {value}")));
+        pairs.iter().map(pair).collect::<Vec<_>>()
+    };
+    rows.extend(pairs("metadata", &object.metadata));
+    rows.extend(pairs("tag", &object.tags));
+    let mut text = String::new();
+    for (name, value) in rows {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name:<20}{}", plain(&value));
+        }
+    }
+    text
+}
+
+const FOLDER: &[Column] = &[("FOLDER", Whole), ("FILES", Whole), ("STORED", Whole)];
+
+pub(super) fn folders_text(folders: &[FolderView], wide: bool) -> String {
+    table(FOLDER, &folders.iter().map(folder_row).collect::<Vec<_>>(), wide)
+}
+
+pub(super) fn usage_text(usage: &UsageView, wide: bool) -> String {
+    let mut rows: Vec<_> = usage.folders.iter().map(folder_row).collect();
+    rows.push(folder_row(&FolderView {
+        folder: format!("{}/{}", usage.bucket_name, usage.folder),
+        object_count: usage.object_count,
+        total_bytes: usage.total_bytes,
+    }));
+    table(FOLDER, &rows, wide)
+}
+
+fn folder_row(folder: &FolderView) -> Vec<String> {
+    let FolderView { folder, object_count, total_bytes } = folder;
+    vec![folder.clone(), count_text(*object_count), bytes_text(*total_bytes)]
+}
