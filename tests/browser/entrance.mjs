@@ -125,7 +125,7 @@ export const tests = {
     await page.locator(".problem", { hasText: "Choose another name" }).waitFor();
     await page.getByRole("dialog").getByLabel("Name").fill("made-here");
     await page.getByRole("button", { name: "Create" }).click();
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     assert.ok(page.url().endsWith("/-/files/made-here/"), page.url());
     await close(page);
   },

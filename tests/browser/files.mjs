@@ -51,6 +51,40 @@ export const tests = {
     await close(page);
   },
 
+  async "sort_by_every_column_both_ways_with_the_keyboard_and_the_address"() {
+    const sizes = { "IMG_10.jpg": 30, "img_9.png": 10, "backup.tar.gz": 20, "Cargo.toml": 40 };
+    for (const [name, size] of Object.entries(sizes)) await store("photos", `sorted/${name}`, "x".repeat(size));
+    for (const name of ["b 10", "B 9"]) await store("photos", `sorted/${name}/x.txt`, "x");
+    const page = await open("/-/files/photos/sorted/");
+    await shows(page, ["B 9", "b 10", "backup.tar.gz", "Cargo.toml", "img_9.png", "IMG_10.jpg"]);
+    const orders = {
+      Name: [null, ["b 10", "B 9", "IMG_10.jpg", "img_9.png", "Cargo.toml", "backup.tar.gz"], "-name"],
+      Size: [["img_9.png", "backup.tar.gz", "IMG_10.jpg", "Cargo.toml"], null, "size"],
+      Type: [["backup.tar.gz", "IMG_10.jpg", "img_9.png", "Cargo.toml"], null, "type"],
+      Modified: [["IMG_10.jpg", "img_9.png", "backup.tar.gz", "Cargo.toml"], null, "time"],
+    };
+    for (const [label, [up, down, order]] of Object.entries(orders)) {
+      const head = page.getByRole("columnheader", { name: label });
+      await head.getByRole("button").focus();
+      await page.keyboard.press("Enter");
+      if (down) {
+        await shows(page, down);
+        await page.waitForURL(new RegExp(`sort=${order}`));
+        await page.locator("[data-order=name][aria-sort=descending]").waitFor();
+        continue;
+      }
+      await page.waitForURL(new RegExp(`sort=${order}$`));
+      await shows(page, ["B 9", "b 10", ...up]);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(new RegExp(`sort=-${order}$`));
+      await shows(page, ["b 10", "B 9", ...up.toReversed()]);
+    }
+    await page.reload();
+    await page.locator("[data-order=time][aria-sort=descending]").waitFor();
+    assert.equal(await page.locator(".row .type").last().textContent(), "JPEG");
+    await close(page);
+  },
+
   async "a search follows what is typed, marks what matches, and is an address"() {
     await filled("photos", ["found/beach/sunny day.txt", "found/beach day.txt", "found/other.txt"]);
     const page = await open("/-/files/photos/found/");
@@ -67,12 +101,12 @@ export const tests = {
     await shot(page, "search");
     await page.reload();
     await page.locator(".row mark").first().waitFor();
-    await page.getByRole("button", { name: "only in found/" }).click();
+    await page.getByRole("button", { name: "in found/" }).click();
     await page.waitForURL((url) => url.search === "?q=beach");
     await page.keyboard.press("/");
     await page.keyboard.press("Control+a");
     await page.keyboard.type("nothing is called so");
-    await page.getByText("Nothing is called like").waitFor();
+    await page.getByText("No results for").waitFor();
     await page.keyboard.press("Escape");
     await page.waitForURL(/\/-\/files\/photos\//);
     await close(page);
@@ -114,7 +148,7 @@ export const measured = {
     await page.locator(".row .name", { hasText: "file-000000.txt" }).waitFor();
     // The bar is as long as the list, before all of it is there.
     await waitForRows(page, options.many);
-    await page.waitForFunction((many) => document.querySelector(".status").textContent.startsWith(`${many.toLocaleString("en")} entries, `) &&
+    await page.waitForFunction((many) => document.querySelector(".status").textContent.startsWith(`${many.toLocaleString("en")} files · `) &&
       !document.querySelector(".status").textContent.includes("so far"), options.many);
     const { result: { frames, most }, ms } = await threadMs(page, () => scrolled(page));
     assert.ok(most <= NODES_MAX, `${most} nodes`);

@@ -179,7 +179,7 @@ export const tests = {
     const { bucket: { objectCount: count } } = await server.ask("GET", "/api/buckets/heap");
     const page = await server.openAs("/-/files/heap/");
     await page.locator(".row", { hasText: "sub" }).locator(".tick").click();
-    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.getByRole("toolbar").getByText("1 selected").waitFor();
     await server.slowDown();
     await page.keyboard.press("Delete");
     await note(page, new RegExp(`Deleting sub: [\\d,]+ of ${count.toLocaleString("en")}`)).getByRole("button", { name: "Cancel" }).click();

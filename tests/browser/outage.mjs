@@ -83,7 +83,7 @@ export const tests = {
     const root = join(options.folder, "outage", "dropped");
     const wanted = written(root);
     const page = await open("/-/files/pics/", { session: cookie, at: server.base });
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
 
     let sent = 0;
     let isDown = false;

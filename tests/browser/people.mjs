@@ -102,7 +102,7 @@ export const tests = {
     await dialog(page).getByLabel("Name").fill("night");
     await dialog(page).getByLabel("Owner").selectOption({ label: "Night shift" });
     await dialog(page).getByRole("button", { name: "Create" }).click();
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     assert.equal((await ask("GET", "/api/buckets/night")).bucket.organisation, id);
 
     const other = await open(url, { session: null });

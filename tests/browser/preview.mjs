@@ -119,7 +119,7 @@ export const tests = {
 
   async "film and sound are played, go on where one wants to by ranges, and end when they are closed"() {
     const page = await open("/-/files/photos/played/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const frames = await framesOf(page, 64, 48, COLOURS);
     await store("photos", "played/film.webm", webm(Array.from({ length: SECONDS }, (_, second) => frames[second % COLOURS.length]), 64, 48, GAP), "video/webm");
     await store("photos", "played/tone.wav", tone(SECONDS), "audio/wav");

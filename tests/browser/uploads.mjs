@@ -52,7 +52,7 @@ export const tests = {
       names.push(`in/dropped/deep/${number % 5}/f${number}.txt`);
     }
     const page = await open("/-/files/photos/in/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await shot(page, "files-empty");
     await dropFromDisk(page, [root]);
     await done(page, "250 files uploaded");
@@ -67,7 +67,7 @@ export const tests = {
     const root = folder("slowly");
     for (let number = 0; number < 601; number += 1) writeFileSync(join(root, `f${number}.txt`), "f");
     const page = await open("/-/files/photos/slowly/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // The disk gives nothing more, the end of the folder neither, until the first files are stored.
     await page.evaluate(() => {
       const entryOf = DataTransferItem.prototype.webkitGetAsEntry;
@@ -100,7 +100,7 @@ export const tests = {
     const paths = ["a.txt", "b.txt", "c.txt"].map((name) => join(root, name));
     for (const path of paths) writeFileSync(path, "text");
     const page = await open("/-/files/photos/vanished/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.context().setOffline(true);
     await choose(page, paths);
     await page.locator(".uploads header p", { hasText: "waiting" }).waitFor();
@@ -125,7 +125,7 @@ export const tests = {
 
   async "what is pasted is stored, pictures under the time"() {
     const page = await open("/-/files/photos/pasted/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.evaluate(() => {
       const data = new DataTransfer();
       data.items.add(new File(["picture"], "image.png", { type: "image/png" }));
@@ -144,7 +144,7 @@ export const tests = {
     const path = join(folder("large"), "film.bin");
     writeFileSync(path, bytes);
     const page = await open("/-/files/photos/large/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const client = await page.context().newCDPSession(page);
     await client.send("Network.enable");
     const throttle = (uploadThroughput) => client.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput });
@@ -247,7 +247,7 @@ export const tests = {
     writeFileSync(path, "a");
     const session = await signIn("ann");
     const page = await open("/-/files/photos/waiting/", { session });
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // Signed out in another window.
     assert.equal((await send("DELETE", `${base}/-/session`, undefined, session)).status, 204);
     await choose(page, [path]);
@@ -263,7 +263,7 @@ export const tests = {
 export const measured = {
   async "a queue of twenty-five thousand files does not hold the page up"() {
     const page = await open("/-/files/photos/queue/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // So that no machine is done before it was looked at.
     const client = await page.context().newCDPSession(page);
     await client.send("Network.enable");

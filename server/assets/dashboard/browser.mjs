@@ -1,35 +1,33 @@
-// The files of a bucket: a folder's entries or the hits of a search, in a list or in tiles, with all that is done to
-// them. The address holds the bucket, the folder, what is open, the order, the filter and what is chosen.
+// The files of a bucket: the entries of a folder or the results of a search, as a list or as a grid, and every action on
+// them. The address holds the bucket, the folder, the open file, the order, the filter and the selection.
 
 import { copyLinks, chooseForm } from "./copy.mjs";
 import { download, moveTo, newFolder, remove, rename } from "./actions.mjs";
-import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
+import { filesAddress, folderOf, fileAddress, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
 import { bucket as showBucket, explain, isGone } from "./api.mjs";
 import { chosen } from "./collect.mjs";
-import { debounced, fill, kept, make } from "./dom.mjs";
+import { debounced, fill, make, preferences } from "./dom.mjs";
 import { icon } from "./icons.mjs";
-import { isPicture, kindOfName } from "./kinds.mjs";
 import { bring } from "./later.mjs";
-import { arranged, Listing } from "./listing.mjs";
+import { Listing } from "./listing.mjs";
 import { complain, say } from "./live.mjs";
+import { columnOf, filtered } from "./order.mjs";
 import { Preview } from "./preview.mjs";
 import { amend, beforeLeaving, go } from "./router.mjs";
-import { Hits, marked } from "./search.mjs";
+import { counted, lines, loadThumbnails, tiles } from "./rows.mjs";
+import { Hits } from "./search.mjs";
 import { Selection } from "./selection.mjs";
 import { help, isTyped } from "./shortcuts.mjs";
-import { bytes, count, day, moment, number } from "./text.mjs";
+import { bytes, count, number } from "./text.mjs";
 import { changes, paste, upload, uploadDropped } from "./uploads.mjs";
 import { Viewport } from "./viewport.mjs";
 
-/** Rows are higher where fingers choose them. */
-const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 52 : 42;
-const TILE = { height: 188, width: 168 };
-/** So many names of chosen entries stand in the address at most. */
+/** Names of the selection that the address holds at most. */
 const NAMES_MAX = 20;
-/** Pictures are asked for when scrolling has paused for so long. */
+/** Pause in scrolling after which thumbnails load. */
 const PAUSE_MS = 90;
 
-/** The folder that was left for the one above, which is where one is then. */
+/** The folder that was left for its parent, where it becomes the active row. */
 let cameFrom = "";
 
 export class Browser {
@@ -42,7 +40,7 @@ export class Browser {
     this.text = place.values.get("q") ?? "";
     this.order = place.values.get("sort") ?? "";
     this.filter = place.values.get("filter") ?? "";
-    this.isTiled = (place.values.get("view") ?? kept.get("view", "list")) === "tiles";
+    this.isTiled = (place.values.get("view") ?? preferences.get("view", "list")) === "tiles";
     this.selection = new Selection();
     this.toSelect = place.values.getAll("selected");
     /** @type {Viewport} */
@@ -55,9 +53,9 @@ export class Browser {
     this.preview = null;
     this.typed = "";
     this.forget = debounced(800, () => { this.typed = ""; });
-    this.loadPictures = debounced(PAUSE_MS, () => this.pictures());
+    this.loadPictures = debounced(PAUSE_MS, () => loadThumbnails(this));
     this.write = debounced(200, () => this.writeAddress());
-    // Going back leads to what was seen.
+    // The history has the latest state of this view.
     this.stayed = beforeLeaving(() => this.write.now());
     this.build();
     this.load();
@@ -71,7 +69,7 @@ export class Browser {
     showBucket(this.bucket).then((bucket) => { this.facts = bucket; this.source.counted?.(bucket.objectCount); }, () => {});
   }
 
-  /** Whether an address is one of this view; then it is shown. @param {ReturnType<typeof import("./address.mjs").read>} place */
+  /** Shows an address of this view; false if it belongs to another view. @param {ReturnType<typeof import("./address.mjs").read>} place */
   follow(place) {
     if (place.bucket !== this.bucket || !["files", "search"].includes(place.view)) return false;
     if ((place.view === "search") !== this.isSearch) return false;
@@ -91,11 +89,11 @@ export class Browser {
   build() {
     const head = (/** @type {string} */ order, /** @type {string} */ label) => make("span", { class: order, role: "columnheader", "data-order": order },
       make("button", { type: "button", click: () => this.sortBy(order) }, label));
-    this.allBox = make("button", { type: "button", role: "checkbox", "aria-checked": "false", "aria-label": "Choose all", title: "Choose all (Ctrl A)", click: () => this.chooseAll() });
+    this.allBox = make("button", { type: "button", role: "checkbox", "aria-checked": "false", "aria-label": "Select all", title: "Select all (Ctrl+A)", click: () => this.selectAll() });
     this.header = make("div", { class: "head", role: "row", "aria-rowindex": 1 },
       make("span", { class: "tick", role: "columnheader" }, this.allBox),
-      head("name", "Name"), head("size", "Size"), head("time", "Changed"));
-    this.list = new Viewport("Files", this.isTiled ? this.tiles() : this.lines(), this.header);
+      head("name", "Name"), head("type", "Type"), head("size", "Size"), head("time", "Modified"));
+    this.list = new Viewport("Files", this.isTiled ? tiles(this) : lines(this), this.header);
     this.list.seen = (_first, last) => {
       this.source?.want(last);
       if (this.isTiled) this.loadPictures();
@@ -104,23 +102,23 @@ export class Browser {
       make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
     this.trail = make("nav", { class: "crumbs", "aria-label": "Folders" });
     this.filterBox = make("input", {
-      type: "search", class: "filter", placeholder: "Filter", "aria-label": "Filter this folder", value: this.filter, autocomplete: "off", spellcheck: "false",
+      type: "search", class: "filter", placeholder: "Filter", "aria-label": "Filter by name", value: this.filter, autocomplete: "off", spellcheck: "false",
       input: () => { this.filter = this.filterBox.value; this.arrange(); this.write(); },
       keydown: (/** @type {KeyboardEvent} */ event) => this.boxKey(event),
     });
-    this.viewButton = press("List or tiles (g)", this.isTiled ? "list" : "grid", () => this.turnView());
+    this.viewButton = press("List or grid view (g)", this.isTiled ? "list" : "grid", () => this.turnView());
     this.picker = make("input", { type: "file", multiple: true, hidden: true, class: "pick-files", change: () => this.picked(this.picker) });
     this.folderPicker = make("input", { type: "file", webkitdirectory: true, hidden: true, class: "pick-folder", change: () => this.picked(this.folderPicker) });
     this.tools = make("div", { class: "tools" }, this.filterBox,
       press("New folder (n)", "newFolder", () => this.newFolder()),
-      press("Upload a folder", "folderUp", () => this.folderPicker.click()),
-      press("More for this folder (.)", "more", () => this.more()),
+      press("Upload folder", "folderUp", () => this.folderPicker.click()),
+      press("More actions (.)", "more", () => this.more()),
       this.viewButton,
       make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), make("span", null, "Upload")),
       this.picker, this.folderPicker);
     this.status = make("p", { class: "status faint" });
     this.empty = make("div", { class: "empty", hidden: true });
-    this.bar = make("div", { class: "chosen", role: "toolbar", "aria-label": "Chosen files", hidden: true });
+    this.bar = make("div", { class: "selection-bar", role: "toolbar", "aria-label": "Selected files", hidden: true });
     this.shade = make("div", { class: "shade", hidden: true }, icon("upload"), make("p"));
     this.element = make("div", { class: "browser" },
       make("div", { class: "top-row" }, this.trail, this.tools), this.list.element, this.empty, this.status, this.bar, this.shade);
@@ -138,7 +136,7 @@ export class Browser {
     });
     const chips = !this.isSearch ? null : [
       make("span", { class: "found" }, `“${this.text}”`),
-      this.folder !== "" && make("button", { type: "button", class: "chip", click: () => go(searchAddress(this.bucket, { q: this.text })) }, `only in ${this.folder}`, icon("close")),
+      this.folder !== "" && make("button", { type: "button", class: "chip", click: () => go(searchAddress(this.bucket, { q: this.text })) }, `in ${this.folder}`, icon("close")),
     ];
     fill(this.trail, links.map((link, index) => [index > 0 ? make("span", { class: "slash", "aria-hidden": "true" }, "/") : null, link]), chips);
     this.tools.classList.toggle("searching", this.isSearch);
@@ -184,7 +182,7 @@ export class Browser {
     input.value = "";
   }
 
-  // What is shown.
+  // Loading and order.
 
   load() {
     this.source?.stop();
@@ -208,17 +206,18 @@ export class Browser {
     }
   }
 
-  /** Loads again behind what is shown, and changes it when that has come. */
+  /** Loads in the background and replaces the list when the new one is complete. */
   reload() {
     if (this.isSearch) return this.load();
     const before = this.rows.length;
     if (this.coming !== this.source) this.coming?.stop();
-    const quiet = new Listing(this.bucket, this.folder, (error, isAskedAgain) => {
+    const quiet = new Listing(this.bucket, this.folder, (error, isRetrying) => {
       if (isGone(error)) return;
       if (quiet !== this.source) {
-        // It is asked again: until then what is shown stays.
-        if (isAskedAgain) return;
-        if (!quiet.isWhole && quiet.entries.length < before && !error) return;
+        // The list stays while its successor is retried, loaded or sorted.
+        if (isRetrying) return;
+        const isReady = quiet.isWhole ? quiet.ordered(this.order) !== null : quiet.entries.length >= before;
+        if (!isReady && !error) return;
         this.source?.stop();
         this.source = /** @type {any} */ (quiet);
       }
@@ -230,36 +229,51 @@ export class Browser {
     showBucket(this.bucket).then((bucket) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});
   }
 
-  /** @param {Set<string>} folders */
+  /** Reloads after uploads into this folder. @param {Set<string>} folders */
   stored(folders) {
     const mine = `${this.bucket}/${this.folder}`;
     if ([...folders].some((folder) => folder.startsWith(mine))) this.reload();
   }
 
+  /** Shows the entries in the current order, with the filter applied. */
   arrange() {
-    const { entries } = this.source;
-    // An order needs all of them; until then they stand as they come.
-    const order = this.isSearch || !this.source.isWhole ? "" : this.order;
-    const isPlain = this.isSearch || (this.filter === "" && order === "");
-    this.rows = isPlain ? entries : arranged(entries, this.filter, order);
+    // An order needs every entry; until then the list has the order of the server.
+    const ordered = this.isSearch ? null : this.source.ordered(this.order);
+    const isPlain = this.isSearch || this.filter === "";
+    const entries = ordered ?? this.source.entries;
+    this.place(isPlain ? entries : filtered(entries, this.filter), isPlain ? this.source.length : 0);
     if (this.toSelect.length > 0 && this.source.isWhole) {
       for (const name of this.toSelect) if (entries.some((/** @type {any} */ it) => it.key === this.folder + name)) this.selection.names.add(this.folder + name);
       this.toSelect = [];
       this.drawBar();
+      this.list.refresh();
     }
-    const length = isPlain ? Math.max(this.source.length, this.rows.length) : this.rows.length;
-    this.list.setCount(length);
     this.sayStatus();
     this.arrive();
+    const { column, isDescending } = columnOf(this.order);
     for (const head of this.header.querySelectorAll("[data-order]")) {
       head.firstChild.disabled = this.isSearch;
-      const is = !this.isSearch && (this.order.replace("-", "") === head.dataset.order || (this.order === "" && head.dataset.order === "name"));
-      head.setAttribute("aria-sort", !is ? "none" : this.order.startsWith("-") ? "descending" : "ascending");
+      const is = !this.isSearch && column === head.dataset.order;
+      head.setAttribute("aria-sort", !is ? "none" : isDescending ? "descending" : "ascending");
     }
     this.preview?.refresh();
   }
 
-  /** Gives the focus to the list when it has come, unless something else has it. */
+  /** Puts rows into the list; the active row and the anchor of the selection follow their entries. @param {any[]} rows @param {number} expected */
+  place(rows, expected) {
+    const { list, selection } = this;
+    const keyAt = (/** @type {number} */ index) => this.rows[index]?.key;
+    const [active, anchor] = [keyAt(list.active), keyAt(selection.anchor)];
+    const isMoved = list.active > 0 || list.scroller.scrollTop > 0;
+    this.rows = rows;
+    const length = Math.max(rows.length, expected);
+    if (anchor !== keyAt(selection.anchor)) selection.anchor = Math.max(0, rows.findIndex((entry) => entry.key === anchor));
+    const to = isMoved && active !== undefined && active !== keyAt(list.active) ? rows.findIndex((entry) => entry.key === active) : -1;
+    if (to >= 0) list.follow(to, length);
+    else list.setCount(length);
+  }
+
+  /** Focuses the list once it has rows, unless another element has the focus. */
   arrive() {
     if (this.hasArrived || this.rows.length === 0) return;
     const at = cameFrom === "" ? 0 : this.rows.findIndex((entry) => entry.key === cameFrom);
@@ -273,17 +287,10 @@ export class Browser {
   sayStatus() {
     const { source } = this;
     const total = this.rows.length;
-    let text = "";
-    if (this.isSearch) {
-      text = `${source.isExact ? "" : "at least "}${count(source.total, "hit")} in ${source.took > 0 ? number(source.took) : "under 1"} ms`;
-    } else if (this.filter !== "") text = `${number(total)} of ${count(source.entries.length, "entry", "entries")}`;
-    else {
-      const files = source.entries.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.size, 0);
-      text = `${count(source.length, "entry", "entries")}, ${bytes(files)}${source.isWhole ? "" : " so far"}`;
-    }
+    const text = this.statusText();
     const isEmpty = total === 0 && (source.isWhole || this.failure);
     this.status.textContent = isEmpty && (this.failure || !this.isSearch) ? "" : this.failure ? explain(this.failure) : text;
-    // In a bucket that is not there nothing can be done.
+    // Nothing can be done in a bucket that does not exist.
     this.tools.hidden = this.failure?.code === "bucket_not_found";
     this.empty.hidden = !isEmpty;
     this.list.element.hidden = Boolean(isEmpty);
@@ -294,115 +301,46 @@ export class Browser {
       fill(this.empty, icon("warning", "icon large"), make("p", { role: "alert" }, explain(this.failure)),
         make("p", { class: "buttons" },
           make("button", { type: "button", click: () => this.load() }, icon("again"), "Try again"),
-          this.tools.hidden && make("a", { class: "as-button", href: "/-/" }, "All buckets")));
+          this.tools.hidden && make("a", { class: "as-button", href: "/-/" }, "Home")));
     } else if (this.isSearch) {
-      fill(this.empty, icon("search", "icon large"), make("h2", null, "Nothing found"),
-        make("p", null, `Nothing is called like “${this.text}”${this.folder ? ` in ${this.folder}` : ""}. Try fewer letters, or another spelling.`));
+      fill(this.empty, icon("search", "icon large"), make("h2", null, "No results"),
+        make("p", null, `No results for “${this.text}”${this.folder ? ` in ${this.folder}` : ""}. Try a shorter or different query.`));
     } else if (this.filter !== "") {
-      fill(this.empty, icon("search", "icon large"), make("h2", null, "Nothing found"), make("p", null, `Nothing here has “${this.filter}” in its name.`),
-        make("p", { class: "buttons" }, make("button", { type: "button", click: () => { this.filterBox.focus(); this.clearFilter(); } }, icon("close"), "Show all of the folder")));
+      fill(this.empty, icon("search", "icon large"), make("h2", null, "No results"), make("p", null, `No names contain “${this.filter}”.`),
+        make("p", { class: "buttons" }, make("button", { type: "button", click: () => { this.filterBox.focus(); this.clearFilter(); } }, icon("close"), "Clear filter")));
     } else {
-      fill(this.empty, icon("trug", "icon large"), make("h2", null, "Nothing in here yet"),
-        make("p", null, "Drop files or folders anywhere on this page, paste them, or choose some."),
+      fill(this.empty, icon("trug", "icon large"), make("h2", null, "No files yet"),
+        make("p", null, "Drop files or folders here, paste them, or select them."),
         make("p", { class: "buttons" },
           make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), "Upload files"),
-          make("button", { type: "button", click: () => this.folderPicker.click() }, icon("folder"), "Upload a folder")));
+          make("button", { type: "button", click: () => this.folderPicker.click() }, icon("folder"), "Upload folder")));
     }
   }
 
-  /** @returns {import("./viewport.mjs").Layout} */
-  lines() {
-    const cell = (/** @type {string} */ name) => make("span", { class: name, role: "gridcell" });
-    return {
-      role: "grid",
-      height: ROW_HEIGHT,
-      make: () => make("div", { class: "row", role: "row" }, cell("tick"), cell("name"), cell("size"), cell("time")),
-      draw: (row, index) => {
-        const entry = this.rows[index];
-        const [, name, size, time] = row.children;
-        row.classList.toggle("pending", !entry);
-        if (!entry) {
-          name.textContent = size.textContent = time.textContent = "";
-          name.dataset.kind = "";
-          row.setAttribute("aria-selected", "false");
-          return;
-        }
-        if (entry.matches) this.drawHit(name, entry);
-        else name.textContent = entry.name;
-        name.title = entry.key;
-        name.dataset.kind = entry.isFolder ? "folder" : kindOfName(entry.name);
-        size.textContent = entry.isFolder ? "" : bytes(entry.size);
-        time.textContent = entry.time ? day(entry.time) : "";
-        time.title = entry.time ? moment(entry.time) : "";
-        row.setAttribute("aria-selected", String(this.selection.has(entry.key)));
-      },
-    };
-  }
-
-  /** @param {Element} name @param {any} entry */
-  drawHit(name, entry) {
-    const end = entry.isFolder ? entry.key.length - 1 : entry.key.length;
-    const start = end - entry.name.length;
-    const above = start > this.folder.length ? make("small", null, marked(entry.key, entry.matches, this.folder.length, start)) : null;
-    fill(name, make("span", null, marked(entry.key, entry.matches, start, end)), above);
-  }
-
-  /** @returns {import("./viewport.mjs").Layout} */
-  tiles() {
-    return {
-      role: "listbox",
-      height: TILE.height,
-      cellWidth: matchMedia("(max-width: 30rem)").matches ? 150 : TILE.width,
-      make: () => make("div", { class: "tile", role: "option" }, make("span", { class: "picture" }), make("span", { class: "name" })),
-      draw: (tile, index) => {
-        const entry = this.rows[index];
-        const [picture, name] = tile.children;
-        tile.classList.toggle("pending", !entry);
-        const key = entry?.key ?? "";
-        if (tile.dataset.key !== key || !entry) {
-          picture.replaceChildren();
-          picture.dataset.kind = !entry ? "" : entry.isFolder ? "folder" : kindOfName(entry.name);
-          tile.dataset.key = key;
-        }
-        name.textContent = entry?.name ?? "";
-        name.title = key;
-        tile.setAttribute("aria-selected", String(Boolean(entry) && this.selection.has(key)));
-      },
-    };
-  }
-
-  /** Asks for the pictures of the tiles that are seen now. */
-  pictures() {
-    for (const tile of this.list.shown.values()) {
-      const entry = this.rows[Number(tile.dataset.index)];
-      const place = tile.firstChild;
-      if (!entry || entry.isFolder || place.firstChild) continue;
-      const isVector = kindOfName(entry.name) === "vector";
-      if (!isPicture(entry.name) && !isVector) continue;
-      const values = { width: isVector ? null : 320, height: isVector ? null : 240, format: isVector ? null : "webp", v: Date.parse(entry.time) || null };
-      const image = make("img", { alt: "", decoding: "async", draggable: "false", error: () => image.remove(), load: () => image.classList.add("here") });
-      place.append(image);
-      image.src = fileAddress(this.bucket, entry.key, values);
-    }
+  /** The text of the status line. */
+  statusText() {
+    const { source } = this;
+    if (this.isSearch) return `${source.isExact ? "" : "At least "}${count(source.total, "result")} in ${source.took > 0 ? number(source.took) : "under 1"} ms`;
+    if (this.filter !== "") return `${number(this.rows.length)} of ${count(source.entries.length, "item")}`;
+    return `${counted(source.folderCount, source.length - source.folderCount)} · ${bytes(source.fileBytes)}${source.isWhole ? "" : " so far"}`;
   }
 
   turnView() {
     this.isTiled = !this.isTiled;
-    kept.set("view", this.isTiled ? "tiles" : "list");
+    preferences.set("view", this.isTiled ? "tiles" : "list");
     fill(this.viewButton, icon(this.isTiled ? "list" : "grid"));
     const had = this.list.element.contains(document.activeElement);
-    this.list.use(this.isTiled ? this.tiles() : this.lines());
+    this.list.use(this.isTiled ? tiles(this) : lines(this));
     this.list.setCount(this.list.count);
     if (had) this.list.activate(this.list.active);
     this.write();
   }
 
-  /** @param {string} order */
-  sortBy(order) {
-    this.order = this.order === order ? `-${order}` : this.order === `-${order}` ? "" : order;
-    if (this.order === "name") this.order = "";
-    if (order === "name" && this.order === "") this.order = this.lastOrder === "" ? "-name" : "";
-    this.lastOrder = this.order;
+  /** Sorts by a column; by the current column in the other direction. @param {string} column */
+  sortBy(column) {
+    const now = columnOf(this.order);
+    const order = now.column === column && !now.isDescending ? `-${column}` : column;
+    this.order = order === "name" ? "" : order;
     this.arrange();
     this.write();
   }
@@ -415,7 +353,7 @@ export class Browser {
     else amend(filesAddress(this.bucket, this.folder, { view, sort: this.order, filter: this.filter, selected }));
   }
 
-  // What is chosen, and what is done with it.
+  // Selection and actions.
 
   /** @param {any} event */
   click(event) {
@@ -431,17 +369,17 @@ export class Browser {
       return this.open(index);
     } else this.selection.only(entry.key, index);
     this.list.activate(index);
-    this.chosen();
+    this.selected();
   }
 
-  /** What is chosen has changed. */
-  chosen() {
+  /** Shows a changed selection. */
+  selected() {
     this.list.refresh();
     this.drawBar();
     this.write();
   }
 
-  /** Entries that are chosen; without any, the active one. */
+  /** The selected entries; without a selection, the active one. */
   targets() {
     if (this.selection.size === 0) return this.rows[this.list.active] && this.list.element.contains(document.activeElement) ? [this.rows[this.list.active]] : [];
     return this.rows.filter((entry) => this.selection.has(entry.key));
@@ -457,7 +395,7 @@ export class Browser {
     const hasFiles = targets.some((it) => !it.isFolder);
     const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, shown = true, extra = {}) =>
       shown && make("button", { type: "button", title: label, click: run, ...extra }, icon(image), make("span", null, label));
-    const text = `${number(size)} chosen`;
+    const text = `${number(size)} selected`;
     if (!wasHidden) {
       const label = this.bar.querySelector("strong");
       if (label && this.barFor === `${size > 1}${hasFiles}`) {
@@ -467,26 +405,26 @@ export class Browser {
     }
     this.barFor = `${size > 1}${hasFiles}`;
     fill(this.bar,
-      make("button", { type: "button", class: "bare", "aria-label": "Choose nothing", click: () => this.chooseNothing() }, icon("close")),
+      make("button", { type: "button", class: "bare", "aria-label": "Clear selection", click: () => this.clearSelection() }, icon("close")),
       make("strong", null, text),
       press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), hasFiles),
-      press("Copy as …", "code", () => this.copyForms(), hasFiles),
+      press("Copy as…", "code", () => this.copyForms(), hasFiles),
       press("Download", "download", () => this.download(), hasFiles),
       press("Rename", "pencil", () => this.rename(), size === 1),
-      press("Move", "move", () => this.move()),
+      press("Move to…", "move", () => this.move()),
       press("Delete", "trash", () => this.remove(), true, { class: "danger" }));
   }
 
-  /** All, or none where all are. */
-  chooseAll() {
+  /** Selects every row, or none if every row is selected. */
+  selectAll() {
     if (this.selection.size === this.rows.length) this.selection.clear();
     else this.selection.all(this.rows.map((entry) => entry.key));
-    this.chosen();
+    this.selected();
   }
 
-  chooseNothing() {
+  clearSelection() {
     this.selection.clear();
-    this.chosen();
+    this.selected();
     this.list.activate(this.list.active);
   }
 
@@ -546,11 +484,11 @@ export class Browser {
     try {
       (await bring(() => import("./more.mjs"))).more(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
     } catch (error) {
-      complain(error, "Load the page again");
+      complain(error, "Reload");
     }
   }
 
-  // What is open.
+  // The preview.
 
   /** @param {number} index */
   open(index) {
@@ -561,20 +499,20 @@ export class Browser {
     go(this.addressOf(entry.key));
   }
 
-  /** The address at which a file is open over this view. @param {string} key */
+  /** The address of a file that is open over this view. @param {string} key */
   addressOf(key) {
     if (this.isSearch) return searchAddress(this.bucket, { q: this.text, parent: this.folder, open: key });
     return filesAddress(this.bucket, key, { view: this.isTiled ? "tiles" : null, sort: this.order, filter: this.filter });
   }
 
-  /** Opens or closes the preview, as the address says. @param {ReturnType<typeof import("./address.mjs").read>} place */
+  /** Opens or closes the preview as in the address. @param {ReturnType<typeof import("./address.mjs").read>} place */
   showOpen(place) {
     const key = this.isSearch ? place.values.get("open") ?? "" : place.key.endsWith("/") ? "" : place.key;
     if (key === "") {
       this.preview?.close();
       return;
     }
-    // One that was closed just now has not said so yet.
+    // A preview that was closed just now has not reported it yet.
     if (this.preview?.isOpen) return this.preview.show(key);
     const preview = new Preview(this.bucket, key, {
       beside: (from, step) => {
@@ -599,9 +537,9 @@ export class Browser {
     this.preview = preview;
   }
 
-  // Keys.
+  // Keyboard.
 
-  /** Keys of the boxes above the list. @param {KeyboardEvent} event */
+  /** Keys of the search and filter fields. @param {KeyboardEvent} event */
   boxKey(event) {
     if (event.key === "ArrowDown" || event.key === "Enter") {
       event.preventDefault();
@@ -638,7 +576,7 @@ export class Browser {
     if (isCommand) {
       event.preventDefault();
       this.selection.all(this.rows.map((entry) => entry.key));
-      return this.chosen();
+      return this.selected();
     }
     const to = this.list.step(event);
     if (to >= 0 && this.list.count > 0) {
@@ -647,7 +585,7 @@ export class Browser {
       this.list.activate(first ? this.list.active : to);
       if (event.shiftKey) {
         this.selection.reach(this.list.active, (at) => this.rows[at]?.key);
-        this.chosen();
+        this.selected();
       } else this.selection.anchor = this.list.active;
       return;
     }
@@ -656,12 +594,12 @@ export class Browser {
       event.preventDefault();
       if (!entry) return;
       this.selection.toggle(entry.key, this.list.active);
-      this.chosen();
+      this.selected();
     } else if (event.key === "Enter") this.open(this.list.active);
     else if (event.key.length === 1 && this.list.element.contains(document.activeElement)) this.typeAhead(event.key);
   }
 
-  /** Keys that do something, whatever has the focus. @param {KeyboardEvent} event @param {boolean} isCommand */
+  /** Shortcuts that work wherever the focus is. @param {KeyboardEvent} event @param {boolean} isCommand */
   command(event, isCommand) {
     if (isCommand) return false;
     switch (event.key) {
@@ -679,10 +617,10 @@ export class Browser {
       case "?": help(); return true;
       case "Escape":
         if (this.selection.size === 0) return false;
-        this.chooseNothing();
+        this.clearSelection();
         return true;
     }
-    // Letters go to the list while something is being typed there.
+    // Letters extend the name that is being typed.
     if (this.typed !== "") return false;
     switch (event.key) {
       case "u": this.picker.click(); return true;
@@ -698,7 +636,7 @@ export class Browser {
     }
   }
 
-  /** Goes to the next entry that begins with what is typed. @param {string} letter */
+  /** Activates the next entry whose name starts with the typed letters. @param {string} letter */
   typeAhead(letter) {
     this.typed += letter.toLowerCase();
     this.forget();

@@ -2,7 +2,7 @@
 
 import { Refusal } from "./api.mjs";
 import { fileAddress, query } from "./address.mjs";
-import { kept } from "./dom.mjs";
+import { preferences } from "./dom.mjs";
 
 /** A piece of a large file: less than what proxies usually let through. */
 const PIECE_BYTES = 64_000_000;
@@ -79,7 +79,7 @@ const fingerprint = ({ file, bucket, folder }) => [file.name, file.size, file.la
 
 /** Uploads that were begun and are not finished, by fingerprint. @returns {Record<string, any>} */
 export function unfinished() {
-  const all = Object.entries(kept.get("unfinished", {}));
+  const all = Object.entries(preferences.get("unfinished", {}));
   return Object.fromEntries(all.filter(([, it]) => Date.now() - /** @type {any} */ (it).at < KEPT_MS).slice(-KEPT_MAX));
 }
 
@@ -88,13 +88,13 @@ function remember(mark, it) {
   const all = unfinished();
   if (it === null) delete all[mark];
   else all[mark] = it;
-  kept.set("unfinished", all);
+  preferences.set("unfinished", all);
 }
 
 /** Gives up what was begun, here and at the server. */
 export async function forgetUnfinished() {
   const all = Object.values(unfinished());
-  kept.set("unfinished", null);
+  preferences.set("unfinished", null);
   for (const it of all) await send("DELETE", it.address, null, TUS, new AbortController().signal).catch(() => {});
 }
 

@@ -2,7 +2,7 @@
 
 import { exists, explain, isGone, signedOut } from "./api.mjs";
 import { dropped, pasted, unreadable } from "./collect.mjs";
-import { fill, kept, make } from "./dom.mjs";
+import { fill, preferences, make } from "./dom.mjs";
 import { icon, pageIcon } from "./icons.mjs";
 import { note, say } from "./live.mjs";
 import { storedAs } from "./lost.mjs";
@@ -40,9 +40,9 @@ const pause = make("button", { type: "button", class: "bare", click: () => setPa
 const retry = make("button", { type: "button", class: "link", hidden: true, click: () => { queue.retryFailed(); work(); } }, "Retry what failed");
 const fold = make("button", { type: "button", class: "bare", click: () => { isOpen = !isOpen; draw(); } });
 const shut = make("button", { type: "button", class: "bare", "aria-label": "Cancel or close", click: () => cancelAll() }, icon("close"));
-const policy = make("select", { change: () => { kept.set("policy", policy.value); } },
+const policy = make("select", { change: () => { preferences.set("policy", policy.value); } },
   [["rename", "keep both"], ["overwrite", "replace it"], ["skip", "skip it"]].map(([value, text]) =>
-    make("option", { value, selected: kept.get("policy", "rename") === value }, text)));
+    make("option", { value, selected: preferences.get("policy", "rename") === value }, text)));
 const reason = make("p", { class: "reason", hidden: true });
 const cutOff = make("p", { class: "cut-off", hidden: true });
 const list = new Viewport("Files to upload", {
