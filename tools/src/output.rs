@@ -245,7 +245,7 @@ fn bucket_row(bucket: &BucketView) -> Vec<String> {
 const FOLDER: &[&str] = &["FOLDER", "FILES", "BYTES"];
 
 fn folder_row(folder: &FolderView) -> Vec<String> {
-    let FolderView { folder, object_count, total_bytes } = folder;
+    let FolderView { folder, object_count, total_bytes, .. } = folder;
     vec![folder.clone(), object_count.to_string(), total_bytes.to_string()]
 }
 

@@ -8,6 +8,7 @@
 mod audit;
 mod backup;
 mod compaction;
+mod folder_stats;
 mod reply;
 mod settings;
 mod standing;
@@ -38,6 +39,7 @@ pub use self::backup::BackedUpView;
 pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
+pub use self::folder_stats::subfolders_view;
 pub use self::reply::{
     AccountView, ApiKeyIssuedView, ApiKeyView, BucketDeletedView, BucketView, FolderView,
     FoldersView, InvitedMemberView, InvitedView, MemberView, MembershipInvitationView,
