@@ -118,7 +118,7 @@ export const tests = {
     await page.keyboard.press("Control+a");
     await page.getByRole("toolbar").getByText("2 selected").waitFor();
     await page.keyboard.press("m");
-    await page.getByRole("dialog").getByLabel("Destination folder").fill("elsewhere/new");
+    await page.getByRole("dialog").getByLabel("Filter or path").fill("elsewhere/new");
     await page.keyboard.press("Enter");
     await note(page, "2 items moved to elsewhere/new/").waitFor();
     assert.deepEqual(await keys("photos", "elsewhere/new/"), names.map((name) => name.replace("moved/", "elsewhere/new/")));

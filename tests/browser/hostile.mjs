@@ -99,6 +99,10 @@ export const tests = {
     const name = await page.locator(".row[aria-selected=true] .name").textContent();
     await dialog(page, "F2", `Rename ${name}`);
     await dialog(page, "m", `Move “${name}”`);
+    await page.keyboard.press("Shift+F10");
+    await page.getByRole("menu", { name: `Actions for ${name}` }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("menu").waitFor({ state: "detached" });
     // In what is said of it afterwards.
     await page.keyboard.press("Delete");
     await page.locator(".note", { hasText: `“${name}” deleted.` }).getByRole("button", { name: "Undo" }).click();
@@ -125,7 +129,7 @@ export const tests = {
     await page.locator(".reason", { hasText: `No <b>${NAMES[1]}</b> here` }).waitFor();
     assert.deepEqual((await page.locator(".item .name").allTextContents()).sort(), NAMES.slice(0, 4).map((name) => `sent/${name}`).sort());
     await page.unroute("**/hostile/sent/*");
-    await page.getByRole("button", { name: "Retry what failed" }).click();
+    await page.getByRole("button", { name: "Retry failed" }).click();
     await page.locator(".uploads h2", { hasText: "4 files uploaded" }).waitFor();
     await waitForRows(page, 4);
     await close(page);

@@ -9,7 +9,7 @@ export const tests = {
     const page = await open("/-/");
     await page.locator(".card", { hasText: "photos" }).waitFor();
     await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "To the contents");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to content");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), "New bucket");
@@ -52,10 +52,10 @@ export const tests = {
     await focused(page, "c.txt");
     await page.locator("dialog.preview").waitFor({ state: "detached" });
     await page.keyboard.press("?");
-    await page.getByRole("heading", { name: "Keys" }).waitFor();
+    await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor();
     await shot(page, "help");
     await page.keyboard.press("Escape");
-    await page.getByRole("heading", { name: "Keys" }).waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor({ state: "detached" });
     await focused(page, "c.txt");
     await page.keyboard.press("n");
     await page.getByRole("dialog").getByLabel("Name").fill("new one");

@@ -30,7 +30,8 @@ const VIEWS = [
   ["forms", "/-/files/photos/look/?selected=note.txt", ".selection-bar:not([hidden])", inFront((page) => page.keyboard.press("f"))],
   ["new-bucket", "/-/", ".card", inFront((page) => page.getByRole("button", { name: "New bucket" }).click())],
   ["sign-in", "/-/", ".entrance form", null, null],
-  ["invitation", "/-/invitation#token", ".entrance form", null, null],
+  ["invitation", "/-/invitation#token", ".entrance form", undefined, null, { "POST **/-/invitation": { name: "carl", expiresAt: "2026-11-27T10:00:00.000Z" } }],
+  ["invitation-expired", "/-/invitation#token", ".entrance a", undefined, null, { "POST **/-/invitation": [410, { code: "link_expired", error: "The link has expired" }] }],
 ];
 
 /** Lets requests be answered so while a view is looked at: by method and pattern, with a status, or by nothing at all. */
@@ -155,7 +156,7 @@ export const tests = {
     await page.getByRole("toolbar").getByText("1 selected").waitFor();
     await page.locator(".row", { hasText: "data.json" }).tap();
     await page.getByRole("toolbar").getByText("2 selected").waitFor();
-    await page.getByRole("button", { name: "Buckets and settings" }).tap();
+    await page.getByRole("button", { name: "Menu" }).tap();
     await shot(page, "menu-narrow");
     await page.getByRole("link", { name: /many/ }).first().tap();
     await waitForRows(page, 100_000);

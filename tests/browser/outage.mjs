@@ -69,7 +69,7 @@ export const tests = {
     await shows(page, ["sub", "a.txt", "b.txt"]);
     await server.kill();
     await page.locator(".row .name").getByText("sub", { exact: true }).click();
-    await page.getByRole("alert").filter({ hasText: "The server cannot be reached" }).first().waitFor();
+    await page.getByRole("alert").filter({ hasText: "Can't reach the server" }).first().waitFor();
     await server.startAgain();
     await shows(page, ["x.txt"]);
     await close(page);

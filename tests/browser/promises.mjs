@@ -253,7 +253,7 @@ export const tests = {
     assert.ok(codes.length > 50, `${codes.length} codes`);
     const advice = (code) => new Refusal(400, { code, error: "It was refused" }).advice;
     assert.deepEqual(codes.filter((code) => advice(code) === "It was refused.").sort(), SAID_ENOUGH);
-    assert.equal(new Refusal(500, { code: "internal", error: "Something went wrong", requestId: "r1" }).advice, "Something went wrong. The server's log knows more under r1.");
+    assert.equal(new Refusal(500, { code: "internal", error: "Something went wrong", requestId: "r1" }).advice, "Something went wrong. Request ID for the server log: r1");
   },
 };
 

@@ -103,11 +103,11 @@ export const tests = {
     await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.context().setOffline(true);
     await choose(page, paths);
-    await page.locator(".uploads header p", { hasText: "waiting" }).waitFor();
+    await page.locator(".uploads header p", { hasText: "retrying" }).waitFor();
     rmSync(paths[1]);
     await page.context().setOffline(false);
     await done(page, "1 file failed");
-    await page.locator(".reason", { hasText: "The file cannot be read: it was changed, moved or deleted" }).waitFor();
+    await page.locator(".reason", { hasText: "Can't read this file. It was changed, moved or deleted" }).waitFor();
     assert.deepEqual(await keys("photos", "vanished/"), ["vanished/a.txt", "vanished/c.txt"]);
     await close(page);
   },
@@ -154,7 +154,7 @@ export const tests = {
     await page.getByRole("button", { name: "Pause" }).click();
     await page.locator(".uploads header p", { hasText: "Paused" }).waitFor();
     await page.reload();
-    await page.getByText("1 upload was cut off: film.bin").waitFor();
+    await page.getByText("1 upload was interrupted: film.bin").waitFor();
     await throttle(-1);
     const offsets = [];
     page.on("request", (request) => { if (request.method() === "PATCH") offsets.push(Number(request.headers()["upload-offset"])); });
@@ -180,12 +180,12 @@ export const tests = {
     assert.deepEqual(await keys("photos", "taken/"), ["taken/a (1).txt", "taken/a.txt"]);
     await over(page, "1 file uploaded");
     await waitForRows(page, 2);
-    await page.getByLabel("When a name is taken").selectOption("skip");
+    await page.getByLabel("If a file exists").selectOption("skip");
     await choose(page, [path]);
     await done(page, "1 file skipped");
     await over(page, "0 files uploaded, 1 skipped");
     assert.equal(await text("taken/a.txt"), "old");
-    await page.getByLabel("When a name is taken").selectOption("overwrite");
+    await page.getByLabel("If a file exists").selectOption("overwrite");
     await choose(page, [path]);
     await page.locator(".item[data-state=done]").waitFor();
     await over(page, "1 file uploaded");
@@ -209,9 +209,9 @@ export const tests = {
     });
     await choose(page, [path]);
     await done(page, "1 file failed");
-    await page.locator(".reason", { hasText: "The bucket takes no text/plain. The settings of the bucket say which types" }).waitFor();
+    await page.locator(".reason", { hasText: "The bucket takes no text/plain. See Allowed file types" }).waitFor();
     await shot(page, "upload-failed");
-    await page.getByRole("button", { name: "Retry what failed" }).click();
+    await page.getByRole("button", { name: "Retry failed" }).click();
     await done(page, "1 file uploaded");
     assert.equal(tries, 4);
     await close(page);
@@ -290,10 +290,10 @@ export const measured = {
     const frames = await page.evaluate(() => window.frames25k.sort((one, other) => other - one));
     assert.ok(ms / frames.length < FRAME_MS_MAX, `the page took ${Math.round(ms)} ms for ${frames.length} frames`);
     await page.waitForFunction(() => /^\d+ % · /.test(document.title));
-    await page.locator(".uploads header p", { hasText: /\/s, .* left/ }).waitFor();
+    await page.locator(".uploads header p", { hasText: /\/s · .* left/ }).waitFor();
     await shot(page, "upload-queue");
     const sent = [];
-    await page.getByRole("button", { name: "Cancel or close" }).click();
+    await page.getByRole("button", { name: "Cancel all or close" }).click();
     await page.locator(".note", { hasText: "cancelled" }).waitFor();
     page.on("request", (request) => { if (request.method() === "POST") sent.push(request.url()); });
     await page.locator(".uploads").waitFor({ state: "hidden" });

@@ -1,7 +1,7 @@
-// Actions on files and folders: delete, rename, move, download, and undo.
+// Actions on files and folders: delete, rename, new folder, download, and undo. Moving and copying is in `relocate.mjs`.
 
 import { folderOf, nameOf } from "./address.mjs";
-import { cancelJob, explain, job, move, removeFile, startJob, undelete } from "./api.mjs";
+import { cancelJob, job, move, removeFile, startJob, undelete } from "./api.mjs";
 import { ask, field } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { complain, note } from "./live.mjs";
@@ -11,13 +11,14 @@ import { count, number } from "./text.mjs";
 
 /** Concurrent requests. */
 const PARALLEL = 6;
-const UNDO_SECONDS = 10;
+/** How long an action can be undone. */
+export const UNDO_SECONDS = 10;
 
 /**
  * Runs work for each item, several at a time. Resolves with the items that are done and the first failure.
  * @template T @param {T[]} items @param {(item: T) => Promise<any>} work
  */
-async function each(items, work) {
+export async function each(items, work) {
   const waiting = [...items];
   /** @type {T[]} */
   const done = [];
@@ -38,7 +39,7 @@ async function each(items, work) {
 }
 
 /** Starts a job and waits for its end. @param {any} request @param {string} doing */
-const awaited = async (request, doing) => watched((await startJob(request)).job ?? {}, doing);
+export const awaited = async (request, doing) => watched((await startJob(request)).job ?? {}, doing);
 
 /** Waits for the end of a job, with its progress in a note. @param {any} state the latest known state @param {string} doing */
 export async function watched(state, doing) {
@@ -57,8 +58,8 @@ export async function watched(state, doing) {
   return state;
 }
 
-/** @param {Target[]} targets */
-function named(targets) {
+/** Targets in words: a name, or a count. @param {Target[]} targets */
+export function named(targets) {
   if (targets.length === 1) return `“${nameOf(targets[0].key)}”`;
   return count(targets.length, "item");
 }
@@ -86,10 +87,18 @@ async function restore(bucket, targets, back) {
   back();
 }
 
-/** Moves a file or a folder with its contents to another key. @param {string} bucket @param {Target} target @param {string} to */
-const moveOne = (bucket, target, to) =>
-  target.isFolder ? awaited({ kind: "moveFolder", bucketName: bucket, prefix: target.key, to }, `Moving ${nameOf(target.key)}`)
-    : move(bucket, { from: target.key, to, onConflict: "refuse" });
+/** @typedef {"refuse" | "rename" | "overwrite"} Policy what happens to a name that is taken */
+
+/**
+ * Moves a file, or a folder with its contents, to another key. Resolves with the key that it has now and whether files
+ * stayed behind because their names are taken.
+ * @param {string} bucket @param {Target} target @param {string} to @param {Policy} [onConflict]
+ */
+export async function moveOne(bucket, target, to, onConflict = "refuse") {
+  if (!target.isFolder) return { key: (await move(bucket, { from: target.key, to, onConflict })).path, isPart: false };
+  const state = await awaited({ kind: "moveFolder", bucketName: bucket, prefix: target.key, to, onConflict }, `Moving ${nameOf(target.key)}`);
+  return { key: to, isPart: (state.result?.skipped ?? 0) > 0 };
+}
 
 /** @param {string} bucket @param {Target} target @param {() => void} changed */
 export function rename(bucket, target, changed) {
@@ -107,27 +116,6 @@ export function rename(bucket, target, changed) {
   const input = dialog.querySelector("input");
   const dot = target.isFolder ? -1 : before.lastIndexOf(".");
   input.setSelectionRange(0, dot > 0 ? dot : before.length);
-}
-
-/** @param {string} bucket @param {Target[]} targets @param {string} folder @param {() => void} changed */
-export function moveTo(bucket, targets, folder, changed) {
-  ask(`Move ${named(targets)}`, [
-    field("Destination folder", { name: "to", value: folder, maxlength: 1024, spellcheck: "false", placeholder: "2026/summer/" }, "Path from the bucket root. Missing folders are created."),
-  ], "Move", async ({ to }) => {
-    const goal = to.replace(/^\/+/, "").replace(/\/*$/, to.replace(/^\/+/, "") === "" ? "" : "/");
-    const place = (/** @type {Target} */ target) => `${goal}${nameOf(target.key)}${target.isFolder ? "/" : ""}`;
-    const { done, failure } = await each(targets, (target) => moveOne(bucket, target, place(target)));
-    changed();
-    if (done.length > 0) {
-      const undo = async () => {
-        const result = await each(done, (target) => moveOne(bucket, { key: place(target), isFolder: target.isFolder }, target.key));
-        if (result.failure) complain(result.failure);
-        changed();
-      };
-      note(`${named(done)} moved to ${goal || "the bucket root"}.`, { label: "Undo", run: undo }, { seconds: UNDO_SECONDS });
-    }
-    if (failure) throw new Error(`${count(targets.length - done.length, "item")} not moved. ${explain(failure)}`);
-  });
 }
 
 /** Opens a folder that does not exist yet: its first file creates it. @param {(name: string) => void} enter */

@@ -2,11 +2,12 @@
 // them. The address holds the bucket, the folder, the open file, the order, the filter and the selection.
 
 import { copyLinks, chooseForm } from "./copy.mjs";
-import { download, moveTo, newFolder, remove, rename } from "./actions.mjs";
+import { download, named, newFolder, remove, rename } from "./actions.mjs";
 import { filesAddress, folderOf, fileAddress, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
-import { bucket as showBucket, explain, isGone } from "./api.mjs";
+import { bucketAndScopes, explain, isGone } from "./api.mjs";
 import { chosen } from "./collect.mjs";
 import { debounced, fill, make, preferences } from "./dom.mjs";
+import { Gestures } from "./gestures.mjs";
 import { icon } from "./icons.mjs";
 import { bring } from "./later.mjs";
 import { Listing } from "./listing.mjs";
@@ -42,6 +43,8 @@ export class Browser {
     this.filter = place.values.get("filter") ?? "";
     this.isTiled = (place.values.get("view") ?? preferences.get("view", "list")) === "tiles";
     this.selection = new Selection();
+    /** @type {string[] | null} what the account may do in the bucket; null until it is known */
+    this.scopes = null;
     this.toSelect = place.values.getAll("selected");
     /** @type {Viewport} */
     this.list = /** @type {any} */ (null);
@@ -51,6 +54,8 @@ export class Browser {
     this.rows = [];
     /** @type {Preview | null} */
     this.preview = null;
+    /** The shape of the selection that the bar was built for. */
+    this.barFor = "";
     this.typed = "";
     this.forget = debounced(800, () => { this.typed = ""; });
     this.loadPictures = debounced(PAUSE_MS, () => loadThumbnails(this));
@@ -66,7 +71,12 @@ export class Browser {
     document.addEventListener("paste", this.onPaste);
     changes.addEventListener("stored", this.onStored);
     this.showOpen(place);
-    showBucket(this.bucket).then((bucket) => { this.facts = bucket; this.source.counted?.(bucket.objectCount); }, () => {});
+    bucketAndScopes(this.bucket).then(({ bucket, scopes }) => {
+      this.facts = bucket;
+      this.scopes = scopes ?? null;
+      this.showRights();
+      this.source.counted?.(bucket.objectCount);
+    }, () => {});
   }
 
   /** Shows an address of this view; false if it belongs to another view. @param {ReturnType<typeof import("./address.mjs").read>} place */
@@ -110,8 +120,8 @@ export class Browser {
     this.picker = make("input", { type: "file", multiple: true, hidden: true, class: "pick-files", change: () => this.picked(this.picker) });
     this.folderPicker = make("input", { type: "file", webkitdirectory: true, hidden: true, class: "pick-folder", change: () => this.picked(this.folderPicker) });
     this.tools = make("div", { class: "tools" }, this.filterBox,
-      press("New folder (n)", "newFolder", () => this.newFolder()),
-      press("Upload folder", "folderUp", () => this.folderPicker.click()),
+      press("New folder (n)", "newFolder", () => this.newFolder(), { class: "bare writes" }),
+      press("Upload folder", "folderUp", () => this.folderPicker.click(), { class: "bare writes" }),
       press("More actions (.)", "more", () => this.more()),
       this.viewButton,
       make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), make("span", null, "Upload")),
@@ -129,10 +139,10 @@ export class Browser {
 
   crumbs() {
     const parts = this.folder.split("/").slice(0, -1);
-    const links = [make("a", { href: filesAddress(this.bucket), "aria-current": !this.isSearch && parts.length === 0 ? "page" : null }, this.bucket)];
+    const links = [make("a", { href: filesAddress(this.bucket), "data-folder": "", "aria-current": !this.isSearch && parts.length === 0 ? "page" : null }, this.bucket)];
     parts.forEach((part, index) => {
       const key = `${parts.slice(0, index + 1).join("/")}/`;
-      links.push(make("a", { href: filesAddress(this.bucket, key), "aria-current": !this.isSearch && index === parts.length - 1 ? "page" : null }, part));
+      links.push(make("a", { href: filesAddress(this.bucket, key), "data-folder": key, "aria-current": !this.isSearch && index === parts.length - 1 ? "page" : null }, part));
     });
     const chips = !this.isSearch ? null : [
       make("span", { class: "found" }, `“${this.text}”`),
@@ -145,11 +155,8 @@ export class Browser {
 
   listen() {
     const list = this.list;
-    list.element.addEventListener("click", (/** @type {any} */ event) => this.click(event));
-    list.element.addEventListener("dblclick", (/** @type {any} */ event) => {
-      const index = list.indexOf(event);
-      if (index >= 0 && !event.target.closest(".tick")) this.open(index);
-    });
+    this.gestures = new Gestures(this);
+    list.element.addEventListener("contextmenu", (/** @type {any} */ event) => this.contextMenu(event));
     this.element.addEventListener("dragenter", (/** @type {DragEvent} */ event) => this.drag(event));
     this.element.addEventListener("dragover", (/** @type {DragEvent} */ event) => this.drag(event));
     this.element.addEventListener("dragleave", (/** @type {DragEvent} */ event) => {
@@ -226,7 +233,7 @@ export class Browser {
     });
     quiet.load(null);
     this.coming = quiet;
-    showBucket(this.bucket).then((bucket) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});
+    bucketAndScopes(this.bucket).then(({ bucket }) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});
   }
 
   /** Reloads after uploads into this folder. @param {Set<string>} folders */
@@ -310,8 +317,8 @@ export class Browser {
         make("p", { class: "buttons" }, make("button", { type: "button", click: () => { this.filterBox.focus(); this.clearFilter(); } }, icon("close"), "Clear filter")));
     } else {
       fill(this.empty, icon("trug", "icon large"), make("h2", null, "No files yet"),
-        make("p", null, "Drop files or folders here, paste them, or select them."),
-        make("p", { class: "buttons" },
+        make("p", null, this.may("upload") ? "Drop files or folders here, paste them, or select them." : "Your role in this bucket is to view files."),
+        this.may("upload") && make("p", { class: "buttons" },
           make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), "Upload files"),
           make("button", { type: "button", click: () => this.folderPicker.click() }, icon("folder"), "Upload folder")));
     }
@@ -322,7 +329,17 @@ export class Browser {
     const { source } = this;
     if (this.isSearch) return `${source.isExact ? "" : "At least "}${count(source.total, "result")} in ${source.took > 0 ? number(source.took) : "under 1"} ms`;
     if (this.filter !== "") return `${number(this.rows.length)} of ${count(source.entries.length, "item")}`;
-    return `${counted(source.folderCount, source.length - source.folderCount)} · ${bytes(source.fileBytes)}${source.isWhole ? "" : " so far"}`;
+    const selected = this.selection.size > 0 ? ` · ${this.selectionText()}` : "";
+    const amount = `${source.isCounted ? "" : "at least "}${bytes(source.bytes)}${source.isWhole ? "" : " so far"}`;
+    return `${counted(source.folderCount, source.length - source.folderCount)} · ${amount}${selected}`;
+  }
+
+  /** The count and the size of the selection. */
+  selectionText() {
+    const targets = this.targets();
+    const sum = targets.reduce((all, it) => all + (it.size ?? 0), 0);
+    const isExact = targets.every((it) => it.size !== null && it.isExact !== false);
+    return `${number(this.selection.size)} selected, ${isExact ? "" : "at least "}${bytes(sum)}`;
   }
 
   turnView() {
@@ -355,23 +372,6 @@ export class Browser {
 
   // Selection and actions.
 
-  /** @param {any} event */
-  click(event) {
-    const index = this.list.indexOf(event);
-    const entry = this.rows[index];
-    if (!entry) return;
-    const isTouch = event.pointerType === "touch" || event.pointerType === "pen";
-    const onTick = event.target.closest(".tick") || (this.isTiled && event.offsetX < 40 && event.offsetY < 40 && event.target.closest(".tile") === event.target);
-    if (event.shiftKey) this.selection.reach(index, (at) => this.rows[at]?.key);
-    else if (event.ctrlKey || event.metaKey || onTick || (isTouch && this.selection.size > 0)) this.selection.toggle(entry.key, index);
-    else if (isTouch || (!this.isTiled && event.target.closest(".name"))) {
-      this.list.activate(index);
-      return this.open(index);
-    } else this.selection.only(entry.key, index);
-    this.list.activate(index);
-    this.selected();
-  }
-
   /** Shows a changed selection. */
   selected() {
     this.list.refresh();
@@ -385,39 +385,88 @@ export class Browser {
     return this.rows.filter((entry) => this.selection.has(entry.key));
   }
 
+  /** Whether the account may do something in the bucket. @param {"move" | "upload" | "delete"} action */
+  may(action) {
+    const needed = action === "move" ? ["upload", "delete"] : [action];
+    return this.scopes === null || needed.every((scope) => this.scopes?.includes(scope));
+  }
+
+  /** Hides the tools that the role forbids. */
+  showRights() {
+    this.tools.classList.toggle("read-only", !this.may("upload"));
+    this.barFor = "";
+    this.drawBar();
+    this.sayStatus();
+  }
+
   drawBar() {
     const { size } = this.selection;
-    const wasHidden = this.bar.hidden;
     this.allBox.setAttribute("aria-checked", size === 0 ? "false" : size === this.rows.length ? "true" : "mixed");
     this.bar.hidden = size === 0;
+    this.sayStatus();
     if (size === 0) return;
     const targets = this.targets();
     const hasFiles = targets.some((it) => !it.isFolder);
-    const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, shown = true, extra = {}) =>
-      shown && make("button", { type: "button", title: label, click: run, ...extra }, icon(image), make("span", null, label));
     const text = `${number(size)} selected`;
-    if (!wasHidden) {
-      const label = this.bar.querySelector("strong");
-      if (label && this.barFor === `${size > 1}${hasFiles}`) {
-        label.textContent = text;
-        return;
-      }
+    const shape = `${size > 1}${hasFiles}${this.scopes}`;
+    const label = this.bar.querySelector("strong");
+    if (label && this.barFor === shape) {
+      label.textContent = text;
+      return;
     }
-    this.barFor = `${size > 1}${hasFiles}`;
+    this.barFor = shape;
+    const press = (/** @type {string} */ name, /** @type {string} */ image, /** @type {() => any} */ run, shown = true, extra = {}) =>
+      shown && make("button", { type: "button", title: name, click: run, ...extra }, icon(image), make("span", null, name));
     fill(this.bar,
       make("button", { type: "button", class: "bare", "aria-label": "Clear selection", click: () => this.clearSelection() }, icon("close")),
       make("strong", null, text),
       press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), hasFiles),
-      press("Copy as…", "code", () => this.copyForms(), hasFiles),
       press("Download", "download", () => this.download(), hasFiles),
-      press("Rename", "pencil", () => this.rename(), size === 1),
-      press("Move to…", "move", () => this.move()),
-      press("Delete", "trash", () => this.remove(), true, { class: "danger" }));
+      press("Rename", "pencil", () => this.rename(), size === 1 && this.may("move")),
+      press("Move to…", "move", () => this.move(), this.may("move")),
+      press("Delete", "trash", () => this.remove(), this.may("delete"), { class: "danger" }),
+      make("button", { type: "button", class: "bare", title: "More actions", "aria-label": "More actions", "aria-haspopup": "menu", click: (/** @type {any} */ event) => this.menu(event.currentTarget) }, icon("more")));
   }
 
-  /** Selects every row, or none if every row is selected. */
-  selectAll() {
-    if (this.selection.size === this.rows.length) this.selection.clear();
+  /** Opens the menu of the selection, or of the folder. @param {any} at @param {boolean} [isFolder] */
+  async menu(at, isFolder = false) {
+    try {
+      const menus = await bring(() => import("./file-menu.mjs"));
+      if (this.isClosed) return;
+      if (isFolder) menus.folderMenu(this, at);
+      else menus.selectionMenu(this, at);
+    } catch (error) {
+      complain(error, "Reload");
+    }
+  }
+
+  /** Opens the menu of a row, which becomes the selection unless it is a part of it. @param {number} index @param {any} at */
+  menuAt(index, at) {
+    const entry = this.rows[index];
+    if (!entry) return;
+    if (!this.selection.has(entry.key)) {
+      this.selection.only(entry.key, index);
+      this.selected();
+    }
+    this.list.activate(index);
+    this.menu(at);
+  }
+
+  /** @param {any} event */
+  contextMenu(event) {
+    if (event.target.closest(".head")) return;
+    event.preventDefault();
+    // The long press of a finger selects.
+    if (this.gestures?.pointer === "touch") return;
+    const index = this.list.indexOf(event);
+    const at = { x: event.clientX, y: event.clientY };
+    if (this.rows[index]) this.menuAt(index, at);
+    else this.menu(at, true);
+  }
+
+  /** Selects every row, or none if every row is selected already. @param {boolean} [isAlways] */
+  selectAll(isAlways = false) {
+    if (!isAlways && this.selection.size === this.rows.length) this.selection.clear();
     else this.selection.all(this.rows.map((entry) => entry.key));
     this.selected();
   }
@@ -448,17 +497,79 @@ export class Browser {
 
   rename() {
     const [target] = this.targets();
-    if (target) rename(this.bucket, target, () => this.afterChange());
+    if (target && this.may("move")) rename(this.bucket, target, () => this.afterChange());
   }
 
   move() {
+    if (this.may("move")) this.pick(false);
+  }
+
+  copyTo() {
+    if (this.may("upload")) this.pick(true);
+  }
+
+  /** Asks for the target folder of the selection. @param {boolean} isCopy */
+  async pick(isCopy) {
     const targets = this.targets();
-    if (targets.length > 0) moveTo(this.bucket, targets, this.folder, () => this.afterChange());
+    if (targets.length === 0) return;
+    try {
+      const { pickFolder } = await bring(() => import("./folder-picker.mjs"));
+      const refused = (/** @type {string} */ key) => {
+        if (targets.some((it) => it.isFolder && key.startsWith(it.key))) return "A folder can't be put into itself";
+        if (!isCopy && targets.every((it) => folderOf(it.key) === key)) return "This is the current folder";
+        return null;
+      };
+      pickFolder({
+        bucket: this.bucket, folder: this.folder, title: `${isCopy ? "Copy" : "Move"} ${named(targets)}`, label: isCopy ? "Copy here" : "Move here", refused,
+        done: (key) => this.moveInto(key, isCopy, targets),
+      });
+    } catch (error) {
+      complain(error, "Reload");
+    }
+  }
+
+  /** Moves or copies entries into a folder. @param {string} key @param {boolean} isCopy @param {any[]} [targets] */
+  async moveInto(key, isCopy, targets = this.targets()) {
+    try {
+      const { relocate } = await bring(() => import("./relocate.mjs"));
+      await relocate(this.bucket, targets, key, isCopy, () => { if (!this.isClosed) this.afterChange(); });
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  /** The selection in words. @param {any[]} targets */
+  named(targets) {
+    return named(targets);
+  }
+
+  async duplicate() {
+    if (!this.may("upload")) return;
+    const [targets, names] = [this.targets(), new Set(this.source.entries.map((/** @type {any} */ it) => it.key))];
+    try {
+      const { duplicate } = await bring(() => import("./relocate.mjs"));
+      await duplicate(this.bucket, targets, names, () => { if (!this.isClosed) this.afterChange(); });
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  /** @param {string} key */
+  transform(key) {
+    go(playgroundAddress(this.bucket, key));
+  }
+
+  async importUrls() {
+    try {
+      (await bring(() => import("./importing.mjs"))).importAddresses(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
+    } catch (error) {
+      complain(error, "Reload");
+    }
   }
 
   /** @param {any[]} [targets] */
   remove(targets = this.targets()) {
-    if (targets.length === 0) return;
+    if (targets.length === 0 || !this.may("delete")) return;
     const at = this.list.active;
     remove(this.bucket, targets, (keys) => {
       this.selection.drop(keys);
@@ -477,6 +588,7 @@ export class Browser {
   }
 
   newFolder() {
+    if (!this.may("upload")) return;
     newFolder((name) => go(filesAddress(this.bucket, this.folder + name)));
   }
 
@@ -523,6 +635,7 @@ export class Browser {
         return null;
       },
       go: (next) => amend(this.addressOf(next)),
+      mayDelete: () => this.may("delete"),
       removed: (target) => this.remove([{ key: target, name: nameOf(target), isFolder: false }]),
       closed: (last) => {
         if (this.preview !== preview) return;
@@ -570,6 +683,7 @@ export class Browser {
       return;
     }
     if (isTyped(event) || event.altKey) return;
+    if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) return this.menuKey(event);
     const onButton = /** @type {Element} */ (event.target).closest?.("button, a, summary");
     if (this.command(event, isCommand)) return event.preventDefault();
     if (onButton || isCommand && event.key !== "a") return;
@@ -599,6 +713,16 @@ export class Browser {
     else if (event.key.length === 1 && this.list.element.contains(document.activeElement)) this.typeAhead(event.key);
   }
 
+  /** Opens the menu of the active row or, from elsewhere, of the folder. @param {KeyboardEvent} event */
+  menuKey(event) {
+    event.preventDefault();
+    const row = this.list.shown.get(this.list.active);
+    const box = (row ?? this.list.element).getBoundingClientRect();
+    const at = { x: box.left + 48, y: row ? box.bottom : box.top + 8 };
+    if (row?.contains(document.activeElement)) this.menuAt(this.list.active, at);
+    else this.menu(at, true);
+  }
+
   /** Shortcuts that work wherever the focus is. @param {KeyboardEvent} event @param {boolean} isCommand */
   command(event, isCommand) {
     if (isCommand) return false;
@@ -623,7 +747,7 @@ export class Browser {
     // Letters extend the name that is being typed.
     if (this.typed !== "") return false;
     switch (event.key) {
-      case "u": this.picker.click(); return true;
+      case "u": if (this.may("upload")) this.picker.click(); return true;
       case "c": this.copy(); return true;
       case "f": this.copyForms(); return true;
       case "d": this.download(); return true;
@@ -656,6 +780,7 @@ export class Browser {
     this.stayed();
     this.loadPictures.cancel();
     this.preview?.close();
+    this.gestures?.close();
     this.list.close();
     document.removeEventListener("keydown", this.onKey);
     document.removeEventListener("paste", this.onPaste);

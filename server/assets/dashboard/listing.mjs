@@ -1,10 +1,10 @@
 // The entries of a folder: pages of the listing as they arrive, the expected length where the server counts it, and the
 // entries in the order that the view asks for. Entries are plain data; nothing here is drawn.
 
-import { countedFolder, isGone, listFolder } from "./api.mjs";
+import { countedFolder, folderStats, isGone, listFolder } from "./api.mjs";
 import { sorted, sortedInSlices } from "./order.mjs";
 
-/** @typedef {{name: string, key: string, isFolder: boolean, size: number | null, time: string, count?: number}} Entry */
+/** @typedef {{name: string, key: string, isFolder: boolean, size: number | null, time: string, count?: number, isExact?: boolean}} Entry */
 
 /** Pages that are loaded without scrolling; later pages are loaded when the view comes near, or when it is sorted. */
 const PAGES_AHEAD = 200;
@@ -28,6 +28,9 @@ export class Listing {
     this.wanted = 0;
     this.folderCount = 0;
     this.fileBytes = 0;
+    /** @type {Map<string, any>} what folders hold, by key */
+    this.stats = new Map();
+    this.isCounted = true;
     /** @type {{order: string, rows: Entry[]} | null} */
     this.sorted = null;
     /** @type {{order: string, stopped: AbortController} | null} */
@@ -50,6 +53,7 @@ export class Listing {
         this.add(reply);
         cursor = reply.NextContinuationToken ?? null;
         this.isWhole = cursor === null;
+        if (page === 1 && this.folderCount > 0) this.loadStats();
         this.changed(null);
         if (this.isWhole) return;
         while (page >= PAGES_AHEAD && this.wanted < this.entries.length) await this.more();
@@ -57,6 +61,39 @@ export class Listing {
     } catch (error) {
       if (!isGone(error)) this.changed(error);
     }
+  }
+
+  /** Loads what the folders hold; without it their cells stay empty. */
+  async loadStats() {
+    this.isCounted = false;
+    let cursor = null;
+    try {
+      do {
+        const page = await folderStats(this.bucket, this.prefix, cursor, this.stopped.signal);
+        for (const it of page.folders) this.stats.set(it.folder, it);
+        cursor = page.nextCursor;
+        this.isCounted = cursor === null && page.folders.every((/** @type {any} */ it) => it.isExact);
+        for (const entry of this.entries) this.count(entry);
+        if (this.sorted && /size|time/.test(this.sorted.order)) this.sorted = null;
+        this.restart();
+        this.changed(null);
+      } while (cursor !== null);
+    } catch {
+      // A key or a role that sees only a part of the bucket.
+    }
+  }
+
+  /** Adds to a folder what it holds. @param {Entry} entry */
+  count(entry) {
+    const found = entry.isFolder ? this.stats.get(entry.key) : undefined;
+    if (found) Object.assign(entry, { size: found.totalBytes, count: found.objectCount, time: found.modifiedAt ?? "", isExact: found.isExact });
+  }
+
+  /** Bytes of the files and of the counted folders. */
+  get bytes() {
+    let sum = this.fileBytes;
+    for (const it of this.stats.values()) sum += it.totalBytes;
+    return sum;
   }
 
   /** Loads a page, and retries while the server is busy or unreachable. @param {string | null} cursor @returns {Promise<any>} */
@@ -102,7 +139,10 @@ export class Listing {
   add(reply) {
     for (const { Prefix: key } of reply.CommonPrefixes) {
       this.folderCount += 1;
-      this.entries.push({ name: key.slice(this.prefix.length, -1), key, isFolder: true, size: null, time: "" });
+      /** @type {Entry} */
+      const entry = { name: key.slice(this.prefix.length, -1), key, isFolder: true, size: null, time: "" };
+      this.count(entry);
+      this.entries.push(entry);
     }
     for (const { Key: key, Size: size, LastModified: time } of reply.Contents) {
       this.fileBytes += size;
@@ -151,6 +191,7 @@ export class Listing {
     const stays = (/** @type {Entry} */ entry) => !keys.has(entry.key);
     for (const entry of this.entries) {
       if (stays(entry)) continue;
+      this.stats.delete(entry.key);
       if (entry.isFolder) this.folderCount -= 1;
       else this.fileBytes -= entry.size ?? 0;
     }

@@ -4,7 +4,7 @@ import { fileAddress } from "./address.mjs";
 import { make } from "./dom.mjs";
 import { isPicture, kindOfName, typeLabel } from "./kinds.mjs";
 import { marked } from "./search.mjs";
-import { bytes, count, day, moment } from "./text.mjs";
+import { bytes, count, day, moment, number } from "./text.mjs";
 
 /** Rows are higher where fingers select them. */
 const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 52 : 42;
@@ -18,24 +18,28 @@ export function lines(view) {
   return {
     role: "grid",
     height: ROW_HEIGHT,
-    make: () => make("div", { class: "row", role: "row" }, cell("tick"), cell("name"), cell("type"), cell("size"), cell("time")),
+    make: () => make("div", { class: "row", role: "row" }, cell("tick"), cell("name"), cell("type"), cell("size"), cell("time"), cell("dots")),
     draw: (row, index) => {
       const entry = view.rows[index];
-      const [, name, type, size, time] = row.children;
+      const [, name, type, size, time, dots] = row.children;
       row.classList.toggle("pending", !entry);
       row.setAttribute("aria-selected", String(Boolean(entry) && view.selection.has(entry.key)));
       if (!entry) {
         name.textContent = type.textContent = size.textContent = time.textContent = "";
         name.dataset.kind = "";
+        dots.removeAttribute("aria-label");
         return;
       }
       if (entry.matches) drawHit(view, name, entry);
       else name.textContent = entry.name;
+      dots.setAttribute("aria-label", `Actions for ${entry.name}`);
+      dots.setAttribute("aria-haspopup", "menu");
       name.title = entry.key;
       name.dataset.kind = entry.isFolder ? "folder" : kindOfName(entry.name);
-      type.textContent = entry.isFolder ? "" : typeLabel(entry.name);
-      size.textContent = entry.isFolder ? "" : bytes(entry.size);
-      time.textContent = entry.time ? day(entry.time) : "";
+      const unknown = entry.matches ? "" : "–";
+      type.textContent = !entry.isFolder ? typeLabel(entry.name) : entry.count === undefined ? unknown : `${number(entry.count)}${entry.isExact ? "" : "+"} ${entry.count === 1 ? "file" : "files"}`;
+      size.textContent = entry.size === null ? unknown : `${entry.isFolder && !entry.isExact ? "> " : ""}${bytes(entry.size)}`;
+      time.textContent = entry.time ? day(entry.time) : unknown;
       time.title = entry.time ? moment(entry.time) : "";
     },
   };
@@ -64,6 +68,7 @@ export function tiles(view) {
       if (tile.dataset.key !== key || !entry) {
         picture.replaceChildren();
         picture.dataset.kind = !entry ? "" : entry.isFolder ? "folder" : kindOfName(entry.name);
+        picture.removeAttribute("title");
         tile.dataset.key = key;
       }
       name.textContent = entry?.name ?? "";
@@ -78,14 +83,21 @@ export function loadThumbnails(view) {
   for (const tile of view.list.shown.values()) {
     const entry = view.rows[Number(tile.dataset.index)];
     const place = tile.firstChild;
-    if (!entry || entry.isFolder || place.firstChild) continue;
+    if (!entry || entry.isFolder || place.firstChild || place.dataset.kind === "broken") continue;
     const isVector = kindOfName(entry.name) === "vector";
     if (!isPicture(entry.name) && !isVector) continue;
     const values = { width: isVector ? null : 320, height: isVector ? null : 240, format: isVector ? null : "webp", v: Date.parse(entry.time) || null };
-    const image = make("img", { alt: "", decoding: "async", draggable: "false", error: () => image.remove(), load: () => image.classList.add("here") });
+    const image = make("img", { alt: "", decoding: "async", draggable: "false", error: () => broken(place, image), load: () => image.classList.add("here") });
     place.append(image);
     image.src = fileAddress(view.bucket, entry.key, values);
   }
+}
+
+/** Marks an image that has no thumbnail. @param {any} place @param {Element} image */
+function broken(place, image) {
+  image.remove();
+  place.dataset.kind = "broken";
+  place.title = "This image can't be displayed";
 }
 
 /** The counts of a folder, such as "7 folders, 3 files". @param {number} folders @param {number} files */

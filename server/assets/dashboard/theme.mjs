@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody says otherwise.
+// Light or dark: the preference of the system, or the one chosen here.
 
 import { preferences } from "./dom.mjs";
 

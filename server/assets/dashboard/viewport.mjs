@@ -7,9 +7,8 @@ import { make } from "./dom.mjs";
 
 /** Maximum height of an element, in pixels. */
 const PIXELS_MAX = 8_000_000;
-/** Rows drawn beyond the edges, so that scrolling shows rows at once. */
-const OVERSCAN = 3;
-const OVERSCAN_TILES = 1;
+/** Rows drawn beyond each edge. */
+const OVERSCAN = 1;
 
 /**
  * @typedef {object} Layout
@@ -116,9 +115,8 @@ export class Viewport {
     this.spacer.style.height = `${outer}px`;
     const scrolled = this.scroller.scrollTop;
     const top = scrolled * ratio;
-    const over = this.layout.cellWidth ? OVERSCAN_TILES : OVERSCAN;
-    const firstRow = Math.max(0, Math.floor(top / rowHeight) - over);
-    const lastRow = Math.ceil((top + height) / rowHeight) + over;
+    const firstRow = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
+    const lastRow = Math.ceil((top + height) / rowHeight) + OVERSCAN;
     const first = firstRow * columns;
     const last = Math.min(this.count, lastRow * columns) - 1;
     for (const [index, element] of this.shown) {
