@@ -5,6 +5,8 @@ import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/
 import { dropped, unreadable } from "../../server/assets/dashboard/collect.mjs";
 import { kindOfName, kindOfType, needsConversion } from "../../server/assets/dashboard/kinds.mjs";
 import { numbered } from "../../server/assets/dashboard/lost.mjs";
+import { snippetOf } from "../../server/assets/dashboard/snippet.mjs";
+import { healthOf } from "../../server/assets/dashboard/health.mjs";
 import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
 import { filtered, sorted, sortedInSlices } from "../../server/assets/dashboard/order.mjs";
 import { lastOf, pieces, roundUp, sumOf } from "../../server/assets/dashboard/series.mjs";
@@ -228,6 +230,30 @@ export const tests = {
     assert.deepEqual([0, 1, 1.2, 3, 11, 24, 26, 999, 1_000, 1_001].map(roundUp), [1, 1, 2, 5, 20, 25, 50, 1_000, 1_000, 2_000]);
     const points = [{ stored: 5, out: 1 }, { stored: null, out: 2 }];
     assert.deepEqual([sumOf(points, "out"), lastOf(points, "stored"), lastOf(points, "none")], [3, 5, null]);
+  },
+
+  "playground_snippet_has_one_size_in_every_source"() {
+    const address = (values) => `/p/a.jpg${query(values)}`;
+    const html = snippetOf({ width: "400", height: "400", fit: "cover", format: "webp", dpr: "2", quality: "70" }, address, { width: 1_136, height: 1_624 });
+    const found = [...html.matchAll(/width=(\d+)&amp;height=(\d+)/g)].map(([, width, height]) => [Number(width), Number(height)]);
+    assert.equal(found.length, 7);
+    for (const [width, height] of found) assert.equal(width, height);
+    assert.ok(!html.includes("dpr="));
+    assert.match(html, /width=800&amp;height=800&amp;fit=cover&amp;quality=70&amp;format=avif 800w/);
+    assert.match(html, /<img src="[^"]*width=400&amp;height=400&amp;[^"]*format=jpg" width="400" height="400"/);
+    // Nothing is enlarged, so that no source promises more than the original.
+    const small = snippetOf({ width: "800" }, address, { width: 1_000, height: 700 });
+    assert.deepEqual([...small.matchAll(/ (\d+)w/g)].map(([, width]) => width), ["400", "800", "400", "800"]);
+    assert.ok(snippetOf({ width: "5000" }, address, { width: 1_000, height: 700 }).includes("sizes=\"1000px\""));
+    assert.match(snippetOf({ height: "300" }, address, null), /height=600&amp;format=avif 2x/);
+  },
+
+  "health_says_the_worst_first"() {
+    const state = { health: "writable", damageCount: 0, disk: { freeBytes: 100, reserveBytes: 10 }, lastBackup: { at: new Date().toISOString() } };
+    const said = (more) => { const { kind, text } = healthOf({ ...state, ...more }); return [kind, text]; };
+    assert.deepEqual(said({}), ["good", "Healthy"]);
+    assert.deepEqual(said({ health: "read_only", damageCount: 2 }), ["bad", "Uploads are off: a write failed. Check the server log, then restart."]);
+    for (const [more, kind] of [[{ health: "full" }, "bad"], [{ damageCount: 1 }, "bad"], [{ disk: { freeBytes: 19, reserveBytes: 10 } }, "warn"], [{ lastBackup: null }, "warn"]]) assert.equal(said(more)[0], kind, JSON.stringify(more));
   },
 
   "addresses hold any name, and give it back"() {
