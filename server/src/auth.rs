@@ -319,6 +319,13 @@ impl Caller {
         }
     }
 
+    /// What the caller may do in a bucket, by its role there and by its key.
+    pub fn scopes_in(&self, catalog: &Catalog, bucket: &Bucket) -> Vec<Scope> {
+        let role = catalog.role_in(&self.account.id, bucket);
+        let allows = |scope: &Scope| role.is_some_and(|role| role.allows(*scope));
+        Scope::ALL.into_iter().filter(|scope| self.has_scope(*scope) && allows(scope)).collect()
+    }
+
     /// The bucket, when the caller may look at its settings: by a managing key, whatever the role.
     pub fn visible_bucket(
         &self,

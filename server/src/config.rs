@@ -51,6 +51,8 @@ pub use crate::destination::Scheme;
 /// Everything that the server is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// Every setting with its value and source, for operators to look at; empty without sources.
+    pub in_force: Vec<InForce>,
     /// Where the server listens.
     pub listen: SocketAddr,
     /// What stands before `/{bucket}/{key}` in the addresses that the server gives out. Without it: where it listens.
@@ -169,6 +171,7 @@ impl Config {
             return Err(ConfigError::of("tls_certificate_file", why));
         }
         let mut config = Self {
+            in_force: Vec::new(),
             listen: needed("listen", address("listen", layer.listen)?)?,
             public_url: layer.public_url.as_deref().map(PublicUrl::parse).transpose()?,
             tls_files: tls_files(layer.tls_certificate_file, layer.tls_key_file)?,

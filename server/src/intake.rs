@@ -79,6 +79,15 @@ impl Received {
         }
     }
 
+    /// A copy of a stored file, with its media type, headers, S3 attributes and tags.
+    pub(crate) fn copy_of(object: &Object, staged: Staged) -> Self {
+        let StoredAttributes { declared_type, headers, s3, tags } = StoredAttributes::of(object);
+        let declared_type = declared_type.or_else(|| Some(object.content_type().to_owned()));
+        // The key as it was sent is that of the source.
+        let s3 = s3.map(|s3| S3Attributes { key: None, ..s3 });
+        Self { headers, s3, tags, ..Self::new(None, declared_type, staged) }
+    }
+
     /// The same file with what S3 clients are to get with it.
     #[cfg(feature = "s3")]
     pub(crate) fn with_s3(self, headers: StoredHeaders, s3: S3Attributes, tags: Tags) -> Self {
@@ -351,6 +360,7 @@ pub async fn keep(
         match commit_in(app, &bucket.name, batch, happenings, room).await {
             Ok(committed) => {
                 // Of the objects that were put the files come first.
+                app.recent_uploads.add(committed.objects.iter().take(files.len()));
                 let kept = committed.objects.into_iter().zip(files).zip(proposals).zip(placed);
                 return Ok(kept
                     .map(|(((object, file), proposal), thumbnail)| Kept {

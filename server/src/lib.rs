@@ -70,6 +70,7 @@ pub mod preferences;
 pub mod query;
 pub mod range;
 pub mod rate_limit;
+pub mod recent_uploads;
 pub mod replies;
 pub mod request_body;
 pub mod reserved;

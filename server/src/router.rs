@@ -22,7 +22,8 @@ use crate::handlers::tus;
 use crate::handlers::upload::upload;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, download_links, gone_files, jobs, moves,
-    organisations, sessions, set_up, storage, usage, usage_history, webhooks,
+    organisations, recent_uploads, server_settings, sessions, set_up, storage, usage,
+    usage_history, webhooks,
 };
 use crate::state::AppState;
 
@@ -125,6 +126,7 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/buckets/{bucketName}", route(bucket, RECORD_METHODS))
         .route("/api/buckets/{bucketName}/folders", route(get(buckets::folders), READ_METHODS))
         .route("/api/buckets/{bucketName}/move", route(post(moves::move_one), POST_METHODS))
+        .route("/api/buckets/{bucketName}/copy", route(post(moves::copy_one), POST_METHODS))
         .route(
             "/api/buckets/{bucketName}/download-links",
             route(post(download_links::create), POST_METHODS),
@@ -149,6 +151,8 @@ fn management(app: &AppState) -> Router<AppState> {
         .route("/api/jobs/{id}", route(get(jobs::show).delete(jobs::cancel), JOB_METHODS))
         .route("/api/audit", route(get(audit::show), READ_METHODS))
         .route("/api/storage", route(get(storage::show), READ_METHODS))
+        .route("/api/settings", route(get(server_settings::show), READ_METHODS))
+        .route("/api/recent-uploads", route(get(recent_uploads::list), READ_METHODS))
         .route("/api/keys", route(get(api_keys::list).post(api_keys::create), LIST_METHODS))
         .route("/api/keys/{id}", route(axum::routing::delete(api_keys::revoke), REVOKE_METHODS))
         .route("/api/organisations", route(organisations, LIST_METHODS))

@@ -152,6 +152,9 @@ async fn serve_open(
     let open = move || AppState::new(store, config, url, clock, entropy);
     let state = blocking(open).await.map_err(ServeError::Catalog)?;
     state.measures.certificate.note_end(end_ms);
+    // The absolute path, for command lines that are shown; the given one where it cannot be told.
+    let folder = std::path::absolute(&data).unwrap_or_else(|_| data.clone());
+    state.data_folder.get_or_init(|| folder);
     let options = ConnectionOptions { exempt: exempt(&state), ..options };
     let control = ControlSocket::bind(&data).map_err(|error| ServeError::Control(data, error))?;
     let set_up_link = state.issue_set_up_link().map(|path| public_url.as_str().to_owned() + &path);

@@ -3,8 +3,9 @@
 //! Never here: what a handler does with it.
 
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 use engine::{Clock, Entropy, ObjectName, Store};
@@ -25,6 +26,7 @@ use crate::outbound::Outbound;
 use crate::own_pages::OwnHosts;
 use crate::password_work::PasswordWork;
 use crate::rate_limit::Allowances;
+use crate::recent_uploads::RecentUploads;
 use crate::reserved;
 use crate::searches::Searches;
 use crate::session_cookie::SecretCookie;
@@ -98,6 +100,10 @@ pub struct Inner {
     pub passwords: PasswordWork,
     /// The link of the first set-up.
     pub set_up_link: SetUpLink,
+    /// The latest uploads of each bucket.
+    pub recent_uploads: RecentUploads,
+    /// The data folder, where the server knows it.
+    pub data_folder: OnceLock<PathBuf>,
     draining: AtomicBool,
     request_ids: RequestIds,
 }
@@ -184,6 +190,8 @@ impl AppState {
             own_hosts: ArcSwap::from_pointee(own_hosts),
             passwords: PasswordWork::new(),
             set_up_link: SetUpLink::default(),
+            recent_uploads: RecentUploads::default(),
+            data_folder: OnceLock::new(),
             draining,
             request_ids,
         });

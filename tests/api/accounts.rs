@@ -163,6 +163,7 @@ async fn whoever_is_no_operator_is_told_what_is_the_operators() {
         ("/api/accounts".to_owned(), "manages accounts"),
         (format!("/api/accounts/{id}"), "manages accounts"),
         ("/api/storage".to_owned(), "sees the storage"),
+        ("/api/settings".to_owned(), "sees the settings"),
     ] {
         let refused = client.get(&path).await;
         refused.check_error(403, "forbidden");

@@ -2,7 +2,8 @@
 
 use axum::body::Body;
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use server::catalog::Scope;
 use server::management::ApiKeySettings;
 use tests::{Form, World};
 
@@ -54,6 +55,68 @@ async fn a_bucket_is_made_looked_at_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn folders_of_a_prefix_have_counts_sizes_and_latest_change() {
+    let (world, client) = World::with_bucket(1);
+    let list = |query: &'static str| {
+        let client = &client;
+        async move { client.get(&format!("/api/buckets/photos/folders{query}")).await }
+    };
+    for (place, name, body) in [
+        ("/photos/", "root.txt", "123"),
+        ("/photos/2026/", "a.txt", "1"),
+        ("/photos/2026/june/", "b.txt", "22"),
+        ("/photos/2026/june/deep/", "c.txt", "333"),
+        ("/photos/2026/july/", "d.txt", "4444"),
+    ] {
+        client.put(place, name, body.as_bytes()).await;
+        world.clock.advance(60_000);
+    }
+    let root = list("?prefix=").await.check_done();
+    let modified = client.get("/api/list-objects?bucketName=photos&prefix=2026/july/").await.json();
+    let modified = modified["Contents"][0]["LastModified"].clone();
+    let of = |folder: &str, count: u64, bytes: u64, modified: &Value| {
+        json!({
+            "folder": folder,
+            "objectCount": count,
+            "totalBytes": bytes,
+            "modifiedAt": modified,
+            "isExact": true,
+        })
+    };
+    assert_eq!(root["folders"], json!([of("2026/", 4, 10, &modified)]));
+    let inner = list("?prefix=2026/&limit=1").await.check_done();
+    assert_eq!(inner["folders"], json!([of("2026/july/", 1, 4, &modified)]));
+    assert_eq!(inner["nextCursor"], "2026/july/");
+    let last = list("?prefix=2026/&cursor=2026/july/").await.check_done();
+    assert_eq!(
+        (&last["folders"][0]["objectCount"], &last["folders"][0]["totalBytes"]),
+        (&json!(2), &json!(5))
+    );
+    assert_eq!((last["folders"].as_array().unwrap().len(), &last["nextCursor"]), (1, &json!(null)));
+    assert_eq!(list("?prefix=none/").await.check_done()["folders"], json!([]));
+    for (query, parameter) in [
+        ("?prefix=2026", "prefix"),
+        ("?prefix=2026/&cursor=2027/a/", "cursor"),
+        ("?prefix=2026/&cursor=2026/june/deep/", "cursor"),
+    ] {
+        list(query).await.check_parameter(parameter);
+    }
+}
+
+#[tokio::test]
+async fn bucket_scopes_are_those_of_the_role_and_the_key() {
+    let (world, client) = World::with_bucket(1);
+    let all = json!(["upload", "delete", "read", "list", "presign", "manage"]);
+    let whole = client.get("/api/buckets/photos").await.check_done();
+    assert_eq!(whole["scopes"].as_array().unwrap().len(), all.as_array().unwrap().len());
+    let settings =
+        ApiKeySettings { scopes: vec![Scope::Manage, Scope::List], ..ApiKeySettings::default() };
+    let limited = world.client_of("ann", settings);
+    let found = limited.get("/api/buckets/photos").await.check_done();
+    assert_eq!(found["scopes"], json!(["list", "manage"]));
+}
+
+#[tokio::test]
 async fn top_level_folders_are_told_in_pages_with_what_lies_in_them() {
     let (world, client) = World::with_bucket(1);
     let folders = |query: &'static str| {
@@ -71,8 +134,15 @@ async fn top_level_folders_are_told_in_pages_with_what_lies_in_them() {
     ] {
         client.put(place, name, body.as_bytes()).await;
     }
-    let of =
-        |folder, count, bytes| json!({"folder": folder, "objectCount": count, "totalBytes": bytes});
+    let of = |folder, count, bytes| {
+        json!({
+            "folder": folder,
+            "objectCount": count,
+            "totalBytes": bytes,
+            "modifiedAt": null,
+            "isExact": true,
+        })
+    };
     let all = [of("a c/", 1, 3), of("b/", 2, 3), of("\u{e9}/", 1, 4)];
     assert_eq!(folders("").await.check_done()["folders"], json!(all));
     let first = folders("?limit=2").await.check_done();

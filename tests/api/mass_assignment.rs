@@ -50,6 +50,7 @@ fn routes(organisation: &str) -> Vec<(Method, String, Value, &'static [&'static 
         ),
         (Method::PATCH, "/api/account".into(), json!({"name": "ann"}), &[]),
         (Method::POST, "/api/buckets/photos/move".into(), json!({"from": "a", "to": "b"}), &[]),
+        (Method::POST, "/api/buckets/photos/copy".into(), json!({"from": "a", "to": "b"}), &[]),
         (Method::POST, "/api/buckets/photos/undelete".into(), json!({"path": "a"}), &[]),
         (
             Method::POST,

@@ -309,3 +309,60 @@ async fn a_power_cut_leaves_a_moved_file_under_one_of_its_names_whole() {
     }
     assert!(before > 0 && after > 0, "{before} {after}");
 }
+
+const COPY: &str = "/api/buckets/photos/copy";
+
+#[tokio::test]
+async fn copy_keeps_type_and_source_and_counts_towards_quotas() {
+    let (world, client) = World::with_bucket(1);
+    let form = Form::new().file("f", "notes.md", Some("text/markdown"), b"# one");
+    client.upload("/photos/a/", form).await.check_done();
+    let copy = |from: &'static str, to: &'static str, on_conflict: &'static str| {
+        let client = &client;
+        let body = json!({"from": from, "to": to, "onConflict": on_conflict});
+        async move { client.post_json(COPY, body).await }
+    };
+    let copied = copy("a/notes.md", "b/copy.md", "refuse").await.check_done();
+    assert_eq!((&copied["path"], &copied["renamed"]), (&json!("b/copy.md"), &json!(false)));
+    assert_eq!(keys(&client).await, ["a/notes.md", "b/copy.md"]);
+    let found = client.get("/photos/b/copy.md").await;
+    assert_eq!(found.text(), "# one");
+    let source = client.get("/photos/a/notes.md").await;
+    assert_eq!(found.header("content-type"), source.header("content-type"));
+    assert_eq!(usage(&client).await, (json!(2), json!(10)));
+    copy("a/notes.md", "b/copy.md", "refuse").await.check_error(409, "already_exists");
+    let copied = copy("a/notes.md", "b/copy.md", "rename").await.check_done();
+    assert_eq!((&copied["path"], &copied["renamed"]), (&json!("b/copy (1).md"), &json!(true)));
+    let beside = copy("a/notes.md", "a/notes.md", "rename").await.check_done();
+    assert_eq!(beside["path"], "a/notes (1).md");
+    client.put("/photos/b/", "other.md", b"# two").await;
+    copy("b/other.md", "b/copy.md", "overwrite").await.check_done();
+    assert_eq!(client.get("/photos/b/copy.md").await.text(), "# two");
+    copy("a/notes.md", "a/notes.md", "overwrite").await.check_parameter("to");
+    copy("a/none.md", "a/x.md", "refuse").await.check_error(404, "file_not_found");
+    let quota = BucketSettings { quota_objects: Some(Some(5)), ..BucketSettings::default() };
+    world.edit_bucket("photos", quota);
+    copy("a/notes.md", "c.md", "refuse").await.check_error(507, "quota_exceeded");
+}
+
+#[tokio::test]
+async fn copy_takes_read_and_upload_and_both_paths() {
+    let (world, client) = World::with_bucket(1);
+    client.put("/photos/a/", "x.txt", b"1").await;
+    let wish = json!({"from": "a/x.txt", "to": "a/y.txt"});
+    for (scopes, prefix, status) in [
+        (vec![Scope::Upload], None, 403),
+        (vec![Scope::Read], None, 403),
+        (vec![Scope::Read, Scope::Upload], Some("b/"), 403),
+        (vec![Scope::Read, Scope::Upload], Some("a/"), 200),
+    ] {
+        let settings = ApiKeySettings {
+            scopes,
+            bucket: prefix.map(|_| "photos".to_owned()),
+            prefix: prefix.map(str::to_owned),
+            ..ApiKeySettings::default()
+        };
+        let reply = world.client_of("ann", settings).post_json(COPY, wish.clone()).await;
+        assert_eq!(reply.status.as_u16(), status, "{}", reply.text());
+    }
+}

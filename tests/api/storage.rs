@@ -1,7 +1,8 @@
 //! How it is with the store on its disk: `API.md`, Storage.
 
 use serde_json::{Value, json};
-use tests::World;
+use server::config::{Layer, Sources};
+use tests::{Client, World};
 
 #[tokio::test]
 async fn an_operator_sees_disk_segments_and_what_a_compaction_would_do() {
@@ -66,4 +67,43 @@ async fn nobody_else_sees_it() {
     let (world, client) = World::with_bucket(1);
     client.get("/api/storage").await.check_error(403, "forbidden");
     world.stranger().get("/api/storage").await.check_error(401, "missing_api_key");
+}
+
+#[tokio::test]
+async fn settings_show_values_and_sources_and_no_secret_to_operators_alone() {
+    let text = "metrics_token = \"a-secret-of-enough-characters\"\ndrain_seconds = 7\n";
+    let layer = Layer::from_toml(text, "trug.toml").unwrap();
+    let config = Sources::new().under("trug.toml", layer).config().unwrap();
+    let (world, client) = World::with_bucket_and(1, config);
+    let reply = world.operator().get("/api/settings").await;
+    assert!(!reply.text().contains("a-secret-of-enough-characters"));
+    let reply = reply.check_done();
+    let setting = |name: &str| -> Value {
+        let settings = reply["settings"].as_array().unwrap();
+        settings.iter().find(|it| it["name"] == name).unwrap().clone()
+    };
+    assert_eq!(setting("drain_seconds")["value"], "7");
+    assert_eq!(setting("drain_seconds")["source"], "trug.toml");
+    assert_eq!(setting("metrics_token")["value"], "\"***\"");
+    assert_eq!(setting("listen")["source"], "default");
+    assert_eq!(reply["version"], env!("CARGO_PKG_VERSION"));
+    client.get("/api/settings").await.check_error(403, "forbidden");
+}
+
+#[tokio::test]
+async fn recent_uploads_are_those_of_listed_buckets_newest_first() {
+    let (world, client) = World::with_bucket(1);
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        client.put("/photos/x/", name, name.as_bytes()).await;
+    }
+    client.delete("/photos/x/b.txt").await.check_done();
+    let recent = |client: Client, query: &'static str| async move {
+        let reply = client.get(&format!("/api/recent-uploads{query}")).await.check_done();
+        let uploads = reply["uploads"].as_array().unwrap();
+        uploads.iter().map(|it| it["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(recent(client.clone(), "").await, ["x/c.txt", "x/a.txt"]);
+    assert_eq!(recent(client.clone(), "?limit=1").await, ["x/c.txt"]);
+    assert_eq!(recent(world.operator(), "").await, Vec::<String>::new());
+    client.get("/api/recent-uploads?limit=13").await.check_parameter("limit");
 }

@@ -52,6 +52,7 @@ impl Town {
                 "/api/buckets/nowhere/deleted".into(),
             ),
             (Method::POST, "/api/buckets/photos/move".into(), "/api/buckets/nowhere/move".into()),
+            (Method::POST, "/api/buckets/photos/copy".into(), "/api/buckets/nowhere/copy".into()),
             (
                 Method::POST,
                 "/api/buckets/photos/undelete".into(),
@@ -169,7 +170,7 @@ async fn a_key_without_the_scope_manages_nothing() {
     let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Manage).collect();
     let client = town.world.client_of("ann", ApiKeySettings { scopes, ..Default::default() });
     // These take the scopes of what they do to files.
-    let in_files = ["/deleted", "/move", "/undelete"];
+    let in_files = ["/deleted", "/move", "/copy", "/undelete"];
     let requests = town.requests().into_iter().filter(|(_, path, _)| {
         path.starts_with("/api/") && !in_files.iter().any(|end| path.ends_with(end))
     });

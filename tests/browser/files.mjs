@@ -51,6 +51,42 @@ export const tests = {
     await close(page);
   },
 
+  async "sort_by_every_column_both_ways_with_the_keyboard_and_the_address"() {
+    const sizes = { "IMG_10.jpg": 30, "img_9.png": 10, "backup.tar.gz": 20, "Cargo.toml": 40 };
+    for (const [name, size] of Object.entries(sizes)) await store("photos", `sorted/${name}`, "x".repeat(size));
+    for (const name of ["b 10", "B 9"]) await store("photos", `sorted/${name}/x.txt`, "x");
+    const page = await open("/-/files/photos/sorted/");
+    await shows(page, ["B 9", "b 10", "backup.tar.gz", "Cargo.toml", "img_9.png", "IMG_10.jpg"]);
+    const orders = {
+      Name: [null, ["b 10", "B 9", "IMG_10.jpg", "img_9.png", "Cargo.toml", "backup.tar.gz"], "-name"],
+      Size: [["img_9.png", "backup.tar.gz", "IMG_10.jpg", "Cargo.toml"], null, "size"],
+      Type: [["backup.tar.gz", "IMG_10.jpg", "img_9.png", "Cargo.toml"], null, "type"],
+      Modified: [["IMG_10.jpg", "img_9.png", "backup.tar.gz", "Cargo.toml"], null, "time"],
+    };
+    for (const [label, [up, down, order]] of Object.entries(orders)) {
+      const head = page.getByRole("columnheader", { name: label });
+      await head.getByRole("button").focus();
+      await page.keyboard.press("Enter");
+      if (down) {
+        await shows(page, down);
+        await page.waitForURL(new RegExp(`sort=${order}`));
+        await page.locator("[data-order=name][aria-sort=descending]").waitFor();
+        continue;
+      }
+      await page.waitForURL(new RegExp(`sort=${order}$`));
+      // Folders have dates, too: those of their files.
+      const folders = order === "time" ? ["b 10", "B 9"] : ["B 9", "b 10"];
+      await shows(page, [...folders, ...up]);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(new RegExp(`sort=-${order}$`));
+      await shows(page, [...folders.toReversed(), ...up.toReversed()]);
+    }
+    await page.reload();
+    await page.locator("[data-order=time][aria-sort=descending]").waitFor();
+    assert.equal(await page.locator(".row .type").last().textContent(), "JPEG");
+    await close(page);
+  },
+
   async "a search follows what is typed, marks what matches, and is an address"() {
     await filled("photos", ["found/beach/sunny day.txt", "found/beach day.txt", "found/other.txt"]);
     const page = await open("/-/files/photos/found/");
@@ -67,12 +103,12 @@ export const tests = {
     await shot(page, "search");
     await page.reload();
     await page.locator(".row mark").first().waitFor();
-    await page.getByRole("button", { name: "only in found/" }).click();
+    await page.getByRole("button", { name: "in found/" }).click();
     await page.waitForURL((url) => url.search === "?q=beach");
     await page.keyboard.press("/");
     await page.keyboard.press("Control+a");
     await page.keyboard.type("nothing is called so");
-    await page.getByText("Nothing is called like").waitFor();
+    await page.getByText("No results for").waitFor();
     await page.keyboard.press("Escape");
     await page.waitForURL(/\/-\/files\/photos\//);
     await close(page);
@@ -96,13 +132,13 @@ export const tests = {
 
   async "a refusal says what to do"() {
     const page = await open("/-/files/not-there/");
-    await page.getByRole("alert").filter({ hasText: "It may have been deleted or renamed" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "The bucket may have been deleted" }).waitFor();
     await filled("photos", ["refused/a.txt"]);
     await page.route("**/photos/refused/*.txt", (route) => route.fulfill({ status: 403, json: { success: false, code: "forbidden", error: "The key lacks the scope delete" } }));
     await page.goto("/-/files/photos/refused/");
     await page.locator(".row").first().click({ position: { x: 400, y: 10 } });
     await page.keyboard.press("Delete");
-    await page.locator(".note.bad", { hasText: "Ask whoever owns the bucket" }).waitFor();
+    await page.locator(".note.bad", { hasText: "Ask the bucket's owner" }).waitFor();
     await close(page);
   },
 };
@@ -114,7 +150,7 @@ export const measured = {
     await page.locator(".row .name", { hasText: "file-000000.txt" }).waitFor();
     // The bar is as long as the list, before all of it is there.
     await waitForRows(page, options.many);
-    await page.waitForFunction((many) => document.querySelector(".status").textContent.startsWith(`${many.toLocaleString("en")} entries, `) &&
+    await page.waitForFunction((many) => document.querySelector(".status").textContent.startsWith(`${many.toLocaleString("en")} files · `) &&
       !document.querySelector(".status").textContent.includes("so far"), options.many);
     const { result: { frames, most }, ms } = await threadMs(page, () => scrolled(page));
     assert.ok(most <= NODES_MAX, `${most} nodes`);

@@ -20,14 +20,14 @@ export const tests = {
     await page.keyboard.type("STAFF 1");
     await rows.nth(4).waitFor({ state: "detached" });
     assert.deepEqual([await rows.count(), await box.inputValue()], [4, "STAFF 1"]);
-    await page.getByRole("status").filter({ hasText: "4 found" }).waitFor({ state: "attached" });
+    await page.getByRole("status").filter({ hasText: "4 results" }).waitFor({ state: "attached" });
     assert.ok(asked.length < 7 && asked.at(-1) === "STAFF 1", `asked for ${asked}`);
     assert.equal(new URL(page.url()).searchParams.get("q"), "STAFF 1");
     await page.reload();
     await rows.nth(3).waitFor();
     assert.deepEqual([await rows.count(), await box.inputValue()], [4, "STAFF 1"]);
     await box.fill("staff nobody");
-    await page.getByRole("heading", { name: "Nothing is called so" }).waitFor();
+    await page.getByRole("heading", { name: "No results" }).waitFor();
     await box.press("Escape");
     await rows.nth(11).waitFor();
     assert.deepEqual([new URL(page.url()).search, await box.inputValue()], ["", ""]);

@@ -107,7 +107,7 @@ export const tests = {
 
   async "a key that somebody signed in has made is used with curl, and opens nothing once it is revoked"() {
     const page = await open("/-/files/photos/keyed/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const { key, apiKey } = await ask(page, "POST", "/api/keys", { name: "phone", scopes: ["upload"], bucketName: "photos", prefix: "keyed" });
     const file = join(options.folder, "call.txt");
     writeFileSync(file, "a call\n");

@@ -77,13 +77,13 @@ export const tests = {
     await page.goto("/-/files/hostile/names/?view=tiles");
     await page.locator(".tile:focus").first().waitFor();
     await page.keyboard.press("Control+a");
-    await page.getByRole("toolbar").getByText(`${NAMES.length} chosen`).waitFor();
+    await page.getByRole("toolbar").getByText(`${NAMES.length} selected`).waitFor();
     await page.keyboard.press("f");
     await page.locator(".forms li").first().waitFor();
     await page.keyboard.press("Escape");
     await page.locator(".forms").waitFor({ state: "detached" });
     await page.goto(`/-/search/hostile?q=${encodeURIComponent(NAMES[0])}&parent=${encodeURIComponent("<b>/")}`);
-    await page.getByText("Nothing is called like").waitFor();
+    await page.getByText("No results for").waitFor();
     await close(page);
   },
 
@@ -95,37 +95,41 @@ export const tests = {
     assert.deepEqual(await page.locator(".crumbs a").allTextContents(), ["hostile", FOLDER, "done"]);
     // In the questions that are asked about it.
     await page.locator(".row .tick").nth(1).click();
-    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.getByRole("toolbar").getByText("1 selected").waitFor();
     const name = await page.locator(".row[aria-selected=true] .name").textContent();
     await dialog(page, "F2", `Rename ${name}`);
     await dialog(page, "m", `Move “${name}”`);
+    await page.keyboard.press("Shift+F10");
+    await page.getByRole("menu", { name: `Actions for ${name}` }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("menu").waitFor({ state: "detached" });
     // In what is said of it afterwards.
     await page.keyboard.press("Delete");
     await page.locator(".note", { hasText: `“${name}” deleted.` }).getByRole("button", { name: "Undo" }).click();
-    await page.locator(".note", { hasText: `“${name}” back again.` }).waitFor();
+    await page.locator(".note", { hasText: `“${name}” restored.` }).waitFor();
     await waitForRows(page, 2);
     // As a folder, by a job.
     await page.goto("/-/files/hostile/?filter=onerror");
     await page.locator(".row .name").getByText(FOLDER, { exact: true }).waitFor();
     await page.locator(".row", { has: page.locator(".name").getByText(FOLDER, { exact: true }) }).locator(".tick").click();
-    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.getByRole("toolbar").getByText("1 selected").waitFor();
     await page.keyboard.press("Delete");
     await page.locator(".note", { hasText: `“${FOLDER}” deleted.` }).getByRole("button", { name: "Undo" }).click();
-    await page.locator(".note", { hasText: `“${FOLDER}” back again.` }).waitFor();
+    await page.locator(".note", { hasText: `“${FOLDER}” restored.` }).waitFor();
     assert.equal((await keys("hostile", `${FOLDER}/`)).length, 2);
     await close(page);
   },
 
   async "hostile names are text while they are uploaded, and when that fails"() {
     const page = await open("/-/files/hostile/sent/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.route("**/hostile/sent/*", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 415, json: { success: false, code: "type_not_allowed", error: `No <b>${NAMES[1]}</b> here` } }) : route.continue()));
     await drop(page, NAMES.slice(0, 4));
     await page.locator(".uploads h2", { hasText: "4 files failed" }).waitFor();
     await page.locator(".reason", { hasText: `No <b>${NAMES[1]}</b> here` }).waitFor();
     assert.deepEqual((await page.locator(".item .name").allTextContents()).sort(), NAMES.slice(0, 4).map((name) => `sent/${name}`).sort());
     await page.unroute("**/hostile/sent/*");
-    await page.getByRole("button", { name: "Retry what failed" }).click();
+    await page.getByRole("button", { name: "Retry failed" }).click();
     await page.locator(".uploads h2", { hasText: "4 files uploaded" }).waitFor();
     await waitForRows(page, 4);
     await close(page);

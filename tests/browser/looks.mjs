@@ -17,7 +17,7 @@ const VIEWS = [
   ["tiles", "/-/files/photos/look/?view=tiles", ".tile img.here"],
   ["many", "/-/files/many/", ".row"],
   ["empty", "/-/files/photos/nothing/", ".empty h2"],
-  ["chosen", "/-/files/photos/look/?selected=note.txt&selected=data.json", ".chosen:not([hidden])"],
+  ["chosen", "/-/files/photos/look/?selected=note.txt&selected=data.json", ".selection-bar:not([hidden])"],
   ["results", "/-/search/photos?q=hills", ".row mark"],
   ["picture", "/-/files/photos/look/hills%201.png", ".zoom:not([hidden])"],
   ["clear-picture", "/-/files/photos/look/disc.png", ".zoom:not([hidden])"],
@@ -27,10 +27,11 @@ const VIEWS = [
   ["nowhere", "/-/files/photos-that-are-not-there/", "[role=alert]"],
   ["help", "/-/files/photos/look/", ".row:focus", inFront((page) => page.keyboard.press("?"))],
   ["rename", "/-/files/photos/look/", ".row:focus", inFront((page) => page.keyboard.press("F2"))],
-  ["forms", "/-/files/photos/look/?selected=note.txt", ".chosen:not([hidden])", inFront((page) => page.keyboard.press("f"))],
+  ["forms", "/-/files/photos/look/?selected=note.txt", ".selection-bar:not([hidden])", inFront((page) => page.keyboard.press("f"))],
   ["new-bucket", "/-/", ".card", inFront((page) => page.getByRole("button", { name: "New bucket" }).click())],
   ["sign-in", "/-/", ".entrance form", null, null],
-  ["invitation", "/-/invitation#token", ".entrance form", null, null],
+  ["invitation", "/-/invitation#token", ".entrance form", undefined, null, { "POST **/-/invitation": { name: "carl", expiresAt: "2026-11-27T10:00:00.000Z" } }],
+  ["invitation-expired", "/-/invitation#token", ".entrance a", undefined, null, { "POST **/-/invitation": [410, { code: "link_expired", error: "The link has expired" }] }],
 ];
 
 /** Lets requests be answered so while a view is looked at: by method and pattern, with a status, or by nothing at all. */
@@ -59,7 +60,7 @@ const misfits = (page) => page.evaluate(() => {
   });
   const name = (it) => `${it.tagName}.${it.className}`;
   // What is cut off can be scrolled to, and nobody sees that.
-  const wide = [...document.querySelectorAll("#main, dialog[open], .chosen, .sheet-page, .panel, .uploads")].filter((it) => it.scrollWidth > it.clientWidth + 1);
+  const wide = [...document.querySelectorAll("#main, dialog[open], .selection-bar, .sheet-page, .panel, .uploads")].filter((it) => it.scrollWidth > it.clientWidth + 1);
   const frame = dialog?.getBoundingClientRect();
   const isOut = frame && (frame.top < 0 || frame.left < 0 || frame.bottom > innerHeight || frame.right > innerWidth);
   return [
@@ -152,10 +153,10 @@ export const tests = {
     await page.locator("dialog.preview pre", { hasText: "Second line" }).waitFor();
     await page.getByRole("button", { name: "Close (Esc)" }).tap();
     await page.locator(".row", { hasText: "note.txt" }).locator(".tick").tap();
-    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.getByRole("toolbar").getByText("1 selected").waitFor();
     await page.locator(".row", { hasText: "data.json" }).tap();
-    await page.getByRole("toolbar").getByText("2 chosen").waitFor();
-    await page.getByRole("button", { name: "Buckets and settings" }).tap();
+    await page.getByRole("toolbar").getByText("2 selected").waitFor();
+    await page.getByRole("button", { name: "Menu" }).tap();
     await shot(page, "menu-narrow");
     await page.getByRole("link", { name: /many/ }).first().tap();
     await waitForRows(page, 100_000);

@@ -128,7 +128,7 @@ export const tests = {
     await page.getByRole("button", { name: "Empty …" }).click();
     await dialog(page).getByRole("textbox").fill("endin");
     await dialog(page).getByRole("button", { name: "Empty it" }).click();
-    await page.locator(".problem", { hasText: "Nothing was done" }).waitFor();
+    await page.locator(".problem", { hasText: "The name doesn't match" }).waitFor();
     assert.deepEqual(await names("ending"), ["a.txt", "b/c.txt"]);
     await dialog(page).getByRole("textbox").fill("ending");
     await page.keyboard.press("Enter");
@@ -139,7 +139,7 @@ export const tests = {
     await dialog(page).getByRole("textbox").fill("ending");
     await dialog(page).getByRole("button", { name: "Delete it" }).click();
     await page.waitForURL("**/-/");
-    await page.getByRole("heading", { name: "Buckets", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
     await page.locator(".side a", { hasText: "ending" }).waitFor({ state: "detached" });
     const { buckets } = await ask("GET", "/api/buckets?limit=1000");
     assert.ok(!buckets.some((it) => it.bucketName === "ending"));
@@ -179,11 +179,11 @@ export const tests = {
     const { bucket: { objectCount: count } } = await server.ask("GET", "/api/buckets/heap");
     const page = await server.openAs("/-/files/heap/");
     await page.locator(".row", { hasText: "sub" }).locator(".tick").click();
-    await page.getByRole("toolbar").getByText("1 chosen").waitFor();
+    await page.getByRole("toolbar").getByText("1 selected").waitFor();
     await server.slowDown();
     await page.keyboard.press("Delete");
     await note(page, new RegExp(`Deleting sub: [\\d,]+ of ${count.toLocaleString("en")}`)).getByRole("button", { name: "Cancel" }).click();
-    await page.locator(".note.bad", { hasText: "Deleting sub was cancelled" }).waitFor();
+    await page.locator(".note.bad", { hasText: "Deleting sub cancelled" }).waitFor();
     await server.speedUp();
     await page.locator(".row .name").getByText("sub", { exact: true }).waitFor();
     const left = await settled(server);

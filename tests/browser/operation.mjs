@@ -60,8 +60,8 @@ export const tests = {
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     assert.equal(await page.getByLabel("Period").inputValue(), "month");
     await page.getByRole("table", { name: "What buckets hold" }).getByRole("link", { name: "desk" }).waitFor();
-    await page.getByRole("link", { name: "All buckets", exact: true }).click();
-    await page.getByRole("link", { name: "Usage of the last day" }).click();
+    await page.getByRole("link", { name: "Home", exact: true }).click();
+    await page.getByRole("region", { name: "Last 24 hours" }).getByRole("link", { name: "Details" }).click();
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
     await close(page);
   },
@@ -70,29 +70,29 @@ export const tests = {
     const server = await lived();
     await server.ask("POST", "/api/keys", { name: "made just now", scopes: ["list"] });
     const page = await server.openAs("/-/audit");
-    await page.getByRole("row", { name: /sign-in refused.*203\.0\.113\.9/ }).waitFor();
-    assert.equal(await page.getByRole("row", { name: /account created/ }).count(), 0);
+    await page.getByRole("row", { name: /Sign-in failed.*203\.0\.113\.9/ }).waitFor();
+    assert.equal(await page.getByRole("row", { name: /Account created/ }).count(), 0);
     await page.getByRole("button", { name: "Show more" }).click();
-    await page.getByRole("row", { name: /account created/ }).first().waitFor();
+    await page.getByRole("row", { name: /Account created/ }).first().waitFor();
     assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
     assert.equal(await page.locator(".badge", { hasText: /\w\.\w/ }).count(), 0, "there is an action without words of its own");
-    await page.getByLabel("About").selectOption("key.");
+    await page.getByLabel("Action").selectOption("key.");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.waitForURL((url) => url.pathname + url.search === "/-/audit?action=key.");
-    await page.getByRole("row", { name: /webhook changed/ }).first().waitFor({ state: "detached" });
-    await page.getByRole("row", { name: /key revoked/ }).waitFor();
+    await page.getByRole("row", { name: /Webhook changed/ }).first().waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /API key revoked/ }).waitFor();
     // A key of each of the two, by the command line; two more of ann, of which one is gone; and that of just now.
     assert.equal(await page.getByRole("row").count(), 1 + 2 + 3 + 1);
     await page.getByRole("main").getByRole("link", { name: /^olga/ }).first().click();
     await page.waitForURL((url) => url.pathname + url.search === `/-/audit?action=key.&actor=${server.olga}`);
-    await page.getByRole("row", { name: /key revoked/ }).waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /API key revoked/ }).waitFor({ state: "detached" });
     await page.reload();
-    assert.equal(await page.getByLabel("By (id)").inputValue(), server.olga);
-    await page.getByRole("row", { name: /key created/ }).waitFor();
+    assert.equal(await page.getByLabel("By (name or ID)").inputValue(), server.olga);
+    await page.getByRole("row", { name: /API key created/ }).waitFor();
     assert.equal(await page.getByRole("row").count(), 2);
     await page.keyboard.press("?");
-    await page.getByRole("heading", { name: "Keys" }).waitFor();
-    await dialog(page).getByRole("link", { name: "how programs connect" }).click();
+    await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor();
+    await dialog(page).getByRole("link", { name: "connecting clients" }).click();
     await page.getByRole("heading", { name: "Connect" }).waitFor();
     await close(page);
   },
@@ -101,27 +101,27 @@ export const tests = {
     const server = await lived();
     await server.spoil();
     const page = await server.openAs("/-/storage");
-    await page.getByText("It takes writes.").waitFor();
-    await page.getByText("long ago").first().waitFor();
-    await page.getByRole("button", { name: "Scrub now" }).click();
-    await page.locator(".note", { hasText: "Everything is being read and compared" }).waitFor();
+    await page.getByText("Accepting writes").waitFor();
+    await page.getByText("More than a week ago").first().waitFor();
+    await page.getByRole("button", { name: "Verify now" }).click();
+    await page.locator(".note", { hasText: "Verifying checksums" }).waitFor();
     await page.getByRole("row", { name: /Scrub the store.*done.*1 damaged place/ }).waitFor();
     await page.getByRole("row", { name: /desk\/2026\/letter\.txt.*Upload the file again/ }).waitFor();
-    await page.getByRole("heading", { name: "1 damaged place" }).waitFor();
+    await page.getByRole("heading", { name: "1 damaged object" }).waitFor();
     assert.equal((await server.ask("GET", "/api/storage")).damage[0].path, "2026/letter.txt");
 
     const { retained, compaction } = await server.ask("GET", "/api/storage");
     assert.equal(retained.files, 1);
     assert.ok(compaction.wouldFree >= 3_000_000, `${compaction.wouldFree}`);
     // What can come back is space to be had, also where no segment is worth copying.
-    await page.getByText(/It would free 3\.\d+ MB/).waitFor();
-    await page.getByRole("button", { name: "Compact now" }).click();
-    await page.locator(".note", { hasText: "Space is being given back" }).waitFor();
+    await page.getByText(/3\.\d+ MB reclaimable/).waitFor();
+    await page.getByRole("button", { name: "Reclaim now" }).click();
+    await page.locator(".note", { hasText: "Reclaiming space" }).waitFor();
     await page.getByRole("row", { name: /Compact the store.*done/ }).waitFor();
     assert.equal((await server.ask("GET", "/api/storage")).retained.files, 0);
 
     await page.goto("/-/");
-    await page.locator(".concern", { hasText: "1 damaged place in the store" }).waitFor();
+    await page.getByRole("region", { name: "Health" }).getByText("1 damaged object.").waitFor();
     await page.goto("/-/files/desk/2026/letter.txt");
     await page.getByRole("alert").filter({ hasText: /damaged/i }).waitFor();
     await close(page);

@@ -59,7 +59,7 @@ export const tests = {
     for (const host of ["127.0.0.1", "localhost"]) {
       const evil = await site(host, TRIES(base, PASSWORD));
       const page = await open("/-/", { session: cookie });
-      await page.getByRole("heading", { name: "No bucket yet" }).waitFor();
+      await page.getByRole("heading", { name: "Create your first bucket" }).waitFor();
       const other = await page.context().newPage();
       const statuses = [];
       other.on("response", (answer) => { if (answer.url().startsWith(base)) statuses.push([answer.request().method(), new URL(answer.url()).pathname, answer.status()]); });

@@ -69,7 +69,7 @@ export const tests = {
     await shows(page, ["sub", "a.txt", "b.txt"]);
     await server.kill();
     await page.locator(".row .name").getByText("sub", { exact: true }).click();
-    await page.getByRole("alert").filter({ hasText: "The server cannot be reached" }).first().waitFor();
+    await page.getByRole("alert").filter({ hasText: "Can't reach the server" }).first().waitFor();
     await server.startAgain();
     await shows(page, ["x.txt"]);
     await close(page);
@@ -83,7 +83,7 @@ export const tests = {
     const root = join(options.folder, "outage", "dropped");
     const wanted = written(root);
     const page = await open("/-/files/pics/", { session: cookie, at: server.base });
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
 
     let sent = 0;
     let isDown = false;

@@ -31,7 +31,7 @@ async function fill() {
 
 /** Name, address, what is waited for, and what is done before it is looked at. */
 const views = (webhook) => [
-  ["overview", "/-/", ".overview"],
+  ["overview", "/-/", ".home-grid"],
   ["keys", "/-/keys", "table"],
   ["keys-ended", "/-/keys", "table", (page) => page.getByRole("button", { name: /that ended/ }).click()],
   ["key-new", "/-/keys", "table", (page) => page.getByRole("button", { name: "New API key" }).click()],
@@ -54,8 +54,8 @@ const views = (webhook) => [
   ["usage-table", "/-/usage/desk?over=week", ".plot path", (page) => page.locator(".plot summary").first().click()],
   ["audit", "/-/audit", "table"],
   ["storage", "/-/storage", ".danger-panel"],
-  ["storage-segments", "/-/storage", ".glances", (page) => page.locator("summary", { hasText: "Each of" }).click()],
-  ["more", "/-/files/desk/", ".row", (page) => page.getByRole("button", { name: /^More for this folder/ }).click()],
+  ["storage-segments", "/-/storage", ".glances", (page) => page.locator("summary", { hasText: /segments?$/ }).click()],
+  ["more", "/-/files/desk/", ".row", (page) => page.getByRole("button", { name: /^More actions/ }).click()],
   ["import", "/-/files/desk/", ".row", async (page) => {
     await page.keyboard.press(".");
     await page.getByRole("button", { name: /^Import from addresses/ }).click();

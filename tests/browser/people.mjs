@@ -40,7 +40,7 @@ export const tests = {
     const carl = await open(link, { session: null });
     await carl.getByLabel("Password").fill(PASSWORD);
     await carl.getByRole("button", { name: "Set password" }).click();
-    await carl.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    await carl.getByRole("heading", { name: "Create your first bucket" }).waitFor();
     assert.equal(await carl.getByRole("link", { name: "Accounts" }).count(), 0, "views of operators are shown to others");
     await carl.goto("/-/accounts");
     await carl.getByRole("alert").filter({ hasText: /operator/i }).waitFor();
@@ -102,13 +102,13 @@ export const tests = {
     await dialog(page).getByLabel("Name").fill("night");
     await dialog(page).getByLabel("Owner").selectOption({ label: "Night shift" });
     await dialog(page).getByRole("button", { name: "Create" }).click();
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     assert.equal((await ask("GET", "/api/buckets/night")).bucket.organisation, id);
 
     const other = await open(url, { session: null });
     await other.getByLabel("Password").fill(password);
     await other.getByRole("button", { name: "Set password" }).click();
-    await other.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    await other.getByRole("heading", { name: "Create your first bucket" }).waitFor();
     await other.goto("/-/organisations");
     await other.getByRole("heading", { name: "Invitation to Night shift" }).waitFor();
     await other.getByRole("button", { name: "Accept" }).click();
@@ -150,15 +150,15 @@ export const tests = {
   async "without a right, and without a module, one is told what to do"() {
     await fillBucket("mine");
     const page = await open("/-/settings/mine");
-    await page.getByRole("alert").filter({ hasText: "It may have been deleted or renamed" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "The bucket may have been deleted" }).waitFor();
     await page.goto("/-/storage");
     await page.getByRole("alert").filter({ hasText: /operator/i }).waitFor();
     // As after another version of the server was started.
     await page.route("**/assets/*/organisations.mjs", (route) => route.fulfill({ status: 404, body: "" }));
     await page.getByRole("link", { name: "Organisations" }).click();
-    await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "Couldn't load this page" }).waitFor();
     await page.unroute("**/assets/*/organisations.mjs");
-    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.getByRole("button", { name: "Reload" }).click();
     await page.getByRole("heading", { name: "Organisations" }).waitFor();
     await close(page);
   },

@@ -107,19 +107,19 @@ export const tests = {
     await page.goto("/-/files/photos/look/bytes.bin");
     await stage(page).getByText("00 01 02 fe ff 6c 65 74").waitFor();
     await page.goto("/-/files/photos/look/long.txt");
-    await stage(page).getByText("The first 524 kB of 1.10 MB").waitFor();
+    await stage(page).getByText("Showing the first 524 kB of 1.10 MB").waitFor();
     await page.goto("/-/files/photos/look/tone.wav");
     await page.waitForFunction(() => Math.abs(document.querySelector("audio")?.duration - 1) < 0.1);
     await page.goto("/-/files/photos/look/paper.pdf");
     await page.locator("iframe").waitFor();
     await page.goto("/-/files/photos/look/none.txt");
-    await page.getByText("This file is not here any more").waitFor();
+    await page.getByText("This file was moved, renamed or deleted").waitFor();
     await close(page);
   },
 
   async "film and sound are played, go on where one wants to by ranges, and end when they are closed"() {
     const page = await open("/-/files/photos/played/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const frames = await framesOf(page, 64, 48, COLOURS);
     await store("photos", "played/film.webm", webm(Array.from({ length: SECONDS }, (_, second) => frames[second % COLOURS.length]), 64, 48, GAP), "video/webm");
     await store("photos", "played/tone.wav", tone(SECONDS), "audio/wav");
@@ -131,7 +131,7 @@ export const tests = {
     await page.goto("/-/files/photos/played/film.webm");
     await page.locator("dialog.preview video").focus();
     const film = await page.locator("dialog.preview video").elementHandle();
-    await page.getByRole("button", { name: "The next (→)" }).click();
+    await page.getByRole("button", { name: "Next (→)" }).click();
     await page.locator("dialog.preview audio").waitFor();
     assert.equal(await film.evaluate((it) => it.networkState), NOTHING_LOADS);
     await close(page);
@@ -156,7 +156,7 @@ export const tests = {
     await fillFolder();
     const page = await open("/-/files/photos/look/hills%204.png");
     await page.locator("dialog.preview .about p", { hasText: "960 × 640" }).waitFor();
-    await page.getByRole("button", { name: "Other sizes and formats (p)" }).waitFor();
+    await page.getByRole("button", { name: "Transform (p)" }).waitFor();
     await page.keyboard.press("p");
     const made = page.locator("figure", { hasText: "Result" });
     await made.getByText("800 × 533").waitFor();
@@ -171,9 +171,9 @@ export const tests = {
     assert.ok(url.endsWith("/photos/look/hills%204.png?width=300&format=jpg"), url);
     const answer = await fetch(url.replace(/^https?:\/\/[^/]+/, new URL(page.url()).origin));
     assert.equal(answer.headers.get("content-type"), "image/jpeg");
-    assert.match(await page.locator("pre[aria-label='For a page']").textContent(), /<picture>[^]*image\/avif[^]*image\/webp[^]*<\/picture>/);
+    assert.match(await page.locator("pre[aria-label='HTML']").textContent(), /<picture>[^]*image\/avif[^]*image\/webp[^]*<\/picture>/);
     await page.getByLabel("Height").fill("300");
-    await page.getByLabel("When both are set").selectOption("cover");
+    await page.getByLabel("Fit").selectOption("cover");
     await made.getByText("300 × 300 · JPEG").waitFor();
     await shot(page, "playground");
     await close(page);

@@ -38,7 +38,7 @@ async function slowly(page) {
 export const tests = {
   async "an upload is told by the tab, held up, gone on with, and not left by mistake"() {
     const page = await open("/-/files/photos/tab/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const icon = () => page.locator("#icon").getAttribute("href");
     const before = await icon();
     assert.equal(await isAsked(page), false, "nothing is on its way, and one is asked");
@@ -152,16 +152,16 @@ export const tests = {
       await page.keyboard.press("Escape");
       await page.locator("dialog.preview").waitFor({ state: "detached" });
       await page.keyboard.press("Escape");
-      await page.locator(".chosen").waitFor({ state: "hidden" });
+      await page.locator(".selection-bar").waitFor({ state: "hidden" });
     }
     assert.deepEqual(asked, []);
     // What has the focus is not behind the bar.
     await page.keyboard.press("Home");
     await page.keyboard.press(" ");
-    await page.locator(".chosen:not([hidden])").waitFor();
+    await page.locator(".selection-bar:not([hidden])").waitFor();
     await page.keyboard.press("End");
     await focused(page, "39.txt");
-    const [row, bar] = [await page.locator(".row:focus").boundingBox(), await page.locator(".chosen").boundingBox()];
+    const [row, bar] = [await page.locator(".row:focus").boundingBox(), await page.locator(".selection-bar").boundingBox()];
     assert.ok(row.y + row.height <= bar.y, `the row ends at ${row.y + row.height}, the bar begins at ${bar.y}`);
     await close(page);
   },
@@ -170,14 +170,14 @@ export const tests = {
     await Promise.all(["a", "b", "c"].map((name) => store("photos", `boxed/${name}.txt`, name)));
     const page = await open("/-/files/photos/boxed/");
     await waitForRows(page, 3);
-    const box = page.getByRole("checkbox", { name: "Choose all" });
+    const box = page.getByRole("checkbox", { name: "Select all" });
     await page.locator(".row").first().locator(".tick").click();
     await page.locator("[aria-checked=mixed]").waitFor();
     await box.click();
-    await page.getByRole("toolbar").getByText("3 chosen").waitFor();
+    await page.getByRole("toolbar").getByText("3 selected").waitFor();
     assert.equal(await box.getAttribute("aria-checked"), "true");
     await box.click();
-    await page.locator(".chosen").waitFor({ state: "hidden" });
+    await page.locator(".selection-bar").waitFor({ state: "hidden" });
     assert.equal(await box.getAttribute("aria-checked"), "false");
     await close(page);
   },
@@ -221,7 +221,7 @@ export const tests = {
     await page.goto("/-/files/photos/brought/");
     await focused(page, "a.txt");
     await page.keyboard.press("u");
-    await until(() => choosers.length > 0, "files can be chosen");
+    await until(() => choosers.length > 0, "files can be selected");
     assert.equal(choosers[0].isMultiple(), true);
     const download = page.waitForEvent("download");
     await page.keyboard.press("d");
@@ -253,7 +253,7 @@ export const tests = {
     assert.ok(codes.length > 50, `${codes.length} codes`);
     const advice = (code) => new Refusal(400, { code, error: "It was refused" }).advice;
     assert.deepEqual(codes.filter((code) => advice(code) === "It was refused.").sort(), SAID_ENOUGH);
-    assert.equal(new Refusal(500, { code: "internal", error: "Something went wrong", requestId: "r1" }).advice, "Something went wrong. The server's log knows more under r1.");
+    assert.equal(new Refusal(500, { code: "internal", error: "Something went wrong", requestId: "r1" }).advice, "Something went wrong. Request ID for the server log: r1");
   },
 };
 

@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import { fileAddress, folderOf, nameOf, query, read } from "../../server/assets/dashboard/address.mjs";
 import { dropped, unreadable } from "../../server/assets/dashboard/collect.mjs";
 import { kindOfName, kindOfType, needsConversion } from "../../server/assets/dashboard/kinds.mjs";
-import { arranged } from "../../server/assets/dashboard/listing.mjs";
 import { numbered } from "../../server/assets/dashboard/lost.mjs";
+import { snippetOf } from "../../server/assets/dashboard/snippet.mjs";
+import { healthOf } from "../../server/assets/dashboard/health.mjs";
 import { LARGE_BYTES, Queue } from "../../server/assets/dashboard/queue.mjs";
+import { filtered, sorted, sortedInSlices } from "../../server/assets/dashboard/order.mjs";
 import { lastOf, pieces, roundUp, sumOf } from "../../server/assets/dashboard/series.mjs";
 import { snippets } from "../../server/assets/dashboard/programs.mjs";
 import { sizeOf, sizeText } from "../../server/assets/dashboard/sizes.mjs";
@@ -179,13 +181,40 @@ export const tests = {
     assert.equal(selection.size, 0);
   },
 
-  "an order has folders first, numbers as people count, and a filter every word"() {
-    const entry = (name, size = 0, isFolder = false) => ({ name, key: name, isFolder, size, time: "" });
-    const entries = [entry("z", 0, true), entry("file 10.txt", 1), entry("file 9.txt", 2), entry("other", 3)];
-    const said = (filter, order) => arranged(entries, filter, order).map((it) => it.name);
-    assert.deepEqual(said("", "name"), ["z", "file 9.txt", "file 10.txt", "other"]);
-    assert.deepEqual(said("", "-size"), ["z", "other", "file 9.txt", "file 10.txt"]);
-    assert.deepEqual(said("TXT file", ""), ["file 10.txt", "file 9.txt"]);
+  "sort_is_natural_caseless_folders_first_and_reversible"() {
+    const entry = (name, size = 0, time = "", isFolder = false) => ({ name, key: name, isFolder, size, time });
+    const folder = (name) => entry(name, null, "", true);
+    const entries = [
+      folder("b 10"), folder("B 9"), entry("IMG_10.jpg", 3, "2026-01-02"), entry("img_9.PNG", 3, "2026-01-03"), entry("Grüße.txt", 1, "2026-01-01"), entry("a very long name", 9, "2026-01-01"),
+      entry("Cargo.toml", 2, "2025-01-01"), entry("backup.tar.gz", 2, "2025-01-01"), entry("A", 1), entry("a", 1), entry("\u{ffee}", 0), entry("\u{1f600}", 0),
+    ];
+    const names = (order) => sorted(entries, order).map((it) => it.name);
+    const folders = ["B 9", "b 10"];
+    const byName = names("").slice(2);
+    const inOrder = ["A", "a", "a very long name", "backup.tar.gz", "Cargo.toml", "Grüße.txt", "img_9.PNG", "IMG_10.jpg"];
+    assert.deepEqual(byName.filter((name) => inOrder.includes(name)), inOrder);
+    for (const column of ["name", "type", "size", "time"]) {
+      const [up, down] = [names(column), names(`-${column}`)];
+      assert.deepEqual(up.slice(0, 2).toSorted(), folders.toSorted(), "folders are first");
+      assert.deepEqual(down, [...up.slice(0, 2).reverse(), ...up.slice(2).reverse()], `-${column} is the reverse`);
+    }
+    assert.deepEqual(names("size").filter((name) => inOrder.includes(name)), ["A", "a", "Grüße.txt", "backup.tar.gz", "Cargo.toml", "img_9.PNG", "IMG_10.jpg", "a very long name"]);
+    assert.deepEqual(names("type").filter((name) => /\./.test(name)), ["backup.tar.gz", "IMG_10.jpg", "img_9.PNG", "Cargo.toml", "Grüße.txt"]);
+    assert.deepEqual(filtered(entries, "IMG jpg").map((it) => it.name), ["IMG_10.jpg"]);
+  },
+
+  async "sort_in_slices_gives_the_same_order"() {
+    const random = (seed) => () => (seed = (seed * 16_807) % 2_147_483_647);
+    const next = random(7);
+    const entries = Array.from({ length: 9_001 }, (_, index) => ({ name: `${"aBéc-_ "[next() % 7]}${next() % 300}.${["jpg", "txt"][next() % 2]}`, key: `${index}`, isFolder: next() % 5 === 0, size: next() % 50, time: `${next() % 9}` }));
+    for (const order of ["", "-name", "size", "-time", "type"]) {
+      const [sync, sliced] = [sorted(entries, order), await sortedInSlices(entries, order, new AbortController().signal)];
+      assert.deepEqual(sliced.map((it) => [it.name, it.size, it.time]), sync.map((it) => [it.name, it.size, it.time]), order);
+    }
+    const stop = new AbortController();
+    const sorting = sortedInSlices(Array.from({ length: 60 }, () => entries).flat(), "", stop.signal);
+    stop.abort();
+    await assert.rejects(sorting, { name: "AbortError" });
   },
 
   "a size is read as it is written, and written without losing a byte"() {
@@ -201,6 +230,30 @@ export const tests = {
     assert.deepEqual([0, 1, 1.2, 3, 11, 24, 26, 999, 1_000, 1_001].map(roundUp), [1, 1, 2, 5, 20, 25, 50, 1_000, 1_000, 2_000]);
     const points = [{ stored: 5, out: 1 }, { stored: null, out: 2 }];
     assert.deepEqual([sumOf(points, "out"), lastOf(points, "stored"), lastOf(points, "none")], [3, 5, null]);
+  },
+
+  "playground_snippet_has_one_size_in_every_source"() {
+    const address = (values) => `/p/a.jpg${query(values)}`;
+    const html = snippetOf({ width: "400", height: "400", fit: "cover", format: "webp", dpr: "2", quality: "70" }, address, { width: 1_136, height: 1_624 });
+    const found = [...html.matchAll(/width=(\d+)&amp;height=(\d+)/g)].map(([, width, height]) => [Number(width), Number(height)]);
+    assert.equal(found.length, 7);
+    for (const [width, height] of found) assert.equal(width, height);
+    assert.ok(!html.includes("dpr="));
+    assert.match(html, /width=800&amp;height=800&amp;fit=cover&amp;quality=70&amp;format=avif 800w/);
+    assert.match(html, /<img src="[^"]*width=400&amp;height=400&amp;[^"]*format=jpg" width="400" height="400"/);
+    // Nothing is enlarged, so that no source promises more than the original.
+    const small = snippetOf({ width: "800" }, address, { width: 1_000, height: 700 });
+    assert.deepEqual([...small.matchAll(/ (\d+)w/g)].map(([, width]) => width), ["400", "800", "400", "800"]);
+    assert.ok(snippetOf({ width: "5000" }, address, { width: 1_000, height: 700 }).includes("sizes=\"1000px\""));
+    assert.match(snippetOf({ height: "300" }, address, null), /height=600&amp;format=avif 2x/);
+  },
+
+  "health_says_the_worst_first"() {
+    const state = { health: "writable", damageCount: 0, disk: { freeBytes: 100, reserveBytes: 10 }, lastBackup: { at: new Date().toISOString() } };
+    const said = (more) => { const { kind, text } = healthOf({ ...state, ...more }); return [kind, text]; };
+    assert.deepEqual(said({}), ["good", "Healthy"]);
+    assert.deepEqual(said({ health: "read_only", damageCount: 2 }), ["bad", "Uploads are off: a write failed. Check the server log, then restart."]);
+    for (const [more, kind] of [[{ health: "full" }, "bad"], [{ damageCount: 1 }, "bad"], [{ disk: { freeBytes: 19, reserveBytes: 10 } }, "warn"], [{ lastBackup: null }, "warn"]]) assert.equal(said(more)[0], kind, JSON.stringify(more));
   },
 
   "addresses hold any name, and give it back"() {

@@ -77,7 +77,7 @@ const sending = (count) => async (page) => {
   const files = Array.from({ length: count }, (_, number) => ({ name: `holiday ${number + 1}.jpg`, mimeType: "image/jpeg", buffer: Buffer.alloc(number === 0 ? 200_000 : 3_500_000, "x") }));
   await page.locator(".pick-files").setInputFiles(files);
   await page.locator(".item[data-state=sending]").first().waitFor();
-  await page.locator(".uploads header p", { hasText: /\/s, .* left/ }).waitFor();
+  await page.locator(".uploads header p", { hasText: /\/s · .* left/ }).waitFor();
 };
 const choose = (page) => page.locator(".pick-files").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") }, { name: "list.txt", mimeType: "text/plain", buffer: Buffer.from("list") }]);
 
@@ -104,7 +104,7 @@ const FILES = [
   ["long-text", `${LOOK}long.txt`, ".stage pre"],
   ["no-bytes", `${STATES}empty.txt`, ".stage .empty"],
   ["gone-file", `${LOOK}none.txt`, ".stage [role=alert]"],
-  ["broken-picture", `${STATES}broken.png`, ".stage pre"],
+  ["broken-picture", `${STATES}broken.png`, ".stage [role=alert]"],
   ["zoomed", `${LOOK}hills%202.png`, ".zoom:not([hidden])", then(typed("0"), typed("+"), typed("+"))],
   ["filter-none", `${LOOK}?filter=zzz`, ".empty h2"],
   ["results-none", "/-/search/photos?q=zzzzqqq", ".empty h2"],
@@ -113,9 +113,9 @@ const FILES = [
   ["focused", STATES, ".row:focus", typed("ArrowDown")],
   ["tiles-chosen", `${LOOK}?view=tiles&selected=disc.png&selected=paper.pdf`, ".tile[aria-selected=true]", seen(".tile img.here")],
   ["folder-new", LOOK, ".row:focus", inFront(typed("n"))],
-  ["move", `${LOOK}?selected=note.txt&selected=data.json`, ".chosen:not([hidden])", inFront(typed("m"))],
+  ["move", `${LOOK}?selected=note.txt&selected=data.json`, ".selection-bar:not([hidden])", inFront(typed("m"))],
   ["rename-refused", STATES, ".row:focus", then(inFront(typed("F2")), filled("Name", "a/b"), sent("Rename"), seen(".problem:not([hidden])"))],
-  ["forms-many", `${LOOK}?selected=note.txt&selected=data.json`, ".chosen:not([hidden])", inFront(typed("f"))],
+  ["forms-many", `${LOOK}?selected=note.txt&selected=data.json`, ".selection-bar:not([hidden])", inFront(typed("f"))],
   ["dropping", LOOK, ".row", hold],
   ["uploading", `${STATES}sent/`, ".tools .primary", sending(7)],
   ["upload-failed", `${STATES}sent/`, ".tools .primary", then(choose, seen(".reason:not([hidden])")), undefined, { "POST **/photos/states/**": refused(415, "type_not_allowed", "The bucket takes no text/plain") }],
@@ -169,7 +169,7 @@ const SWEPT = { accountCount: 4, violationCount: 1, steps: [{ account: "a", name
 /** Pages of the management, as the operator sees them. */
 const managed = (crew) => [
   ["key-refused", "/-/keys", "table", then(asked("New API key"), (page) => page.getByRole("dialog").getByLabel("upload").uncheck(), sent("Create"), seen(".problem:not([hidden])"))],
-  ["key-once", "/-/keys", "table", then(asked("New API key"), sent("Create"), seen(".once"), seen(".told .tabs")), undefined, { "POST **/api/keys": KEY }],
+  ["key-once", "/-/keys", "table", then(asked("New API key"), sent("Create"), seen(".once"), seen(".dialog-body .tabs")), undefined, { "POST **/api/keys": KEY }],
   ["key-revoke", "/-/keys", "table", asked(/^Revoke/)],
   ["keys-none", "/-/keys", ".empty", undefined, undefined, { "GET **/api/keys?*": { apiKeys: [], nextCursor: null } }],
   ["links-made", "/-/links/states/a.txt", ".columns form", then(press("Make an upload link"), seen(".outcome .snippet"), press("Make a download link"), seen(".columns > :last-child .snippet"))],

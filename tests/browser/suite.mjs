@@ -19,6 +19,7 @@ import { tests as operation } from "./operation.mjs";
 import { tests as outage } from "./outage.mjs";
 import { tests as pages } from "./pages.mjs";
 import { tests as people } from "./people.mjs";
+import { tests as pointer } from "./pointer.mjs";
 import { tests as pictures } from "./preview.mjs";
 import { measured as measuredPromises, tests as promises } from "./promises.mjs";
 import { tests as pure } from "./pure.mjs";
@@ -33,7 +34,7 @@ const PATIENCE_MS = 180_000 * Number(options.slow ?? 1);
 const LANES = 4;
 
 /** The longest first, so that none is left over at the end. */
-const together = [looks, states, pages, decoded, promises, hostile, uploads, management, outage, operation, entrance, pictures, people, finding, gone, keyboard, files, tenants, addresses, fresh, pure];
+const together = [looks, states, pages, decoded, promises, hostile, uploads, pointer, management, outage, operation, entrance, pictures, people, finding, gone, keyboard, files, tenants, addresses, fresh, pure];
 const alone = [measuredFiles, measuredPromises, measuredUploads];
 
 /** Whether it is among those that somebody chose by words. */

@@ -20,7 +20,7 @@ export const tests = {
     const job = JSON.stringify({ kind: "deleteFolder", bucketName: "secrets", prefix: "nothing/" });
     const { job: { id } } = await (await api("POST", "/api/jobs", job, { "Content-Type": "application/json" })).json();
     const page = await open("/-/", { session: await newcomer("bob") });
-    await page.getByRole("heading", { name: "No bucket yet" }).waitFor();
+    await page.getByRole("heading", { name: "Create your first bucket" }).waitFor();
     assert.equal(await page.locator(".buckets li").count(), 0);
 
     // What is not seen looks like what is not there.
@@ -37,7 +37,7 @@ export const tests = {
     }
     // What lies over the folder is told by delivery, which says that a private bucket is there.
     await page.goto("/-/files/secrets/plans/plan.txt");
-    await page.locator(".stage [role=alert]", { hasText: "The bucket is private, and you have no role in it. Ask whoever owns the bucket" }).waitFor();
+    await page.locator(".stage [role=alert]", { hasText: "You don't have access to this private bucket. Ask the bucket's owner" }).waitFor();
     await page.goto("/-/search/photos?q=public");
     await alert.first().waitFor();
     await page.goto("/-/files/photos/mine/");

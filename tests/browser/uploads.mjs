@@ -52,7 +52,7 @@ export const tests = {
       names.push(`in/dropped/deep/${number % 5}/f${number}.txt`);
     }
     const page = await open("/-/files/photos/in/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await shot(page, "files-empty");
     await dropFromDisk(page, [root]);
     await done(page, "250 files uploaded");
@@ -67,7 +67,7 @@ export const tests = {
     const root = folder("slowly");
     for (let number = 0; number < 601; number += 1) writeFileSync(join(root, `f${number}.txt`), "f");
     const page = await open("/-/files/photos/slowly/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // The disk gives nothing more, the end of the folder neither, until the first files are stored.
     await page.evaluate(() => {
       const entryOf = DataTransferItem.prototype.webkitGetAsEntry;
@@ -100,14 +100,14 @@ export const tests = {
     const paths = ["a.txt", "b.txt", "c.txt"].map((name) => join(root, name));
     for (const path of paths) writeFileSync(path, "text");
     const page = await open("/-/files/photos/vanished/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.context().setOffline(true);
     await choose(page, paths);
-    await page.locator(".uploads header p", { hasText: "waiting" }).waitFor();
+    await page.locator(".uploads header p", { hasText: "retrying" }).waitFor();
     rmSync(paths[1]);
     await page.context().setOffline(false);
     await done(page, "1 file failed");
-    await page.locator(".reason", { hasText: "The file cannot be read: it was changed, moved or deleted" }).waitFor();
+    await page.locator(".reason", { hasText: "Can't read this file. It was changed, moved or deleted" }).waitFor();
     assert.deepEqual(await keys("photos", "vanished/"), ["vanished/a.txt", "vanished/c.txt"]);
     await close(page);
   },
@@ -125,7 +125,7 @@ export const tests = {
 
   async "what is pasted is stored, pictures under the time"() {
     const page = await open("/-/files/photos/pasted/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     await page.evaluate(() => {
       const data = new DataTransfer();
       data.items.add(new File(["picture"], "image.png", { type: "image/png" }));
@@ -144,7 +144,7 @@ export const tests = {
     const path = join(folder("large"), "film.bin");
     writeFileSync(path, bytes);
     const page = await open("/-/files/photos/large/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     const client = await page.context().newCDPSession(page);
     await client.send("Network.enable");
     const throttle = (uploadThroughput) => client.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput });
@@ -154,7 +154,7 @@ export const tests = {
     await page.getByRole("button", { name: "Pause" }).click();
     await page.locator(".uploads header p", { hasText: "Paused" }).waitFor();
     await page.reload();
-    await page.getByText("1 upload was cut off: film.bin").waitFor();
+    await page.getByText("1 upload was interrupted: film.bin").waitFor();
     await throttle(-1);
     const offsets = [];
     page.on("request", (request) => { if (request.method() === "PATCH") offsets.push(Number(request.headers()["upload-offset"])); });
@@ -180,12 +180,12 @@ export const tests = {
     assert.deepEqual(await keys("photos", "taken/"), ["taken/a (1).txt", "taken/a.txt"]);
     await over(page, "1 file uploaded");
     await waitForRows(page, 2);
-    await page.getByLabel("When a name is taken").selectOption("skip");
+    await page.getByLabel("If a file exists").selectOption("skip");
     await choose(page, [path]);
     await done(page, "1 file skipped");
     await over(page, "0 files uploaded, 1 skipped");
     assert.equal(await text("taken/a.txt"), "old");
-    await page.getByLabel("When a name is taken").selectOption("overwrite");
+    await page.getByLabel("If a file exists").selectOption("overwrite");
     await choose(page, [path]);
     await page.locator(".item[data-state=done]").waitFor();
     await over(page, "1 file uploaded");
@@ -209,9 +209,9 @@ export const tests = {
     });
     await choose(page, [path]);
     await done(page, "1 file failed");
-    await page.locator(".reason", { hasText: "The bucket takes no text/plain. The settings of the bucket say which types" }).waitFor();
+    await page.locator(".reason", { hasText: "The bucket takes no text/plain. See Allowed file types" }).waitFor();
     await shot(page, "upload-failed");
-    await page.getByRole("button", { name: "Retry what failed" }).click();
+    await page.getByRole("button", { name: "Retry failed" }).click();
     await done(page, "1 file uploaded");
     assert.equal(tries, 4);
     await close(page);
@@ -247,7 +247,7 @@ export const tests = {
     writeFileSync(path, "a");
     const session = await signIn("ann");
     const page = await open("/-/files/photos/waiting/", { session });
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // Signed out in another window.
     assert.equal((await send("DELETE", `${base}/-/session`, undefined, session)).status, 204);
     await choose(page, [path]);
@@ -263,7 +263,7 @@ export const tests = {
 export const measured = {
   async "a queue of twenty-five thousand files does not hold the page up"() {
     const page = await open("/-/files/photos/queue/");
-    await page.getByRole("heading", { name: "Nothing in here yet" }).waitFor();
+    await page.getByRole("heading", { name: "No files yet" }).waitFor();
     // So that no machine is done before it was looked at.
     const client = await page.context().newCDPSession(page);
     await client.send("Network.enable");
@@ -290,10 +290,10 @@ export const measured = {
     const frames = await page.evaluate(() => window.frames25k.sort((one, other) => other - one));
     assert.ok(ms / frames.length < FRAME_MS_MAX, `the page took ${Math.round(ms)} ms for ${frames.length} frames`);
     await page.waitForFunction(() => /^\d+ % · /.test(document.title));
-    await page.locator(".uploads header p", { hasText: /\/s, .* left/ }).waitFor();
+    await page.locator(".uploads header p", { hasText: /\/s · .* left/ }).waitFor();
     await shot(page, "upload-queue");
     const sent = [];
-    await page.getByRole("button", { name: "Cancel or close" }).click();
+    await page.getByRole("button", { name: "Cancel all or close" }).click();
     await page.locator(".note", { hasText: "cancelled" }).waitFor();
     page.on("request", (request) => { if (request.method() === "POST") sent.push(request.url()); });
     await page.locator(".uploads").waitFor({ state: "hidden" });

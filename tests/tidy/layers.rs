@@ -56,7 +56,7 @@ const SERVER: &Layers = &[
         "meter",
     ],
     &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie", "acme", "collector"],
-    &["rate_limit", "kept_heads", "job_board", "password_work", "set_up_link"],
+    &["rate_limit", "kept_heads", "job_board", "password_work", "set_up_link", "recent_uploads"],
     &["delivery_headers", "form_part", "state"],
     &["error", "replies"],
     &["query", "target", "request_body", "tus"],

@@ -1,7 +1,7 @@
-// What is done to files: deleted, renamed, moved, and all of these undone.
+// Actions on files and folders: delete, rename, new folder, download, and undo. Moving and copying is in `relocate.mjs`.
 
 import { folderOf, nameOf } from "./address.mjs";
-import { cancelJob, explain, job, move, removeFile, startJob, undelete } from "./api.mjs";
+import { cancelJob, job, move, removeFile, startJob, undelete } from "./api.mjs";
 import { ask, field } from "./dialog.mjs";
 import { make } from "./dom.mjs";
 import { complain, note } from "./live.mjs";
@@ -9,15 +9,16 @@ import { count, number } from "./text.mjs";
 
 /** @typedef {{key: string, isFolder: boolean}} Target */
 
-/** Requests at once. */
+/** Concurrent requests. */
 const PARALLEL = 6;
-const UNDO_SECONDS = 10;
+/** How long an action can be undone. */
+export const UNDO_SECONDS = 10;
 
 /**
- * Does the work for each, some at a time; says which were done and what the first failure was.
+ * Runs work for each item, several at a time. Resolves with the items that are done and the first failure.
  * @template T @param {T[]} items @param {(item: T) => Promise<any>} work
  */
-async function each(items, work) {
+export async function each(items, work) {
   const waiting = [...items];
   /** @type {T[]} */
   const done = [];
@@ -37,10 +38,10 @@ async function each(items, work) {
   return { done, failure };
 }
 
-/** Begins work that the server does behind an answer, and waits for it. @param {any} request @param {string} doing */
-const awaited = async (request, doing) => watched((await startJob(request)).job ?? {}, doing);
+/** Starts a job and waits for its end. @param {any} request @param {string} doing */
+export const awaited = async (request, doing) => watched((await startJob(request)).job ?? {}, doing);
 
-/** Waits for work that was begun. @param {any} state as it was told last @param {string} doing */
+/** Waits for the end of a job, with its progress in a note. @param {any} state the latest known state @param {string} doing */
 export async function watched(state, doing) {
   /** @type {ReturnType<typeof note> | null} */
   let shown = null;
@@ -53,18 +54,18 @@ export async function watched(state, doing) {
   }
   shown?.close();
   if (state.state === "failed") throw new Error(state.error || `${doing} failed`);
-  if (state.state === "cancelled") throw new Error(`${doing} was cancelled`);
+  if (state.state === "cancelled") throw new Error(`${doing} cancelled`);
   return state;
 }
 
-/** @param {Target[]} targets */
-function named(targets) {
+/** Targets in words: a name, or a count. @param {Target[]} targets */
+export function named(targets) {
   if (targets.length === 1) return `“${nameOf(targets[0].key)}”`;
-  return count(targets.length, "entry", "entries");
+  return count(targets.length, "item");
 }
 
 /**
- * Deletes at once, and offers to take it back.
+ * Deletes at once, and offers to undo.
  * @param {string} bucket @param {Target[]} targets @param {(keys: Set<string>) => void} gone @param {() => void} back
  */
 export async function remove(bucket, targets, gone, back) {
@@ -80,16 +81,24 @@ export async function remove(bucket, targets, gone, back) {
 /** @param {string} bucket @param {Target[]} targets @param {() => void} back */
 async function restore(bucket, targets, back) {
   const { done, failure } = await each(targets, (target) =>
-    target.isFolder ? awaited({ kind: "undeleteFolder", bucketName: bucket, prefix: target.key }, `Bringing back ${nameOf(target.key)}`) : undelete(bucket, { path: target.key }));
-  if (done.length > 0) note(`${named(done)} back again.`);
-  if (failure) complain(failure, "Not brought back");
+    target.isFolder ? awaited({ kind: "undeleteFolder", bucketName: bucket, prefix: target.key }, `Restoring ${nameOf(target.key)}`) : undelete(bucket, { path: target.key }));
+  if (done.length > 0) note(`${named(done)} restored.`);
+  if (failure) complain(failure, "Not restored");
   back();
 }
 
-/** Moves one to another key; a folder with all that is in it. @param {string} bucket @param {Target} target @param {string} to */
-const moveOne = (bucket, target, to) =>
-  target.isFolder ? awaited({ kind: "moveFolder", bucketName: bucket, prefix: target.key, to }, `Moving ${nameOf(target.key)}`)
-    : move(bucket, { from: target.key, to, onConflict: "refuse" });
+/** @typedef {"refuse" | "rename" | "overwrite"} Policy what happens to a name that is taken */
+
+/**
+ * Moves a file, or a folder with its contents, to another key. Resolves with the key that it has now and whether files
+ * stayed behind because their names are taken.
+ * @param {string} bucket @param {Target} target @param {string} to @param {Policy} [onConflict]
+ */
+export async function moveOne(bucket, target, to, onConflict = "refuse") {
+  if (!target.isFolder) return { key: (await move(bucket, { from: target.key, to, onConflict })).path, isPart: false };
+  const state = await awaited({ kind: "moveFolder", bucketName: bucket, prefix: target.key, to, onConflict }, `Moving ${nameOf(target.key)}`);
+  return { key: to, isPart: (state.result?.skipped ?? 0) > 0 };
+}
 
 /** @param {string} bucket @param {Target} target @param {() => void} changed */
 export function rename(bucket, target, changed) {
@@ -97,7 +106,7 @@ export function rename(bucket, target, changed) {
   const slash = target.isFolder ? "/" : "";
   const dialog = ask(`Rename ${before}`, [field("Name", { name: "name", value: before, required: true, maxlength: 1024, spellcheck: "false" })], "Rename", async ({ name }) => {
     if (name === before) return;
-    if (name.includes("/")) throw new Error("A name has no slash. To put it into another folder, move it.");
+    if (name.includes("/")) throw new Error("Names can't contain “/”. To change the folder, use Move.");
     const to = folderOf(target.key) + name + slash;
     await moveOne(bucket, target, to);
     changed();
@@ -109,35 +118,14 @@ export function rename(bucket, target, changed) {
   input.setSelectionRange(0, dot > 0 ? dot : before.length);
 }
 
-/** @param {string} bucket @param {Target[]} targets @param {string} folder @param {() => void} changed */
-export function moveTo(bucket, targets, folder, changed) {
-  ask(`Move ${named(targets)}`, [
-    field("To the folder", { name: "to", value: folder, maxlength: 1024, spellcheck: "false", placeholder: "2026/summer/" }, "From the root of the bucket. A folder that is not there is made."),
-  ], "Move", async ({ to }) => {
-    const goal = to.replace(/^\/+/, "").replace(/\/*$/, to.replace(/^\/+/, "") === "" ? "" : "/");
-    const place = (/** @type {Target} */ target) => `${goal}${nameOf(target.key)}${target.isFolder ? "/" : ""}`;
-    const { done, failure } = await each(targets, (target) => moveOne(bucket, target, place(target)));
-    changed();
-    if (done.length > 0) {
-      const undo = async () => {
-        const result = await each(done, (target) => moveOne(bucket, { key: place(target), isFolder: target.isFolder }, target.key));
-        if (result.failure) complain(result.failure);
-        changed();
-      };
-      note(`${named(done)} moved to ${goal || "the root of the bucket"}.`, { label: "Undo", run: undo }, { seconds: UNDO_SECONDS });
-    }
-    if (failure) throw new Error(`${count(targets.length - done.length, "entry", "entries")} not moved. ${explain(failure)}`);
-  });
-}
-
-/** A folder is there with its first file: until then it is an address. @param {(name: string) => void} enter */
+/** Opens a folder that does not exist yet: its first file creates it. @param {(name: string) => void} enter */
 export function newFolder(enter) {
   ask("New folder", [
-    field("Name", { name: "name", required: true, maxlength: 255, spellcheck: "false" }, "It is empty until you upload something into it."),
-  ], "Open it", async ({ name }) => {
+    field("Name", { name: "name", required: true, maxlength: 255, spellcheck: "false" }, "The folder is created when you upload a file into it."),
+  ], "Open folder", async ({ name }) => {
     const clean = name.trim().replace(/^\/+|\/+$/g, "");
     if (clean === "" || clean.split("/").some((part) => part === "" || part === "." || part === "..")) {
-      throw new Error("This is no name for a folder: no component may be empty, . or ..");
+      throw new Error("Invalid folder name: no part may be empty, “.” or “..”.");
     }
     enter(`${clean}/`);
   });
@@ -150,7 +138,7 @@ export async function download(addresses) {
     document.body.append(link);
     link.click();
     link.remove();
-    // Browsers pass over a click that comes right behind another.
+    // Browsers drop downloads that start right after another.
     await new Promise((done) => setTimeout(done, 250));
   }
 }

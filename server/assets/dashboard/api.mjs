@@ -1,84 +1,84 @@
-// The HTTP API as functions. A refusal is an error that says what was refused and what to do about it.
+// The HTTP API as functions. A refused request throws an error with the reason and advice.
 
 import { fileAddress, query } from "./address.mjs";
 
-/** What to do about a refusal, by its code. The server's own sentence stands before it. */
+/** Advice for a refusal by its code, after the server's own message. */
 const ADVICE = {
   missing_api_key: "Sign in again.",
   invalid_api_key: "Sign in again.",
-  wrong_password: "Capitals count.",
+  wrong_password: "Name and password are case-sensitive.",
   bucket_not_empty: "Empty it first.",
   organisation_not_empty: "Delete its buckets first.",
-  last_owner: "The account that made it stays.",
-  account_not_found: "Check the id: its holder finds it under Your account.",
-  too_many_jobs: "Wait until some of the work under way is done.",
-  job_ended: "It is over already.",
-  version_not_found: "Its space may have been given back: a backup may have it.",
-  log_too_large: "Look in a folder, or ask the operator to look on the machine.",
-  account_suspended: "Ask the operator of this server why.",
-  plan_required: "Ask the operator for the plan Pro, or use the basic address.",
-  forbidden: "Ask whoever owns the bucket for a role that may do this.",
-  bucket_not_found: "It may have been deleted or renamed: choose another one.",
-  file_not_found: "It may have been moved or deleted: reload the folder.",
+  last_owner: "The owning account can't leave or change role.",
+  account_not_found: "Check the ID. Its owner finds it under Your account.",
+  too_many_jobs: "Wait for a running job to finish.",
+  job_ended: "The job has already ended.",
+  version_not_found: "Its space has been reclaimed. Restore it from a backup.",
+  log_too_large: "Narrow the search to a folder, or ask your operator to run trug history on the server.",
+  account_suspended: "Contact the operator of this server.",
+  plan_required: "Use the standard endpoint, or ask your operator for the Pro tier.",
+  forbidden: "Ask the bucket's owner for a role that allows this.",
+  bucket_not_found: "The bucket may have been deleted. Choose another one.",
+  file_not_found: "The file may have been moved or deleted. Reload the folder.",
   already_exists: "Choose another name.",
-  conflict: "Somebody else changed the same just now: try again.",
-  file_too_large: "The settings of the bucket say how large a file may be.",
-  type_not_allowed: "The settings of the bucket say which types it takes.",
-  quota_exceeded: "Delete something, or ask for a larger quota.",
-  no_space: "The server's disk is full: delete something, or tell the operator.",
-  rate_limited: "Wait a moment, and try again.",
+  conflict: "Changed by someone else at the same time. Try again.",
+  file_too_large: "See Max. file size in the bucket's settings.",
+  type_not_allowed: "See Allowed file types in the bucket's settings.",
+  quota_exceeded: "Delete files or ask for a larger quota.",
+  no_space: "The server's disk is full. Delete files or contact your operator.",
+  rate_limited: "Wait a moment and try again.",
   overloaded: "Try again in a moment.",
-  read_only: "The store takes no changes at the moment: tell the operator.",
-  damaged: "The stored bytes are damaged: restore the file from a backup, or tell the operator.",
-  undecodable: "The picture is broken: open the original.",
-  cancelled: "Search inside a folder, or for more letters.",
+  read_only: "The server is read-only right now. Contact your operator.",
+  damaged: "Stored data is damaged. Restore an older version or a backup.",
+  undecodable: "The image can't be decoded. Download the original.",
+  cancelled: "Search took too long. Search inside a folder or use a longer query.",
   unreachable: "Check that it is running, and try again.",
   offline: "Check your connection, and try again.",
-  api_key_not_found: "It was revoked already: load the page again.",
-  job_not_found: "It is over already: load the page again.",
-  webhook_not_found: "It was deleted already: load the page again.",
-  session_not_found: "It has ended already: load the page again.",
-  organisation_not_found: "It may have been deleted, or you do not belong to it any more.",
+  api_key_not_found: "The key was already revoked. Reload the page.",
+  job_not_found: "The job has already ended. Reload the page.",
+  webhook_not_found: "The webhook was already deleted. Reload the page.",
+  session_not_found: "The session has already ended. Reload the page.",
+  organisation_not_found: "The organisation may have been deleted, or you are no longer a member.",
   session_ended: "Sign in again.",
   set_up_done: "Sign in instead.",
-  link_expired: "Ask for another link.",
-  link_not_found: "Ask for another link.",
-  token_expired: "Make another link.",
-  token_used: "Make another link.",
-  token_not_found: "Make another link.",
-  token_revoked: "Make another link.",
-  token_in_use: "Wait until that upload is over.",
+  link_expired: "Ask for a new link.",
+  link_not_found: "Ask for a new link.",
+  token_expired: "Create a new link.",
+  token_used: "Create a new link.",
+  token_not_found: "Create a new link.",
+  token_revoked: "Create a new link.",
+  token_in_use: "Another upload with this link is in progress. Wait for it to finish.",
   shutting_down: "Try again in a moment.",
   not_ready: "Try again in a moment.",
-  request_timeout: "The connection may be slow: try again.",
-  incomplete_body: "It was cut off on its way: try again.",
-  checksum_mismatch: "It was changed on its way: try again.",
-  precondition_failed: "It was changed meanwhile: load the page again.",
-  too_large: "Choose less at once.",
-  too_many_files: "Choose fewer at once.",
-  too_many_uploads: "Wait until some of the uploads under way are done.",
-  upload_expired: "Choose the file again.",
-  upload_not_found: "Choose the file again.",
-  upload_locked: "It is being sent elsewhere, perhaps in another tab: wait a moment.",
-  wrong_offset: "Choose the file again.",
-  cross_site: "Open the dashboard at its own address.",
-  wrong_host: "Open the dashboard at its own address.",
+  request_timeout: "The connection may be too slow. Try again.",
+  incomplete_body: "The upload was interrupted. Try again.",
+  checksum_mismatch: "The data was altered in transit. Try again.",
+  precondition_failed: "The file changed in the meantime. Reload the page.",
+  too_large: "Upload fewer or smaller files at once.",
+  too_many_files: "Upload at most 100 files per request.",
+  too_many_uploads: "Wait for running uploads to finish.",
+  upload_expired: "The upload can't be resumed. Choose the file again.",
+  upload_not_found: "The upload can't be resumed. Choose the file again.",
+  upload_locked: "This file is being uploaded elsewhere, perhaps in another tab. Wait a moment.",
+  wrong_offset: "The upload can't be resumed. Choose the file again.",
+  cross_site: "Open the dashboard at its own URL.",
+  wrong_host: "Open the dashboard at its own URL.",
 };
 
-/** What a refusal of a delivery means whose answer has no body, by its status. */
+/** Codes and messages of deliveries without a body, by status. */
 const BARE = /** @type {Record<number, {code: string, error: string}>} */ ({
-  401: { code: "missing_api_key", error: "The bucket is private, and you are not signed in" },
-  403: { code: "forbidden", error: "The bucket is private, and you have no role in it" },
-  404: { code: "file_not_found", error: "The file is not here" },
-  429: { code: "rate_limited", error: "That was too much at once" },
-  503: { code: "overloaded", error: "The server is busy" },
+  401: { code: "missing_api_key", error: "This bucket is private. Sign in to open its files" },
+  403: { code: "forbidden", error: "You don't have access to this private bucket" },
+  404: { code: "file_not_found", error: "File not found" },
+  429: { code: "rate_limited", error: "Too many requests" },
+  503: { code: "overloaded", error: "Server busy" },
 });
 
 /** Why a request was not done. */
 export class Refusal extends Error {
   /** @param {number} status @param {any} body */
   constructor(status, body) {
-    super(body?.error || `The server answered ${status}`);
+    super(body?.error || `The server responded with ${status}`);
     this.status = status;
     this.code = body?.code ?? "";
     this.body = body ?? {};
@@ -86,12 +86,12 @@ export class Refusal extends Error {
     this.retryAfter = Number(body?.retryAfter) || 0;
   }
 
-  /** What was refused, and what to do. */
+  /** The reason and the advice. */
   get advice() {
     const what = this.message.replace(/\.?$/, ".");
     const wait = this.code === "rate_limited" && this.retryAfter > 0 ? `Try again in ${this.retryAfter} s.` : null;
-    const asks = this.code === "forbidden" && /operator/i.test(this.message) ? "Sign in as one, or ask them." : null;
-    const then = wait ?? asks ?? /** @type {any} */ (ADVICE)[this.code] ?? (this.body.requestId ? `The server's log knows more under ${this.body.requestId}.` : "");
+    const asks = this.code === "forbidden" && /operator/i.test(this.message) ? "Sign in as an operator or contact one." : null;
+    const then = wait ?? asks ?? /** @type {any} */ (ADVICE)[this.code] ?? (this.body.requestId ? `Request ID for the server log: ${this.body.requestId}` : "");
     return `${what} ${then}`.trim();
   }
 }
@@ -99,15 +99,15 @@ export class Refusal extends Error {
 /** Any error as a sentence for people. @param {any} error */
 export const explain = (error) => error?.advice ?? error?.message ?? String(error);
 
-/** Whether a request ended because nobody wants its answer any more. @param {any} error */
+/** Whether a request was aborted. @param {any} error */
 export const isGone = (error) => error?.name === "AbortError";
 
 let onSignedOut = () => {};
-/** Says what happens when the server knows us no more. @param {() => void} work */
+/** Sets what happens when the session has ended. @param {() => void} work */
 export function whenSignedOut(work) {
   onSignedOut = work;
 }
-/** Tells that the server knows us no more. */
+/** Reports that the session has ended. */
 export const signedOut = () => onSignedOut();
 
 /**
@@ -125,11 +125,11 @@ async function send(method, address, { body, signal, headers = {}, cache } = {})
     return await fetch(address, init);
   } catch (error) {
     if (isGone(error)) throw error;
-    throw new Refusal(0, navigator.onLine ? { code: "unreachable", error: "The server cannot be reached" } : { code: "offline", error: "You are offline" });
+    throw new Refusal(0, navigator.onLine ? { code: "unreachable", error: "Can't reach the server" } : { code: "offline", error: "You are offline" });
   }
 }
 
-/** The JSON of an answer; a refusal is thrown. @param {string} method @param {string} address @param {any} [options] */
+/** The JSON of a response; a refusal is thrown. @param {string} method @param {string} address @param {any} [options] */
 export async function call(method, address, options) {
   const answer = await send(method, address, options);
   if (answer.ok) return answer.status === 204 ? {} : answer.json();
@@ -138,7 +138,7 @@ export async function call(method, address, options) {
   throw refusal;
 }
 
-/** The answer of a delivery, as it is; a refusal is thrown. @param {string} method @param {string} address @param {any} [options] */
+/** The response of a delivery; a refusal is thrown. @param {string} method @param {string} address @param {any} [options] */
 export async function load(method, address, options) {
   const answer = await send(method, address, options);
   if (answer.ok) return answer;
@@ -156,6 +156,8 @@ export const signOut = () => call("DELETE", "/-/session");
 export const setUp = (body) => call("POST", "/-/set-up", { body });
 /** @param {string} token */
 export const checkSetUp = (token) => call("POST", "/-/set-up", { body: { token, check: true } });
+/** Tells whose account an invitation is for. @param {string} token */
+export const checkInvitation = (token) => call("POST", "/-/invitation", { body: { token, check: true } });
 /** @param {string} token @param {string} password */
 export const acceptInvitation = (token, password) => call("POST", "/-/invitation", { body: { token, password } });
 
@@ -171,8 +173,10 @@ export async function buckets() {
   return all;
 }
 
+/** A bucket, with the scopes of the account in it. @param {string} name @returns {Promise<{bucket: any, scopes?: string[]}>} */
+export const bucketAndScopes = (name) => call("GET", `/api/buckets/${encodeURIComponent(name)}`);
 /** @param {string} name */
-export const bucket = async (name) => (await call("GET", `/api/buckets/${encodeURIComponent(name)}`)).bucket;
+export const bucket = async (name) => (await bucketAndScopes(name)).bucket;
 
 /** @param {any} settings */
 export const createBucket = (settings) => call("POST", "/api/buckets", { body: settings });
@@ -181,7 +185,11 @@ export const createBucket = (settings) => call("POST", "/api/buckets", { body: s
 export const listFolder = (bucketName, prefix, continuationToken, signal) =>
   call("GET", `/api/list-objects${query({ bucketName, prefix, delimiter: "/", order: "folders", maxKeys: 1000, continuationToken })}`, { signal });
 
-/** What lies below a top-level folder, as counted. @param {string} bucketName @param {string} folder @param {AbortSignal} [signal] */
+/** A page of the folders of a folder, with what each holds. @param {string} bucketName @param {string} prefix @param {string | null} cursor @param {AbortSignal} [signal] */
+export const folderStats = (bucketName, prefix, cursor, signal) =>
+  call("GET", `/api/buckets/${encodeURIComponent(bucketName)}/folders?prefix=${encodeURIComponent(prefix)}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}&limit=1000`, { signal });
+
+/** The counters of a top-level folder. @param {string} bucketName @param {string} folder @param {AbortSignal} [signal] */
 export async function countedFolder(bucketName, folder, signal) {
   let cursor = null;
   do {
@@ -202,6 +210,11 @@ export const removeFile = (bucketName, key) => call("DELETE", fileAddress(bucket
 /** @param {string} bucketName @param {any} body */
 export const move = (bucketName, body) => call("POST", `/api/buckets/${encodeURIComponent(bucketName)}/move`, { body });
 /** @param {string} bucketName @param {any} body */
+export const copyFile = (bucketName, body) => call("POST", `/api/buckets/${encodeURIComponent(bucketName)}/copy`, { body });
+/** A page of all keys in a folder, however deep. @param {string} bucketName @param {string} prefix @param {string | null} continuationToken @param {number} [maxKeys] */
+export const listKeys = (bucketName, prefix, continuationToken, maxKeys = 1000) =>
+  call("GET", `/api/list-objects${query({ bucketName, prefix, maxKeys, continuationToken })}`);
+/** @param {string} bucketName @param {any} body */
 export const undelete = (bucketName, body) => call("POST", `/api/buckets/${encodeURIComponent(bucketName)}/undelete`, { body });
 /** @param {any} body */
 export const startJob = (body) => call("POST", "/api/jobs", { body });
@@ -209,7 +222,7 @@ export const startJob = (body) => call("POST", "/api/jobs", { body });
 export const job = (id) => call("GET", `/api/jobs/${encodeURIComponent(id)}`);
 /** @param {string} id */
 export const cancelJob = (id) => call("DELETE", `/api/jobs/${encodeURIComponent(id)}`);
-/** An address to which somebody without a key uploads once. @param {string} bucketName @param {string} path */
+/** A URL for one upload without a key. @param {string} bucketName @param {string} path */
 export const uploadLink = (bucketName, path) => call("GET", `/api/presigned-url${query({ bucketName, path })}`);
 
 /** Whether a file has the name. @param {string} bucketName @param {string} key @param {AbortSignal} [signal] */

@@ -1,35 +1,34 @@
-// The files of a bucket: a folder's entries or the hits of a search, in a list or in tiles, with all that is done to
-// them. The address holds the bucket, the folder, what is open, the order, the filter and what is chosen.
+// The files of a bucket: the entries of a folder or the results of a search, as a list or as a grid, and every action on
+// them. The address holds the bucket, the folder, the open file, the order, the filter and the selection.
 
 import { copyLinks, chooseForm } from "./copy.mjs";
-import { download, moveTo, newFolder, remove, rename } from "./actions.mjs";
-import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
-import { bucket as showBucket, explain, isGone } from "./api.mjs";
+import { download, named, newFolder, remove, rename } from "./actions.mjs";
+import { filesAddress, folderOf, fileAddress, nameOf, playgroundAddress, searchAddress } from "./address.mjs";
+import { bucketAndScopes, explain, isGone } from "./api.mjs";
 import { chosen } from "./collect.mjs";
-import { debounced, fill, kept, make } from "./dom.mjs";
+import { debounced, fill, make, preferences } from "./dom.mjs";
+import { Gestures } from "./gestures.mjs";
 import { icon } from "./icons.mjs";
-import { isPicture, kindOfName } from "./kinds.mjs";
 import { bring } from "./later.mjs";
-import { arranged, Listing } from "./listing.mjs";
+import { Listing } from "./listing.mjs";
 import { complain, say } from "./live.mjs";
+import { columnOf, filtered } from "./order.mjs";
 import { Preview } from "./preview.mjs";
 import { amend, beforeLeaving, go } from "./router.mjs";
-import { Hits, marked } from "./search.mjs";
+import { counted, lines, loadThumbnails, tiles } from "./rows.mjs";
+import { Hits } from "./search.mjs";
 import { Selection } from "./selection.mjs";
 import { help, isTyped } from "./shortcuts.mjs";
-import { bytes, count, day, moment, number } from "./text.mjs";
+import { bytes, count, number } from "./text.mjs";
 import { changes, paste, upload, uploadDropped } from "./uploads.mjs";
 import { Viewport } from "./viewport.mjs";
 
-/** Rows are higher where fingers choose them. */
-const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 52 : 42;
-const TILE = { height: 188, width: 168 };
-/** So many names of chosen entries stand in the address at most. */
+/** Names of the selection that the address holds at most. */
 const NAMES_MAX = 20;
-/** Pictures are asked for when scrolling has paused for so long. */
+/** Pause in scrolling after which thumbnails load. */
 const PAUSE_MS = 90;
 
-/** The folder that was left for the one above, which is where one is then. */
+/** The folder that was left for its parent, where it becomes the active row. */
 let cameFrom = "";
 
 export class Browser {
@@ -42,8 +41,10 @@ export class Browser {
     this.text = place.values.get("q") ?? "";
     this.order = place.values.get("sort") ?? "";
     this.filter = place.values.get("filter") ?? "";
-    this.isTiled = (place.values.get("view") ?? kept.get("view", "list")) === "tiles";
+    this.isTiled = (place.values.get("view") ?? preferences.get("view", "list")) === "tiles";
     this.selection = new Selection();
+    /** @type {string[] | null} what the account may do in the bucket; null until it is known */
+    this.scopes = null;
     this.toSelect = place.values.getAll("selected");
     /** @type {Viewport} */
     this.list = /** @type {any} */ (null);
@@ -53,11 +54,13 @@ export class Browser {
     this.rows = [];
     /** @type {Preview | null} */
     this.preview = null;
+    /** The shape of the selection that the bar was built for. */
+    this.barFor = "";
     this.typed = "";
     this.forget = debounced(800, () => { this.typed = ""; });
-    this.loadPictures = debounced(PAUSE_MS, () => this.pictures());
+    this.loadPictures = debounced(PAUSE_MS, () => loadThumbnails(this));
     this.write = debounced(200, () => this.writeAddress());
-    // Going back leads to what was seen.
+    // The history has the latest state of this view.
     this.stayed = beforeLeaving(() => this.write.now());
     this.build();
     this.load();
@@ -68,10 +71,15 @@ export class Browser {
     document.addEventListener("paste", this.onPaste);
     changes.addEventListener("stored", this.onStored);
     this.showOpen(place);
-    showBucket(this.bucket).then((bucket) => { this.facts = bucket; this.source.counted?.(bucket.objectCount); }, () => {});
+    bucketAndScopes(this.bucket).then(({ bucket, scopes }) => {
+      this.facts = bucket;
+      this.scopes = scopes ?? null;
+      this.showRights();
+      this.source.counted?.(bucket.objectCount);
+    }, () => {});
   }
 
-  /** Whether an address is one of this view; then it is shown. @param {ReturnType<typeof import("./address.mjs").read>} place */
+  /** Shows an address of this view; false if it belongs to another view. @param {ReturnType<typeof import("./address.mjs").read>} place */
   follow(place) {
     if (place.bucket !== this.bucket || !["files", "search"].includes(place.view)) return false;
     if ((place.view === "search") !== this.isSearch) return false;
@@ -91,11 +99,11 @@ export class Browser {
   build() {
     const head = (/** @type {string} */ order, /** @type {string} */ label) => make("span", { class: order, role: "columnheader", "data-order": order },
       make("button", { type: "button", click: () => this.sortBy(order) }, label));
-    this.allBox = make("button", { type: "button", role: "checkbox", "aria-checked": "false", "aria-label": "Choose all", title: "Choose all (Ctrl A)", click: () => this.chooseAll() });
+    this.allBox = make("button", { type: "button", role: "checkbox", "aria-checked": "false", "aria-label": "Select all", title: "Select all (Ctrl+A)", click: () => this.selectAll() });
     this.header = make("div", { class: "head", role: "row", "aria-rowindex": 1 },
       make("span", { class: "tick", role: "columnheader" }, this.allBox),
-      head("name", "Name"), head("size", "Size"), head("time", "Changed"));
-    this.list = new Viewport("Files", this.isTiled ? this.tiles() : this.lines(), this.header);
+      head("name", "Name"), head("type", "Type"), head("size", "Size"), head("time", "Modified"));
+    this.list = new Viewport("Files", this.isTiled ? tiles(this) : lines(this), this.header);
     this.list.seen = (_first, last) => {
       this.source?.want(last);
       if (this.isTiled) this.loadPictures();
@@ -104,23 +112,23 @@ export class Browser {
       make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
     this.trail = make("nav", { class: "crumbs", "aria-label": "Folders" });
     this.filterBox = make("input", {
-      type: "search", class: "filter", placeholder: "Filter", "aria-label": "Filter this folder", value: this.filter, autocomplete: "off", spellcheck: "false",
+      type: "search", class: "filter", placeholder: "Filter", "aria-label": "Filter by name", value: this.filter, autocomplete: "off", spellcheck: "false",
       input: () => { this.filter = this.filterBox.value; this.arrange(); this.write(); },
       keydown: (/** @type {KeyboardEvent} */ event) => this.boxKey(event),
     });
-    this.viewButton = press("List or tiles (g)", this.isTiled ? "list" : "grid", () => this.turnView());
+    this.viewButton = press("List or grid view (g)", this.isTiled ? "list" : "grid", () => this.turnView());
     this.picker = make("input", { type: "file", multiple: true, hidden: true, class: "pick-files", change: () => this.picked(this.picker) });
     this.folderPicker = make("input", { type: "file", webkitdirectory: true, hidden: true, class: "pick-folder", change: () => this.picked(this.folderPicker) });
     this.tools = make("div", { class: "tools" }, this.filterBox,
-      press("New folder (n)", "newFolder", () => this.newFolder()),
-      press("Upload a folder", "folderUp", () => this.folderPicker.click()),
-      press("More for this folder (.)", "more", () => this.more()),
+      press("New folder (n)", "newFolder", () => this.newFolder(), { class: "bare writes" }),
+      press("Upload folder", "folderUp", () => this.folderPicker.click(), { class: "bare writes" }),
+      press("More actions (.)", "more", () => this.more()),
       this.viewButton,
       make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), make("span", null, "Upload")),
       this.picker, this.folderPicker);
     this.status = make("p", { class: "status faint" });
     this.empty = make("div", { class: "empty", hidden: true });
-    this.bar = make("div", { class: "chosen", role: "toolbar", "aria-label": "Chosen files", hidden: true });
+    this.bar = make("div", { class: "selection-bar", role: "toolbar", "aria-label": "Selected files", hidden: true });
     this.shade = make("div", { class: "shade", hidden: true }, icon("upload"), make("p"));
     this.element = make("div", { class: "browser" },
       make("div", { class: "top-row" }, this.trail, this.tools), this.list.element, this.empty, this.status, this.bar, this.shade);
@@ -131,14 +139,14 @@ export class Browser {
 
   crumbs() {
     const parts = this.folder.split("/").slice(0, -1);
-    const links = [make("a", { href: filesAddress(this.bucket), "aria-current": !this.isSearch && parts.length === 0 ? "page" : null }, this.bucket)];
+    const links = [make("a", { href: filesAddress(this.bucket), "data-folder": "", "aria-current": !this.isSearch && parts.length === 0 ? "page" : null }, this.bucket)];
     parts.forEach((part, index) => {
       const key = `${parts.slice(0, index + 1).join("/")}/`;
-      links.push(make("a", { href: filesAddress(this.bucket, key), "aria-current": !this.isSearch && index === parts.length - 1 ? "page" : null }, part));
+      links.push(make("a", { href: filesAddress(this.bucket, key), "data-folder": key, "aria-current": !this.isSearch && index === parts.length - 1 ? "page" : null }, part));
     });
     const chips = !this.isSearch ? null : [
       make("span", { class: "found" }, `“${this.text}”`),
-      this.folder !== "" && make("button", { type: "button", class: "chip", click: () => go(searchAddress(this.bucket, { q: this.text })) }, `only in ${this.folder}`, icon("close")),
+      this.folder !== "" && make("button", { type: "button", class: "chip", click: () => go(searchAddress(this.bucket, { q: this.text })) }, `in ${this.folder}`, icon("close")),
     ];
     fill(this.trail, links.map((link, index) => [index > 0 ? make("span", { class: "slash", "aria-hidden": "true" }, "/") : null, link]), chips);
     this.tools.classList.toggle("searching", this.isSearch);
@@ -147,11 +155,8 @@ export class Browser {
 
   listen() {
     const list = this.list;
-    list.element.addEventListener("click", (/** @type {any} */ event) => this.click(event));
-    list.element.addEventListener("dblclick", (/** @type {any} */ event) => {
-      const index = list.indexOf(event);
-      if (index >= 0 && !event.target.closest(".tick")) this.open(index);
-    });
+    this.gestures = new Gestures(this);
+    list.element.addEventListener("contextmenu", (/** @type {any} */ event) => this.contextMenu(event));
     this.element.addEventListener("dragenter", (/** @type {DragEvent} */ event) => this.drag(event));
     this.element.addEventListener("dragover", (/** @type {DragEvent} */ event) => this.drag(event));
     this.element.addEventListener("dragleave", (/** @type {DragEvent} */ event) => {
@@ -184,7 +189,7 @@ export class Browser {
     input.value = "";
   }
 
-  // What is shown.
+  // Loading and order.
 
   load() {
     this.source?.stop();
@@ -208,17 +213,18 @@ export class Browser {
     }
   }
 
-  /** Loads again behind what is shown, and changes it when that has come. */
+  /** Loads in the background and replaces the list when the new one is complete. */
   reload() {
     if (this.isSearch) return this.load();
     const before = this.rows.length;
     if (this.coming !== this.source) this.coming?.stop();
-    const quiet = new Listing(this.bucket, this.folder, (error, isAskedAgain) => {
+    const quiet = new Listing(this.bucket, this.folder, (error, isRetrying) => {
       if (isGone(error)) return;
       if (quiet !== this.source) {
-        // It is asked again: until then what is shown stays.
-        if (isAskedAgain) return;
-        if (!quiet.isWhole && quiet.entries.length < before && !error) return;
+        // The list stays while its successor is retried, loaded or sorted.
+        if (isRetrying) return;
+        const isReady = quiet.isWhole ? quiet.ordered(this.order) !== null : quiet.entries.length >= before;
+        if (!isReady && !error) return;
         this.source?.stop();
         this.source = /** @type {any} */ (quiet);
       }
@@ -227,39 +233,54 @@ export class Browser {
     });
     quiet.load(null);
     this.coming = quiet;
-    showBucket(this.bucket).then((bucket) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});
+    bucketAndScopes(this.bucket).then(({ bucket }) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});
   }
 
-  /** @param {Set<string>} folders */
+  /** Reloads after uploads into this folder. @param {Set<string>} folders */
   stored(folders) {
     const mine = `${this.bucket}/${this.folder}`;
     if ([...folders].some((folder) => folder.startsWith(mine))) this.reload();
   }
 
+  /** Shows the entries in the current order, with the filter applied. */
   arrange() {
-    const { entries } = this.source;
-    // An order needs all of them; until then they stand as they come.
-    const order = this.isSearch || !this.source.isWhole ? "" : this.order;
-    const isPlain = this.isSearch || (this.filter === "" && order === "");
-    this.rows = isPlain ? entries : arranged(entries, this.filter, order);
+    // An order needs every entry; until then the list has the order of the server.
+    const ordered = this.isSearch ? null : this.source.ordered(this.order);
+    const isPlain = this.isSearch || this.filter === "";
+    const entries = ordered ?? this.source.entries;
+    this.place(isPlain ? entries : filtered(entries, this.filter), isPlain ? this.source.length : 0);
     if (this.toSelect.length > 0 && this.source.isWhole) {
       for (const name of this.toSelect) if (entries.some((/** @type {any} */ it) => it.key === this.folder + name)) this.selection.names.add(this.folder + name);
       this.toSelect = [];
       this.drawBar();
+      this.list.refresh();
     }
-    const length = isPlain ? Math.max(this.source.length, this.rows.length) : this.rows.length;
-    this.list.setCount(length);
     this.sayStatus();
     this.arrive();
+    const { column, isDescending } = columnOf(this.order);
     for (const head of this.header.querySelectorAll("[data-order]")) {
       head.firstChild.disabled = this.isSearch;
-      const is = !this.isSearch && (this.order.replace("-", "") === head.dataset.order || (this.order === "" && head.dataset.order === "name"));
-      head.setAttribute("aria-sort", !is ? "none" : this.order.startsWith("-") ? "descending" : "ascending");
+      const is = !this.isSearch && column === head.dataset.order;
+      head.setAttribute("aria-sort", !is ? "none" : isDescending ? "descending" : "ascending");
     }
     this.preview?.refresh();
   }
 
-  /** Gives the focus to the list when it has come, unless something else has it. */
+  /** Puts rows into the list; the active row and the anchor of the selection follow their entries. @param {any[]} rows @param {number} expected */
+  place(rows, expected) {
+    const { list, selection } = this;
+    const keyAt = (/** @type {number} */ index) => this.rows[index]?.key;
+    const [active, anchor] = [keyAt(list.active), keyAt(selection.anchor)];
+    const isMoved = list.active > 0 || list.scroller.scrollTop > 0;
+    this.rows = rows;
+    const length = Math.max(rows.length, expected);
+    if (anchor !== keyAt(selection.anchor)) selection.anchor = Math.max(0, rows.findIndex((entry) => entry.key === anchor));
+    const to = isMoved && active !== undefined && active !== keyAt(list.active) ? rows.findIndex((entry) => entry.key === active) : -1;
+    if (to >= 0) list.follow(to, length);
+    else list.setCount(length);
+  }
+
+  /** Focuses the list once it has rows, unless another element has the focus. */
   arrive() {
     if (this.hasArrived || this.rows.length === 0) return;
     const at = cameFrom === "" ? 0 : this.rows.findIndex((entry) => entry.key === cameFrom);
@@ -273,17 +294,10 @@ export class Browser {
   sayStatus() {
     const { source } = this;
     const total = this.rows.length;
-    let text = "";
-    if (this.isSearch) {
-      text = `${source.isExact ? "" : "at least "}${count(source.total, "hit")} in ${source.took > 0 ? number(source.took) : "under 1"} ms`;
-    } else if (this.filter !== "") text = `${number(total)} of ${count(source.entries.length, "entry", "entries")}`;
-    else {
-      const files = source.entries.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.size, 0);
-      text = `${count(source.length, "entry", "entries")}, ${bytes(files)}${source.isWhole ? "" : " so far"}`;
-    }
+    const text = this.statusText();
     const isEmpty = total === 0 && (source.isWhole || this.failure);
     this.status.textContent = isEmpty && (this.failure || !this.isSearch) ? "" : this.failure ? explain(this.failure) : text;
-    // In a bucket that is not there nothing can be done.
+    // Nothing can be done in a bucket that does not exist.
     this.tools.hidden = this.failure?.code === "bucket_not_found";
     this.empty.hidden = !isEmpty;
     this.list.element.hidden = Boolean(isEmpty);
@@ -294,115 +308,56 @@ export class Browser {
       fill(this.empty, icon("warning", "icon large"), make("p", { role: "alert" }, explain(this.failure)),
         make("p", { class: "buttons" },
           make("button", { type: "button", click: () => this.load() }, icon("again"), "Try again"),
-          this.tools.hidden && make("a", { class: "as-button", href: "/-/" }, "All buckets")));
+          this.tools.hidden && make("a", { class: "as-button", href: "/-/" }, "Home")));
     } else if (this.isSearch) {
-      fill(this.empty, icon("search", "icon large"), make("h2", null, "Nothing found"),
-        make("p", null, `Nothing is called like “${this.text}”${this.folder ? ` in ${this.folder}` : ""}. Try fewer letters, or another spelling.`));
+      fill(this.empty, icon("search", "icon large"), make("h2", null, "No results"),
+        make("p", null, `No results for “${this.text}”${this.folder ? ` in ${this.folder}` : ""}. Try a shorter or different query.`));
     } else if (this.filter !== "") {
-      fill(this.empty, icon("search", "icon large"), make("h2", null, "Nothing found"), make("p", null, `Nothing here has “${this.filter}” in its name.`),
-        make("p", { class: "buttons" }, make("button", { type: "button", click: () => { this.filterBox.focus(); this.clearFilter(); } }, icon("close"), "Show all of the folder")));
+      fill(this.empty, icon("search", "icon large"), make("h2", null, "No results"), make("p", null, `No names contain “${this.filter}”.`),
+        make("p", { class: "buttons" }, make("button", { type: "button", click: () => { this.filterBox.focus(); this.clearFilter(); } }, icon("close"), "Clear filter")));
     } else {
-      fill(this.empty, icon("trug", "icon large"), make("h2", null, "Nothing in here yet"),
-        make("p", null, "Drop files or folders anywhere on this page, paste them, or choose some."),
-        make("p", { class: "buttons" },
+      fill(this.empty, icon("trug", "icon large"), make("h2", null, "No files yet"),
+        make("p", null, this.may("upload") ? "Drop files or folders here, paste them, or select them." : "Your role in this bucket is to view files."),
+        this.may("upload") && make("p", { class: "buttons" },
           make("button", { type: "button", class: "primary", click: () => this.picker.click() }, icon("upload"), "Upload files"),
-          make("button", { type: "button", click: () => this.folderPicker.click() }, icon("folder"), "Upload a folder")));
+          make("button", { type: "button", click: () => this.folderPicker.click() }, icon("folder"), "Upload folder")));
     }
   }
 
-  /** @returns {import("./viewport.mjs").Layout} */
-  lines() {
-    const cell = (/** @type {string} */ name) => make("span", { class: name, role: "gridcell" });
-    return {
-      role: "grid",
-      height: ROW_HEIGHT,
-      make: () => make("div", { class: "row", role: "row" }, cell("tick"), cell("name"), cell("size"), cell("time")),
-      draw: (row, index) => {
-        const entry = this.rows[index];
-        const [, name, size, time] = row.children;
-        row.classList.toggle("pending", !entry);
-        if (!entry) {
-          name.textContent = size.textContent = time.textContent = "";
-          name.dataset.kind = "";
-          row.setAttribute("aria-selected", "false");
-          return;
-        }
-        if (entry.matches) this.drawHit(name, entry);
-        else name.textContent = entry.name;
-        name.title = entry.key;
-        name.dataset.kind = entry.isFolder ? "folder" : kindOfName(entry.name);
-        size.textContent = entry.isFolder ? "" : bytes(entry.size);
-        time.textContent = entry.time ? day(entry.time) : "";
-        time.title = entry.time ? moment(entry.time) : "";
-        row.setAttribute("aria-selected", String(this.selection.has(entry.key)));
-      },
-    };
+  /** The text of the status line. */
+  statusText() {
+    const { source } = this;
+    if (this.isSearch) return `${source.isExact ? "" : "At least "}${count(source.total, "result")} in ${source.took > 0 ? number(source.took) : "under 1"} ms`;
+    if (this.filter !== "") return `${number(this.rows.length)} of ${count(source.entries.length, "item")}`;
+    const selected = this.selection.size > 0 ? ` · ${this.selectionText()}` : "";
+    const amount = `${source.isCounted ? "" : "at least "}${bytes(source.bytes)}${source.isWhole ? "" : " so far"}`;
+    return `${counted(source.folderCount, source.length - source.folderCount)} · ${amount}${selected}`;
   }
 
-  /** @param {Element} name @param {any} entry */
-  drawHit(name, entry) {
-    const end = entry.isFolder ? entry.key.length - 1 : entry.key.length;
-    const start = end - entry.name.length;
-    const above = start > this.folder.length ? make("small", null, marked(entry.key, entry.matches, this.folder.length, start)) : null;
-    fill(name, make("span", null, marked(entry.key, entry.matches, start, end)), above);
-  }
-
-  /** @returns {import("./viewport.mjs").Layout} */
-  tiles() {
-    return {
-      role: "listbox",
-      height: TILE.height,
-      cellWidth: matchMedia("(max-width: 30rem)").matches ? 150 : TILE.width,
-      make: () => make("div", { class: "tile", role: "option" }, make("span", { class: "picture" }), make("span", { class: "name" })),
-      draw: (tile, index) => {
-        const entry = this.rows[index];
-        const [picture, name] = tile.children;
-        tile.classList.toggle("pending", !entry);
-        const key = entry?.key ?? "";
-        if (tile.dataset.key !== key || !entry) {
-          picture.replaceChildren();
-          picture.dataset.kind = !entry ? "" : entry.isFolder ? "folder" : kindOfName(entry.name);
-          tile.dataset.key = key;
-        }
-        name.textContent = entry?.name ?? "";
-        name.title = key;
-        tile.setAttribute("aria-selected", String(Boolean(entry) && this.selection.has(key)));
-      },
-    };
-  }
-
-  /** Asks for the pictures of the tiles that are seen now. */
-  pictures() {
-    for (const tile of this.list.shown.values()) {
-      const entry = this.rows[Number(tile.dataset.index)];
-      const place = tile.firstChild;
-      if (!entry || entry.isFolder || place.firstChild) continue;
-      const isVector = kindOfName(entry.name) === "vector";
-      if (!isPicture(entry.name) && !isVector) continue;
-      const values = { width: isVector ? null : 320, height: isVector ? null : 240, format: isVector ? null : "webp", v: Date.parse(entry.time) || null };
-      const image = make("img", { alt: "", decoding: "async", draggable: "false", error: () => image.remove(), load: () => image.classList.add("here") });
-      place.append(image);
-      image.src = fileAddress(this.bucket, entry.key, values);
-    }
+  /** The count and the size of the selection. */
+  selectionText() {
+    const targets = this.targets();
+    const sum = targets.reduce((all, it) => all + (it.size ?? 0), 0);
+    const isExact = targets.every((it) => it.size !== null && it.isExact !== false);
+    return `${number(this.selection.size)} selected, ${isExact ? "" : "at least "}${bytes(sum)}`;
   }
 
   turnView() {
     this.isTiled = !this.isTiled;
-    kept.set("view", this.isTiled ? "tiles" : "list");
+    preferences.set("view", this.isTiled ? "tiles" : "list");
     fill(this.viewButton, icon(this.isTiled ? "list" : "grid"));
     const had = this.list.element.contains(document.activeElement);
-    this.list.use(this.isTiled ? this.tiles() : this.lines());
+    this.list.use(this.isTiled ? tiles(this) : lines(this));
     this.list.setCount(this.list.count);
     if (had) this.list.activate(this.list.active);
     this.write();
   }
 
-  /** @param {string} order */
-  sortBy(order) {
-    this.order = this.order === order ? `-${order}` : this.order === `-${order}` ? "" : order;
-    if (this.order === "name") this.order = "";
-    if (order === "name" && this.order === "") this.order = this.lastOrder === "" ? "-name" : "";
-    this.lastOrder = this.order;
+  /** Sorts by a column; by the current column in the other direction. @param {string} column */
+  sortBy(column) {
+    const now = columnOf(this.order);
+    const order = now.column === column && !now.isDescending ? `-${column}` : column;
+    this.order = order === "name" ? "" : order;
     this.arrange();
     this.write();
   }
@@ -415,78 +370,110 @@ export class Browser {
     else amend(filesAddress(this.bucket, this.folder, { view, sort: this.order, filter: this.filter, selected }));
   }
 
-  // What is chosen, and what is done with it.
+  // Selection and actions.
 
-  /** @param {any} event */
-  click(event) {
-    const index = this.list.indexOf(event);
-    const entry = this.rows[index];
-    if (!entry) return;
-    const isTouch = event.pointerType === "touch" || event.pointerType === "pen";
-    const onTick = event.target.closest(".tick") || (this.isTiled && event.offsetX < 40 && event.offsetY < 40 && event.target.closest(".tile") === event.target);
-    if (event.shiftKey) this.selection.reach(index, (at) => this.rows[at]?.key);
-    else if (event.ctrlKey || event.metaKey || onTick || (isTouch && this.selection.size > 0)) this.selection.toggle(entry.key, index);
-    else if (isTouch || (!this.isTiled && event.target.closest(".name"))) {
-      this.list.activate(index);
-      return this.open(index);
-    } else this.selection.only(entry.key, index);
-    this.list.activate(index);
-    this.chosen();
-  }
-
-  /** What is chosen has changed. */
-  chosen() {
+  /** Shows a changed selection. */
+  selected() {
     this.list.refresh();
     this.drawBar();
     this.write();
   }
 
-  /** Entries that are chosen; without any, the active one. */
+  /** The selected entries; without a selection, the active one. */
   targets() {
     if (this.selection.size === 0) return this.rows[this.list.active] && this.list.element.contains(document.activeElement) ? [this.rows[this.list.active]] : [];
     return this.rows.filter((entry) => this.selection.has(entry.key));
   }
 
+  /** Whether the account may do something in the bucket. @param {"move" | "upload" | "delete"} action */
+  may(action) {
+    const needed = action === "move" ? ["upload", "delete"] : [action];
+    return this.scopes === null || needed.every((scope) => this.scopes?.includes(scope));
+  }
+
+  /** Hides the tools that the role forbids. */
+  showRights() {
+    this.tools.classList.toggle("read-only", !this.may("upload"));
+    this.barFor = "";
+    this.drawBar();
+    this.sayStatus();
+  }
+
   drawBar() {
     const { size } = this.selection;
-    const wasHidden = this.bar.hidden;
     this.allBox.setAttribute("aria-checked", size === 0 ? "false" : size === this.rows.length ? "true" : "mixed");
     this.bar.hidden = size === 0;
+    this.sayStatus();
     if (size === 0) return;
     const targets = this.targets();
     const hasFiles = targets.some((it) => !it.isFolder);
-    const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, shown = true, extra = {}) =>
-      shown && make("button", { type: "button", title: label, click: run, ...extra }, icon(image), make("span", null, label));
-    const text = `${number(size)} chosen`;
-    if (!wasHidden) {
-      const label = this.bar.querySelector("strong");
-      if (label && this.barFor === `${size > 1}${hasFiles}`) {
-        label.textContent = text;
-        return;
-      }
+    const text = `${number(size)} selected`;
+    const shape = `${size > 1}${hasFiles}${this.scopes}`;
+    const label = this.bar.querySelector("strong");
+    if (label && this.barFor === shape) {
+      label.textContent = text;
+      return;
     }
-    this.barFor = `${size > 1}${hasFiles}`;
+    this.barFor = shape;
+    const press = (/** @type {string} */ name, /** @type {string} */ image, /** @type {() => any} */ run, shown = true, extra = {}) =>
+      shown && make("button", { type: "button", title: name, click: run, ...extra }, icon(image), make("span", null, name));
     fill(this.bar,
-      make("button", { type: "button", class: "bare", "aria-label": "Choose nothing", click: () => this.chooseNothing() }, icon("close")),
+      make("button", { type: "button", class: "bare", "aria-label": "Clear selection", click: () => this.clearSelection() }, icon("close")),
       make("strong", null, text),
       press(size > 1 ? "Copy links" : "Copy link", "link", () => this.copy(), hasFiles),
-      press("Copy as …", "code", () => this.copyForms(), hasFiles),
       press("Download", "download", () => this.download(), hasFiles),
-      press("Rename", "pencil", () => this.rename(), size === 1),
-      press("Move", "move", () => this.move()),
-      press("Delete", "trash", () => this.remove(), true, { class: "danger" }));
+      press("Rename", "pencil", () => this.rename(), size === 1 && this.may("move")),
+      press("Move to…", "move", () => this.move(), this.may("move")),
+      press("Delete", "trash", () => this.remove(), this.may("delete"), { class: "danger" }),
+      make("button", { type: "button", class: "bare", title: "More actions", "aria-label": "More actions", "aria-haspopup": "menu", click: (/** @type {any} */ event) => this.menu(event.currentTarget) }, icon("more")));
   }
 
-  /** All, or none where all are. */
-  chooseAll() {
-    if (this.selection.size === this.rows.length) this.selection.clear();
+  /** Opens the menu of the selection, or of the folder. @param {any} at @param {boolean} [isFolder] */
+  async menu(at, isFolder = false) {
+    try {
+      const menus = await bring(() => import("./file-menu.mjs"));
+      if (this.isClosed) return;
+      if (isFolder) menus.folderMenu(this, at);
+      else menus.selectionMenu(this, at);
+    } catch (error) {
+      complain(error, "Reload");
+    }
+  }
+
+  /** Opens the menu of a row, which becomes the selection unless it is a part of it. @param {number} index @param {any} at */
+  menuAt(index, at) {
+    const entry = this.rows[index];
+    if (!entry) return;
+    if (!this.selection.has(entry.key)) {
+      this.selection.only(entry.key, index);
+      this.selected();
+    }
+    this.list.activate(index);
+    this.menu(at);
+  }
+
+  /** @param {any} event */
+  contextMenu(event) {
+    if (event.target.closest(".head")) return;
+    event.preventDefault();
+    // The long press of a finger selects.
+    if (this.gestures?.pointer === "touch") return;
+    const index = this.list.indexOf(event);
+    const at = { x: event.clientX, y: event.clientY };
+    if (this.rows[index]) this.menuAt(index, at);
+    else this.menu(at, true);
+  }
+
+  /** Selects every row, or none if every row is selected already. @param {boolean} [isAlways] */
+  selectAll(isAlways = false) {
+    if (!isAlways && this.selection.size === this.rows.length) this.selection.clear();
     else this.selection.all(this.rows.map((entry) => entry.key));
-    this.chosen();
+    this.selected();
   }
 
-  chooseNothing() {
+  clearSelection() {
     this.selection.clear();
-    this.chosen();
+    this.selected();
     this.list.activate(this.list.active);
   }
 
@@ -510,17 +497,79 @@ export class Browser {
 
   rename() {
     const [target] = this.targets();
-    if (target) rename(this.bucket, target, () => this.afterChange());
+    if (target && this.may("move")) rename(this.bucket, target, () => this.afterChange());
   }
 
   move() {
+    if (this.may("move")) this.pick(false);
+  }
+
+  copyTo() {
+    if (this.may("upload")) this.pick(true);
+  }
+
+  /** Asks for the target folder of the selection. @param {boolean} isCopy */
+  async pick(isCopy) {
     const targets = this.targets();
-    if (targets.length > 0) moveTo(this.bucket, targets, this.folder, () => this.afterChange());
+    if (targets.length === 0) return;
+    try {
+      const { pickFolder } = await bring(() => import("./folder-picker.mjs"));
+      const refused = (/** @type {string} */ key) => {
+        if (targets.some((it) => it.isFolder && key.startsWith(it.key))) return "A folder can't be put into itself";
+        if (!isCopy && targets.every((it) => folderOf(it.key) === key)) return "This is the current folder";
+        return null;
+      };
+      pickFolder({
+        bucket: this.bucket, folder: this.folder, title: `${isCopy ? "Copy" : "Move"} ${named(targets)}`, label: isCopy ? "Copy here" : "Move here", refused,
+        done: (key) => this.moveInto(key, isCopy, targets),
+      });
+    } catch (error) {
+      complain(error, "Reload");
+    }
+  }
+
+  /** Moves or copies entries into a folder. @param {string} key @param {boolean} isCopy @param {any[]} [targets] */
+  async moveInto(key, isCopy, targets = this.targets()) {
+    try {
+      const { relocate } = await bring(() => import("./relocate.mjs"));
+      await relocate(this.bucket, targets, key, isCopy, () => { if (!this.isClosed) this.afterChange(); });
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  /** The selection in words. @param {any[]} targets */
+  named(targets) {
+    return named(targets);
+  }
+
+  async duplicate() {
+    if (!this.may("upload")) return;
+    const [targets, names] = [this.targets(), new Set(this.source.entries.map((/** @type {any} */ it) => it.key))];
+    try {
+      const { duplicate } = await bring(() => import("./relocate.mjs"));
+      await duplicate(this.bucket, targets, names, () => { if (!this.isClosed) this.afterChange(); });
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  /** @param {string} key */
+  transform(key) {
+    go(playgroundAddress(this.bucket, key));
+  }
+
+  async importUrls() {
+    try {
+      (await bring(() => import("./importing.mjs"))).importAddresses(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
+    } catch (error) {
+      complain(error, "Reload");
+    }
   }
 
   /** @param {any[]} [targets] */
   remove(targets = this.targets()) {
-    if (targets.length === 0) return;
+    if (targets.length === 0 || !this.may("delete")) return;
     const at = this.list.active;
     remove(this.bucket, targets, (keys) => {
       this.selection.drop(keys);
@@ -539,6 +588,7 @@ export class Browser {
   }
 
   newFolder() {
+    if (!this.may("upload")) return;
     newFolder((name) => go(filesAddress(this.bucket, this.folder + name)));
   }
 
@@ -546,11 +596,11 @@ export class Browser {
     try {
       (await bring(() => import("./more.mjs"))).more(this.bucket, this.folder, () => { if (!this.isClosed) this.reload(); });
     } catch (error) {
-      complain(error, "Load the page again");
+      complain(error, "Reload");
     }
   }
 
-  // What is open.
+  // The preview.
 
   /** @param {number} index */
   open(index) {
@@ -561,20 +611,20 @@ export class Browser {
     go(this.addressOf(entry.key));
   }
 
-  /** The address at which a file is open over this view. @param {string} key */
+  /** The address of a file that is open over this view. @param {string} key */
   addressOf(key) {
     if (this.isSearch) return searchAddress(this.bucket, { q: this.text, parent: this.folder, open: key });
     return filesAddress(this.bucket, key, { view: this.isTiled ? "tiles" : null, sort: this.order, filter: this.filter });
   }
 
-  /** Opens or closes the preview, as the address says. @param {ReturnType<typeof import("./address.mjs").read>} place */
+  /** Opens or closes the preview as in the address. @param {ReturnType<typeof import("./address.mjs").read>} place */
   showOpen(place) {
     const key = this.isSearch ? place.values.get("open") ?? "" : place.key.endsWith("/") ? "" : place.key;
     if (key === "") {
       this.preview?.close();
       return;
     }
-    // One that was closed just now has not said so yet.
+    // A preview that was closed just now has not reported it yet.
     if (this.preview?.isOpen) return this.preview.show(key);
     const preview = new Preview(this.bucket, key, {
       beside: (from, step) => {
@@ -585,6 +635,7 @@ export class Browser {
         return null;
       },
       go: (next) => amend(this.addressOf(next)),
+      mayDelete: () => this.may("delete"),
       removed: (target) => this.remove([{ key: target, name: nameOf(target), isFolder: false }]),
       closed: (last) => {
         if (this.preview !== preview) return;
@@ -599,9 +650,9 @@ export class Browser {
     this.preview = preview;
   }
 
-  // Keys.
+  // Keyboard.
 
-  /** Keys of the boxes above the list. @param {KeyboardEvent} event */
+  /** Keys of the search and filter fields. @param {KeyboardEvent} event */
   boxKey(event) {
     if (event.key === "ArrowDown" || event.key === "Enter") {
       event.preventDefault();
@@ -632,13 +683,14 @@ export class Browser {
       return;
     }
     if (isTyped(event) || event.altKey) return;
+    if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) return this.menuKey(event);
     const onButton = /** @type {Element} */ (event.target).closest?.("button, a, summary");
     if (this.command(event, isCommand)) return event.preventDefault();
     if (onButton || isCommand && event.key !== "a") return;
     if (isCommand) {
       event.preventDefault();
       this.selection.all(this.rows.map((entry) => entry.key));
-      return this.chosen();
+      return this.selected();
     }
     const to = this.list.step(event);
     if (to >= 0 && this.list.count > 0) {
@@ -647,7 +699,7 @@ export class Browser {
       this.list.activate(first ? this.list.active : to);
       if (event.shiftKey) {
         this.selection.reach(this.list.active, (at) => this.rows[at]?.key);
-        this.chosen();
+        this.selected();
       } else this.selection.anchor = this.list.active;
       return;
     }
@@ -656,12 +708,22 @@ export class Browser {
       event.preventDefault();
       if (!entry) return;
       this.selection.toggle(entry.key, this.list.active);
-      this.chosen();
+      this.selected();
     } else if (event.key === "Enter") this.open(this.list.active);
     else if (event.key.length === 1 && this.list.element.contains(document.activeElement)) this.typeAhead(event.key);
   }
 
-  /** Keys that do something, whatever has the focus. @param {KeyboardEvent} event @param {boolean} isCommand */
+  /** Opens the menu of the active row or, from elsewhere, of the folder. @param {KeyboardEvent} event */
+  menuKey(event) {
+    event.preventDefault();
+    const row = this.list.shown.get(this.list.active);
+    const box = (row ?? this.list.element).getBoundingClientRect();
+    const at = { x: box.left + 48, y: row ? box.bottom : box.top + 8 };
+    if (row?.contains(document.activeElement)) this.menuAt(this.list.active, at);
+    else this.menu(at, true);
+  }
+
+  /** Shortcuts that work wherever the focus is. @param {KeyboardEvent} event @param {boolean} isCommand */
   command(event, isCommand) {
     if (isCommand) return false;
     switch (event.key) {
@@ -679,13 +741,13 @@ export class Browser {
       case "?": help(); return true;
       case "Escape":
         if (this.selection.size === 0) return false;
-        this.chooseNothing();
+        this.clearSelection();
         return true;
     }
-    // Letters go to the list while something is being typed there.
+    // Letters extend the name that is being typed.
     if (this.typed !== "") return false;
     switch (event.key) {
-      case "u": this.picker.click(); return true;
+      case "u": if (this.may("upload")) this.picker.click(); return true;
       case "c": this.copy(); return true;
       case "f": this.copyForms(); return true;
       case "d": this.download(); return true;
@@ -698,7 +760,7 @@ export class Browser {
     }
   }
 
-  /** Goes to the next entry that begins with what is typed. @param {string} letter */
+  /** Activates the next entry whose name starts with the typed letters. @param {string} letter */
   typeAhead(letter) {
     this.typed += letter.toLowerCase();
     this.forget();
@@ -718,6 +780,7 @@ export class Browser {
     this.stayed();
     this.loadPictures.cancel();
     this.preview?.close();
+    this.gestures?.close();
     this.list.close();
     document.removeEventListener("keydown", this.onKey);
     document.removeEventListener("paste", this.onPaste);

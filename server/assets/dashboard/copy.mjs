@@ -1,4 +1,4 @@
-// Addresses of files for other places: as they are, or as those places write them.
+// URLs of files, plain or as Markdown, HTML or BBCode.
 
 import { fileAddress, nameOf, publicAddress } from "./address.mjs";
 import { explain, uploadLink } from "./api.mjs";
@@ -22,7 +22,7 @@ const FORMS = [
   ["BBCode", (url, name) => (isShown(name) ? `[img]${url}[/img]` : `[url=${url}]${name}[/url]`)],
 ];
 
-/** Puts text on the clipboard, also where the page came without TLS. @param {string} text */
+/** Copies text to the clipboard, also without TLS. @param {string} text */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -31,7 +31,7 @@ export async function copyText(text) {
     const area = make("textarea", { class: "unseen", readonly: true, "aria-hidden": "true" });
     area.value = text;
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    // Inside of a dialog that is in front, or it cannot be chosen.
+    // An open dialog makes the rest of the page inert.
     (document.querySelector("dialog[open]") ?? document.body).append(area);
     area.select();
     const isDone = document.execCommand("copy");
@@ -44,10 +44,10 @@ export async function copyText(text) {
 /** @param {string} text @param {string} said */
 export async function copyAndTell(text, said) {
   if (await copyText(text)) note(said, null, { seconds: 3 });
-  else showText("Copy by hand", text);
+  else showText("Copy manually", text);
 }
 
-/** Text to be copied by hand. @param {string} title @param {string} text */
+/** Shows text for copying manually. @param {string} title @param {string} text */
 function showText(title, text) {
   const area = make("textarea", { readonly: true, rows: 4, "aria-label": title });
   area.value = text;
@@ -59,7 +59,7 @@ function showText(title, text) {
 export const copyLinks = (bucket, keys) =>
   copyAndTell(keys.map((key) => publicAddress(bucket, key)).join("\n"), `${count(keys.length, "link")} copied`);
 
-/** Lets one choose how the addresses of files are written. @param {string} bucket @param {string[]} keys */
+/** Offers the URLs of files in several formats. @param {string} bucket @param {string[]} keys */
 export function chooseForm(bucket, keys) {
   const rows = FORMS.map(([label, write], at) => {
     const text = keys.map((key) => write(publicAddress(bucket, key), key.split("/").at(-1) ?? key)).join("\n");
@@ -67,15 +67,15 @@ export function chooseForm(bucket, keys) {
       make("span", null, make("strong", null, label), make("code", null, text)),
       make("button", { type: "button", autofocus: at === 0, "aria-label": `Copy: ${label}`, click: async () => { dialog.close(); await copyAndTell(text, `${label} copied`); } }, icon("copy"), "Copy"));
   });
-  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "A link that ends after a time …"));
-  const dialog = open(keys.length === 1 ? `Copy the link of ${nameOf(keys[0])}` : `Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])], { class: "wide" });
+  const forTime = keys.length === 1 && make("p", null, make("a", { href: `/-/links${fileAddress(bucket, keys[0])}`, click: () => dialog.close() }, "Create a share link…"));
+  const dialog = open(keys.length === 1 ? `Copy link to ${nameOf(keys[0])}` : `Copy ${count(keys.length, "link")}`, [make("ul", { class: "forms" }, rows), ...(forTime ? [forTime] : [])], { class: "wide" });
 }
 
-/** An address to which somebody without a key uploads one time. @param {string} bucket @param {string} folder */
+/** Copies a URL for one upload without a key. @param {string} bucket @param {string} folder */
 export async function copyUploadLink(bucket, folder) {
   try {
     const answer = await uploadLink(bucket, folder);
-    await copyAndTell(answer.url, "Upload link copied: good for one upload within an hour");
+    await copyAndTell(answer.url, "Upload link copied. Works for one upload within 1 hour.");
   } catch (error) {
     note(explain(error), null, { kind: "bad" });
   }

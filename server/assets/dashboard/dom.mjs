@@ -1,4 +1,4 @@
-// Elements out of text. Nothing here, and nothing that is built on it, turns text into markup.
+// Creates elements. Nothing here, and nothing built on it, turns text into markup.
 
 /**
  * An element with attributes and children. Functions become listeners, true an empty attribute, null and false none;
@@ -24,7 +24,7 @@ export function set(element, attributes) {
   }
 }
 
-/** Puts these children in place of those that are there. @param {Element} element @param {...any} children */
+/** Replaces the children of an element. @param {Element} element @param {...any} children */
 export function fill(element, ...children) {
   element.replaceChildren(...flat(children));
 }
@@ -34,7 +34,7 @@ function flat(children) {
   return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/** Runs `work` once things have been quiet for so long. @param {number} ms @param {(...args: any[]) => void} work */
+/** A function that runs `work` after a pause in its calls. @param {number} ms @param {(...args: any[]) => void} work */
 export function debounced(ms, work) {
   /** @type {any} */
   let timer = 0;
@@ -43,13 +43,13 @@ export function debounced(ms, work) {
     timer = setTimeout(() => { timer = 0; work(...args); }, ms);
   };
   later.cancel = () => { clearTimeout(timer); timer = 0; };
-  /** Does now what waits, if anything does. */
+  /** Runs pending work now. */
   later.now = () => { if (timer !== 0) { later.cancel(); work(); } };
   return later;
 }
 
-/** What is kept for this browser; a browser that keeps nothing is no error. */
-export const kept = {
+/** Preferences of this browser, in local storage; without storage every preference has its default. */
+export const preferences = {
   /** @param {string} name @param {any} [otherwise] */
   get(name, otherwise = null) {
     try {
@@ -65,7 +65,7 @@ export const kept = {
       if (value === null) localStorage.removeItem(`trug-${name}`);
       else localStorage.setItem(`trug-${name}`, JSON.stringify(value));
     } catch {
-      // It is a convenience: without it things begin as they do for somebody new.
+      // Storage is full or disabled: the default applies next time.
     }
   },
 };

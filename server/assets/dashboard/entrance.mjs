@@ -1,6 +1,6 @@
 // Sign-in, set-up and invitation pages.
 
-import { acceptInvitation, checkSetUp, setUp, signIn } from "./api.mjs";
+import { acceptInvitation, checkInvitation, checkSetUp, setUp, signIn } from "./api.mjs";
 import { connections } from "./connect.mjs";
 import { bucketNameField, choice, field, form } from "./dialog.mjs";
 import { fill, make } from "./dom.mjs";
@@ -115,11 +115,32 @@ function ready(done, bucket, entered) {
     make("p", { class: "buttons" }, open));
 }
 
-/** @param {string} token @param {() => Promise<void>} entered */
+/** Title and text of an invitation that cannot be used, by the code of the error. @type {Record<string, [string, string]>} */
+const BAD_INVITATIONS = {
+  link_not_found: ["This invitation doesn't work", "It was used or replaced. Sign in, or ask for a new one."],
+  link_expired: ["This invitation has expired", "Ask for a new one."],
+};
+
+/** Checks the invitation before it shows the form. @param {string} token @param {() => Promise<void>} entered */
 function invitationPage(token, entered) {
   if (token === "") return page("This invitation doesn't work", "Part of the link is missing. Copy all of it, or ask for a new one.");
-  return page("Welcome", "Choose a password for your account.",
-    form([newPassword()], "Set password", async ({ password }) => {
+  const it = page("Welcome", "Checking the invitation…");
+  checkInvitation(token).then(({ name }) => it.replaceWith(invitationForm(token, name, entered)), (error) => {
+    const [title, about] = BAD_INVITATIONS[error.code] ?? [];
+    it.replaceWith(title ? page(title, about, signInLink()) : page("Welcome", "", failure(error, () => location.reload())));
+  });
+  return it;
+}
+
+/** @param {string} token @param {string} name @param {() => Promise<void>} entered */
+function invitationForm(token, name, entered) {
+  return page(`Welcome, ${name}`, "Choose a password.",
+    form([
+      make("p", null, "You will sign in as ", make("strong", null, name), "."),
+      // Password managers store the name with the password.
+      make("input", { class: "unseen", name: "username", autocomplete: "username", value: name, tabindex: "-1", "aria-hidden": "true", readonly: true }),
+      newPassword(),
+    ], "Set password", async ({ password }) => {
       await acceptInvitation(token, password);
       history.replaceState(null, "", "/-/");
       await entered();

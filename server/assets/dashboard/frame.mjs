@@ -1,6 +1,6 @@
-// What stands around every view: the buckets, the search, the account, the panel of uploads.
+// The frame of every view: navigation, search, account, and the panel of uploads.
 
-import { filesAddress, searchAddress } from "./address.mjs";
+import { filesAddress, query, searchAddress } from "./address.mjs";
 import { buckets, signOut } from "./api.mjs";
 import { debounced, fill, make } from "./dom.mjs";
 import { icon } from "./icons.mjs";
@@ -11,24 +11,26 @@ import { number } from "./text.mjs";
 import { isDark, turnOver } from "./theme.mjs";
 import { changes, panel } from "./uploads.mjs";
 
-/** A search begins when one has stopped typing for so long. */
+/** Pause in typing after which a search starts. */
 const PAUSE_MS = 80;
+/** @param {string} text */
+const searchAllAddress = (text) => `/-/search${query({ q: text })}`;
 
 /** Views of the management: address, icon, name. @type {[string, string, string][]} */
 const PLACES = [["/-/usage", "chart", "Usage"], ["/-/keys", "key", "API keys"], ["/-/connect", "plug", "Connect"], ["/-/organisations", "people", "Organisations"], ["/-/audit", "log", "Audit log"]];
-/** Those of operators. @type {[string, string, string][]} */
-const OPERATED = [["/-/accounts", "person", "Accounts"], ["/-/storage", "disk", "Storage"]];
+/** Views for operators. @type {[string, string, string][]} */
+const OPERATED = [["/-/accounts", "person", "Accounts"], ["/-/storage", "disk", "Storage"], ["/-/server", "sliders", "Server settings"]];
 /** Views of the bucket that is shown. @type {[string, string][]} */
 const WITHIN = [["deleted", "Deleted files"], ["links", "Links"], ["webhooks", "Webhooks"], ["usage", "Usage"], ["settings", "Settings"]];
 
 export class Frame {
-  /** @param {any} account @param {() => void} left called when nobody is signed in any more */
+  /** @param {any} account @param {() => void} left called after signing out */
   constructor(account, left) {
     this.account = account;
     this.left = left;
     const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, extra = {}) =>
       make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
-    this.menu = press("Buckets and settings", "menu", () => this.turnMenu(), { class: "bare menu", "aria-expanded": "false", "aria-controls": "side" });
+    this.menu = press("Menu", "menu", () => this.turnMenu(), { class: "bare menu", "aria-expanded": "false", "aria-controls": "side" });
     this.list = make("ul", { class: "buckets" });
     this.theme = press(isDark() ? "Light" : "Dark", isDark() ? "sun" : "moon", () => {
       turnOver();
@@ -39,19 +41,19 @@ export class Frame {
     const places = (/** @type {[string, string, string][]} */ all) => make("ul", null, all.map(([href, image, name]) => make("li", null, make("a", { href }, icon(image), name))));
     this.who = make("a", { class: "who", href: "/-/account", title: "Your account" }, account?.name ?? "");
     this.side = make("nav", { class: "side", id: "side", "aria-label": "Buckets and settings" },
-      make("a", { class: "logo", href: "/-/", "aria-label": "trug, all buckets" }, icon("trug", "icon large"), "trug"),
-      places([["/-/", "trug", "All buckets"]]),
+      make("a", { class: "logo", href: "/-/", "aria-label": "trug, home" }, icon("trug", "icon large"), "trug"),
+      places([["/-/", "trug", "Home"]]),
       make("h2", null, "Buckets"), this.list,
       make("h2", null, "Manage"), places(PLACES),
-      account?.role === "operator" && [make("h2", null, "This server"), places(OPERATED)],
+      account?.role === "operator" && [make("h2", null, "Server"), places(OPERATED)],
       make("footer", null, this.who,
-        this.theme, press("Keys (?)", "help", help),
+        this.theme, press("Keyboard shortcuts (?)", "help", help),
         press("Sign out", "out", async () => {
           try {
             await signOut();
             left();
           } catch (error) {
-            complain(error, "Not signed out");
+            complain(error, "Sign-out failed");
           }
         })));
     this.box = make("input", { type: "search", placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: "false", enterkeyhint: "search" });
@@ -72,7 +74,7 @@ export class Frame {
     this.searchField = make("div", { class: "search", role: "search" }, icon("search"), this.box, make("kbd", { "aria-hidden": "true" }, "/"));
     this.main = make("main", { id: "main", tabindex: "-1" });
     this.element = make("div", { class: "frame" },
-      make("a", { class: "skip", href: "#main", "data-outside": true, click: (/** @type {Event} */ event) => { event.preventDefault(); this.main.focus(); } }, "To the contents"),
+      make("a", { class: "skip", href: "#main", "data-outside": true, click: (/** @type {Event} */ event) => { event.preventDefault(); this.main.focus(); } }, "Skip to content"),
       this.side, make("div", { class: "veil", click: () => this.turnMenu(false) }),
       make("div", { class: "page" }, make("header", { class: "bar" }, this.menu, this.searchField), this.main), panel);
     this.side.addEventListener("click", (/** @type {any} */ event) => { if (event.target.closest("a")) this.turnMenu(false); });
@@ -82,14 +84,14 @@ export class Frame {
     this.load();
   }
 
-  /** Puts a view into the page. @param {Element} view @param {string} bucket whose it is */
+  /** Shows a view. @param {Element} view @param {string} bucket the bucket that it belongs to */
   show(view, bucket) {
     this.bucket = bucket;
     fill(this.main, view);
     this.markBucket();
   }
 
-  /** Loads the buckets, and gives them to whoever waits. */
+  /** Loads the buckets; `loaded` resolves with them. */
   load() {
     this.loaded = buckets().then((all) => {
       fill(this.list, all.map((bucket) => make("li", null, make("a", { href: filesAddress(bucket.bucketName), "data-bucket": bucket.bucketName },
@@ -100,11 +102,11 @@ export class Frame {
       this.markBucket();
       return all;
     });
-    // The view of all buckets says so itself.
-    this.loaded.catch((error) => { if (location.pathname !== "/-/") complain(error, "The buckets cannot be listed"); });
+    // The home page reports the error itself.
+    this.loaded.catch((error) => { if (location.pathname !== "/-/") complain(error, "Couldn't load buckets"); });
   }
 
-  /** Marks where one is, and shows what else there is of the bucket. */
+  /** Marks the current view, and shows the views of the current bucket. */
   markBucket() {
     this.list.querySelector("ul")?.remove();
     const { pathname } = location;
@@ -119,18 +121,18 @@ export class Frame {
       if (!is || name === undefined) continue;
       link.parentElement.append(make("ul", null, WITHIN.map(([within, label]) => make("li", null,
         make("a", { href: `/-/${within}/${encodeURIComponent(name)}${within === "deleted" || within === "links" ? "/" : ""}`, "aria-current": view === within ? "page" : null }, label)))));
-      // Of many buckets it may be out of sight.
+      // The list of buckets may be scrolled.
       link.parentElement.scrollIntoView({ block: "nearest" });
     }
   }
 
-  /** Says another name of who is here. @param {string} name */
+  /** Shows another name of the account. @param {string} name */
   rename(name) {
     this.account = { ...this.account, name };
     fill(this.who, name);
   }
 
-  /** Says what a search looks through; without a bucket there is none. @param {string} bucket @param {string} [folder] @param {string} [text] @param {any} [browser] */
+  /** Sets what the search field searches; without a bucket it is hidden. @param {string} bucket @param {string} [folder] @param {string} [text] @param {any} [browser] */
   searchIn(bucket, folder = "", text = "", browser = null) {
     this.searchField.hidden = bucket === "";
     this.target = bucket;
@@ -142,8 +144,18 @@ export class Frame {
     if (document.activeElement !== this.box) this.box.value = text;
   }
 
+  /** Lets the search field search all buckets. @param {string} text */
+  searchAll(text) {
+    this.searchIn("", "", text);
+    this.isSearching = location.pathname === "/-/search";
+    this.searchField.hidden = false;
+    this.box.placeholder = "Search all buckets";
+    this.box.setAttribute("aria-label", this.box.placeholder);
+  }
+
   search() {
     const text = this.box.value.trim();
+    if (this.target === "") return this.isSearching ? turn(searchAllAddress(text)) : text !== "" && go(searchAllAddress(text));
     if (text === "") {
       if (this.isSearching) turn(filesAddress(this.target ?? "", this.folder));
       return;
@@ -187,7 +199,7 @@ export class Frame {
   }
 }
 
-/** A number in few letters. @param {number} value */
+/** A short number, such as 18k. @param {number} value */
 function short(value) {
   if (value < 10_000) return number(value);
   return value < 1_000_000 ? `${Math.round(value / 1000)}k` : `${(value / 1_000_000).toFixed(1)}M`;

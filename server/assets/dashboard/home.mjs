@@ -1,4 +1,4 @@
-// All buckets of the account, and a way to make one.
+// The home page: health, recent uploads, space, the last 24 hours, and the buckets.
 
 import { filesAddress } from "./address.mjs";
 import { call, createBucket, explain } from "./api.mjs";
@@ -14,38 +14,35 @@ export class Home {
   constructor(frame) {
     this.frame = frame;
     this.cards = make("div", { class: "cards" });
-    this.about = make("p", { class: "faint" });
-    this.overview = make("div");
+    this.overview = make("div", { class: "overview" });
+    this.heading = make("h2", { hidden: true }, "Buckets");
     this.element = make("div", { class: "home" },
-      make("header", null, make("div", null, make("h1", null, "Buckets"), this.about),
+      make("header", null, make("h1", null, "Home"),
         make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket")),
-      this.overview, this.cards);
-    document.title = "Buckets – trug";
-    frame.searchIn("");
+      this.overview, this.heading, this.cards);
+    document.title = "Home – trug";
+    frame.searchAll("");
     this.load();
   }
 
   async load() {
     try {
       const buckets = await this.frame.loaded;
-      const files = buckets.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.objectCount, 0);
-      const stored = buckets.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.totalBytes, 0);
-      this.about.textContent = buckets.length > 0 ? `${count(files, "file")}, ${bytes(stored)}` : "";
       if (buckets.length === 0) {
-        fill(this.cards, make("div", { class: "empty" }, icon("trug", "icon large"), make("h2", null, "No bucket yet"),
-          make("p", null, "A bucket holds files under one address. Make one, then drop files into it."),
+        fill(this.cards, make("div", { class: "empty" }, icon("trug", "icon large"), make("h2", null, "Create your first bucket"),
+          make("p", null, "A bucket holds files under one URL. Create one, then drop files into it."),
           make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => this.create() }, icon("plus"), "New bucket"))));
         return;
       }
-      // What it shows is beside the point: without it there is none.
-      bring(() => import("./overview.mjs")).then((module) => module.overview(this.frame.account)).then((it) => fill(this.overview, it), () => {});
+      // The buckets are usable without the rest of the page.
+      bring(() => import("./overview.mjs")).then((module) => module.overview(this.frame.account, buckets)).then((it) => fill(this.overview, it), () => {});
+      this.heading.hidden = false;
       fill(this.cards, buckets.map((/** @type {any} */ bucket) => make("a", { class: "card", href: filesAddress(bucket.bucketName) },
-        make("span", { class: "emblem" }, icon("bucket")),
         make("strong", null, bucket.bucketName),
-        make("span", { class: "amount" }, make("b", null, count(bucket.objectCount, "file")), ` ${bytes(bucket.totalBytes)}`),
-        quota(bucket),
         make("span", { class: "faint" }, icon(bucket.access === "private" ? "lock" : "globe"), bucket.access === "private" ? "Private" : "Public",
-          bucket.type === "phone" ? " · phone" : "", ` · since ${day(bucket.createdAt)}`))));
+          bucket.type === "phone" ? " · phone" : "", ` · created ${day(bucket.createdAt)}`),
+        make("span", { class: "amount" }, make("b", null, `${count(bucket.objectCount, "file")} · ${bytes(bucket.totalBytes)}`)),
+        quota(bucket))));
     } catch (error) {
       fill(this.cards, make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, explain(error)),
         make("button", { type: "button", click: () => { this.frame.load(); this.load(); } }, icon("again"), "Try again")));
@@ -66,7 +63,7 @@ export class Home {
     });
   }
 
-  /** Organisations in which one may make buckets. @returns {Promise<[string, string][]>} */
+  /** Organisations in which the account can create buckets. @returns {Promise<[string, string][]>} */
   async shared() {
     const me = this.frame.account?.id;
     const { organisations } = await call("GET", "/api/organisations?limit=1000").catch(() => ({ organisations: [] }));
@@ -77,8 +74,12 @@ export class Home {
   close() {}
 }
 
-/** How much of its quota a bucket has used. @param {any} bucket */
+/** The usage of a storage quota. @param {any} bucket */
 function quota(bucket) {
   if (!bucket.quotaBytes) return null;
-  return make("progress", { max: bucket.quotaBytes, value: Math.min(bucket.totalBytes, bucket.quotaBytes), "aria-label": `Quota: ${bytes(bucket.quotaBytes)}`, title: `of ${bytes(bucket.quotaBytes)}` });
+  const text = `${bytes(bucket.totalBytes)} of ${bytes(bucket.quotaBytes)}`;
+  return [
+    make("progress", { max: bucket.quotaBytes, value: Math.min(bucket.totalBytes, bucket.quotaBytes), "aria-label": `Storage quota: ${bytes(bucket.quotaBytes)}` }),
+    make("small", { class: "faint" }, text),
+  ];
 }

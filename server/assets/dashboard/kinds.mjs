@@ -1,4 +1,4 @@
-// What a file is, as far as its name and its type tell: which icon it has, and how it is shown.
+// The kind of a file by its name and media type: icon, preview, and the label in the Type column.
 
 /** @typedef {"picture" | "vector" | "film" | "sound" | "pdf" | "text" | "archive" | "other"} Kind */
 
@@ -37,12 +37,22 @@ export function kindOfType(type, name) {
   return byName === "archive" || byName === "text" ? byName : "other";
 }
 
-/** Whether browsers show a picture of this name only after the server converted it. @param {string} name */
+/** Extensions that have a better-known name. @type {Record<string, string>} */
+const LABELS = { JPG: "JPEG", TIF: "TIFF", HTM: "HTML", YML: "YAML" };
+
+/** The label of a file in the Type column: its extension, or "File". @param {string} name */
+export function typeLabel(name) {
+  const at = name.lastIndexOf(".");
+  const extension = at > 0 ? name.slice(at + 1).toUpperCase() : "";
+  return /^[A-Z0-9]{1,6}$/.test(extension) ? LABELS[extension] ?? extension : "File";
+}
+
+/** Whether the server has to convert an image of this name before a browser can show it. @param {string} name */
 export const needsConversion = (name) => /\.(p[bgpn]m|pam|qoi)$/i.test(name);
 
-/** Whether the server makes it smaller. @param {string} name */
+/** Whether the server can resize an image of this name. @param {string} name */
 export const isPicture = (name) => kindOfName(name) === "picture";
 
 /** @param {Kind} kind */
 export const kindWord = (kind) =>
-  ({ picture: "Picture", vector: "Vector picture", film: "Video", sound: "Audio", pdf: "PDF", text: "Text", archive: "Archive", other: "File" })[kind];
+  ({ picture: "Image", vector: "Vector image", film: "Video", sound: "Audio", pdf: "PDF", text: "Text", archive: "Archive", other: "File" })[kind];

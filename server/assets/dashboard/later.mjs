@@ -1,11 +1,11 @@
-// Modules that come when they are needed, and the style sheet that goes with them.
+// Modules that are loaded on demand, and their style sheet.
 
 import { make } from "./dom.mjs";
 
 /** @type {Promise<any> | null} */
 let styled = null;
 
-/** Brings along the style, once. It runs with the number of the page's own one. */
+/** Loads the style sheet once, with the nonce of the page. */
 function style() {
   styled ??= new Promise((done) => {
     const { nonce } = /** @type {HTMLLinkElement} */ (document.querySelector("link[rel=stylesheet]"));
@@ -14,5 +14,5 @@ function style() {
   return styled;
 }
 
-/** A module, when it is there with its style. @template T @param {() => Promise<T>} load @returns {Promise<T>} */
+/** A module, with its style sheet. @template T @param {() => Promise<T>} load @returns {Promise<T>} */
 export const bring = async (load) => (await Promise.all([load(), style()]))[0];

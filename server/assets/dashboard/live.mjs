@@ -1,4 +1,4 @@
-// What is told in passing: to the eyes as a note in the corner, to screen readers by a live region.
+// Notifications: a note at the bottom of the window, and a live region for screen readers.
 
 import { fill, make } from "./dom.mjs";
 import { explain, isGone } from "./api.mjs";
@@ -8,9 +8,9 @@ const region = make("div", { class: "unseen", role: "status", "aria-live": "poli
 const notes = make("div", { class: "notes" });
 document.body.append(region, notes);
 
-/** Says something to those who do not see it happen. @param {string} text */
+/** Announces text to screen readers. @param {string} text */
 export function say(text) {
-  // The same text twice is a change, too.
+  // A repeated text has to change to be announced.
   region.textContent = region.textContent === text ? `${text}\u00a0` : text;
 }
 
@@ -29,7 +29,7 @@ export function note(text, action = null, { seconds = 6, kind = "plain" } = {}) 
     make("button", { class: "bare", type: "button", "aria-label": "Dismiss", click: close }, icon("close")));
   notes.append(it);
   while (notes.children.length > 4) notes.firstChild?.remove();
-  if (kind === "plain") say(action ? `${text} There is a button: ${action.label}.` : text);
+  if (kind === "plain") say(action ? `${text} Action available: ${action.label}.` : text);
   let left = seconds * 10;
   const timer = setInterval(() => {
     if (it.matches(":hover, :focus-within")) return;
@@ -41,7 +41,7 @@ export function note(text, action = null, { seconds = 6, kind = "plain" } = {}) 
   return { close, text: (/** @type {string} */ words) => { if (it.isConnected) fill(/** @type {any} */ (it.querySelector("p")), words); } };
 }
 
-/** Tells what went wrong, and what to do. @param {any} error @param {string} [what] */
+/** Reports an error with its advice. @param {any} error @param {string} [what] */
 export function complain(error, what = "") {
   if (isGone(error)) return;
   note(what ? `${what}: ${explain(error)}` : explain(error), null, { seconds: 12, kind: "bad" });

@@ -1,4 +1,4 @@
-// The management's part of the HTTP API as functions.
+// The management API as functions.
 
 import { query } from "./address.mjs";
 import { call } from "./api.mjs";
@@ -118,5 +118,8 @@ export const usageHistory = (values, signal) => call("GET", `/api/usage/history$
 /** @param {Record<string, any>} values */
 export const auditLog = (values) => call("GET", `/api/audit${query(values)}`);
 export const storage = () => call("GET", "/api/storage");
+export const serverSettings = () => call("GET", "/api/settings");
+/** @param {number} limit @returns {Promise<any[]>} */
+export const recentUploads = async (limit) => (await call("GET", `/api/recent-uploads?limit=${limit}`)).uploads;
 /** @param {AbortSignal} [signal] */
 export const jobs = async (signal) => (await call("GET", "/api/jobs?limit=100", { signal })).jobs;

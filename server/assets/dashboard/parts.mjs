@@ -1,4 +1,4 @@
-// What the views of the management are put together from: pages, parts of them that load by themselves, tables, facts.
+// Building blocks of the management views: pages, panels, parts that load, tables, facts.
 
 import { query } from "./address.mjs";
 import { explain, isGone } from "./api.mjs";
@@ -9,15 +9,15 @@ import { icon } from "./icons.mjs";
 import { amend } from "./router.mjs";
 import { day, moment, number } from "./text.mjs";
 
-/** A list is looked through when one has stopped typing for so long. */
+/** Pause in typing after which a list is filtered. */
 const PAUSE_MS = 150;
-/** So many entries are found by looking at them. */
+/** Entries that need no filter. */
 const FEW = 10;
 
 let count = 0;
 
 /**
- * A view: its heading, what stands beside that, and its panels. What it awaits ends with it.
+ * A view: heading, actions and panels. Its signal aborts when it closes.
  * @param {string} title @param {{about?: any, actions?: any[]}} head @param {...any} contents
  */
 export function page(title, { about = null, actions = [] }, ...contents) {
@@ -28,7 +28,7 @@ export function page(title, { about = null, actions = [] }, ...contents) {
   return { element, title, stopped: stopped.signal, close: () => stopped.abort() };
 }
 
-/** A part of a page under a heading of its own. @param {string} title @param {{about?: any, actions?: any[], class?: string}} head @param {...any} contents */
+/** A section of a page with a heading. @param {string} title @param {{about?: any, actions?: any[], class?: string}} head @param {...any} contents */
 export function panel(title, { about = null, actions = [], class: className = "" }, ...contents) {
   const id = `panel-${(count += 1)}`;
   return make("section", { class: `panel ${className}`, "aria-labelledby": id },
@@ -37,11 +37,11 @@ export function panel(title, { about = null, actions = [], class: className = ""
 }
 
 /**
- * Contents that are loaded, now and whenever it is asked; a failure says so in their place. The focus stays where it was.
+ * Contents that are loaded, and reloaded on request; a failure is displayed in their place. The focus stays.
  * @template T @param {() => Promise<T>} load @param {(data: T) => any} draw
  */
 export function part(load, draw) {
-  const element = make("div", { class: "part", tabindex: "-1", "aria-busy": "true" }, make("p", { class: "faint waiting" }, "Loading …"));
+  const element = make("div", { class: "part", tabindex: "-1", "aria-busy": "true" }, make("p", { class: "faint waiting" }, "Loading…"));
   let turn = 0;
   const it = {
     element,
@@ -61,7 +61,7 @@ export function part(load, draw) {
   return it;
 }
 
-/** Puts other contents in place; what had the focus has it again, by its name. @param {any} element @param {...any} contents */
+/** Replaces contents; the focused element has the focus again, by its name. @param {any} element @param {...any} contents */
 export function redraw(element, ...contents) {
   const held = element.contains(document.activeElement) ? document.activeElement : null;
   const name = held?.getAttribute("data-name");
@@ -71,11 +71,11 @@ export function redraw(element, ...contents) {
   (again || element).focus({ preventScroll: true });
 }
 
-/** What went wrong, and another try. @param {any} error @param {() => any} again */
+/** An error, with a button to try again. @param {any} error @param {() => any} again */
 export const failure = (error, again) => make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, explain(error)),
   make("button", { type: "button", click: again }, icon("again"), "Try again"));
 
-/** Says that there is nothing yet, and what one could do. @param {string} image @param {string} title @param {...any} contents */
+/** An empty state, with what to do. @param {string} image @param {string} title @param {...any} contents */
 export const nothing = (image, title, ...contents) => make("div", { class: "empty" }, icon(image, "icon large"), make("h3", null, title), contents.map((it) => (typeof it === "string" ? make("p", null, it) : it)));
 
 /** @param {string} label @param {() => any} run @param {{image?: string, class?: string, name?: string, [more: string]: any}} [how] */
@@ -83,7 +83,7 @@ export const button = (label, run, { image = "", class: className = "", name = "
   make("button", { type: "button", class: className || null, click: run, "data-name": name || label, ...more }, image && icon(image), label);
 
 /**
- * A table; on a narrow screen each row is a block, whose cells say what they are. Classes of columns: `number`, `act`, `wide`.
+ * A table; on a narrow screen each row is a block of labelled cells. Classes of columns: `number`, `act`, `wide`.
  * @param {string} label @param {[string, string?][]} columns @param {any[][]} rows cells
  */
 export function table(label, columns, rows) {
@@ -98,7 +98,7 @@ export function table(label, columns, rows) {
 }
 
 /**
- * A table that comes in pages: what has no place on the first comes when it is asked for.
+ * A table in pages: a button loads the next one.
  * @param {string} label @param {[string, string?][]} columns
  * @param {(cursor: string | null) => Promise<{rows: any[][], cursor: string | null}>} load @param {() => any} empty
  */
@@ -127,15 +127,14 @@ export function paged(label, columns, load, empty) {
 }
 
 /**
- * A field that narrows a list down as one types: the list is loaded again, and the address says what was typed. It is
- * there where the list is long.
+ * A field that filters a long list: typing reloads the list and updates the address.
  * @param {string} label @param {any} place @param {() => Promise<any>} load
  */
 export function finder(label, place, load) {
   let text = (place.values.get("q") ?? "").trim();
   const line = field(label, { type: "search", value: text, maxlength: 256, spellcheck: "false", autocapitalize: "none", enterkeyhint: "search", "data-finder": true });
-  const told = make("span", { class: "unseen", role: "status" });
-  const element = make("div", { class: "search-row", role: "search", hidden: true }, line, told);
+  const status = make("span", { class: "unseen", role: "status" });
+  const element = make("div", { class: "search-row", role: "search", hidden: true }, line, status);
   const box = line.querySelector("input");
   const look = debounced(PAUSE_MS, () => {
     if (!box.isConnected || box.value.trim() === text) return;
@@ -156,19 +155,19 @@ export function finder(label, place, load) {
   return {
     element,
     text: () => text,
-    /** Says what was found. @param {number} found @param {boolean} [isAll] */
+    /** Announces the number of results. @param {number} found @param {boolean} [isAll] */
     tell(found, isAll = true) {
       element.hidden = text === "" && found <= FEW && !element.contains(document.activeElement);
-      told.textContent = text === "" ? "" : `${number(found)}${isAll ? "" : " and more"} found`;
+      status.textContent = text === "" ? "" : `${number(found)}${isAll ? "" : "+"} results`;
     },
-    nothing: () => nothing("search", "Nothing is called so", `Nothing has “${text}” in its name, or at the beginning of its id.`),
+    nothing: () => nothing("search", "No results", `No name contains “${text}” and no ID starts with it.`),
   };
 }
 
 /** Names and values. @param {[string, any][]} pairs */
 export const facts = (pairs) => make("dl", { class: "facts-list" }, pairs.map(([name, value]) => make("div", null, make("dt", null, name), make("dd", null, value ?? "–"))));
 
-/** Numbers that are seen at a glance: name, value, and a word to it. @param {[string, any, any?][]} all */
+/** Key figures: name, value, and a note. @param {[string, any, any?][]} all */
 export const glances = (all) => make("dl", { class: "glances" }, all.map(([name, value, word]) => make("div", null, make("dt", null, name), make("dd", null, make("b", null, value), word && make("small", null, word)))));
 
 /** @param {string} text @param {"" | "good" | "bad" | "warn"} [kind] */
@@ -177,25 +176,25 @@ export const badge = (text, kind = "") => make("span", { class: `badge ${kind}` 
 /** A time, as a day; the moment is its title. @param {string | null | undefined} iso @param {string} [never] */
 export const when = (iso, never = "never") => (iso ? make("time", { datetime: iso, title: moment(iso) }, day(iso)) : never);
 
-/** Text that is copied as it stands. @param {string} title @param {string} text @param {...any} actions beside the button that copies */
+/** Text with a copy button. @param {string} title @param {string} text @param {...any} actions beside the button that copies */
 export function snippet(title, text, ...actions) {
   return make("section", { class: "snippet" },
     make("header", null, make("h3", null, title), make("span", { class: "buttons" }, actions, make("button", { type: "button", "aria-label": `Copy: ${title}`, click: () => copyAndTell(text, `${title} copied`) }, icon("copy"), "Copy"))),
     make("pre", { tabindex: "0", role: "group", "aria-label": title }, text));
 }
 
-/** A line for a shell on the machine, to be copied. @param {string} text */
-export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the machine itself, with its data folder: "), make("code", null, text),
-  make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Line copied") }, icon("copy")));
+/** A command line with a copy button. @param {string} text */
+export const command = (text) => make("p", { class: "command" }, make("span", { class: "faint" }, "On the server: "), make("code", null, text),
+  make("button", { type: "button", class: "bare", title: "Copy", "aria-label": `Copy: ${text}`, click: () => copyAndTell(text, "Command copied") }, icon("copy")));
 
-/** Something to turn on or off. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
+/** A labelled checkbox. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
 export function tick(label, attributes, hint) {
   const id = `tick-${(count += 1)}`;
   return make("p", { class: "tick-field" }, make("input", { type: "checkbox", id, "aria-describedby": hint ? `${id}-hint` : null, ...attributes }),
     make("label", { for: id }, label), hint && make("small", { id: `${id}-hint` }, hint));
 }
 
-/** Several lines of text. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
+/** A labelled text area. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
 export function lines(label, { value = "", ...attributes }, hint) {
   const id = `lines-${(count += 1)}`;
   const box = make("textarea", { id, rows: 3, spellcheck: "false", autocapitalize: "none", "aria-describedby": hint ? `${id}-hint` : null, ...attributes });
@@ -203,21 +202,21 @@ export function lines(label, { value = "", ...attributes }, hint) {
   return make("p", { class: "field" }, make("label", { for: id }, label), box, hint && make("small", { id: `${id}-hint` }, hint));
 }
 
-/** The lines of a text that say something. @param {string} text */
+/** The non-empty lines of a text. @param {string} text */
 export const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
-/** Asks to type a name before something is done that cannot be taken back. @param {string} title @param {any} about @param {string} name @param {string} label @param {() => Promise<any>} work */
+/** Asks to type a name before an action that cannot be undone. @param {string} title @param {any} about @param {string} name @param {string} label @param {() => Promise<any>} work */
 export const askTyped = (title, about, name, label, work) => ask(title, [make("p", null, about),
   field(`Type “${name}” to confirm`, { name: "typed", required: true, spellcheck: "false", autocapitalize: "none" })], label, async ({ typed }) => {
-  if (typed !== name) throw new Error(`That is not “${name}”. Nothing was done.`);
+  if (typed !== name) throw new Error(`The name doesn't match. Type “${name}” to confirm.`);
   return work();
 }, { danger: true });
 
-/** Asks before something is done. @param {string} title @param {any} about @param {string} label @param {() => Promise<any>} work */
+/** Asks before an action. @param {string} title @param {any} about @param {string} label @param {() => Promise<any>} work */
 export const askFirst = (title, about, label, work) => ask(title, [make("p", null, about)], label, work, { danger: true });
 
-/** Shows something that is told this once. @param {string} title @param {string} about @param {...any} contents */
+/** Shows a secret once. @param {string} title @param {string} about @param {...any} contents */
 export function tellOnce(title, about, ...contents) {
-  const dialog = open(title, [make("div", { class: "told" }, make("p", { class: "once" }, icon("warning"), about), contents, make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => dialog.close() }, "I have saved it")))], { class: "wide" });
+  const dialog = open(title, [make("div", { class: "dialog-body" }, make("p", { class: "once" }, icon("warning"), about), contents, make("p", { class: "buttons" }, make("button", { type: "button", class: "primary", click: () => dialog.close() }, "I have saved it")))], { class: "wide" });
   return dialog;
 }

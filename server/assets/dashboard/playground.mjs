@@ -1,4 +1,4 @@
-// A picture at other sizes and in other formats: what is made of it, how large that is, and its address to use.
+// Transforms of an image: the result beside the original, the bytes saved, and the URL and HTML to use.
 
 import { fileAddress, filesAddress, folderOf, nameOf, playgroundAddress, publicAddress } from "./address.mjs";
 import { explain, isGone, load } from "./api.mjs";
@@ -8,13 +8,12 @@ import { icon } from "./icons.mjs";
 import { say } from "./live.mjs";
 import { snippet } from "./parts.mjs";
 import { amend } from "./router.mjs";
+import { snippetOf } from "./snippet.mjs";
 import { bytes, number } from "./text.mjs";
 
 /** @type {Record<string, any>} */
-const BEGINNING = { width: "800", format: "webp" };
+const DEFAULTS = { width: "800", format: "webp" };
 const NAMES = ["width", "height", "fit", "format", "quality", "dpr"];
-/** Sizes of the page's snippet, as parts of the width. */
-const STEPS = [0.5, 1, 2];
 
 /** @param {any} place @param {any} frame */
 export function view(place, frame) {
@@ -27,8 +26,8 @@ class Playground {
   constructor(place) {
     this.bucket = place.bucket;
     this.key = place.key;
-    const said = Object.fromEntries(NAMES.map((name) => [name, place.values.get(name) ?? ""]));
-    this.values = Object.values(said).some(Boolean) ? said : { ...said, ...BEGINNING };
+    const given = Object.fromEntries(NAMES.map((name) => [name, place.values.get(name) ?? ""]));
+    this.values = Object.values(given).some(Boolean) ? given : { ...given, ...DEFAULTS };
     /** @type {any} */
     this.before = null;
     /** @type {any} */
@@ -43,17 +42,17 @@ class Playground {
   build() {
     const { values } = this;
     const side = (/** @type {string} */ label, /** @type {string} */ name) =>
-      field(label, { name, type: "number", min: 1, max: 16384, value: values[name], placeholder: "as it is", inputmode: "numeric" });
+      field(label, { name, type: "number", min: 1, max: 16384, value: values[name], placeholder: "Original", inputmode: "numeric" });
     this.quality = make("output", null);
     this.range = make("input", { name: "quality", type: "range", min: 1, max: 100, value: values.quality || 80, "aria-label": "Quality" });
     this.form = make("form", { class: "controls", input: () => this.changed(), submit: (/** @type {Event} */ event) => event.preventDefault() },
       make("div", { class: "pair" }, side("Width", "width"), side("Height", "height")),
-      choice("When both are set", { name: "fit" }, [["", "fit inside the box"], ["cover", "fill the box, and crop"], ["fill", "stretch to the box"]], values.fit),
-      choice("Format", { name: "format" }, [["", "as it is"], ["webp", "WebP"], ["avif", "AVIF"], ["jpg", "JPEG"], ["png", "PNG"], ["gif", "GIF"], ["auto", "auto: what the browser takes"]], values.format),
+      choice("Fit", { name: "fit" }, [["", "Contain – fit inside"], ["cover", "Cover – fill and crop"], ["fill", "Fill – stretch"]], values.fit),
+      choice("Format", { name: "format" }, [["", "Original"], ["webp", "WebP"], ["avif", "AVIF"], ["jpg", "JPEG"], ["png", "PNG"], ["gif", "GIF"], ["auto", "Auto – best supported format"]], values.format),
       make("p", { class: "field" }, make("label", { class: "check" },
         make("input", { type: "checkbox", name: "own", checked: values.quality !== "" }), "Quality ", this.quality), this.range),
-      choice("Pixels per CSS pixel", { name: "dpr" }, [["", "1"], ["2", "2"], ["3", "3"]], values.dpr),
-      make("button", { type: "button", click: () => this.reset() }, icon("again"), "Start over"));
+      choice("Device pixel ratio", { name: "dpr" }, [["", "1"], ["2", "2"], ["3", "3"]], values.dpr),
+      make("button", { type: "button", click: () => this.reset() }, icon("again"), "Reset"));
     const pane = (/** @type {string} */ title) => {
       const facts = make("p", { class: "facts faint" });
       const canvas = make("div", { class: "canvas" });
@@ -62,6 +61,7 @@ class Playground {
     this.before = pane("Original");
     this.after = pane("Result");
     this.saving = make("p", { class: "saving", role: "status" });
+    this.limit = make("p", { class: "limit", role: "status", hidden: true }, icon("info"), make("span"));
     this.snippets = make("div", { class: "snippets" });
     fill(this.element,
       make("div", { class: "top-row" },
@@ -69,8 +69,8 @@ class Playground {
           make("a", { href: filesAddress(this.bucket) }, this.bucket), make("span", { class: "slash", "aria-hidden": "true" }, "/"),
           folderOf(this.key) && [make("a", { href: filesAddress(this.bucket, folderOf(this.key)) }, folderOf(this.key).slice(0, -1)), make("span", { class: "slash", "aria-hidden": "true" }, "/")],
           make("a", { href: filesAddress(this.bucket, this.key), "aria-current": "page" }, nameOf(this.key)))),
-      make("h1", { class: "unseen" }, `Other sizes and formats of ${nameOf(this.key)}`),
-      make("div", { class: "bench" }, this.form, make("div", { class: "panes" }, this.before.element, this.after.element), this.saving, this.snippets));
+      make("h1", { class: "unseen" }, `Transform ${nameOf(this.key)}`),
+      make("div", { class: "bench" }, this.form, make("div", { class: "panes" }, this.before.element, this.after.element), make("div", { class: "outcome-line" }, this.saving, this.limit), this.snippets));
     document.title = `${nameOf(this.key)} – trug`;
     this.showQuality();
   }
@@ -78,7 +78,7 @@ class Playground {
   showQuality() {
     const isOwn = this.form.elements.own.checked;
     this.range.disabled = !isOwn;
-    this.quality.textContent = isOwn ? this.range.value : this.form.elements.format.value === "avif" ? "60, the default" : "80, the default";
+    this.quality.textContent = isOwn ? this.range.value : this.form.elements.format.value === "avif" ? "60 (default)" : "80 (default)";
   }
 
   changed() {
@@ -91,7 +91,7 @@ class Playground {
   }
 
   reset() {
-    this.values = { ...Object.fromEntries(NAMES.map((name) => [name, ""])), ...BEGINNING };
+    this.values = { ...Object.fromEntries(NAMES.map((name) => [name, ""])), ...DEFAULTS };
     amend(playgroundAddress(this.bucket, this.key));
     this.build();
     this.original();
@@ -101,6 +101,7 @@ class Playground {
   async original() {
     try {
       this.source = await this.shown(this.before, "", null);
+      this.writeSnippets();
       this.compare();
     } catch (error) {
       if (!isGone(error)) fill(this.before.canvas, make("p", { class: "problem", role: "alert" }, explain(error)));
@@ -112,6 +113,7 @@ class Playground {
     this.stopped = new AbortController();
     this.after.element.classList.add("working");
     this.writeSnippets();
+    this.showLimit();
     try {
       this.result = await this.shown(this.after, this.values, this.stopped.signal);
       this.compare();
@@ -125,7 +127,7 @@ class Playground {
     this.after.element.classList.remove("working");
   }
 
-  /** Loads one and shows it, with what there is to say. @param {any} pane @param {any} values @param {AbortSignal | null} signal */
+  /** Loads an image and shows it with its facts. @param {any} pane @param {any} values @param {AbortSignal | null} signal */
   async shown(pane, values, signal) {
     const started = performance.now();
     const answer = await load("GET", fileAddress(this.bucket, this.key, values), { signal });
@@ -137,7 +139,7 @@ class Playground {
     try {
       await image.decode();
     } catch {
-      throw new Error("The browser cannot show this format.");
+      throw new Error("Your browser can't display this format.");
     } finally {
       URL.revokeObjectURL(image.src);
     }
@@ -149,16 +151,27 @@ class Playground {
     pane.facts.textContent = [
       `${number(image.naturalWidth)} × ${number(image.naturalHeight)}`, type, bytes(blob.size), `loaded in ${number(Math.round(took))} ms`, `decoded in ${Math.max(1, Math.round(decoded))} ms`,
     ].join(" · ");
-    return { bytes: blob.size, skipped, type };
+    return { bytes: blob.size, skipped, type, width: image.naturalWidth, height: image.naturalHeight };
+  }
+
+  /** Says that an image is never enlarged, if the chosen size is larger than the original. */
+  showLimit() {
+    const { width, height } = this.source ?? {};
+    const ratio = Number(this.values.dpr) || 1;
+    const isLarger = (/** @type {string} */ value, /** @type {number} */ most) => Number(value) * ratio > most;
+    this.limit.hidden = !width || !(isLarger(this.values.width, width) || isLarger(this.values.height, height));
+    const text = `Images are never enlarged: the original is ${number(width ?? 0)} × ${number(height ?? 0)}.`;
+    if (!this.limit.hidden) this.limit.lastChild.textContent = text;
   }
 
   compare() {
+    this.showLimit();
     if (!this.source || !this.result) return;
     const { skipped } = this.result;
     const part = this.result.bytes / this.source.bytes;
-    const text = skipped ? `The server sent the original: the picture is over the bound of its ${skipped}.`
-      : part < 1 ? `${Math.round(100 * (1 - part))} % smaller: ${bytes(this.source.bytes - this.result.bytes)} saved with each view.`
-        : part > 1 ? `${Math.round(100 * (part - 1))} % larger than the original.` : "The same as the original.";
+    const text = skipped ? `Original sent: the image exceeds the server's limit (${skipped}).`
+      : part < 1 ? `${Math.round(100 * (1 - part))}% smaller, saves ${bytes(this.source.bytes - this.result.bytes)} per view`
+        : part > 1 ? `${Math.round(100 * (part - 1))}% larger than the original` : "Same as the original";
     if (this.saving.textContent !== text) this.saving.textContent = text;
     say(text);
   }
@@ -166,16 +179,8 @@ class Playground {
   writeSnippets() {
     const set = Object.fromEntries(Object.entries(this.values).filter(([, value]) => value !== ""));
     const url = publicAddress(this.bucket, this.key, set);
-    const width = Number(set.width) || 800;
-    const sources = (/** @type {string} */ format) => STEPS.map((step) => {
-      const wide = Math.round(width * step);
-      return `${publicAddress(this.bucket, this.key, { ...set, height: undefined, width: wide, format })} ${wide}w`;
-    }).join(",\n    ");
-    const attribute = (/** @type {string} */ text) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
-    const picture = `<picture>\n  <source type="image/avif" sizes="${width}px" srcset="${attribute(sources("avif"))}">\n` +
-      `  <source type="image/webp" sizes="${width}px" srcset="${attribute(sources("webp"))}">\n` +
-      `  <img src="${attribute(publicAddress(this.bucket, this.key, { ...set, format: "jpg" }))}" alt="" loading="lazy">\n</picture>`;
-    fill(this.snippets, snippet("Address", url), snippet("For a page", picture));
+    const html = snippetOf(set, (values) => publicAddress(this.bucket, this.key, values), this.source);
+    fill(this.snippets, snippet("URL", url), snippet("HTML", html));
   }
 
   close() {

@@ -1,5 +1,5 @@
-// A file in front of the view: pictures to look at closely, film and sound to play, documents and text to read, and of
-// anything else its first bytes. What a file holds is shown as what it is or as text, never run.
+// The preview of a file: images to zoom, video and audio to play, documents and text to read, and the first bytes of
+// anything else. Content is displayed as its type or as text, and never run.
 
 import { fileAddress, nameOf } from "./address.mjs";
 import { explain, isGone, load } from "./api.mjs";
@@ -7,21 +7,24 @@ import { download } from "./actions.mjs";
 import { chooseForm, copyLinks } from "./copy.mjs";
 import { fill, make, set } from "./dom.mjs";
 import { icon } from "./icons.mjs";
-import { kindOfType, kindWord, needsConversion } from "./kinds.mjs";
+import { kindOfType, kindWord, needsConversion, typeLabel } from "./kinds.mjs";
 import { say } from "./live.mjs";
 import { bytes, count, moment, number } from "./text.mjs";
 
-/** So much of a text is shown, and so much of what is none. */
+/** Bytes shown of a text, and of other content. */
 const TEXT_BYTES = 512 * 1024;
 const HEX_BYTES = 4096;
 const SCALE_MIN = 1 / 32;
 const SCALE_MAX = 32;
+/** Pause before a file is loaded again while the server cannot be reached. */
+const RETRY_MS = 3000;
 
 /**
  * @typedef {object} Around
- * @property {(key: string, step: number) => string | null} beside the file before or behind
- * @property {(key: string) => void} go tells that another is shown
- * @property {(key: string) => void} removed asks to delete it
+ * @property {(key: string, step: number) => string | null} beside the previous or the next file
+ * @property {(key: string) => void} go called when another file is shown
+ * @property {(key: string) => void} removed deletes the file
+ * @property {() => boolean} mayDelete
  * @property {(key: string) => void} closed
  * @property {(key: string) => void} play opens the playground
  */
@@ -33,21 +36,23 @@ export class Preview {
     this.key = "";
     this.around = around;
     this.scale = 0;
+    /** @type {any} */
+    this.retry = 0;
     const press = (/** @type {string} */ label, /** @type {string} */ image, /** @type {() => any} */ run, extra = {}) =>
       make("button", { type: "button", class: "bare", title: label, "aria-label": label, click: run, ...extra }, icon(image));
     this.title = make("h2", { id: "preview-title" });
     this.facts = make("p", { class: "faint" });
     this.stage = make("div", { class: "stage" });
-    this.zoomLabel = make("button", { type: "button", class: "bare wide", title: "Whole picture, or every pixel (0)", click: () => this.zoom(this.scale === 0 ? 1 : 0) });
+    this.zoomLabel = make("button", { type: "button", class: "bare wide", title: "Fit or actual size (0)", click: () => this.zoom(this.scale === 0 ? 1 : 0) });
     this.zoomTools = make("span", { class: "zoom", hidden: true },
-      press("Smaller (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Larger (+)", "plus", () => this.zoomBy(1.5)));
-    this.playTool = press("Other sizes and formats (p)", "sliders", () => this.play());
+      press("Zoom out (−)", "minus", () => this.zoomBy(1 / 1.5)), this.zoomLabel, press("Zoom in (+)", "plus", () => this.zoomBy(1.5)));
+    this.playTool = press("Transform (p)", "sliders", () => this.play());
     this.fileTools = [
-      press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy the link as … (f)", "code", () => chooseForm(this.bucket, [this.key])),
+      press("Copy link (c)", "link", () => copyLinks(this.bucket, [this.key])), press("Copy as… (f)", "code", () => chooseForm(this.bucket, [this.key])),
       press("Download (d)", "download", () => this.download()), press("Delete (Del)", "trash", () => this.remove()),
     ];
-    this.before = press("The one before (←)", "left", () => this.step(-1), { class: "bare beside before" });
-    this.next = press("The next (→)", "right", () => this.step(1), { class: "bare beside next" });
+    this.before = press("Previous (←)", "left", () => this.step(-1), { class: "bare beside before" });
+    this.next = press("Next (→)", "right", () => this.step(1), { class: "bare beside next" });
     this.dialog = make("dialog", { class: "preview", "aria-labelledby": "preview-title" },
       make("header", null, make("div", { class: "about" }, this.title, this.facts), this.zoomTools,
         make("span", { class: "tools" }, this.playTool, this.fileTools,
@@ -76,6 +81,7 @@ export class Preview {
     this.facts.textContent = "";
     this.refresh();
     this.silence();
+    clearTimeout(this.retry);
     fill(this.stage, make("p", { class: "faint waiting" }, "Loading"));
     this.stage.className = "stage";
     this.stage.focus();
@@ -90,19 +96,51 @@ export class Preview {
       say(`${nameOf(key)}, ${this.said.join(", ")}`);
       await this.present(kind, size, type, signal);
     } catch (/** @type {any} */ error) {
-      if (isGone(error)) return;
-      this.isThere(error.status !== 404);
-      const text = error.status === 404 ? "This file is not here any more. It may have been moved, renamed or deleted." : explain(error);
-      fill(this.stage, make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, text)));
+      if (!isGone(error)) this.failed(error);
     }
   }
 
-  /** Of a file that is gone nothing is copied or deleted. @param {boolean} isThere */
-  isThere(isThere) {
-    for (const tool of this.fileTools) tool.hidden = !isThere;
+  /** Says why a file can't be shown, and what to do. @param {any} error */
+  failed(error) {
+    this.isThere(error.status !== 404);
+    if (error.status === 404) return this.problem("This file was moved, renamed or deleted.");
+    if (error.code === "damaged") {
+      const versions = `/-/deleted${fileAddress(this.bucket, this.key)}`;
+      return this.problem("Stored data is damaged. Restore an older version or a backup.", make("a", { class: "as-button", href: versions, click: () => this.dialog.close() }, "Versions"));
+    }
+    if (error.status !== 0) return this.problem(explain(error));
+    this.problem("Offline – retrying");
+    const { key } = this;
+    this.retry = setTimeout(() => {
+      if (!this.isOpen || this.key !== key) return;
+      this.key = "";
+      this.show(key);
+    }, RETRY_MS);
   }
 
-  /** Says again which files are beside this one: the list may have grown. */
+  /** A message in place of the file. @param {string} text @param {...any} actions */
+  problem(text, ...actions) {
+    fill(this.stage, make("div", { class: "empty" }, icon("warning", "icon large"), make("p", { role: "alert" }, text), actions.length > 0 && make("p", { class: "buttons" }, actions)));
+  }
+
+  /** Finds out why an image or a recording can't be shown: the connection, the file, or its format. @param {string} text @param {number} size @param {AbortSignal} signal */
+  async undecodable(text, size, signal) {
+    try {
+      await load("GET", fileAddress(this.bucket, this.key), { signal, cache: "no-store", headers: { Range: "bytes=0-0" } });
+      this.problem(text, make("button", { type: "button", click: () => this.download() }, icon("download"), "Download"),
+        make("button", { type: "button", click: () => this.hex(size, signal) }, icon("code"), "Show bytes"));
+    } catch (error) {
+      if (!isGone(error)) this.failed(error);
+    }
+  }
+
+  /** Hides the actions on a file that does not exist. @param {boolean} isThere */
+  isThere(isThere) {
+    for (const tool of this.fileTools) tool.hidden = !isThere;
+    this.fileTools[this.fileTools.length - 1].hidden = !isThere || !this.around.mayDelete();
+  }
+
+  /** Updates the arrows: the list may have grown. */
   refresh() {
     this.before.hidden = this.around.beside(this.key, -1) === null;
     this.next.hidden = this.around.beside(this.key, 1) === null;
@@ -110,19 +148,20 @@ export class Preview {
 
   /** @param {import("./kinds.mjs").Kind} kind @param {number} size @param {string} type @param {AbortSignal} signal */
   async present(kind, size, type, signal) {
-    // Its version, so that a file that was replaced is not shown as it was.
+    // The version is a part of the address, so that a replaced file is not shown from the cache.
     const format = needsConversion(this.key) ? "webp" : null;
     const address = fileAddress(this.bucket, this.key, { format, v: this.version?.replaceAll('"', "").slice(0, 12) });
-    const otherwise = () => this.hex(size, signal);
-    if (size === 0) return fill(this.stage, make("div", { class: "empty" }, icon("file", "icon large"), make("p", null, "The file is empty.")));
+    const broken = () => this.undecodable("This image can't be decoded. It may be damaged or use an unsupported variant.", size, signal);
+    const unplayable = () => this.undecodable(`Your browser can't play this format (${typeLabel(nameOf(this.key))}).`, size, signal);
+    if (size === 0) return fill(this.stage, make("div", { class: "empty" }, icon("file", "icon large"), make("p", null, "Empty file (0 bytes)")));
     switch (kind) {
       case "picture":
       case "vector":
-        return this.picture(address, kind, otherwise);
+        return this.picture(address, kind, broken);
       case "film":
-        return fill(this.stage, make("video", { controls: true, preload: "metadata", playsinline: true, src: address, error: otherwise, "aria-label": nameOf(this.key) }));
+        return fill(this.stage, make("video", { controls: true, preload: "metadata", playsinline: true, src: address, error: unplayable, "aria-label": nameOf(this.key) }));
       case "sound":
-        return fill(this.stage, make("audio", { controls: true, preload: "metadata", src: address, error: otherwise, "aria-label": nameOf(this.key) }));
+        return fill(this.stage, make("audio", { controls: true, preload: "metadata", src: address, error: unplayable, "aria-label": nameOf(this.key) }));
       case "pdf":
         return fill(this.stage, make("iframe", { src: address, title: nameOf(this.key) }));
       case "text":
@@ -132,9 +171,9 @@ export class Preview {
     }
   }
 
-  /** @param {string} address @param {string} kind @param {() => void} otherwise */
-  picture(address, kind, otherwise) {
-    const image = make("img", { alt: nameOf(this.key), draggable: "false", error: otherwise });
+  /** @param {string} address @param {string} kind @param {() => void} broken */
+  picture(address, kind, broken) {
+    const image = make("img", { alt: nameOf(this.key), draggable: "false", error: broken });
     image.addEventListener("load", () => {
       if (this.key && image.isConnected && image.naturalWidth > 0) {
         this.facts.textContent = [`${number(image.naturalWidth)} × ${number(image.naturalHeight)}`, ...(this.said ?? [])].join(" · ");
@@ -151,7 +190,7 @@ export class Preview {
     image.src = address;
   }
 
-  /** 0 shows the whole picture, 1 every pixel. @param {number} scale @param {{x: number, y: number} | null} [at] the point that stays */
+  /** Zooms: 0 fits the image into the frame, 1 shows its actual size. @param {number} scale @param {{x: number, y: number} | null} [at] the point that stays */
   zoom(scale, at = null) {
     const { image } = this;
     if (!image?.isConnected) return;
@@ -161,8 +200,8 @@ export class Preview {
     const part = { x: (point.x - before.x) / before.width, y: (point.y - before.y) / before.height };
     this.scale = scale;
     frame.classList.toggle("free", scale > 0);
-    // What is larger than its frame is scrolled by keys too.
-    set(frame, scale > 0 ? { tabindex: 0, role: "group", "aria-label": "The picture, larger than its frame" } : { tabindex: null, role: null, "aria-label": null });
+    // A zoomed image is scrolled by keys too.
+    set(frame, scale > 0 ? { tabindex: 0, role: "group", "aria-label": "Zoomed image, scrollable" } : { tabindex: null, role: null, "aria-label": null });
     image.style.width = scale > 0 ? `${image.naturalWidth * scale}px` : "";
     image.classList.toggle("sharp", scale > 2);
     const after = image.getBoundingClientRect();
@@ -187,7 +226,7 @@ export class Preview {
     this.zoomBy(Math.exp(-event.deltaY / 300), { x: event.clientX, y: event.clientY });
   }
 
-  /** Drags a picture that is larger than its frame; fingers do that by themselves. @param {PointerEvent} event */
+  /** Drags a zoomed image; touch scrolls natively. @param {PointerEvent} event */
   onDrag(event) {
     const frame = /** @type {HTMLElement} */ (event.currentTarget);
     if (event.pointerType === "touch" || this.scale === 0 || event.button !== 0) return;
@@ -217,7 +256,7 @@ export class Preview {
     try {
       decoder = new TextDecoder(charset);
     } catch {
-      // A character set that no browser knows: most of it reads as UTF-8.
+      // An unknown character set is read as UTF-8.
     }
     let text = decoder.decode(head);
     if (text.includes("\0")) return this.hex(size, signal);
@@ -226,10 +265,10 @@ export class Preview {
       try {
         text = JSON.stringify(JSON.parse(text), null, 2);
       } catch {
-        // It is shown as it is.
+        // Invalid JSON is shown as text.
       }
     }
-    fill(this.stage, isWhole ? null : make("p", { class: "faint part" }, `The first ${bytes(TEXT_BYTES)} of ${bytes(size)}.`),
+    fill(this.stage, isWhole ? null : make("p", { class: "faint part" }, `Showing the first ${bytes(TEXT_BYTES)} of ${bytes(size)}`),
       make("pre", { class: "text", tabindex: "0", role: "group", "aria-label": nameOf(this.key) }, text));
   }
 
@@ -247,7 +286,7 @@ export class Preview {
         const halves = [digits.slice(0, 8), digits.slice(8)].slice(0, wide / 8).map((half) => half.join(" ").padEnd(23));
         rows.push([at.toString(16).padStart(4, "0"), ...halves, letters].join("  "));
       }
-      fill(this.stage, make("p", { class: "faint part" }, size > head.length ? `The first ${count(head.length, "byte")}.` : `${count(size, "byte")}.`),
+      fill(this.stage, make("p", { class: "faint part" }, size > head.length ? `Showing the first ${count(head.length, "byte")}` : `${count(size, "byte")} (binary)`),
         make("pre", { class: "text hex", tabindex: "0", role: "group", "aria-label": "Bytes" }, rows.join("\n")));
     } catch (error) {
       if (!isGone(error)) fill(this.stage, make("p", { role: "alert" }, explain(error)));
@@ -292,7 +331,7 @@ export class Preview {
     const keys = {
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), "+": () => this.zoomBy(1.5), "=": () => this.zoomBy(1.5),
       "-": () => this.zoomBy(1 / 1.5), 0: () => this.zoom(this.scale === 0 ? 1 : 0), c: () => copyLinks(this.bucket, [this.key]),
-      f: () => chooseForm(this.bucket, [this.key]), d: () => this.download(), p: () => this.play(), Delete: () => this.remove(),
+      f: () => chooseForm(this.bucket, [this.key]), d: () => this.download(), p: () => this.play(), Delete: () => { if (this.around.mayDelete()) this.remove(); },
     };
     if (!keys[event.key]) return;
     event.preventDefault();
@@ -307,7 +346,7 @@ export class Preview {
     if (this.isOpen) this.dialog.close();
   }
 
-  /** Ends film and sound. An element that is taken away is silent, but goes on to hold its connection. */
+  /** Stops video and audio: a removed element would hold its connection. */
   silence() {
     const player = /** @type {HTMLMediaElement | null} */ (this.stage.querySelector("video, audio"));
     player?.removeAttribute("src");
@@ -315,6 +354,7 @@ export class Preview {
   }
 
   ended() {
+    clearTimeout(this.retry);
     this.stopped?.abort();
     this.silence();
     fill(this.stage);

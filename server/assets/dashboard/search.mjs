@@ -1,9 +1,9 @@
-// Hits of a search, as a list has its entries; the parts of a key that match, and how they are shown.
+// Results of a search as entries of a list, and the marked parts of their keys.
 
 import { search } from "./api.mjs";
 import { make } from "./dom.mjs";
 
-/** Hits of a page, and as many as the server shows at all. */
+/** Results of a page, and of a search at most. */
 const PAGE = 100;
 const HITS_MAX = 10_000;
 
@@ -34,7 +34,7 @@ export class Hits {
       this.isExact = answer.totalIsExact;
       this.took = answer.processingTimeMs;
       this.entries.push(...answer.hits.map((/** @type {any} */ hit) => ({
-        name: hit.name, key: hit.key, isFolder: hit.type === "folder", size: hit.size ?? 0, time: hit.lastModified ?? "", matches: hit.matches,
+        name: hit.name, key: hit.key, isFolder: hit.type === "folder", size: hit.size ?? null, time: hit.lastModified ?? "", matches: hit.matches,
       })));
       this.isWhole = answer.hits.length === 0 || this.entries.length >= Math.min(this.total, HITS_MAX - PAGE);
       this.changed(null);

@@ -1,4 +1,4 @@
-// Which entries are chosen. Pure: names in, names out; an index is looked up when it is needed.
+// The selected entries, by key. Pure: no elements, and an index only as the anchor of a range.
 
 export class Selection {
   constructor() {
@@ -20,22 +20,22 @@ export class Selection {
     this.names.clear();
   }
 
-  /** Only this one. @param {string} name @param {number} index */
+  /** Selects one entry only. @param {string} name @param {number} index */
   only(name, index) {
     this.names.clear();
     this.names.add(name);
     this.anchor = index;
   }
 
-  /** This one too, or no longer. @param {string} name @param {number} index */
+  /** Selects or deselects an entry. @param {string} name @param {number} index */
   toggle(name, index) {
     if (!this.names.delete(name)) this.names.add(name);
     this.anchor = index;
   }
 
-  /** All from the anchor to here, and nothing else. @param {number} index @param {(index: number) => string | undefined} nameAt */
-  reach(index, nameAt) {
-    this.names.clear();
+  /** Selects the range from the anchor to an index, and nothing else unless it is added. @param {number} index @param {(index: number) => string | undefined} nameAt @param {boolean} [isAdded] */
+  reach(index, nameAt, isAdded = false) {
+    if (!isAdded) this.names.clear();
     const [first, last] = this.anchor < index ? [this.anchor, index] : [index, this.anchor];
     for (let at = first; at <= last; at += 1) {
       const name = nameAt(at);
@@ -48,7 +48,7 @@ export class Selection {
     this.names = new Set(names);
   }
 
-  /** What is gone is chosen no more. @param {Iterable<string>} names */
+  /** Deselects entries. @param {Iterable<string>} names */
   drop(names) {
     for (const name of names) this.names.delete(name);
   }

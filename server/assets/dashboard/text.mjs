@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them.
+// Numbers, sizes and times as text.
 
 const NUMBERS = new Intl.NumberFormat("en");
 const DAYS = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
@@ -24,11 +24,11 @@ export function bytes(value) {
   return `${rest.toFixed(digits)} ${UNITS[unit]}`;
 }
 
-/** The day, or today the time. @param {string} iso */
+/** The day; of today, the time. @param {string} iso */
 export function day(iso) {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return "";
-  return date.toDateString() === new Date().toDateString() ? HOURS.format(date) : DAYS.format(date);
+  return date.toDateString() === new Date().toDateString() ? `today, ${HOURS.format(date)}` : DAYS.format(date);
 }
 
 /** Day and time. @param {string} iso */
@@ -37,7 +37,17 @@ export function moment(iso) {
   return Number.isNaN(date.getTime()) ? "" : MOMENTS.format(date);
 }
 
-/** How long something will take. @param {number} seconds */
+/** An age, such as "3 h ago". @param {string} iso */
+export function ago(iso) {
+  const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
+  if (Number.isNaN(seconds)) return "";
+  if (seconds < 60) return "just now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  return seconds < 30 * 86_400 ? `${Math.floor(seconds / 86_400)} d ago` : day(iso);
+}
+
+/** A duration. @param {number} seconds */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "";
   if (seconds < 60) return `${Math.max(1, Math.round(seconds))} s`;

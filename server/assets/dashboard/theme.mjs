@@ -1,6 +1,6 @@
-// Light or dark: as the system says, until somebody says otherwise.
+// Light or dark: the preference of the system, or the one chosen here.
 
-import { kept } from "./dom.mjs";
+import { preferences } from "./dom.mjs";
 
 /** Whether it is dark now. */
 export function isDark() {
@@ -15,6 +15,6 @@ export function turnOver() {
   try {
     localStorage.setItem("trug-theme", theme);
   } catch {
-    kept.set("theme", null);
+    preferences.set("theme", null);
   }
 }

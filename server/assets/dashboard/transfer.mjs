@@ -1,19 +1,19 @@
-// Sends files: small ones as a form, large ones by tus, which goes on where it was, also after the page was closed.
+// Sends files: small files in a form, large files by tus, which resumes after an interruption or a reload.
 
 import { Refusal } from "./api.mjs";
 import { fileAddress, query } from "./address.mjs";
-import { kept } from "./dom.mjs";
+import { preferences } from "./dom.mjs";
 
-/** A piece of a large file: less than what proxies usually let through. */
+/** A chunk of a large file: below the usual limits of proxies. */
 const PIECE_BYTES = 64_000_000;
-/** An upload is kept by the server for a day. */
-const KEPT_MS = 23 * 3_600_000;
-const KEPT_MAX = 200;
+/** The server retains an unfinished upload for a day. */
+const RETAINED_MS = 23 * 3_600_000;
+const RETAINED_MAX = 200;
 
 /** @typedef {import("./queue.mjs").Item} Item */
 
 /**
- * One request; its progress is told while it goes.
+ * Sends one request, with progress.
  * @param {string} method @param {string} address @param {any} body @param {Record<string, string>} headers
  * @param {AbortSignal} signal @param {(sent: number) => void} [progress]
  * @returns {Promise<XMLHttpRequest>}
@@ -29,7 +29,7 @@ function send(method, address, body, headers, signal, progress) {
     request.open(method, address);
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     if (progress) request.upload.addEventListener("progress", (event) => progress(event.loaded));
-    request.addEventListener("error", end(() => fail(new Refusal(0, { code: "unreachable", error: "The connection broke" }))));
+    request.addEventListener("error", end(() => fail(new Refusal(0, { code: "unreachable", error: "Connection lost" }))));
     request.addEventListener("abort", end(() => fail(new DOMException("stopped", "AbortError"))));
     request.addEventListener("load", end(() => done(request)));
     signal.addEventListener("abort", stop);
@@ -44,7 +44,7 @@ function refusal(request) {
   try {
     body = JSON.parse(request.responseText);
   } catch {
-    // Something between here and the server answered.
+    // A proxy answered.
   }
   const error = new Refusal(request.status, body);
   error.retryAfter ||= Number(request.getResponseHeader("Retry-After")) || 0;
@@ -74,13 +74,13 @@ const TUS = { "Tus-Resumable": "1.0.0" };
 /** @param {string} text */
 const base64 = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 
-/** What tells that it is the same file for the same place. @param {Item} item */
+/** Identifies a file and its destination. @param {Item} item */
 const fingerprint = ({ file, bucket, folder }) => [file.name, file.size, file.lastModified, bucket, folder].join("|");
 
-/** Uploads that were begun and are not finished, by fingerprint. @returns {Record<string, any>} */
+/** Unfinished uploads, by fingerprint. @returns {Record<string, any>} */
 export function unfinished() {
-  const all = Object.entries(kept.get("unfinished", {}));
-  return Object.fromEntries(all.filter(([, it]) => Date.now() - /** @type {any} */ (it).at < KEPT_MS).slice(-KEPT_MAX));
+  const all = Object.entries(preferences.get("unfinished", {}));
+  return Object.fromEntries(all.filter(([, it]) => Date.now() - /** @type {any} */ (it).at < RETAINED_MS).slice(-RETAINED_MAX));
 }
 
 /** @param {string} mark @param {any} it */
@@ -88,18 +88,18 @@ function remember(mark, it) {
   const all = unfinished();
   if (it === null) delete all[mark];
   else all[mark] = it;
-  kept.set("unfinished", all);
+  preferences.set("unfinished", all);
 }
 
-/** Gives up what was begun, here and at the server. */
+/** Discards unfinished uploads, here and on the server. */
 export async function forgetUnfinished() {
   const all = Object.values(unfinished());
-  kept.set("unfinished", null);
+  preferences.set("unfinished", null);
   for (const it of all) await send("DELETE", it.address, null, TUS, new AbortController().signal).catch(() => {});
 }
 
 /**
- * Sends a large file in pieces, from where it was.
+ * Sends a large file in chunks, from its current offset.
  * @param {Item} item @param {boolean} overwrite @param {AbortSignal} signal @param {(sent: number) => void} progress
  */
 export async function sendPieces(item, overwrite, signal, progress) {
@@ -112,7 +112,7 @@ export async function sendPieces(item, overwrite, signal, progress) {
     const headers = { ...TUS, "Upload-Offset": String(offset), "Content-Type": "application/offset+octet-stream" };
     const request = await send("PATCH", address, piece, headers, signal, (sent) => progress(from + sent));
     if (request.status === 409 || request.status === 423) {
-      // An earlier request of ours was not over yet: the server says where it stands.
+      // An earlier request is still running: the server reports the offset.
       throw Object.assign(refusal(request), { status: 503, retryAfter: 1 });
     }
     if (request.status === 404 || request.status === 410) {
@@ -129,7 +129,7 @@ export async function sendPieces(item, overwrite, signal, progress) {
   }
 }
 
-/** What was begun before, if the server still has it. @param {string} mark @param {AbortSignal} signal */
+/** An unfinished upload that the server still has. @param {string} mark @param {AbortSignal} signal */
 async function begun(mark, signal) {
   const it = unfinished()[mark];
   if (!it) return null;
@@ -154,7 +154,7 @@ async function begin(item, mark, overwrite, signal) {
   return { address, offset: 0 };
 }
 
-/** Gives up a file that was begun. @param {Item} item */
+/** Discards an unfinished file. @param {Item} item */
 export async function giveUp(item) {
   const mark = fingerprint(item);
   const it = unfinished()[mark];

@@ -1,8 +1,8 @@
-// The panel of uploads: sends what the queue gives, shows how far it is, and goes on while views come and go.
+// The panel of uploads: sends the queue, shows progress, and stays while views change.
 
 import { exists, explain, isGone, signedOut } from "./api.mjs";
 import { dropped, pasted, unreadable } from "./collect.mjs";
-import { fill, kept, make } from "./dom.mjs";
+import { fill, preferences, make } from "./dom.mjs";
 import { icon, pageIcon } from "./icons.mjs";
 import { note, say } from "./live.mjs";
 import { storedAs } from "./lost.mjs";
@@ -13,14 +13,14 @@ import { Viewport } from "./viewport.mjs";
 
 /** @typedef {import("./queue.mjs").Item} Item */
 
-/** Requests at once. */
+/** Concurrent requests. */
 const PARALLEL = 5;
 const TITLE = "trug";
-const UNREADABLE = "The file cannot be read: it was changed, moved or deleted since it was chosen, or is not yours to read. Choose it again.";
+const UNREADABLE = "Can't read this file. It was changed, moved or deleted, or you don't have permission. Choose it again.";
 
 const queue = new Queue();
 let running = 0;
-/** Drops whose folders are still read, and how that is stopped. */
+/** Drops whose folders are being read. */
 let reading = 0;
 let readingStop = new AbortController();
 let isOpen = true;
@@ -28,7 +28,7 @@ let isOver = true;
 /** @type {any} */
 let ticking = 0;
 
-/** Told which folders have new files. */
+/** Emits `stored` with the folders that have new files. */
 export const changes = new EventTarget();
 /** @type {Set<string>} */
 let stored = new Set();
@@ -37,12 +37,12 @@ const title = make("h2", null, "Uploads");
 const line = make("p", { class: "faint" });
 const bar = make("progress", { max: 1, value: 0, "aria-label": "All uploads" });
 const pause = make("button", { type: "button", class: "bare", click: () => setPaused(!queue.isPaused) });
-const retry = make("button", { type: "button", class: "link", hidden: true, click: () => { queue.retryFailed(); work(); } }, "Retry what failed");
+const retry = make("button", { type: "button", class: "link", hidden: true, click: () => { queue.retryFailed(); work(); } }, "Retry failed");
 const fold = make("button", { type: "button", class: "bare", click: () => { isOpen = !isOpen; draw(); } });
-const shut = make("button", { type: "button", class: "bare", "aria-label": "Cancel or close", click: () => cancelAll() }, icon("close"));
-const policy = make("select", { change: () => { kept.set("policy", policy.value); } },
-  [["rename", "keep both"], ["overwrite", "replace it"], ["skip", "skip it"]].map(([value, text]) =>
-    make("option", { value, selected: kept.get("policy", "rename") === value }, text)));
+const shut = make("button", { type: "button", class: "bare", "aria-label": "Cancel all or close", click: () => cancelAll() }, icon("close"));
+const policy = make("select", { change: () => { preferences.set("policy", policy.value); } },
+  [["rename", "Keep both"], ["overwrite", "Replace"], ["skip", "Skip"]].map(([value, text]) =>
+    make("option", { value, selected: preferences.get("policy", "rename") === value }, text)));
 const reason = make("p", { class: "reason", hidden: true });
 const cutOff = make("p", { class: "cut-off", hidden: true });
 const list = new Viewport("Files to upload", {
@@ -54,7 +54,7 @@ const list = new Viewport("Files to upload", {
   draw: drawItem,
 });
 const body = make("div", { class: "body" },
-  make("label", { class: "policy" }, "When a name is taken ", policy), cutOff, list.element, reason, retry);
+  make("label", { class: "policy" }, "If a file exists ", policy), cutOff, list.element, reason, retry);
 export const panel = make("section", { class: "uploads", "aria-label": "Uploads", hidden: true },
   make("header", null, make("div", null, title, line), pause, fold, shut), bar, body);
 
@@ -72,7 +72,7 @@ list.element.addEventListener("click", (/** @type {Event} */ event) => {
   draw();
 });
 
-/** Puts files into the queue. @param {import("./collect.mjs").Found[]} found @param {string} bucket @param {string} folder */
+/** Adds files to the queue. @param {import("./collect.mjs").Found[]} found @param {string} bucket @param {string} folder */
 export function upload(found, bucket, folder) {
   if (found.length === 0) return;
   if (isOver) {
@@ -88,7 +88,7 @@ export function upload(found, bucket, folder) {
 }
 
 /**
- * Uploads what is dropped, while its folders are still read. To be called while the event is handled.
+ * Uploads dropped files and folders while the folders are being read. Call it in the event handler.
  * @param {DataTransfer} transfer @param {string} bucket @param {string} folder
  */
 export async function uploadDropped(transfer, bucket, folder) {
@@ -97,15 +97,15 @@ export async function uploadDropped(transfer, bucket, folder) {
     const unread = await dropped(transfer, readingStop.signal, (found) => upload(found, bucket, folder));
     if (unread.length === 0) return;
     const names = unread.slice(0, 3).join(", ") + (unread.length > 3 ? ", …" : "");
-    note(`${number(unread.length)} of what you dropped could not be read and ${unread.length === 1 ? "is" : "are"} left out: ${names}. ` +
-      "Look whether it is there and yours to read, and drop it again.", null, { seconds: 60, kind: "bad" });
+    note(`Skipped ${count(unread.length, "item")} that couldn't be read: ${names}. ` +
+      "Check that the files exist and that you may read them, then drop them again.", null, { seconds: 60, kind: "bad" });
   } finally {
     reading -= 1;
     work();
   }
 }
 
-/** What is pasted goes where one is. @param {ClipboardEvent} event @param {string} bucket @param {string} folder */
+/** Uploads pasted files into the current folder. @param {ClipboardEvent} event @param {string} bucket @param {string} folder */
 export function paste(event, bucket, folder) {
   const found = pasted(event.clipboardData);
   if (found.length === 0) return;
@@ -113,14 +113,14 @@ export function paste(event, bucket, folder) {
   upload(found, bucket, folder);
 }
 
-/** Tells of uploads that were cut off when the page was closed. */
+/** Offers to resume uploads that were interrupted by closing the page. */
 export function tellUnfinished() {
   const all = Object.values(unfinished());
   if (all.length === 0 || isBusy()) return;
   panel.hidden = false;
-  fill(cutOff, `${count(all.length, "upload was", "uploads were")} cut off: ${all.slice(0, 3).map((it) => it.name).join(", ")}. `,
-    "Choose the same again, for the same folder, and it goes on where it was. ",
-    make("button", { type: "button", class: "link", click: async () => { cutOff.hidden = true; await forgetUnfinished(); draw(); } }, "Give up"));
+  fill(cutOff, `${count(all.length, "upload was", "uploads were")} interrupted: ${all.slice(0, 3).map((it) => it.name).join(", ")}. `,
+    "Choose the same files for the same folder to resume. ",
+    make("button", { type: "button", class: "link", click: async () => { cutOff.hidden = true; await forgetUnfinished(); draw(); } }, "Discard"));
   cutOff.hidden = false;
   draw();
 }
@@ -141,7 +141,7 @@ async function cancelAll() {
   cutOff.hidden = true;
   finish();
   for (const item of open) await giveUp(item);
-  if (open.length > 0) note(`${count(open.length, "upload")} cancelled. What was uploaded before stays.`);
+  if (open.length > 0) note(`${count(open.length, "upload")} cancelled. Files already uploaded are kept.`);
 }
 
 /** Whether something is to be sent, or may come yet. */
@@ -186,14 +186,14 @@ async function one(batch) {
   } catch (/** @type {any} */ error) {
     const sending = left.filter((item) => item.state === "sending");
     if (sending.length === 0) return;
-    // Paused: it goes on later. Cancelled items are out of the queue already, but take the rest of their form along.
+    // Paused, or cancelled together with the other files of its form.
     if (isGone(error)) {
       queue.broke(sending, Date.now());
       sending.forEach((item) => queue.again(item));
     }
     else if (error.status === 401) {
       sending.forEach((item) => queue.again(item));
-      if (!queue.isPaused) note("Uploads wait until you are signed in again. Then go on with them here.", null, { seconds: 20 });
+      if (!queue.isPaused) note("Uploads are paused until you sign in again.", null, { seconds: 20 });
       setPaused(true);
       signedOut();
     } else await refused(sending, error);
@@ -272,13 +272,13 @@ function tell() {
   stored = new Set();
 }
 
-let told = 0;
+let announcedAt = 0;
 
 function draw() {
   const now = Date.now();
   const { counts, items } = queue;
-  if (now - told > 4000) {
-    told = now;
+  if (now - announcedAt > 4000) {
+    announcedAt = now;
     tell();
   }
   const isOn = isBusy();
@@ -294,7 +294,7 @@ function draw() {
   pause.setAttribute("aria-label", queue.isPaused ? "Resume" : "Pause");
   pause.hidden = !isOn;
   fill(fold, icon(isOpen ? "down" : "up"));
-  fold.setAttribute("aria-label", isOpen ? "Fold" : "Unfold");
+  fold.setAttribute("aria-label", isOpen ? "Collapse" : "Expand");
   fold.setAttribute("aria-expanded", String(isOpen));
   body.hidden = !isOpen;
   retry.hidden = reason.hidden = counts.failed === 0;
@@ -303,7 +303,7 @@ function draw() {
   list.element.hidden = items.length === 0;
   if (list.count === items.length) list.refresh();
   else list.setCount(items.length);
-  // What is on its way is in view, unless somebody looks at the rest.
+  // Running uploads are in view unless the list was scrolled.
   if (isOn && !panel.matches(":hover, :focus-within")) list.scroller.scrollTop = Math.max(0, finished + counts.failed - 1) * 44;
   list.element.style.height = `${Math.min(items.length, 5) * 44}px`;
   document.title = isOn ? `${Math.floor(part * 100)} % · ${TITLE}` : document.title.replace(/^\d+ % · /, "");
@@ -316,10 +316,10 @@ function draw() {
 function status(now, isOn) {
   if (!isOn) return queue.items.length > 0 ? bytes(queue.bytes) : "";
   const sizes = `${bytes(queue.sent)} of ${bytes(queue.bytes)}`;
-  if (queue.isPaused) return `Paused, ${sizes}`;
-  if (now < queue.notBefore) return `${sizes}, waiting ${duration((queue.notBefore - now) / 1000)} as the server asks`;
+  if (queue.isPaused) return `Paused · ${sizes}`;
+  if (now < queue.notBefore) return `${sizes} · ${navigator.onLine ? "" : "offline – "}retrying in ${duration((queue.notBefore - now) / 1000)}`;
   const speed = queue.speed(now);
-  return speed > 0 ? `${sizes}, ${bytes(speed)}/s, ${duration((queue.bytes - queue.sent) / speed)} left` : sizes;
+  return speed > 0 ? `${sizes} · ${bytes(speed)}/s · ${duration((queue.bytes - queue.sent) / speed)} left` : sizes;
 }
 
 /** @param {any} element @param {number} index */

@@ -1,24 +1,22 @@
-// A window over a long list: only what is seen is there, and the scroll bar is as long as the list.
+// A virtual list: only the visible rows have elements, and the scroll bar is as long as the list.
 //
-// Elements are used again for other rows as they leave. The active row alone has a place in the order of tabs, and stays
-// while it has the focus even where it is out of sight, so the focus is never lost. Lists longer than a browser's
-// elements can be high are scrolled in proportion.
+// Elements are reused for other rows. Only the active row is in the tab order; it keeps its element while it has the
+// focus, even out of view, so that the focus is never lost. Lists higher than the limit of browsers scroll in proportion.
 
 import { make } from "./dom.mjs";
 
-/** Higher than this no element is made. */
+/** Maximum height of an element, in pixels. */
 const PIXELS_MAX = 8_000_000;
-/** Rows beyond the edges, so that little has to be drawn while one scrolls; of tiles, which are high, fewer. */
-const OVERSCAN = 3;
-const OVERSCAN_TILES = 1;
+/** Rows drawn beyond each edge. */
+const OVERSCAN = 1;
 
 /**
  * @typedef {object} Layout
  * @property {"grid" | "listbox" | "list"} role
  * @property {number} height of a row
- * @property {number} [cellWidth] cells stand side by side, not narrower than this
- * @property {() => HTMLElement} make an element without content
- * @property {(element: any, index: number) => void} draw fills it; it may have shown another row before
+ * @property {number} [cellWidth] minimum width of a cell, for several cells side by side
+ * @property {() => HTMLElement} make creates an element without content
+ * @property {(element: any, index: number) => void} draw fills an element, which may have shown another row
  */
 
 export class Viewport {
@@ -45,7 +43,7 @@ export class Viewport {
     this.use(layout);
   }
 
-  /** Another way to show the same. @param {Layout} layout */
+  /** Changes the layout. @param {Layout} layout */
   use(layout) {
     this.layout = layout;
     for (const element of this.shown.values()) element.remove();
@@ -68,7 +66,23 @@ export class Viewport {
     this.refresh();
   }
 
-  /** Draws everything that is seen once more. */
+  /** Makes another index the active one because its entry moved there; what is visible moves along. @param {number} index @param {number} count */
+  follow(index, count) {
+    const rows = Math.floor(index / (this.columns ?? 1)) - Math.floor(this.active / (this.columns ?? 1));
+    this.count = count;
+    const { ratio, outer } = this.measure();
+    const active = this.shown.get(this.active);
+    const hadFocus = active?.contains(document.activeElement);
+    this.active = index;
+    this.spacer.style.height = `${outer}px`;
+    this.scroller.scrollTop += (rows * this.layout.height) / ratio;
+    this.setCount(count);
+    if (!hadFocus) return;
+    this.draw();
+    this.shown.get(index)?.focus({ preventScroll: true });
+  }
+
+  /** Redraws the visible rows. */
   refresh() {
     for (const [index, element] of this.shown) {
       if (index < this.count) this.dress(element, index);
@@ -83,7 +97,7 @@ export class Viewport {
     });
   }
 
-  /** Where things are, for the size that the window has now. */
+  /** Geometry for the current size. */
   measure() {
     const height = this.scroller.clientHeight;
     const width = this.scroller.clientWidth;
@@ -101,9 +115,8 @@ export class Viewport {
     this.spacer.style.height = `${outer}px`;
     const scrolled = this.scroller.scrollTop;
     const top = scrolled * ratio;
-    const over = this.layout.cellWidth ? OVERSCAN_TILES : OVERSCAN;
-    const firstRow = Math.max(0, Math.floor(top / rowHeight) - over);
-    const lastRow = Math.ceil((top + height) / rowHeight) + over;
+    const firstRow = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
+    const lastRow = Math.ceil((top + height) / rowHeight) + OVERSCAN;
     const first = firstRow * columns;
     const last = Math.min(this.count, lastRow * columns) - 1;
     for (const [index, element] of this.shown) {
@@ -149,13 +162,13 @@ export class Viewport {
     this.layout.draw(element, index);
   }
 
-  /** Makes a row the active one, shows it, and gives it the focus where the list has it or is to have it. @param {number} index @param {{focus?: boolean}} [how] */
-  activate(index, { focus = true } = {}) {
+  /** Makes a row the active one, scrolls to it and focuses it. @param {number} index @param {{focus?: boolean, reveal?: boolean}} [how] */
+  activate(index, { focus = true, reveal = true } = {}) {
     if (this.count === 0) return;
     const before = this.shown.get(this.active);
     this.active = Math.max(0, Math.min(index, this.count - 1));
     if (before) before.tabIndex = -1;
-    this.reveal(this.active);
+    if (reveal) this.reveal(this.active);
     this.draw();
     const now = this.shown.get(this.active);
     if (!now) return;
@@ -163,30 +176,58 @@ export class Viewport {
     if (focus) now.focus({ preventScroll: true });
   }
 
-  /** Scrolls until a row is seen. @param {number} index */
+  /** Scrolls a row into view. @param {number} index */
   reveal(index) {
     const { height, columns, outer, ratio } = this.measure();
     this.spacer.style.height = `${outer}px`;
     const y = Math.floor(index / columns) * this.layout.height;
     const top = this.scroller.scrollTop * ratio;
-    // Something may lie over the end of the list.
+    // The selection bar may cover the end of the list.
     const free = height - (Number.parseFloat(getComputedStyle(this.scroller).paddingBottom) || 0);
     if (y < top) this.scroller.scrollTop = y / ratio;
     else if (y + this.layout.height > top + free) this.scroller.scrollTop = (y + this.layout.height - free) / ratio;
   }
 
-  /** Rows of a page. */
+  /** A point of the window as a point of the content. @param {number} x @param {number} y */
+  pointAt(x, y) {
+    const box = this.scroller.getBoundingClientRect();
+    return { x: x - box.left, y: y - box.top + this.scroller.scrollTop * this.measure().ratio };
+  }
+
+  /** A point of the content as a point of the window. @param {{x: number, y: number}} point */
+  pointOf({ x, y }) {
+    const box = this.scroller.getBoundingClientRect();
+    return { x: x + box.left, y: y + box.top - this.scroller.scrollTop * this.measure().ratio };
+  }
+
+  /** Indexes of the rows or cells in a rectangle between two points of the content. @param {{x: number, y: number}} one @param {{x: number, y: number}} other */
+  touched(one, other) {
+    const { columns, width } = this.measure();
+    const along = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ size) =>
+      [Math.floor(Math.min(from, to) / size), Math.floor(Math.max(from, to) / size)];
+    const [top, bottom] = along(one.y, other.y, this.layout.height);
+    const [left, right] = along(one.x, other.x, width / columns);
+    const found = [];
+    for (let row = Math.max(0, top); row <= bottom && row * columns < this.count; row += 1) {
+      for (let column = Math.max(0, left); column <= Math.min(right, columns - 1); column += 1) {
+        if (row * columns + column < this.count) found.push(row * columns + column);
+      }
+    }
+    return found;
+  }
+
+  /** Rows that fit into the view. */
   get pageRows() {
     return Math.max(1, Math.floor(this.scroller.clientHeight / this.layout.height) - 1);
   }
 
-  /** The index of the row that an event is about. @param {Event} event */
+  /** The index of the row of an event, or -1. @param {Event} event */
   indexOf(event) {
     const row = /** @type {Element} */ (event.target).closest?.("[data-index]");
     return row && this.spacer.contains(row) ? Number(/** @type {any} */ (row).dataset.index) : -1;
   }
 
-  /** Where an arrow or another key leads from the active row; -1 when the key is none of these. @param {KeyboardEvent} event */
+  /** The index that a key leads to from the active row, or -1 for other keys. @param {KeyboardEvent} event */
   step(event) {
     const columns = this.columns ?? 1;
     const at = this.active;

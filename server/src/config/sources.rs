@@ -81,7 +81,9 @@ impl Sources {
 
     /// Checks a layer; what it refuses is told with who said so.
     fn check(&self, layer: Layer) -> Result<Config, ConfigError> {
-        Config::checked(layer).map_err(|error| {
+        let in_force = self.in_force_of(&layer);
+        let checked = Config::checked(layer).map(|config| Config { in_force, ..config });
+        checked.map_err(|error| {
             let source = error.setting().and_then(|setting| self.source_of(setting));
             match source {
                 Some((name, _)) => error.in_source(name),
@@ -103,6 +105,25 @@ impl Sources {
             }
         });
         found.collect()
+    }
+
+    /// Every setting of a running server. A setting whose sources have another value by now says so.
+    fn in_force_of(&self, running: &Layer) -> Vec<InForce> {
+        let values = running.said();
+        let mut all = self.in_force();
+        for setting in &mut all {
+            let value = values.iter().find(|(name, _)| *name == setting.name);
+            let Some((_, value)) = value else { continue };
+            let value = SettingDefault::Value(value.clone());
+            if setting.value != value {
+                *setting = InForce {
+                    name: setting.name,
+                    value,
+                    source: format!("{}, changed since the start", setting.source),
+                };
+            }
+        }
+        all
     }
 
     /// Who says what a setting is, and as what.

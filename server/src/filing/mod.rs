@@ -1,6 +1,7 @@
 //! Files that are put elsewhere in their bucket, deleted many at once, or brought back.
 //!
 //! ```text
+//! copying     a file to another name, stored like an upload
 //! moving      a file to another name: its body copied, then put and deleted in one batch
 //! deleting    many files, of versions that were seen
 //! restoring   a version that is gone, put again
@@ -11,6 +12,7 @@
 //! thumbnails go with their files; webhooks are told; a bucket that is deleted meanwhile gets nothing more.
 //! Never here: who may do it, jobs, what the answer looks like.
 
+mod copying;
 mod deleting;
 mod log_look;
 mod moving;
@@ -23,6 +25,7 @@ use crate::catalog::{Bucket, Happening};
 use crate::error::ApiError;
 use crate::state::AppState;
 
+pub use self::copying::copy_file;
 pub use self::deleting::{Deleted, delete_seen};
 pub use self::log_look::look_through_log;
 pub use self::moving::{Moved, MovedMany, move_file, move_many};

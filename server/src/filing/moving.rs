@@ -242,7 +242,12 @@ async fn move_version(
     Err(ApiError::conflict("Too many files want the same name at the same time"))
 }
 
-async fn is_there(app: &AppState, bucket: &Bucket, key: &ObjectKey) -> Result<bool, ApiError> {
+/// Whether a file has this key.
+pub(super) async fn is_there(
+    app: &AppState,
+    bucket: &Bucket,
+    key: &ObjectKey,
+) -> Result<bool, ApiError> {
     let (store, name) = (app.store.clone(), ObjectName::new(bucket.name.clone(), key.clone()));
     Ok(blocking(move || store.get(&name)).await?.is_some())
 }

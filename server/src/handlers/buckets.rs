@@ -22,7 +22,7 @@ use crate::handlers::{changing, with_catalog};
 use crate::json_body::JsonBody;
 use crate::management::{
     BucketDeletedView, BucketSettings, BucketView, FoldersView, NewBucketSettings, bucket_change,
-    bucket_view, folders_view,
+    bucket_view, folders_view, subfolders_view,
 };
 use crate::paging::Page;
 use crate::parameters::{BucketNameParameter, Flag, PageParameters};
@@ -36,6 +36,8 @@ use crate::target::last_component;
 pub struct BucketReply {
     success: bool,
     bucket: BucketView,
+    /// What the caller may do in it, by role and by key.
+    scopes: Vec<Scope>,
 }
 
 /// A page of buckets.
@@ -58,7 +60,7 @@ pub struct BucketDeletedReply {
     deleted: BucketDeletedView,
 }
 
-/// A page of the top-level folders of a bucket.
+/// A page of folders of a bucket.
 #[derive(Serialize, ToSchema)]
 pub struct FoldersReply {
     success: bool,
@@ -153,13 +155,17 @@ pub async fn show(
     reply(&app, &caller, move |_| Ok(bucket)).await
 }
 
-/// Lists the top-level folders of a bucket, by name, with how many files and bytes lie in each, however deep.
+/// Lists folders of a bucket, by name, with the files and bytes that each holds, however deep.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/folders",
     operation_id = "listFolders",
     tag = "Buckets",
-    params(BucketNameParameter, PageParameters),
+    params(
+        BucketNameParameter,
+        PageParameters,
+        ("prefix" = Option<String>, Query, description = "The folder whose folders are listed, with the time of the latest change of each; empty for the bucket. Without it the top-level folders, without times."),
+    ),
     responses((status = OK, body = FoldersReply))
 )]
 pub async fn folders(
@@ -169,13 +175,33 @@ pub async fn folders(
     query: Query,
 ) -> Result<Json<FoldersReply>, ApiError> {
     let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
-    caller.check_folder(&FolderKey::root())?;
+    let prefix = query.text(&["prefix"])?;
+    let must = |rule| ApiError::bad_parameter("prefix", &format!("must be a folder: {rule}"));
+    let parent = prefix.as_deref().map(FolderKey::parse).transpose().map_err(must)?;
+    caller.check_folder(parent.as_ref().unwrap_or(&FolderKey::root()))?;
     let page = Page::of(&query)?;
-    let after = page.after(FolderKey::parse)?;
     let (store, limit) = (app.store.clone(), page.limit());
-    let find = move |_: &Catalog| folders_view(&store, &bucket.name, after.as_ref(), limit);
-    let page = with_catalog(&app, find).await?;
+    let page = match parent {
+        None => {
+            let after = page.after(FolderKey::parse)?;
+            let find = move |_: &Catalog| folders_view(&store, &bucket.name, after.as_ref(), limit);
+            with_catalog(&app, find).await?
+        }
+        Some(parent) => {
+            let after = page.after(|text| child_of(&parent, text))?;
+            let find =
+                move |_: &Catalog| subfolders_view(&store, &bucket.name, &parent, after, limit);
+            with_catalog(&app, find).await?
+        }
+    };
     Ok(Json(FoldersReply { success: true, page }))
+}
+
+/// A folder directly in another one.
+fn child_of(parent: &FolderKey, text: &str) -> Result<FolderKey, ()> {
+    let rest = text.strip_prefix(parent.as_str()).and_then(|rest| rest.strip_suffix('/'));
+    let is_child = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'));
+    FolderKey::parse(text).ok().filter(|_| is_child).ok_or(())
 }
 
 /// Changes what is named of a bucket.
@@ -265,9 +291,13 @@ async fn reply(
     work: impl FnOnce(&Catalog) -> Result<Arc<Bucket>, CatalogError> + Send + 'static,
 ) -> Result<Json<BucketReply>, ApiError> {
     let store = app.store.clone();
-    let view = move |catalog: &Catalog| bucket_view(&store, &*work(catalog)?);
-    let bucket = changing(app, caller, view).await?;
-    Ok(Json(BucketReply { success: true, bucket }))
+    let asking = caller.clone();
+    let view = move |catalog: &Catalog| {
+        let bucket = work(catalog)?;
+        Ok((bucket_view(&store, &bucket)?, asking.scopes_in(catalog, &bucket)))
+    };
+    let (bucket, scopes) = changing(app, caller, view).await?;
+    Ok(Json(BucketReply { success: true, bucket, scopes }))
 }
 
 /// A file of another bucket becomes readable where it is a placeholder, so the caller must be able to read it.

@@ -1,4 +1,4 @@
-//! `POST /api/buckets/{bucketName}/move`: a file to another name in its bucket.
+//! `POST /api/buckets/{bucketName}/move` and `/copy`: a file to another name in its bucket.
 
 use axum::extract::State;
 use http::Uri;
@@ -9,7 +9,7 @@ use super::{bucket_in, file_in};
 use crate::auth::Caller;
 use crate::catalog::{OnTaken, Scope};
 use crate::error::ApiError;
-use crate::filing::{Moved, move_file};
+use crate::filing::{Moved, copy_file, move_file};
 use crate::json_body::JsonBody;
 use crate::parameters::BucketNameParameter;
 use crate::replies::Json;
@@ -69,6 +69,46 @@ pub async fn move_one(
     }
     let on_taken = wish.on_conflict.unwrap_or_default();
     let Moved { object, renamed } = move_file(&app, &bucket, &from, &to, on_taken).await?;
+    let url = public_url(app.public_url.as_str(), object.name());
+    let path = object.name().key.to_string();
+    Ok(Json(MovedReply { success: true, path, url, renamed }))
+}
+
+/// Copies one file inside its bucket. The copy is subject to the limits of an upload.
+#[utoipa::path(
+    post,
+    path = "/api/buckets/{bucketName}/copy",
+    operation_id = "copyFile",
+    tag = "Moves and undelete",
+    params(BucketNameParameter),
+    request_body = MoveWish,
+    responses(
+        (status = OK, body = MovedReply),
+        (status = NOT_FOUND, description = "`bucket_not_found`, `file_not_found`."),
+        (status = CONFLICT, description = "`already_exists`: something has the new name; `conflict`: the file changes again and again."),
+        (status = INSUFFICIENT_STORAGE, description = "`quota_exceeded`, `no_space`."),
+    )
+)]
+pub async fn copy_one(
+    State(app): State<AppState>,
+    caller: Caller,
+    uri: Uri,
+    body: JsonBody,
+) -> Result<Json<MovedReply>, ApiError> {
+    let name = bucket_in(&uri)?;
+    caller.bucket(&app.catalog, &name, Scope::Read)?;
+    let bucket = caller.bucket(&app.catalog, &name, Scope::Upload)?;
+    let wish: MoveWish = body.settings()?;
+    let (from, to) = (file_in(&wish.from)?, file_in(&wish.to)?);
+    caller.check_file(&from)?;
+    caller.check_file(&to)?;
+    check_writable(&to)?;
+    let on_taken = wish.on_conflict.unwrap_or_default();
+    if from == to && on_taken != OnTaken::Rename {
+        let must = "must be another path than \"from\", unless \"onConflict\" is \"rename\"";
+        return Err(ApiError::bad_parameter("to", must));
+    }
+    let Moved { object, renamed } = copy_file(&app, &bucket, &from, &to, on_taken).await?;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
     Ok(Json(MovedReply { success: true, path, url, renamed }))

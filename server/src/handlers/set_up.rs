@@ -100,16 +100,36 @@ pub struct SetUpReply {
     session: SessionReply,
 }
 
-/// What an invitation is answered with.
+/// Body of a request with an invitation.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "it is only described: secrets are read one by one")]
 pub struct InvitationBody {
     /// What stands behind the `#` of the link.
     #[schema(format = Password)]
     token: String,
-    /// At least 10 characters, and at most 128 bytes.
+    /// At least 10 characters, and at most 128 bytes; absent with `check`.
     #[schema(format = Password, min_length = 10, max_length = 128)]
-    password: String,
+    password: Option<String>,
+    /// Only tells whose account the invitation is for.
+    check: Option<bool>,
+}
+
+/// Reply to an invitation, or, with `check`, to its check.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum InvitationOutcome {
+    Accepted(SessionReply),
+    Check(InvitationCheckReply),
+}
+
+/// The account that a valid invitation is for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InvitationCheckReply {
+    success: bool,
+    /// The name to sign in with.
+    name: String,
+    expires_at: String,
 }
 
 /// An invitation. The only answer that holds it.
@@ -227,7 +247,7 @@ pub async fn invite(
     security(()),
     request_body = InvitationBody,
     responses(
-        (status = OK, body = SessionReply),
+        (status = OK, body = InvitationOutcome),
         (status = FORBIDDEN, description = "`account_suspended`, `cross_site`."),
         (status = NOT_FOUND, description = "`link_not_found`."),
         (status = GONE, description = "`link_expired`."),
@@ -240,7 +260,11 @@ pub async fn accept_invitation(
     mut body: JsonBody,
 ) -> Result<Response, ApiError> {
     let token = body.require_secret("token")?;
-    let password = body.require_secret("password")?;
+    let is_check = body.take("check")?.unwrap_or(false);
+    let password = match is_check {
+        true => None,
+        false => Some(body.require_secret("password")?),
+    };
     body.finish()?;
     let invitation = app.catalog.invitation(&token).ok_or_else(ApiError::link_not_found)?;
     if app.clock.unix_ms() >= invitation.expires_ms {
@@ -249,6 +273,12 @@ pub async fn accept_invitation(
     let account = app.catalog.account(&invitation.account);
     let account = account.filter(|account| account.standing != Standing::Suspended);
     let account = account.ok_or_else(ApiError::account_suspended)?;
+    let Some(password) = password else {
+        let (name, expires_ms) = (account.name.as_str().to_owned(), invitation.expires_ms);
+        let expires_at = iso_time(expires_ms);
+        let reply = InvitationCheckReply { success: true, name, expires_at };
+        return Ok(Json(InvitationOutcome::Check(reply)).into_response());
+    };
     let actor = Actor {
         name: Some(account.name.as_str().to_owned()),
         account: Some(account.id.to_string()),
@@ -258,7 +288,8 @@ pub async fn accept_invitation(
     let visitor = visitor(&head);
     let accept = move |catalog: &Catalog| catalog.accept_invitation(&invitation, hash, visitor);
     let started = changing_as(&app, actor, accept);
-    welcome(&app, &started.await?, |reply| Json(reply).into_response())
+    let accepted = |reply| Json(InvitationOutcome::Accepted(reply)).into_response();
+    welcome(&app, &started.await?, accepted)
 }
 
 /// Checks the secret of a set-up link. A wrong one counts as a failed authentication.

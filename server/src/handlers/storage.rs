@@ -4,6 +4,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::server_settings::VERSION;
 use super::with_catalog;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -13,8 +14,13 @@ use crate::state::AppState;
 
 /// The disk, the segments, the damage, and what a compaction would do.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct StorageReply {
     success: bool,
+    /// The version of the server.
+    version: &'static str,
+    #[schema(required)]
+    data_folder: Option<String>,
     #[serde(flatten)]
     storage: StorageView,
 }
@@ -34,5 +40,6 @@ pub async fn show(
     caller.check_operator("sees the storage")?;
     let store = app.store.clone();
     let storage = with_catalog(&app, move |catalog| storage(&store, catalog)).await?;
-    Ok(Json(StorageReply { success: true, storage }))
+    let data_folder = app.data_folder.get().map(|folder| folder.display().to_string());
+    Ok(Json(StorageReply { success: true, version: VERSION, data_folder, storage }))
 }

@@ -5,7 +5,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::catalog::{ActorKind, AuditEntry, AuditPage, Catalog, CatalogError};
+use crate::catalog::{
+    AccountId, ActorKind, ApiKeyId, AuditEntry, AuditPage, Catalog, CatalogError, OrganisationId,
+};
 use crate::limits::AUDIT_PAGE_MAX;
 use crate::replies::iso_time;
 
@@ -17,7 +19,7 @@ pub struct AuditAsked {
     pub bucket: Option<String>,
     /// What their actions begin with.
     pub action: Option<String>,
-    /// The key, the session or the account of whoever did it, by id.
+    /// The key, the session or the account of the actor by id, or its name.
     pub actor: Option<String>,
     /// Only what was before: the cursor of another page.
     pub before: Option<String>,
@@ -48,6 +50,10 @@ pub struct AuditEntryView {
     /// The id of what was changed, where it is no bucket.
     #[schema(required)]
     pub target: Option<String>,
+    /// The name of the changed account, API key or organisation, as it is now.
+    #[serde(default)]
+    #[schema(required)]
+    pub target_name: Option<String>,
     /// What is others now.
     #[schema(required)]
     pub detail: Option<String>,
@@ -98,7 +104,7 @@ pub fn audit(
     let AuditPage { entries, next } = catalog.audit_page(wants, before, limit)?;
     let view = |(number, entry): (u64, AuditEntry)| {
         let seen = seen(&entry);
-        view(number, entry, seen)
+        view(catalog, number, entry, seen)
     };
     Ok(AuditView {
         entries: entries.into_iter().map(view).collect(),
@@ -112,18 +118,41 @@ impl AuditAsked {
         let actor = &entry.actor;
         is(&self.bucket, &entry.bucket)
             && self.action.as_ref().is_none_or(|action| entry.action.starts_with(&**action))
-            && (is(&self.actor, &actor.id) || is(&self.actor, &actor.account))
+            && (is(&self.actor, &actor.id)
+                || is(&self.actor, &actor.account)
+                || is(&self.actor, &actor.name))
     }
 }
 
-fn view(number: u64, entry: AuditEntry, seen: Seen) -> AuditEntryView {
+/// The name of what an action changed, if that exists and has one.
+fn target_name(catalog: &Catalog, action: &str, target: &str) -> Option<String> {
+    let (kind, _) = action.split_once('.')?;
+    let account = || {
+        let account = catalog.account(&AccountId::parse(target)?)?;
+        Some(account.name.as_str().to_owned())
+    };
+    let organisation = || {
+        let organisation = catalog.organisation(&OrganisationId::parse(target)?)?;
+        Some(organisation.name.as_str().to_owned())
+    };
+    match kind {
+        "account" | "password" | "session" => account(),
+        "key" => catalog.api_key(&ApiKeyId::parse(target)?).map(|key| key.name.clone()),
+        "organisation" => organisation(),
+        "member" => account().or_else(organisation),
+        _ => None,
+    }
+}
+
+fn view(catalog: &Catalog, number: u64, entry: AuditEntry, seen: Seen) -> AuditEntryView {
     let AuditEntry { at_ms, action, actor, bucket, target, detail, .. } = entry;
     let is_all = seen == Seen::All;
     AuditEntryView {
         id: number.to_string(),
         time: iso_time(at_ms),
-        action,
         bucket_name: bucket,
+        target_name: target.as_deref().and_then(|target| target_name(catalog, &action, target)),
+        action,
         target,
         detail,
         address: actor.address.filter(|_| is_all).map(|address| address.to_string()),

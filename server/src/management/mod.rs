@@ -8,6 +8,7 @@
 mod audit;
 mod backup;
 mod compaction;
+mod folder_stats;
 mod objects;
 mod reply;
 mod settings;
@@ -39,6 +40,7 @@ pub use self::backup::BackedUpView;
 pub use self::compaction::{
     CandidateView, CompactedView, CompactionAsked, RefusedSegmentView, SelectionView, StepView,
 };
+pub use self::folder_stats::subfolders_view;
 pub use self::objects::{
     Copying, ListedObjectView, ObjectRequest, ObjectView, ObjectWrittenView, ObjectsDeletedView,
     ObjectsView, PresignedView, UsageView,

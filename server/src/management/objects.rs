@@ -309,7 +309,14 @@ fn add_to_subfolder(view: &mut UsageView, subfolder: &str, bytes: u64) {
     } else if view.folders.len() == limits::USAGE_FOLDERS_MAX {
         view.is_truncated = true;
     } else {
-        view.folders.push(FolderView { folder, object_count: 1, total_bytes: bytes });
+        let (modified_at, is_exact) = (None, true);
+        view.folders.push(FolderView {
+            folder,
+            object_count: 1,
+            total_bytes: bytes,
+            modified_at,
+            is_exact,
+        });
     }
 }
 

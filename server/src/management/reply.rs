@@ -180,7 +180,7 @@ pub struct BucketView {
     pub total_bytes: u64,
 }
 
-/// A page of the top-level folders of a bucket, by name.
+/// A page of folders of a bucket, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoldersView {
@@ -190,13 +190,20 @@ pub struct FoldersView {
     pub next_cursor: Option<String>,
 }
 
-/// A top-level folder, and what lies in it, however deep.
+/// A folder, and what it holds, however deep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FolderView {
     pub folder: String,
     pub object_count: u64,
     pub total_bytes: u64,
+    /// Time of the latest change; null where it is not known.
+    #[serde(default)]
+    #[schema(required)]
+    pub modified_at: Option<String>,
+    /// Whether both numbers are exact: else the folder holds more.
+    #[serde(default)]
+    pub is_exact: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -372,6 +379,8 @@ pub fn folders_view(
         folder: folder.to_string(),
         object_count: usage.objects,
         total_bytes: usage.bytes,
+        modified_at: None,
+        is_exact: true,
     };
     Ok(FoldersView { folders: folders.iter().map(view).collect(), next_cursor })
 }

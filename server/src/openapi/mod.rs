@@ -25,7 +25,8 @@ use crate::error::ApiError;
 use crate::handlers::{
     account, accounts, api_keys, audit, buckets, dashboard, delete, deliver, docs, download_links,
     gone_files, health, integrations, jobs, list, metrics, moves, organisations, presign,
-    presigned_put, search, sessions, set_up, storage, tus, upload, usage, usage_history, webhooks,
+    presigned_put, recent_uploads, search, server_settings, sessions, set_up, storage, tus, upload,
+    usage, usage_history, webhooks,
 };
 use crate::parameters::Flag;
 
@@ -83,6 +84,7 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         buckets::edit,
         buckets::delete,
         moves::move_one,
+        moves::copy_one,
         download_links::create,
         gone_files::list,
         gone_files::undelete,
@@ -91,6 +93,8 @@ const ABOUT: &str = "Object storage and image CDN for one box. Every error is JS
         jobs::show,
         jobs::cancel,
         storage::show,
+        server_settings::show,
+        recent_uploads::list,
         webhooks::list,
         webhooks::create,
         webhooks::show,

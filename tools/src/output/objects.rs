@@ -66,11 +66,13 @@ pub(super) fn usage_text(usage: &UsageView, wide: bool) -> String {
         folder: format!("{}/{}", usage.bucket_name, usage.folder),
         object_count: usage.object_count,
         total_bytes: usage.total_bytes,
+        modified_at: None,
+        is_exact: true,
     }));
     table(FOLDER, &rows, wide)
 }
 
 fn folder_row(folder: &FolderView) -> Vec<String> {
-    let FolderView { folder, object_count, total_bytes } = folder;
+    let FolderView { folder, object_count, total_bytes, .. } = folder;
     vec![folder.clone(), count_text(*object_count), bytes_text(*total_bytes)]
 }

@@ -1,0 +1,71 @@
+//! Copies of one file inside its bucket.
+//!
+//! Guarantees: a copy is stored like an upload, within the limits and quotas of the bucket; content type, headers,
+//! metadata and tags stay; memory is one piece of the body. Non-goals: folders, other buckets.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::{Batch, Error, ObjectKey, ObjectName, Precondition};
+
+use super::Moved;
+use super::moving::is_there;
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, EventKind, OnTaken, Wishes};
+use crate::error::ApiError;
+use crate::intake::{Manner, Received, keep};
+use crate::limits;
+use crate::object_name::NameRule;
+use crate::state::AppState;
+
+/// Copies a file. A file that changes while it is copied is copied in its newest version.
+pub async fn copy_file(
+    app: &AppState,
+    bucket: &Arc<Bucket>,
+    from: &ObjectKey,
+    to: &ObjectKey,
+    on_taken: OnTaken,
+) -> Result<Moved, ApiError> {
+    let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
+    let name = ObjectName::new(bucket.name.clone(), from.clone());
+    let rule = match on_taken {
+        // The batch requires that nothing has the name.
+        OnTaken::Overwrite | OnTaken::Refuse => NameRule::Overwrite,
+        OnTaken::Rename => NameRule::Suffix,
+    };
+    let manner = Manner::new(Wishes { rule, ..Wishes::NONE }, EventKind::CreatedByCopy);
+    for _ in 0..limits::MOVE_TRIES_MAX {
+        let (store, looked_up) = (app.store.clone(), name.clone());
+        let object = blocking(move || store.get(&looked_up)).await?;
+        let object = object.ok_or_else(ApiError::file_not_found)?;
+        if object.is_derived() {
+            return Err(ApiError::bad_request("A thumbnail cannot be copied without its file"));
+        }
+        let mut along = Batch::new();
+        if on_taken == OnTaken::Refuse {
+            if is_there(app, bucket, to).await? {
+                return Err(ApiError::file_exists());
+            }
+            let target = ObjectName::new(bucket.name.clone(), to.clone());
+            along = along.require(Precondition::KeyAbsent(target));
+        }
+        let (store, source, draining) = (app.store.clone(), object.clone(), app.clone());
+        let staged = blocking(move || {
+            store.stage_copy(&source, &mut |_| match draining.is_draining() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        });
+        let staged = match staged.await {
+            Ok(staged) => staged,
+            Err(Error::Conflict(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let files = vec![Received::copy_of(&object, staged)];
+        let kept = keep(app, bucket, manner, along, files, std::slice::from_ref(to)).await?;
+        let kept = kept.into_iter().next();
+        let kept = kept.ok_or_else(|| ApiError::internal("a copy stored nothing"))?;
+        return Ok(Moved { object: kept.object, renamed: kept.renamed });
+    }
+    Err(ApiError::conflict("The file changes again and again: try again"))
+}

@@ -1,0 +1,87 @@
+//! `GET /api/settings`: the settings that the server runs with, and its version, for operators.
+//!
+//! Guarantees: a secret is never in the reply, only that it is set. Non-goals: changing a setting.
+
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::config::{SettingChange, SettingDefault, settings};
+use crate::error::ApiError;
+use crate::replies::Json;
+use crate::state::AppState;
+
+/// The version of the server.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version, the data folder, and every setting.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SettingsReply {
+    success: bool,
+    version: &'static str,
+    #[schema(required)]
+    data_folder: Option<String>,
+    settings: Vec<SettingView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SettingView {
+    name: &'static str,
+    /// As in the configuration file; null where it has no value. A secret is `"***"`.
+    #[schema(required)]
+    value: Option<String>,
+    /// What holds where there is no value.
+    #[schema(required)]
+    without_value: Option<&'static str>,
+    /// `default`, `environment`, the configuration file, or the option of the command line.
+    source: String,
+    /// What the setting means, as Markdown.
+    about: String,
+    /// `reload` or `restart`.
+    change: &'static str,
+}
+
+/// Lists the settings that the server runs with. Operators only.
+#[utoipa::path(
+    get,
+    path = "/api/settings",
+    operation_id = "showSettings",
+    tag = "Server",
+    responses((status = OK, body = SettingsReply))
+)]
+pub async fn show(
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Json<SettingsReply>, ApiError> {
+    caller.check_operator("sees the settings")?;
+    let config = app.config();
+    let view = |setting: crate::config::Setting| {
+        let found = config.in_force.iter().find(|it| it.name == setting.name);
+        let (value, source) = match found {
+            Some(it) => (it.value.clone(), it.source.clone()),
+            None => (setting.default, "default".to_owned()),
+        };
+        let (value, without_value) = match value {
+            SettingDefault::Value(value) => (Some(value), None),
+            SettingDefault::Words(words) => (None, Some(words)),
+        };
+        let change = match setting.change {
+            SettingChange::Reload => "reload",
+            SettingChange::Restart => "restart",
+        };
+        SettingView {
+            name: setting.name,
+            value,
+            without_value,
+            source,
+            about: setting.about,
+            change,
+        }
+    };
+    let data_folder = app.data_folder.get().map(|folder| folder.display().to_string());
+    let settings = settings().into_iter().map(view).collect();
+    Ok(Json(SettingsReply { success: true, version: VERSION, data_folder, settings }))
+}
