@@ -124,7 +124,7 @@ pub(crate) fn state_version(headers: &mut HeaderMap) {
     headers.insert(TUS_RESUMABLE, HeaderValue::from_static(VERSION));
 }
 
-/// Tells what of tus is spoken.
+/// Returns the supported tus version and extensions.
 #[utoipa::path(
     options,
     path = "/api/tus/",

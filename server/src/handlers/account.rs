@@ -33,7 +33,7 @@ pub struct OwnAccountSettings {
     name: Option<String>,
 }
 
-/// Tells about the account of the key.
+/// Returns the caller's account.
 #[utoipa::path(
     get,
     path = "/api/account",
@@ -52,7 +52,7 @@ pub async fn show(
     Ok(Json(AccountReply { success: true, account }))
 }
 
-/// Gives the account of the key another name. Nothing else can be set.
+/// Renames the caller's account.
 #[utoipa::path(
     patch,
     path = "/api/account",

@@ -45,7 +45,7 @@ pub struct SweptReply {
     swept: SweptView,
 }
 
-/// Lists all accounts by id, or those that are called so, for the operator.
+/// Lists accounts; `q` filters by name or id. Operators only.
 #[utoipa::path(
     get,
     path = "/api/accounts",
@@ -68,7 +68,7 @@ pub async fn list(
     Ok(Json(AccountsReply { success: true, accounts, next_cursor }))
 }
 
-/// Makes an account, for the operator.
+/// Creates an account. Operators only.
 #[utoipa::path(
     post,
     path = "/api/accounts",
@@ -93,7 +93,7 @@ pub async fn create(
     reply(&app, &*changing(&app, &caller, move |catalog| catalog.create_account(new)).await?)
 }
 
-/// Tells about an account, for the operator.
+/// Returns an account. Operators only.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}",
@@ -112,7 +112,7 @@ pub async fn show(
     reply(&app, &*account.ok_or_else(ApiError::account_not_found)?)
 }
 
-/// Changes what is named of an account, for the operator.
+/// Updates the given settings of an account. Operators only.
 #[utoipa::path(
     patch,
     path = "/api/accounts/{id}",
@@ -138,7 +138,7 @@ pub async fn edit(
     reply(&app, &*changing(&app, &caller, move |catalog| catalog.edit_account(&id, change)).await?)
 }
 
-/// Moves accounts that break fair use one step on, for the operator.
+/// Runs the fair-use sweep. Operators only.
 #[utoipa::path(
     post,
     path = "/api/accounts/sweep",

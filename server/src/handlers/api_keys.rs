@@ -55,7 +55,7 @@ pub struct ApiKeysReply {
     next_cursor: Option<String>,
 }
 
-/// Lists the API keys of the account by id, revoked ones too; with `q`, those that are called so.
+/// Lists the account's API keys, including revoked ones; `q` filters by name or id.
 #[utoipa::path(
     get,
     path = "/api/keys",
@@ -81,7 +81,7 @@ pub async fn list(
     Ok(Json(ApiKeysReply { success: true, api_keys, next_cursor }))
 }
 
-/// Issues an API key. The answer is the only one that holds it.
+/// Creates an API key. It is returned only once.
 #[utoipa::path(
     post,
     path = "/api/keys",
@@ -112,7 +112,7 @@ pub async fn create(
     Ok(Json(ApiKeyIssuedReply { success: true, key: issued.text, api_key, s3 }))
 }
 
-/// Revokes an API key. It opens nothing from the next request on.
+/// Revokes an API key with immediate effect.
 #[utoipa::path(
     delete,
     path = "/api/keys/{id}",

@@ -25,7 +25,7 @@ pub struct AuditReply {
     page: AuditView,
 }
 
-/// Tells who changed what, the newest first.
+/// Lists audit log entries, newest first.
 #[utoipa::path(
     get,
     path = "/api/audit",

@@ -68,7 +68,7 @@ pub struct FoldersReply {
     page: FoldersView,
 }
 
-/// Lists the buckets that the account reaches, by name.
+/// Lists the buckets the account can access, by name.
 #[utoipa::path(
     get,
     path = "/api/buckets",
@@ -98,7 +98,7 @@ pub async fn list(
     Ok(Json(BucketsReply { success: true, buckets, next_cursor }))
 }
 
-/// Makes a bucket, of the account or of an organisation.
+/// Creates a bucket owned by the account or an organisation.
 #[utoipa::path(
     post,
     path = "/api/buckets",
@@ -137,7 +137,7 @@ pub async fn create(
     reply(&app, &caller, move |catalog| catalog.create_bucket(new)).await
 }
 
-/// Tells about a bucket, and what it holds.
+/// Returns a bucket with its object count and size.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}",
@@ -204,7 +204,7 @@ fn child_of(parent: &FolderKey, text: &str) -> Result<FolderKey, ()> {
     FolderKey::parse(text).ok().filter(|_| is_child).ok_or(())
 }
 
-/// Changes what is named of a bucket.
+/// Updates the given settings of a bucket.
 #[utoipa::path(
     patch,
     path = "/api/buckets/{bucketName}",
@@ -233,7 +233,7 @@ pub async fn edit(
     reply(&app, &caller, move |catalog| catalog.edit_bucket(&name, change)).await
 }
 
-/// Deletes a bucket; with `force`, whatever is in it.
+/// Deletes a bucket; with `force`, including its objects.
 #[utoipa::path(
     delete,
     path = "/api/buckets/{bucketName}",

@@ -161,7 +161,7 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
     Bundle { files: assets.collect(), shell, version }
 });
 
-/// Leads to the dashboard.
+/// Redirects to the dashboard.
 #[utoipa::path(
     get,
     path = "/",
@@ -179,7 +179,7 @@ pub async fn entrance() -> Response {
     response
 }
 
-/// Sends the dashboard's page.
+/// Returns the dashboard page.
 #[utoipa::path(
     get,
     path = "/-/",
@@ -223,7 +223,7 @@ pub async fn view(state: State<AppState>, method: Method, uri: Uri) -> Result<Re
     }
 }
 
-/// Sends a file of the dashboard.
+/// Returns a dashboard asset.
 #[utoipa::path(
     get,
     path = "/-/assets/{version}/{name}",

@@ -37,7 +37,7 @@ use crate::variants::VariantError;
 /// How long a placeholder stands in for a file that may come.
 const PLACEHOLDER_CACHE: HeaderValue = HeaderValue::from_static("max-age=30");
 
-/// Sends a file of the bucket that the target names, if there is one.
+/// Returns a file, or an image variant of it.
 #[utoipa::path(
     method(get, head),
     path = "/{bucket}/{path}",

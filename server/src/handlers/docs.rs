@@ -49,7 +49,7 @@ fn answer(asset: &Asset, headers: &HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// Sends this document.
+/// Returns the OpenAPI document.
 #[utoipa::path(
     get,
     path = "/-/openapi.json",
@@ -66,7 +66,7 @@ pub async fn openapi(headers: HeaderMap) -> Result<Response, ApiError> {
     answer(&DOCUMENT_ASSET, &headers)
 }
 
-/// Sends a page that shows this document.
+/// Returns the API documentation page.
 #[utoipa::path(
     get,
     path = "/-/docs",

@@ -39,7 +39,7 @@ pub struct DownloadLinkReply {
     expires_at: String,
 }
 
-/// Makes an address by which anybody may read one file of a private bucket for a time.
+/// Creates a temporary download link for one file of a private bucket.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/download-links",

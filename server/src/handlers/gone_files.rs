@@ -135,7 +135,7 @@ impl Cursor {
     }
 }
 
-/// Lists files that were deleted or replaced, can still come back and are not there again: at first what went since
+/// Lists deleted and replaced versions that can be restored, recent ones first.
 /// the server started, the last first; then, by path, what the log tells of the time before. Where the log is too large
 /// to be read in one request, that comes in the order of the log.
 #[utoipa::path(
@@ -201,7 +201,7 @@ pub async fn list(
     Ok(Json(GoneReply { success: true, versions, next_cursor }))
 }
 
-/// Brings a file back: its newest version that is whole, or the one that is named.
+/// Restores a file: the newest intact version, or the given one.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/undelete",

@@ -21,7 +21,7 @@ struct HealthReply {
     store: &'static str,
 }
 
-/// Tells that the process lives, and how its store is.
+/// Liveness probe with store health.
 #[utoipa::path(
     get,
     path = "/-/health",
@@ -34,7 +34,7 @@ pub async fn health(State(app): State<AppState>) -> Response {
     reply("ok", &app.store.health())
 }
 
-/// Tells whether the server takes requests and its store takes writes, deletions at least.
+/// Readiness probe: 200 if the server accepts requests and the store accepts at least deletions.
 #[utoipa::path(
     get,
     path = "/-/ready",

@@ -51,7 +51,7 @@ struct ShareXHeaders {
     authorization: String,
 }
 
-/// Makes a custom uploader for ShareX, but for the key.
+/// Returns a ShareX custom uploader without the API key.
 #[utoipa::path(
     get,
     path = "/-/integrations/sharex",
@@ -82,7 +82,7 @@ pub async fn sharex(State(app): State<AppState>, query: Query) -> Result<Respons
     Ok(response)
 }
 
-/// Makes upload methods for lb-phone: with the key, and with a token for each upload.
+/// Returns lb-phone upload methods: with an API key, and with one token per upload.
 #[utoipa::path(
     get,
     path = "/-/integrations/lb-phone",
@@ -132,7 +132,7 @@ pub async fn lb_phone(State(app): State<AppState>, query: Query) -> Result<Text,
     )))
 }
 
-/// Writes lines for a shell.
+/// Returns curl commands.
 #[utoipa::path(
     get,
     path = "/-/integrations/curl",

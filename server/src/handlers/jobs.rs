@@ -142,7 +142,7 @@ struct JobResultView {
     damage_count: u64,
 }
 
-/// Lists jobs that the caller may see, the newest first: those under way, and those that ended within a week.
+/// Lists active jobs and those finished in the last 7 days, newest first.
 #[utoipa::path(
     get,
     path = "/api/jobs",
@@ -169,7 +169,7 @@ pub async fn list(
     Ok(Json(JobsReply { success: true, jobs, next_cursor }))
 }
 
-/// Begins a job. The answer comes before it is done.
+/// Starts a background job and returns at once.
 #[utoipa::path(
     post,
     path = "/api/jobs",
@@ -197,7 +197,7 @@ pub async fn begin(
     Ok((StatusCode::ACCEPTED, Json(JobReply { success: true, job: view(&app, &job) })))
 }
 
-/// Tells how it is with a job.
+/// Returns the state and progress of a job.
 #[utoipa::path(
     get,
     path = "/api/jobs/{id}",
@@ -218,7 +218,7 @@ pub async fn show(
     Ok(Json(JobReply { success: true, job: view(&app, &job) }))
 }
 
-/// Cancels a job. What it did until then stays done.
+/// Cancels a job; completed work is kept.
 #[utoipa::path(
     delete,
     path = "/api/jobs/{id}",

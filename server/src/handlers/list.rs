@@ -44,7 +44,7 @@ enum Order {
     Folders,
 }
 
-/// Lists keys of a bucket, as S3's ListObjectsV2 answers in JSON.
+/// Lists objects of a bucket in the JSON form of S3 ListObjectsV2.
 #[utoipa::path(
     get,
     path = "/api/list-objects",

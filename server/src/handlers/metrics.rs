@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::metrics;
 use crate::state::AppState;
 
-/// Tells what the server measures, to whoever has its token (`metrics_token`). Without that setting there is no such
+/// Prometheus metrics; requires `metrics_token`, 404 if it is not set.
 /// address.
 #[utoipa::path(
     get,

@@ -91,7 +91,7 @@ pub struct MemberSettings {
     role: MemberRole,
 }
 
-/// Lists the organisations that the account belongs to, by id; with `q`, those that are called so.
+/// Lists the account's organisations; `q` filters by name or id.
 #[utoipa::path(
     get,
     path = "/api/organisations",
@@ -122,7 +122,7 @@ pub async fn list(
     Ok(Json(OrganisationsReply { success: true, organisations, invitations, next_cursor }))
 }
 
-/// Makes an organisation that the account owns.
+/// Creates an organisation owned by the account.
 #[utoipa::path(
     post,
     path = "/api/organisations",
@@ -141,7 +141,7 @@ pub async fn create(
     reply(&app, &caller, move |catalog| catalog.create_organisation(name, &owner)).await
 }
 
-/// Tells about an organisation.
+/// Returns an organisation.
 #[utoipa::path(
     get,
     path = "/api/organisations/{id}",
@@ -161,7 +161,7 @@ pub async fn show(
     Ok(Json(OrganisationReply { success: true, organisation }))
 }
 
-/// Gives an organisation another name.
+/// Renames an organisation.
 #[utoipa::path(
     patch,
     path = "/api/organisations/{id}",
@@ -183,7 +183,7 @@ pub async fn edit(
     reply(&app, &caller, move |catalog| catalog.rename_organisation(&id, name)).await
 }
 
-/// Deletes an organisation without buckets.
+/// Deletes an organisation that owns no buckets.
 #[utoipa::path(
     delete,
     path = "/api/organisations/{id}",
@@ -208,7 +208,7 @@ pub async fn delete(
     Ok(Json(OrganisationDeletedReply { success: true, message, deleted }))
 }
 
-/// Lists who belongs to an organisation.
+/// Lists the members of an organisation.
 #[utoipa::path(
     get,
     path = "/api/organisations/{id}/members",

@@ -33,7 +33,7 @@ const PATH: &[&str] = &["path"];
 const BUCKET: &[&str] = &["bucketName", "bucket"];
 const EXPIRY: &[&str] = &["expiresAt", "expiresIn", "ttl"];
 
-/// Issues a token for one upload by somebody without a key.
+/// Issues a one-time upload token for clients without an API key.
 #[utoipa::path(
     get,
     path = "/api/presigned-url",
@@ -62,7 +62,7 @@ pub async fn presign_token(
     Ok(TokenReply::new(url, issued.text, issued.expires_in, issued.grant.expires_ms))
 }
 
-/// Issues an address to which one file can be put: the earlier form.
+/// Issues a presigned PUT URL for one file (legacy form).
 #[utoipa::path(
     get,
     path = "/{bucket}/presigned/{path}",
@@ -108,7 +108,7 @@ fn issue_address(
     Ok(AddressReply::new(url, bucket.as_str(), key.as_str(), issued.expires_in, expires_ms))
 }
 
-/// Stores the files of a form under the lock of a token, which is used up with it.
+/// Uploads files of a form with a one-time upload token.
 #[utoipa::path(
     post,
     path = "/api/presigned-url/{token}",

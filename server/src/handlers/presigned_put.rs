@@ -29,7 +29,7 @@ pub const PLACE_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
 
 const TOKEN: &[&str] = &["token"];
 
-/// Stores the body as the file that the address was issued for.
+/// Uploads one file to a presigned URL.
 #[utoipa::path(
     put,
     path = "/{bucket}/{path}",

@@ -27,7 +27,7 @@ use crate::thumbnails::{is_thumbnail_of, thumbnail_of};
 /// What of [`THUMBNAIL_ENDING`] a query has to hold for thumbnails to be hits.
 const THUMBNAIL_MARK: &str = "_thumb";
 
-/// Finds files and folders by name; without `q`, shows what lies in a folder.
+/// Searches files and folders by name; without `q`, lists a folder.
 #[utoipa::path(
     get,
     path = "/api/search/{bucket}",

@@ -102,7 +102,7 @@ pub struct PasswordBody {
     new: String,
 }
 
-/// Tells who is signed in.
+/// Returns the current session.
 #[utoipa::path(
     get,
     path = "/-/session",
@@ -130,7 +130,7 @@ pub async fn show(State(app): State<AppState>, head: Parts) -> Result<Response, 
     }
 }
 
-/// Signs in with a password. The answer sets the cookie of a new session.
+/// Signs in with a password and sets the session cookie.
 #[utoipa::path(
     post,
     path = "/-/session",
@@ -179,7 +179,7 @@ pub async fn sign_in(
     welcome(&app, &started.await?, |reply| Json(reply).into_response())
 }
 
-/// Signs out: the session ends, and its cookie is taken away.
+/// Signs out and clears the session cookie.
 #[utoipa::path(
     delete,
     path = "/-/session",
@@ -228,7 +228,7 @@ pub async fn list(
     Ok(Json(SessionsReply { success: true, sessions }))
 }
 
-/// Ends one session of the account. Ending the one that asks signs out.
+/// Ends one session of the account; ending the current one signs out.
 #[utoipa::path(
     delete,
     path = "/-/sessions/{id}",
@@ -261,7 +261,7 @@ pub async fn end(
     Ok(nothing())
 }
 
-/// Ends all sessions of the account, also the one that asks.
+/// Ends all sessions of the account, including the current one.
 #[utoipa::path(
     delete,
     path = "/-/sessions",
@@ -280,7 +280,7 @@ pub async fn end_all(State(app): State<AppState>, caller: Caller) -> Result<Resp
     Ok(with_cookie(nothing(), app.session_cookie.clear()))
 }
 
-/// Gives the account another password. All its other sessions end.
+/// Changes the password and ends all other sessions.
 #[utoipa::path(
     put,
     path = "/-/password",

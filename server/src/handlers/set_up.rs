@@ -211,7 +211,7 @@ fn check_reply(app: &AppState) -> SetUpCheckReply {
     SetUpCheckReply { success: true, accounts: accounts.collect() }
 }
 
-/// Invites the holder of an account to choose its password, for the operator.
+/// Creates an invitation link for setting the account's password. Operators only.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/invitations",
@@ -238,7 +238,7 @@ pub async fn invite(
     }))
 }
 
-/// Chooses a password with an invitation, and signs in. All other sessions of the account end.
+/// Sets a password with an invitation, signs in and ends all other sessions.
 #[utoipa::path(
     post,
     path = "/-/invitation",

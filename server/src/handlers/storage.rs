@@ -25,7 +25,7 @@ pub struct StorageReply {
     storage: StorageView,
 }
 
-/// Tells how it is with the store on its disk. Operators only.
+/// Returns disk usage and health of the store. Operators only.
 #[utoipa::path(
     get,
     path = "/api/storage",

@@ -55,7 +55,7 @@ struct TotalView {
     storage_bytes_max: Option<u64>,
 }
 
-/// Counts what the account stores, in each of its buckets and in all.
+/// Returns stored bytes and objects, per bucket and in total.
 #[utoipa::path(
     get,
     path = "/api/usage",

@@ -72,7 +72,7 @@ struct PointView {
     stored_bytes: Option<u64>,
 }
 
-/// Tells what happened over time: in one bucket, in all that the account reaches, or, to an operator, anywhere.
+/// Returns usage over time for one bucket, all accessible buckets, or (operators) the whole server.
 #[utoipa::path(
     get,
     path = "/api/usage/history",

@@ -117,7 +117,7 @@ pub async fn list(
     Ok(Json(WebhooksReply { success: true, webhooks }))
 }
 
-/// Makes a webhook: told what happens in the bucket. The answer is the only one that holds its secret.
+/// Creates a webhook. The secret is returned only once.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/webhooks",
@@ -142,7 +142,7 @@ pub async fn create(
     Ok(Json(WebhookCreatedReply { success: true, created }))
 }
 
-/// Shows a webhook, and how its deliveries go.
+/// Returns a webhook with its delivery statistics.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/webhooks/{id}",
@@ -163,7 +163,7 @@ pub async fn show(
     Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
-/// Changes what is named of a webhook.
+/// Updates the given settings of a webhook.
 #[utoipa::path(
     patch,
     path = "/api/buckets/{bucketName}/webhooks/{id}",
@@ -195,7 +195,7 @@ pub async fn edit(
     Ok(Json(WebhookReply { success: true, webhook: webhook_view(&app.catalog, &webhook) }))
 }
 
-/// Deletes a webhook; what waits for it goes, too.
+/// Deletes a webhook and its queued events.
 #[utoipa::path(
     delete,
     path = "/api/buckets/{bucketName}/webhooks/{id}",
@@ -219,7 +219,7 @@ pub async fn delete(
     Ok(Json(WebhookDeletedReply { success: true, message, deleted }))
 }
 
-/// Sends a test, and says what the destination said.
+/// Sends a test event and returns the receiver's response.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/webhooks/{id}/test",
@@ -241,7 +241,7 @@ pub async fn test(
     Ok(Json(WebhookTestedReply { success: true, tested: tested.into() }))
 }
 
-/// Lists events that were given up, the oldest first.
+/// Lists dead letters, oldest first.
 #[utoipa::path(
     get,
     path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",
@@ -272,7 +272,7 @@ pub async fn dead_letters(
     }))
 }
 
-/// Sends all events that were given up again, or one.
+/// Redelivers all dead letters, or one.
 #[utoipa::path(
     post,
     path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters/retry",
@@ -302,7 +302,7 @@ pub async fn retry_dead_letters(
     Ok(Json(DeadLettersRetriedReply { success: true, retried }))
 }
 
-/// Forgets all events that were given up, or one.
+/// Deletes all dead letters, or one.
 #[utoipa::path(
     delete,
     path = "/api/buckets/{bucketName}/webhooks/{id}/dead-letters",

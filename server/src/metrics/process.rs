@@ -31,30 +31,30 @@ impl Process {
 
     pub(super) fn tell(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
         let number = |value: Option<u64>| value.map(|value| value as f64);
-        sheet.info("trug_build", "What is running.", [("version", env!("CARGO_PKG_VERSION"))])?;
+        sheet.info("trug_build", "Build information.", [("version", env!("CARGO_PKG_VERSION"))])?;
         sheet.gauge(
             "process_start_time_seconds",
-            "When the service began.",
+            "Start time of the process, in Unix seconds.",
             self.started_ms as f64 / 1e3,
         )?;
         sheet.gauge(
             "process_resident_memory_bytes",
-            "Memory that the process takes.",
+            "Resident memory size in bytes.",
             number(self.resident_bytes),
         )?;
         sheet.gauge(
             "process_open_fds",
-            "Files and connections that it has open.",
+            "Number of open file descriptors.",
             number(self.open_files),
         )?;
         sheet.gauge(
             "process_max_fds",
-            "How many it may have open.",
+            "Maximum number of open file descriptors.",
             number(self.open_files_max),
         )?;
         sheet.seconds_counter(
             "process_cpu_seconds",
-            "Seconds of processors that it has taken.",
+            "Total user and system CPU time in seconds.",
             self.cpu_seconds,
         )
     }

@@ -13,38 +13,30 @@ pub(super) fn tell(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
         let classes = CLASSES.into_iter().zip(it.classes);
         classes.map(move |(class, count)| ([("op", it.operation.name()), ("status", class)], count))
     });
-    sheet.counters(
-        "http_requests",
-        "Requests that were answered, by what they are and by the status of the answer.",
-        by_status,
-    )?;
+    sheet.counters("http_requests", "HTTP requests, by operation and status class.", by_status)?;
     sheet.histograms(
         "http_request_duration_seconds",
-        "From a request's head to the head of its answer; what brings a file has come by then.",
+        "Time from request head to response head, including receipt of uploaded bodies.",
         Measured::Microseconds,
         answers.into_iter().map(|it| ([("op", it.operation.name())], it.took_us)),
     )?;
     let (bytes_in, bytes_out) = measures.bytes();
     sheet.counters(
         "http_bytes",
-        "Bytes of bodies of requests, which come in, and of answers, which go out.",
+        "Request body bytes received (`in`) and response body bytes sent (`out`).",
         [([("dir", "in")], bytes_in), ([("dir", "out")], bytes_out)],
     )?;
     connections(app, sheet)?;
     certificate(app, sheet)?;
-    sheet.gauge(
-        "uploads_inflight",
-        "Requests at this moment that bring a file or a part of one.",
-        measures.uploads() as f64,
-    )?;
+    sheet.gauge("uploads_inflight", "Upload requests in flight.", measures.uploads() as f64)?;
     sheet.counters(
         "ratelimited",
-        "Requests that were answered with 429, by what was used up.",
+        "Requests rejected with 429, by exceeded limit.",
         Limited::ALL.map(|why| ([("reason", why.name())], measures.limited(why))),
     )?;
     sheet.counters(
         "auth_failures",
-        "Requests that were refused for who sent them, by what was wrong.",
+        "Requests rejected by authentication or authorization, by reason.",
         AuthFailure::ALL.map(|kind| ([("kind", kind.name())], measures.auth_failures(kind))),
     )
 }
@@ -53,12 +45,12 @@ fn certificate(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     let certificate = &app.measures.certificate;
     sheet.gauge(
         "tls_certificate_expiry_timestamp_seconds",
-        "When the certificate ends with which TLS is spoken, wherever it comes from; not told without one.",
+        "Expiry of the TLS certificate in use, in Unix seconds; absent without TLS.",
         certificate.end_ms().map(|end_ms| end_ms as f64 / 1e3),
     )?;
     sheet.counter(
         "acme_failures",
-        "Times that an authority was asked for a certificate and none came (`acme_domains`).",
+        "Failed ACME certificate orders (`acme_domains`).",
         certificate.failures.get(),
     )
 }
@@ -71,17 +63,17 @@ fn connections(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     let all = || Entrance::ALL.into_iter().map(counts);
     sheet.gauges(
         "http_connections",
-        "Connections that are open.",
+        "Open connections, by listener.",
         all().map(|(labels, counts)| (labels, counts.open() as f64)),
     )?;
     sheet.counters(
         "http_connections_accepted",
-        "Connections that were let in.",
+        "Accepted connections, by listener.",
         all().map(|(labels, counts)| (labels, counts.accepted.get())),
     )?;
     sheet.counters(
         "http_connections_refused",
-        "Connections that were ended at once, as their address had its share.",
+        "Connections closed on accept by the per-IP limit (`connections_per_address_max`).",
         all().map(|(labels, counts)| (labels, counts.refused.get())),
     )
 }

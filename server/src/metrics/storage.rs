@@ -24,22 +24,22 @@ fn state(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     ];
     sheet.gauges(
         "store_state",
-        "1 for what the store takes: `writable` everything, `full` deletions, `read_only` nothing.",
+        "Store state (1 for the current one): `writable`; `full` accepts deletions only; `read_only` accepts no writes.",
         states.map(|(state, is_so)| ([("state", state)], f64::from(u8::from(is_so)))),
     )?;
     sheet.gauge(
         "damage",
-        "Places that are known where stored bytes are not what was written.",
+        "Known corrupt regions.",
         of_stats(ours, |stats| stats.damage.count()),
     )?;
     sheet.gauge(
         "recovery_damage",
-        "Places of damage that the last start met.",
+        "Corrupt regions found by recovery at the last start.",
         ours.store.damage_at_opening as f64,
     )?;
     sheet.gauge(
         "recovery_replayed_records",
-        "Records that the last start applied to the index again, as after a crash.",
+        "Log records replayed into the index at the last start.",
         ours.store.replayed_records as f64,
     )
 }
@@ -48,46 +48,46 @@ fn commits(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     let store = &ours.store;
     sheet.histogram(
         "fsync_seconds",
-        "How long the log was synced, once for each group of uploads, deletions and the like.",
+        "Duration of log fsync calls, one per commit group.",
         Measured::Microseconds,
         store.syncs_us.clone(),
     )?;
     sheet.histogram(
         "group_records",
-        "Records of one group.",
+        "Records per commit group.",
         Measured::Plainly,
         store.group_records.clone(),
     )?;
     sheet.histogram(
         "group_bytes",
-        "Bytes of one group.",
+        "Bytes per commit group.",
         Measured::Plainly,
         store.group_bytes.clone(),
     )?;
     sheet.gauge(
         "commit_queue_batches",
-        "Batches that wait for the next group.",
+        "Batches queued for the next commit group.",
         of_stats(ours, |stats| stats.queued_batches as u64),
     )?;
     sheet.gauge(
         "upload_memory_bytes",
-        "Memory that files on their way in take.",
+        "Memory held by uploads in progress.",
         of_stats(ours, |stats| stats.upload_memory_bytes),
     )?;
     sheet.gauge(
         "overlay_changes",
-        "Changes that are in memory and in the log, and not in the index on the disk yet.",
+        "Index changes not yet checkpointed to disk.",
         of_stats(ours, |stats| stats.overlay_changes as u64),
     )?;
     sheet.histogram(
         "checkpoint_seconds",
-        "How long these were written to the index.",
+        "Duration of index checkpoints.",
         Measured::Microseconds,
         store.checkpoints_us.clone(),
     )?;
     sheet.counter(
         "checkpoint_failures",
-        "Times that this failed, for want of room as well.",
+        "Failed index checkpoints, including out-of-space.",
         store.checkpoints_failed,
     )
 }
@@ -96,89 +96,91 @@ fn holdings(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     let mut plain = |name: &str, about: &str, value: fn(&StoreStats) -> u64| {
         sheet.gauge(name, about, of_stats(ours, value))
     };
-    plain("objects", "Files that are stored.", |stats| stats.objects)?;
-    plain("object_bytes", "Their bytes.", |stats| stats.object_bytes)?;
-    plain("derived_objects", "Thumbnails and variants of pictures that are stored.", |stats| {
+    plain("objects", "Stored objects, without thumbnails and variants.", |stats| stats.objects)?;
+    plain("object_bytes", "Bytes of stored objects.", |stats| stats.object_bytes)?;
+    plain("derived_objects", "Stored thumbnails and image variants.", |stats| {
         stats.derived_objects
     })?;
-    plain("derived_bytes", "Their bytes.", |stats| stats.derived_bytes)?;
+    plain("derived_bytes", "Bytes of stored thumbnails and image variants.", |stats| {
+        stats.derived_bytes
+    })?;
     plain(
         "storage_retained_bytes",
-        "Bytes of large files that are gone and can come back.",
+        "Bytes of deleted large objects in the undelete window.",
         |stats| stats.retained.bytes,
     )?;
-    plain("storage_mapped_segments", "Segments that are mapped into memory.", |stats| {
+    plain("storage_mapped_segments", "Memory-mapped segments.", |stats| {
         stats.mapped_segments as u64
     })?;
     plain(
         "index_condemned",
-        "1 where the index was found to be damaged: the next start makes it anew, and nothing is lost.",
+        "1 if the index is corrupt and is rebuilt from the log at the next start; no data is lost.",
         |stats| u64::from(stats.index_is_condemned),
     )?;
-    sheet.gauges("storage_segments", "Segments, by kind.", of_classes(ours, |it| it.segments))?;
+    sheet.gauges(
+        "storage_segments",
+        "Segment files, by kind.",
+        of_classes(ours, |it| it.segments),
+    )?;
     sheet.gauges(
         "storage_segment_bytes",
-        "Bytes of the records in them.",
+        "Record bytes in segments, by kind.",
         of_classes(ours, |it| it.record_bytes),
     )?;
     sheet.gauges(
         "storage_live_bytes",
-        "Bytes of these that are wanted.",
+        "Live record bytes, by segment kind.",
         of_classes(ours, |it| it.live_bytes),
     )?;
     sheet.gauges(
         "storage_dead_bytes",
-        "Bytes of these that are not, and that compaction gives back.",
+        "Dead record bytes, reclaimable by compaction, by segment kind.",
         of_classes(ours, |it| it.record_bytes.saturating_sub(it.live_bytes)),
     )
 }
 
 fn work(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     let store = &ours.store;
-    sheet.counter(
-        "compaction_runs",
-        "Compactions that found something to do.",
-        store.compactions,
-    )?;
+    sheet.counter("compaction_runs", "Compaction runs that did work.", store.compactions)?;
     sheet.counter(
         "compaction_copied_bytes",
-        "Bytes that compactions copied.",
+        "Bytes copied by compaction.",
         store.compacted_bytes,
     )?;
     sheet.counter(
         "compaction_given_back_bytes",
-        "Bytes of the disk that compactions gave back.",
+        "Disk bytes reclaimed by compaction.",
         store.given_back_bytes,
     )?;
     sheet.counter(
         "scrub_read_bytes",
-        "Bytes that were read again to check them.",
+        "Bytes read and verified by scrubbing.",
         store.scrubbed_bytes,
     )?;
     sheet.counter(
         "scrub_segments",
-        "Segments that were read to their end for that.",
+        "Segments fully verified by scrubbing.",
         store.scrubbed_segments,
     )?;
     sheet.gauge(
         "scrub_oldest_timestamp_seconds",
-        "When that was checked, or written, which waits longest to be checked; looked up every ten minutes.",
+        "Last verification (or write) time of the least recently scrubbed segment, in Unix seconds; updated every 10 minutes.",
         store.scrub_oldest_ms.map(seconds),
     )?;
     sheet.gauge(
         "scrub_period_seconds",
-        "In what time everything is to be checked once (`scrub_days`).",
+        "Scrub period (`scrub_days`).",
         ours.app.config().scrub.as_ref().map(|scrub| scrub.period.as_secs_f64()),
     )?;
     let backup = ours.backup.as_ref();
     sheet.gauge(
         "backup_last_timestamp_seconds",
-        "When the last backup was made that is whole.",
+        "Completion time of the last successful backup, in Unix seconds.",
         backup.map(|backup| seconds(backup.at_ms)),
     )?;
     sheet.gauge(
         "backup_last_damage",
-        "Places of damage that it copied.",
+        "Corrupt regions copied by the last backup.",
         backup.map(|backup| backup.damage_count as f64),
     )
 }
@@ -187,20 +189,20 @@ fn disk(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     let disk = ours.disk.as_ref();
     sheet.gauge(
         "disk_total_bytes",
-        "Bytes that the disk of the store takes.",
+        "Capacity of the store's filesystem.",
         disk.map(|disk| disk.total_bytes as f64),
     )?;
     sheet.gauge(
         "disk_free_bytes",
-        "Bytes of it that are free.",
+        "Free bytes on the store's filesystem.",
         disk.map(|disk| disk.free_bytes as f64),
     )?;
     sheet.gauge(
         "disk_reserve_bytes",
-        "Bytes of it that uploads may not take (`reserve_bytes`).",
+        "Free bytes reserved from uploads (`reserve_bytes`).",
         disk.map(|disk| disk.reserve_bytes as f64),
     )?;
-    sheet.gauge("index_bytes", "Bytes of the index.", disk.map(|disk| disk.index_bytes as f64))
+    sheet.gauge("index_bytes", "Size of the index file.", disk.map(|disk| disk.index_bytes as f64))
 }
 
 fn of_stats(ours: &Ours, value: impl Fn(&StoreStats) -> u64) -> Option<f64> {

@@ -15,9 +15,9 @@ pub(super) fn tell(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     webhooks(&ours.app, sheet)?;
     let catalog = &ours.app.catalog;
     let mut count = |name: &str, about: &str, count: usize| sheet.gauge(name, about, count as f64);
-    count("accounts", "Accounts.", catalog.accounts().len())?;
-    count("buckets", "Buckets.", catalog.buckets().len())?;
-    count("api_keys", "API keys.", catalog.api_keys().len())?;
+    count("accounts", "Registered accounts.", catalog.accounts().len())?;
+    count("buckets", "Existing buckets.", catalog.buckets().len())?;
+    count("api_keys", "Issued API keys, including revoked ones.", catalog.api_keys().len())?;
     let unfinished = catalog.staging().totals();
     sheet.gauge("unfinished_uploads", "Unfinished uploads.", unfinished.uploads as f64)?;
     sheet.gauge(
@@ -32,7 +32,7 @@ fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     let workshop = pictures.workshop;
     sheet.gauges(
         "image_jobs",
-        "Work on pictures: what waits for its turn, and what is being done.",
+        "Image jobs, queued (`waiting`) and running.",
         [
             ([("state", "waiting")], workshop.waiting as f64),
             ([("state", "running")], workshop.running as f64),
@@ -40,12 +40,12 @@ fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     )?;
     sheet.gauge(
         "image_jobs_waiting_max",
-        "How much may wait; more is refused with 503.",
+        "Queue limit of image jobs; jobs beyond it are rejected with 503.",
         IMAGE_JOBS_WAITING_MAX as f64,
     )?;
     sheet.counters(
         "image_jobs_ended",
-        "Work on pictures that ended: `done`, refused as too much waited (`busy`), or `panicked`.",
+        "Finished image jobs, by result: `done`, `busy` (queue full) or `panicked`.",
         [
             ([("end", "done")], workshop.done),
             ([("end", "busy")], workshop.busy),
@@ -54,49 +54,37 @@ fn pictures(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     )?;
     sheet.histogram(
         "image_work_seconds",
-        "How long one picture was worked on.",
+        "Render time per image.",
         Measured::Microseconds,
         pictures.work_us,
     )?;
     sheet.gauge(
         "image_memory_bytes",
-        "Memory that work on pictures takes at this moment, as it was reckoned.",
+        "Estimated memory of running image jobs.",
         workshop.memory_bytes as f64,
     )?;
     sheet.gauge(
         "image_memory_max_bytes",
-        "Memory that it may take (`image_memory_bytes`).",
+        "Memory limit of image jobs (`image_memory_bytes`).",
         workshop.memory_bytes_max as f64,
     )?;
-    sheet.counter(
-        "image_cache_hits",
-        "Times that a picture was asked for that was kept.",
-        pictures.hits,
-    )?;
-    sheet.counter(
-        "image_cache_misses",
-        "Times that one was asked for that had to be made.",
-        pictures.misses,
-    )?;
-    sheet.gauge("image_cache_variants", "Pictures that are kept.", pictures.kept as f64)?;
-    sheet.gauge("image_cache_bytes", "Their bytes.", pictures.kept_bytes as f64)
+    sheet.counter("image_cache_hits", "Variant cache hits.", pictures.hits)?;
+    sheet.counter("image_cache_misses", "Variant cache misses.", pictures.misses)?;
+    sheet.gauge("image_cache_variants", "Cached image variants.", pictures.kept as f64)?;
+    sheet.gauge("image_cache_bytes", "Bytes of cached image variants.", pictures.kept_bytes as f64)
 }
 
 fn searches(ours: &Ours, sheet: &mut Sheet<'_>) -> fmt::Result {
     let stats = ours.stats.as_ref();
-    sheet.gauge(
-        "searches_waiting",
-        "Searches that wait for their turn.",
-        ours.app.searches.waiting() as f64,
-    )?;
+    sheet.gauge("searches_waiting", "Queued searches.", ours.app.searches.waiting() as f64)?;
     sheet.gauge(
         "search_names",
-        "Names in memory that searches look at.",
+        "Names in the in-memory search index.",
         stats.map(|stats| stats.searched_names as f64),
     )?;
     sheet.gauge(
         "search_names_bytes",
-        "Memory that they take.",
+        "Memory of the in-memory search index.",
         stats.map(|stats| stats.searched_names_bytes as f64),
     )
 }
@@ -116,28 +104,28 @@ fn jobs(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
         let states = [("waiting", waiting[kind as usize]), ("running", running[kind as usize])];
         states.map(|(state, count)| ([("kind", kind.name()), ("state", state)], count as f64))
     });
-    sheet.gauges("jobs", "Jobs that have not ended.", rows)?;
+    sheet.gauges("jobs", "Queued and running jobs, by kind and state.", rows)?;
     let rows = JobKind::ALL.into_iter().flat_map(|kind| {
         JobOutcome::ALL.map(|outcome| {
             let labels = [("kind", kind.name()), ("end", outcome.name())];
             (labels, app.measures.jobs_ended(kind, outcome))
         })
     });
-    sheet.counters("jobs_ended", "Jobs that ended.", rows)
+    sheet.counters("jobs_ended", "Finished jobs, by kind and result.", rows)
 }
 
 fn webhooks(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     let totals = app.catalog.outbox_totals();
     let measures = &app.measures;
-    sheet.gauge("webhooks", "Webhooks.", totals.webhooks as f64)?;
+    sheet.gauge("webhooks", "Configured webhooks.", totals.webhooks as f64)?;
     sheet.gauge(
         "webhooks_sending",
-        "Webhooks that are sent to at this moment.",
+        "Webhooks with a delivery in progress.",
         totals.turns as f64,
     )?;
     sheet.gauges(
         "webhook_events",
-        "Events: those that wait (`pending`), those of them that failed before (`retrying`), and dead letters (`dead`).",
+        "Webhook events: `pending`, of these `retrying` after a failure, and `dead` (dead letters).",
         [
             ([("state", "pending")], totals.events.pending as f64),
             ([("state", "retrying")], totals.events.retrying as f64),
@@ -146,7 +134,7 @@ fn webhooks(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     )?;
     sheet.counters(
         "webhook_deliveries",
-        "Times that an event was sent, and whether it was taken.",
+        "Webhook delivery attempts, by outcome.",
         [
             ([("outcome", "delivered")], measures.webhooks_delivered.get()),
             ([("outcome", "failed")], measures.webhooks_failed.get()),
@@ -154,8 +142,12 @@ fn webhooks(app: &AppState, sheet: &mut Sheet<'_>) -> fmt::Result {
     )?;
     sheet.counter(
         "webhook_given_up",
-        "Events that became dead letters.",
+        "Webhook events moved to the dead-letter queue.",
         measures.webhooks_given_up.get(),
     )?;
-    sheet.counter("webhook_dropped", "Events for which there was no room.", totals.dropped)
+    sheet.counter(
+        "webhook_dropped",
+        "Webhook events dropped because a queue was full.",
+        totals.dropped,
+    )
 }

@@ -53,7 +53,7 @@ enum OverriddenMethod {
     Delete,
 }
 
-/// Begins an upload, perhaps with its first bytes.
+/// Creates a resumable upload, optionally with its first bytes.
 #[utoipa::path(
     post,
     path = "/api/tus/",
@@ -108,7 +108,7 @@ pub async fn create(
     Ok(response)
 }
 
-/// Tells how much has come.
+/// Returns the offset of a resumable upload.
 #[utoipa::path(
     head,
     path = "/api/tus/{id}",
@@ -149,7 +149,7 @@ pub async fn state(
     Ok(response)
 }
 
-/// Takes the next bytes; the last ones store the file.
+/// Appends bytes to a resumable upload; the last ones commit the file.
 #[utoipa::path(
     patch,
     path = "/api/tus/{id}",
@@ -200,7 +200,7 @@ pub async fn append(
     Ok(response)
 }
 
-/// Gives an upload up.
+/// Terminates a resumable upload.
 #[utoipa::path(
     delete,
     path = "/api/tus/{id}",
@@ -226,7 +226,7 @@ pub async fn terminate(
     Ok(answer(StatusCode::NO_CONTENT))
 }
 
-/// Does what the header names, for clients that may only send POST.
+/// Performs the method named by `X-HTTP-Method-Override`.
 #[utoipa::path(
     post,
     path = "/api/tus/{id}",
