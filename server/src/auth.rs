@@ -436,7 +436,7 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, ApiError> {
-        let unguarded = "a route that needs a caller stands without admission";
+        let unguarded = "route requires a caller but has no auth layer";
         parts.extensions.get::<Self>().cloned().ok_or_else(|| ApiError::internal(unguarded))
     }
 }

@@ -299,7 +299,7 @@ impl http_body::Body for Sending {
         let Some(read) = ready!(self.poll_next(context)) else { return Poll::Ready(None) };
         self.turn_bytes += read.as_ref().map_or(0, |bytes| bytes.len() as u64);
         if let Err(error) = &read {
-            tracing::error!(%error, "a body broke off while it was sent");
+            tracing::error!(%error, "read error while sending a body; connection aborted");
         }
         Poll::Ready(Some(read.map(Frame::data)))
     }

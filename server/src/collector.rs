@@ -76,7 +76,7 @@ impl Collector {
     pub(crate) async fn stop(self) {
         let ended = blocking(move || self.0.shutdown_with_timeout(spans::STOP_WAIT));
         if let Err(error) = ended.await {
-            tracing::warn!(%error, "spans that waited are not sent");
+            tracing::warn!(%error, "queued spans dropped at shutdown");
         }
     }
 }
@@ -97,7 +97,7 @@ impl SpanExporter for Exporter {
             Ok(Ok(answer)) if (200..300).contains(&answer.status) => {
                 let lost = self.lost.swap(0, Ordering::Relaxed);
                 if lost > 0 {
-                    tracing::info!(lost, "the collector takes spans again");
+                    tracing::info!(lost, "span export resumed");
                 }
                 return Ok(());
             }
@@ -107,7 +107,7 @@ impl SpanExporter for Exporter {
         };
         if self.lost.fetch_add(count, Ordering::Relaxed) == 0 {
             let host = self.at.origin().host();
-            tracing::warn!(host, why, "the collector takes no spans: they are lost until it does");
+            tracing::warn!(host, why, "span export failing; spans are dropped");
         }
         Err(OTelSdkError::InternalFailure(why))
     }
@@ -119,7 +119,7 @@ impl SpanExporter for Exporter {
     fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
         let lost = self.lost.load(Ordering::Relaxed);
         if lost > 0 {
-            tracing::warn!(lost, "spans did not reach the collector");
+            tracing::warn!(lost, "spans dropped");
         }
         Ok(())
     }

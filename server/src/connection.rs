@@ -345,7 +345,7 @@ fn note_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        tracing::error!(%error, "a request ended its connection by a panic");
+        tracing::error!(%error, "panic in request handler");
     }
 }
 
@@ -356,7 +356,7 @@ async fn pause_after(error: &io::Error) {
         error.kind(),
         ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
     ) {
-        tracing::warn!(%error, "cannot accept a connection");
+        tracing::warn!(%error, "accept failed");
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
@@ -392,8 +392,8 @@ async fn serve_secured<L, S, B>(
         Ok(Ok(Some(Secured::Http1(io)))) => serve(io, peer, service, waits, ends).await,
         Ok(Ok(Some(Secured::Http2(io)))) => http2::serve(io, peer, service, waits, ends).await,
         Ok(Ok(None)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, ?peer, "TLS was not agreed on"),
-        Err(_) => tracing::debug!(?peer, "TLS was not agreed on in time"),
+        Ok(Err(error)) => tracing::debug!(%error, ?peer, "TLS handshake failed"),
+        Err(_) => tracing::debug!(?peer, "TLS handshake timed out"),
     }
 }
 

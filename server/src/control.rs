@@ -114,7 +114,7 @@ impl ControlSocket {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if let Err(error) = remove_if_there(&self.0) {
-            tracing::warn!(%error, "the control socket stays behind");
+            tracing::warn!(%error, "failed to remove the control socket");
         }
     }
 }

@@ -24,13 +24,13 @@ pub(crate) async fn tell_damage(store: Store, end: oneshot::Receiver<()>) {
             Ok(known) => {
                 let News { earlier, found } = told.news(known, store.opened_ms());
                 if earlier > 0 {
-                    tracing::error!("DAMAGE: {earlier} places are known from before");
+                    tracing::error!("corruption: {earlier} known regions from earlier runs");
                 }
                 for damage in found {
-                    tracing::error!(found_ms = damage.found_ms, "DAMAGE: {damage}");
+                    tracing::error!(found_ms = damage.found_ms, "corruption detected: {damage}");
                 }
             }
-            Err(error) => tracing::warn!("cannot tell what is damaged: {error}"),
+            Err(error) => tracing::warn!("failed to list corruption: {error}"),
         }
         if is_last {
             return;

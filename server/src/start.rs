@@ -222,7 +222,7 @@ async fn serve_open(
     }
     let cut_off = public.cut_off + premium.cut_off + admin.cut_off;
     if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "connections were cut off");
+        tracing::warn!(connections = cut_off, "drain timeout: connections closed");
     }
     Ok(())
 }

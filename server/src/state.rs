@@ -129,14 +129,14 @@ impl AppState {
         match catalog.renew_signing_keys() {
             // On a disk without any room files are delivered all the same; it is tried again.
             Err(CatalogError::Store(error)) => {
-                tracing::warn!("no key to sign presigned uploads with: {error}");
+                tracing::warn!("failed to create a signing key for presigned uploads: {error}");
             }
             renewed => renewed?,
         }
         #[cfg(feature = "s3")]
         match catalog.make_signature_secret() {
             Err(CatalogError::Store(error)) => {
-                tracing::warn!("no secret for clients of S3: {error}");
+                tracing::warn!("failed to create the S3 signature secret: {error}");
             }
             made => made?,
         }

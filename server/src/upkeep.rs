@@ -59,10 +59,10 @@ impl Upkeep {
         let work = catalog.clone();
         let write = move || work.write_last_uses().and(work.write_session_uses());
         if let Err(error) = blocking(write).await {
-            tracing::warn!(%error, "when keys and sessions were last used is not written");
+            tracing::warn!(%error, "failed to persist last-used times");
         }
         if let Err(error) = blocking(move || catalog.write_traffic()).await {
-            tracing::warn!(%error, "what happened since the last write of it is not written");
+            tracing::warn!(%error, "failed to persist usage counters");
         }
     }
 }
@@ -78,7 +78,7 @@ async fn keep_presigned(catalog: Catalog) {
         match swept.await {
             Ok(limits::USED_TOKENS_SWEPT_MAX) => continue,
             Ok(_) => {}
-            Err(error) => tracing::warn!("cannot sweep used tokens: {error}"),
+            Err(error) => tracing::warn!("failed to delete used tokens: {error}"),
         }
         tokio::time::sleep(limits::PRESIGN_SWEEP_WAIT).await;
     }
@@ -89,7 +89,7 @@ async fn keep_fair_use(app: AppState) {
     loop {
         let (store, catalog) = (app.store.clone(), app.catalog.clone());
         if let Err(error) = blocking(move || sweep(&store, &catalog)).await {
-            tracing::warn!(%error, "cannot look at fair use");
+            tracing::warn!(%error, "fair-use sweep failed");
         }
         tokio::time::sleep(limits::FAIR_USE_SWEEP_WAIT).await;
     }
@@ -100,7 +100,7 @@ async fn keep_dead_letters(catalog: Catalog) {
     loop {
         let work = catalog.clone();
         if let Err(error) = blocking(move || work.sweep_dead_letters()).await {
-            tracing::warn!(%error, "cannot sweep dead letters");
+            tracing::warn!(%error, "failed to delete old dead letters");
         }
         tokio::time::sleep(limits::WEBHOOK_SWEEP_WAIT).await;
     }
@@ -122,7 +122,7 @@ async fn keep_traffic(catalog: Catalog) {
             Ok::<_, CatalogError>(())
         });
         if let Err(error) = done.await {
-            tracing::warn!(%error, "what happens is not written, and tried again");
+            tracing::warn!(%error, "failed to persist usage counters; will retry");
         }
     }
 }
@@ -141,7 +141,7 @@ async fn keep_catalog(catalog: Catalog) {
             work.finish_removals()
         });
         if let Err(error) = done.await {
-            tracing::warn!(%error, "the upkeep of the catalog failed, and is tried again");
+            tracing::warn!(%error, "catalog maintenance failed; will retry");
         }
         tokio::time::sleep(limits::CATALOG_UPKEEP_WAIT).await;
     }

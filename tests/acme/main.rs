@@ -109,7 +109,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     let folder = DataFolder::new();
     let server = ServerProcess::start(command(&folder, &pebble, port, "localhost").args(ADMIN));
     assert!(server.output().contains("Listening    https://127.0.0.1:"), "{}", server.output());
-    server.wait_for_log("there is no certificate yet");
+    server.wait_for_log("no certificate yet");
     let answer = curl_soon(&pebble, &server, port);
     assert!(answer.contains("\"status\":\"ok\"") && answer.contains("}2 "), "{answer}");
     assert_eq!(pebble.orders(), 1, "{}", pebble.log());
@@ -140,7 +140,7 @@ fn a_certificate_is_got_kept_and_used_again_after_a_restart() {
     let log = pebble.log();
     let server = ServerProcess::start(&mut command(&folder, &pebble, port, "localhost"));
     assert!(curl(&pebble, port).stdout.contains("\"status\":\"ok\""));
-    assert!(!server.log().contains("there is no certificate yet"), "{}", server.log());
+    assert!(!server.log().contains("no certificate yet"), "{}", server.log());
     assert_eq!(pebble.log(), log);
     server.stop();
 
@@ -160,7 +160,7 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
     let pebble = Pebble::start(other, 3_600);
     let folder = DataFolder::new();
     let server = ServerProcess::start(command(&folder, &pebble, port, "localhost").args(ADMIN));
-    let log = server.wait_for_log("no certificate came: localhost: ");
+    let log = server.wait_for_log("certificate order failed: localhost: ");
     assert!(log.contains("port 443 of the name must lead to where this trug listens"), "{log}");
     assert!(log.contains("\"again_after_seconds\":10"), "{log}");
     let asked = curl(&pebble, port);
@@ -170,7 +170,7 @@ fn a_refused_order_is_logged_with_what_to_do_and_tried_again() {
 
     // Started again it knows the account no more: another one is made.
     let pebble = pebble.restart(port);
-    server.wait_for_log("the authority does not know the account that was kept");
+    server.wait_for_log("stored ACME account unknown to the server");
     curl_soon(&pebble, &server, port);
     server.stop();
 }
@@ -199,12 +199,12 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
         assert_eq!(asked.code, 0, "{asked:?}: {}", server.log());
         assert_eq!(certificates(&asked.stdout), certificates(&first));
     };
-    server.wait_for_log("another certificate is in use");
+    server.wait_for_log("certificate issued");
 
     // Other names take a restart.
     settings("\"localhost\", \"refused.example\"");
     server.reload();
-    let log = server.wait_for_log("these settings take a restart");
+    let log = server.wait_for_log("restart required for changed settings");
     assert!(log.contains("\"settings\":\"acme_domains\""), "{log}");
     is_as_before(&server);
     assert_eq!(pebble.orders(), 1);
@@ -213,9 +213,9 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     // Nobody is there to be asked for them.
     pebble.end();
     let server = start(&pebble);
-    let log = server.wait_for_log("no certificate came: ");
+    let log = server.wait_for_log("certificate order failed: ");
     assert!(
-        log.contains(&pebble.directory()) && !log.contains("there is no certificate yet"),
+        log.contains(&pebble.directory()) && !log.contains("no certificate yet"),
         "{log}"
     );
     is_as_before(&server);
@@ -294,7 +294,7 @@ fn an_authority_that_wants_to_be_left_alone_is() {
     let mut command = folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("TRUG_ACME_DOMAINS", "a.example").env("TRUG_ACME_DIRECTORY", at("directory"));
     let server = ServerProcess::start(command.env("TRUG_ACME_CA_FILE", &roots));
-    let log = server.wait_for_log("no certificate came: too many (rateLimited)");
+    let log = server.wait_for_log("certificate order failed: too many (rateLimited)");
     assert!(log.contains("the authority wants to be asked less"), "{log}");
     assert!(log.contains("\"again_after_seconds\":4000"), "{log}");
     let seen: Vec<String> = receiver.seen().into_iter().map(|seen| seen.line).collect();

@@ -186,7 +186,7 @@ fn a_signal_lets_what_is_in_flight_end() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let status = server.wait();
     assert!(status.success(), "{status}: {}", server.log());
-    assert!(server.log().contains("\"message\":\"stopping"), "{}", server.log());
+    assert!(server.log().contains("\"message\":\"graceful shutdown started"), "{}", server.log());
     assert!(!folder.path().join("control.sock").exists());
     let server = folder.serve();
     assert_eq!(get(&server, "/photos/late.txt").body, b"late");

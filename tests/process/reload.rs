@@ -47,7 +47,7 @@ impl Served {
     }
 }
 
-const DONE: &str = "the settings were read again";
+const DONE: &str = "settings reloaded";
 
 #[test]
 fn what_may_change_is_so_at_once_and_the_rest_is_told() {
@@ -94,7 +94,7 @@ fn what_may_change_is_so_at_once_and_the_rest_is_told() {
 #[test]
 fn what_cannot_be_used_changes_nothing() {
     let served = serve("body_bytes_max = 2000\n");
-    let refused = "the settings cannot be used, and stay as they were";
+    let refused = "invalid settings; keeping current values";
     for (text, says) in [
         ("body_bytes_max = 9000\n\nscrub_day = 3\n", "trug.toml: line 3: scrub_day is no setting"),
         (

@@ -133,7 +133,7 @@ fn nobody_is_told_what_is_meant_for_another_process() {
     let mut command = manager.folder.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("NOTIFY_SOCKET", manager.folder.beside().join("nobody"));
     let mut server = ServerProcess::start(&mut command);
-    server.wait_for_log("systemd cannot be told");
+    server.wait_for_log("sd_notify failed");
     server.terminate();
     assert!(server.wait().success());
 }

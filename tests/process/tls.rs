@@ -173,13 +173,13 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
 
     second.pair(Holds::Now).write(&certificates, &key);
     served.server.reload();
-    served.server.wait_for_log("another certificate is in use");
+    served.server.wait_for_log("certificate reloaded");
     assert!(is_trusted(&second) && !is_trusted(&first));
 
     // What is no pair changes nothing, and is told.
     fs::write(&certificates, first.pair(Holds::Now).certificates).unwrap();
     served.server.reload();
-    let log = served.server.wait_for_log("the settings cannot be used, and stay as they were");
+    let log = served.server.wait_for_log("invalid settings; keeping current values");
     assert!(log.contains("it is not the key of the first certificate"), "{log}");
     fs::write(&certificates, "nothing").unwrap();
     served.server.reload();

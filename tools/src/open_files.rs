@@ -26,7 +26,7 @@ pub(crate) fn allow(connections_max: usize) {
         tracing::warn!(
             allowed,
             needed,
-            "the limit on open files is low: raise it (ulimit -n) or lower connections_max"
+            "open file limit too low; raise it (ulimit -n) or lower connections_max"
         );
     }
 }

@@ -95,14 +95,17 @@ impl Reload {
                 let Reloaded { running, config, changed, unchanged } = reloaded;
                 (self.running, self.seen) = (running, stamps);
                 self.change(config).await;
-                tracing::info!(changed = changed.join(", "), "the settings were read again");
+                tracing::info!(changed = changed.join(", "), "settings reloaded");
                 if !unchanged.is_empty() {
                     let settings = unchanged.join(", ");
-                    tracing::warn!(settings, "these settings take a restart, and are as they were");
+                    tracing::warn!(
+                        settings,
+                        "restart required for changed settings; keeping current values"
+                    );
                 }
             }
             Err(failure) => {
-                tracing::error!("the settings cannot be used, and stay as they were: {failure}");
+                tracing::error!("invalid settings; keeping current values: {failure}");
             }
         }
         service_manager::reloaded();
@@ -125,7 +128,9 @@ impl Reload {
                 self.change(Config { tls: Some(identity), ..self.config.clone() }).await;
             }
             Some(Err(failure)) => {
-                tracing::error!("the certificate that was in use stays so: {failure}");
+                tracing::error!(
+                    "certificate reload failed; keeping current certificate: {failure}"
+                );
             }
             None => {}
         }
@@ -149,7 +154,7 @@ impl Reload {
         }
         if let Some(identity) = self.config.tls.as_ref().filter(|_| is_other) {
             let ends = identity.ends().unwrap_or_default();
-            tracing::info!(ends, "another certificate is in use");
+            tracing::info!(ends, "certificate reloaded");
         }
     }
 }

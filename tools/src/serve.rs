@@ -139,10 +139,10 @@ fn stop_by_signals(stop: watch::Sender<Stop>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
         either(&mut terminate, &mut interrupt).await;
-        tracing::info!("stopping: requests in flight may end, a second signal stops at once");
+        tracing::info!("graceful shutdown started; a second signal stops immediately");
         let _ = stop.send(Stop::Drain);
         either(&mut terminate, &mut interrupt).await;
-        tracing::warn!("stopping at once");
+        tracing::warn!("forced shutdown");
         let _ = stop.send(Stop::Now);
         // Dropping the sender would say "drain".
         std::future::pending::<()>().await;

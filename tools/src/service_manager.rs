@@ -66,6 +66,6 @@ async fn works(store: &Store) -> bool {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "systemd cannot be told");
+        tracing::warn!(%error, "sd_notify failed");
     }
 }

@@ -1,4 +1,4 @@
-//! Why no certificate came, and what whoever runs the server can do.
+//! Reasons why a certificate order failed, and what the operator can do.
 //!
 //! Never here: what is done about it.
 

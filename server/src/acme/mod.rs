@@ -69,7 +69,7 @@ impl Acme {
             Some(current) => tls.replace(&current.identity),
             None => tracing::warn!(
                 domains = settings.domains.join(", "),
-                "there is no certificate yet: until the authority gives one, no connection with TLS is taken"
+                "no certificate yet; TLS connections are refused until one is issued"
             ),
         }
         Ok((tls.clone(), Self { settings, kept, asking, clock, tls, current }))
@@ -104,7 +104,7 @@ impl Acme {
                 domains = self.settings.domains.join(", "),
                 directory = self.settings.directory.as_str(),
                 again_after_seconds = wait.as_secs(),
-                "no certificate came: {failure}"
+                "certificate order failed: {failure}"
             );
             tokio::time::sleep(wait).await;
             retry_wait = retry_wait.saturating_mul(5).min(limits::acme::RETRY_WAIT_MAX);
@@ -138,13 +138,13 @@ impl Acme {
         // Used even where it cannot be kept: the one in use may end before there is room again.
         self.tls.replace(&identity);
         let ends = identity.ends().unwrap_or_default();
-        tracing::info!(domains = made.domains.join(", "), ends, "another certificate is in use");
+        tracing::info!(domains = made.domains.join(", "), ends, "certificate issued");
         self.current = Some(Current { identity, is_wanted: true });
         let kept = self.kept.clone();
         if let Err(error) = blocking(move || kept.write_certificate(&made)).await {
             tracing::error!(
                 %error,
-                "the certificate is used and cannot be kept: after a restart another one is asked for"
+                "failed to save the certificate; it is requested again after a restart"
             );
         }
         Ok(())
@@ -153,9 +153,7 @@ impl Acme {
     async fn ask(&self) -> Result<KeptCertificate, Failure> {
         match self.order(&self.account().await?).await {
             Err(failure) if failure.is_unknown_account => {
-                tracing::warn!(
-                    "the authority does not know the account that was kept: another is made"
-                );
+                tracing::warn!("stored ACME account unknown to the server; registering a new one");
                 let kept = self.kept.clone();
                 blocking(move || kept.forget_account()).await.map_err(Failure::new)?;
                 self.order(&self.account().await?).await
@@ -179,7 +177,7 @@ impl Acme {
         let builder = Account::builder_with_http(Box::new(self.asking.clone()));
         let kept = self.kept.clone();
         let found = blocking(move || kept.account()).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the account that was kept cannot be read: another is made");
+            tracing::warn!(%error, "stored ACME account unreadable; registering a new one");
             None
         });
         let named: Vec<&str> = contacts.iter().map(String::as_str).collect();
@@ -216,7 +214,7 @@ fn current(kept: &Kept, settings: &AcmeSettings) -> Option<Current> {
     let found = match kept.certificate() {
         Ok(found) => found?,
         Err(error) => {
-            tracing::warn!(%error, "the certificate that was kept cannot be read: another is asked for");
+            tracing::warn!(%error, "stored certificate unreadable; requesting a new one");
             return None;
         }
     };
@@ -227,7 +225,7 @@ fn current(kept: &Kept, settings: &AcmeSettings) -> Option<Current> {
             Some(Current { identity, is_wanted })
         }
         Err(why) => {
-            tracing::warn!(%why, "the certificate that was kept is none: another is asked for");
+            tracing::warn!(%why, "stored certificate invalid; requesting a new one");
             None
         }
     }

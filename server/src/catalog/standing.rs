@@ -147,7 +147,7 @@ impl Catalog {
                 from = before.as_str(),
                 to = to.as_str(),
                 by = by.as_str(),
-                "the standing of an account changed: {reason}"
+                "account standing changed: {reason}"
             );
         }
         Ok(account)

@@ -195,7 +195,7 @@ async fn paced(stream: impl Future<Output = ()>, wait: Duration) {
             return Poll::Pending;
         }
         ready!(pace.poll_late(cx));
-        tracing::debug!("a stream's client took nothing of its answer");
+        tracing::debug!("HTTP/2 stream reset: response write timeout");
         Poll::Ready(())
     })
     .await;

@@ -155,7 +155,7 @@ async fn move_together(
                 sums.bytes += bytes(&files);
                 return Ok(());
             }
-            false => tracing::debug!("files change while they are moved: one at a time"),
+            false => tracing::debug!("concurrent changes during move; retrying one file at a time"),
         }
     }
     for (object, to) in files {

@@ -281,7 +281,7 @@ pub async fn delete(
 /// Removes what a deleted bucket held, behind the answer. What fails is tried again by the upkeep of the catalog.
 async fn finish(removal: Removal) {
     if let Err(error) = blocking(move || removal.finish()).await {
-        tracing::error!(%error, "the files of a deleted bucket are not removed yet");
+        tracing::error!(%error, "failed to delete the objects of a deleted bucket; will retry");
     }
 }
 

@@ -248,7 +248,7 @@ async fn read(app: &AppState, object: &Object, pieces: Vec<Piece>) -> engine::Re
 
 /// Removes a damaged variant, so that another look makes it anew.
 async fn discard(app: &AppState, variant: &Object, error: engine::Error) -> Undelivered {
-    tracing::warn!(%error, "a variant of a picture is damaged, and made anew");
+    tracing::warn!(%error, "cached variant corrupt; rendering again");
     let (variants, variant) = (app.variants.clone(), variant.clone());
     match blocking(move || variants.discard(&variant)).await {
         Ok(()) => Undelivered::Changed,

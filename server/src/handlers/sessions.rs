@@ -397,7 +397,7 @@ async fn note_refused(app: &AppState, head: &Parts, name: &str) {
         catalog.note_refused_session(account.as_ref().map(|account| &account.id))
     };
     if let Err(error) = changing_as(app, actor, note).await {
-        tracing::warn!(%error, "a refused sign-in is not noted");
+        tracing::warn!(%error, "failed to audit a rejected sign-in");
     }
 }
 

@@ -162,7 +162,7 @@ async fn store(
 /// What is told of an error; what is ours goes to the log, too.
 fn told(error: ApiError) -> String {
     if let Some(line) = error.log().filter(|_| error.is_failure()) {
-        tracing::error!("a file cannot be imported: {line}");
+        tracing::error!("import of a file failed: {line}");
     }
     error.message().to_owned()
 }

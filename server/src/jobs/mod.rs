@@ -55,7 +55,7 @@ pub async fn keep_working(app: AppState) {
         if tokio::time::timeout(limits::JOBS_SWEEP_WAIT, change).await.is_err() {
             let catalog = app.catalog.clone();
             if let Err(error) = blocking(move || catalog.sweep_jobs()).await {
-                tracing::warn!(%error, "cannot forget old jobs");
+                tracing::warn!(%error, "failed to delete old jobs");
             }
         }
     }
@@ -130,7 +130,7 @@ async fn work(app: AppState, job: Arc<Job>, board: Arc<RunningJob>) {
         Ok(()) => JobEnd::Done,
         Err(error) => {
             if let Some(line) = error.log().filter(|_| error.is_failure()) {
-                tracing::error!(job = %job.id, "a job failed: {line}");
+                tracing::error!(job = %job.id, "job failed: {line}");
             }
             JobEnd::Failed(job_error(&error))
         }
@@ -151,7 +151,7 @@ async fn end(app: &AppState, id: &JobId, end: JobEnd, sums: Option<JobSums>) {
         // Somebody else has ended it.
         Ok(None) => {}
         Err(error) => {
-            tracing::error!(job = %id, %error, "the end of a job cannot be noted: it is done again");
+            tracing::error!(job = %id, %error, "failed to record job completion; the job will run again");
             tokio::time::sleep(limits::JOB_REST).await;
         }
     }
@@ -222,7 +222,7 @@ async fn keep_saved(app: &AppState, id: &JobId, board: &RunningJob) -> std::conv
         let (catalog, job) = (app.catalog.clone(), id.clone());
         match blocking(move || catalog.save_job(&job, sums)).await {
             Ok(_) => saved = sums,
-            Err(error) => tracing::warn!(job = %id, %error, "cannot note how far a job has come"),
+            Err(error) => tracing::warn!(job = %id, %error, "failed to save job progress"),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn back_up(
         LastBackup { at_ms: catalog.now_ms(), to: shown.to_string(), last_lsn, damage_count };
     // The backup is whole, whether or not that can be noted.
     if let Err(error) = catalog.note_backup(&last) {
-        tracing::warn!(%error, "the backup is made, and cannot be noted as the last one");
+        tracing::warn!(%error, "backup complete; failed to record it as the last backup");
     }
     Ok(BackedUpView {
         to: shown.to_string(),

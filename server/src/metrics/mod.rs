@@ -67,7 +67,7 @@ struct Ours {
 impl Ours {
     fn read(app: &AppState) -> Self {
         let note = |error: &dyn fmt::Display| {
-            tracing::debug!(%error, "the metrics lack what the store does not tell");
+            tracing::debug!(%error, "store statistics unavailable; metrics incomplete");
         };
         let stats = app.kept_stats.get(&app.store, &*app.clock);
         let disk = app.store.disk_stats();

@@ -128,7 +128,7 @@ fn action_of(operation: &str) -> Option<LimitedAction> {
 
 /// Who was let in.
 pub(super) fn caller_of(extensions: &Extensions) -> S3Result<Caller> {
-    let unguarded = "an operation of S3 stands without its door";
+    let unguarded = "S3 operation is not covered by an access check";
     let caller = extensions.get::<Caller>().cloned();
     caller.ok_or_else(|| refused(&ApiError::internal(unguarded)))
 }

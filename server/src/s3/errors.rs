@@ -16,7 +16,7 @@ pub(super) fn refused(error: &ApiError) -> S3Error {
     let message = error.message().to_owned();
     if error.is_failure() {
         let (code, log) = (error.code(), error.log().unwrap_or_default());
-        tracing::error!(code, log, "a request of an S3 client failed");
+        tracing::error!(code, log, "S3 request failed");
     }
     let mut refused = S3Error::with_message(code_of(error), message);
     if refused.status_code().is_none() {

@@ -113,7 +113,7 @@ impl From<Error> for NoThumbnail {
             Error::TooLarge(_) => Self::TooLarge,
             Error::Cancelled => Self::Busy,
             Error::Failed(why) => {
-                tracing::error!(why, "a thumbnail cannot be made");
+                tracing::error!(why, "thumbnail rendering failed");
                 Self::Failed
             }
         }
@@ -122,7 +122,7 @@ impl From<Error> for NoThumbnail {
 
 impl From<engine::Error> for NoThumbnail {
     fn from(error: engine::Error) -> Self {
-        tracing::warn!(%error, "a thumbnail cannot be made");
+        tracing::warn!(%error, "thumbnail rendering failed");
         Self::Failed
     }
 }

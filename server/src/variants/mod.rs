@@ -279,12 +279,12 @@ impl Variants {
     pub async fn keep_tidy(self) {
         let variants = self.clone();
         if let Err(error) = blocking(move || variants.find()).await {
-            tracing::warn!(%error, "cannot look which variants of pictures are kept");
+            tracing::warn!(%error, "failed to load the variant cache");
         }
         loop {
             let variants = self.clone();
             if let Err(error) = blocking(move || variants.sweep()).await {
-                tracing::warn!(%error, "cannot remove variants of pictures");
+                tracing::warn!(%error, "failed to evict image variants");
             }
             tokio::time::sleep(VARIANTS_SWEEP_WAIT).await;
         }
@@ -365,7 +365,7 @@ impl Variants {
             Ok(Some(variant)) => return Ok(Shown::Kept(variant, plan.format)),
             Ok(None) => {}
             // A store that is full or read-only goes on showing pictures.
-            Err(error) => tracing::debug!(%error, "a variant of a picture is not kept"),
+            Err(error) => tracing::debug!(%error, "image variant not cached"),
         }
         let etag = Etag::of_hash(blake3::hash(&bytes).as_bytes());
         Ok(Shown::Made(Made { bytes, etag, format: plan.format }))

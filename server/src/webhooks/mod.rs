@@ -107,7 +107,7 @@ async fn go_on(app: AppState, turn: Arc<Turn>) {
             Ok(Delivery::Done) => {}
             Ok(Delivery::Failed) => return,
             Err(error) => {
-                tracing::warn!(%error, "an event for a webhook cannot be read, or its delivery not noted");
+                tracing::warn!(%error, "failed to read a webhook event or record its delivery");
                 return;
             }
         }
@@ -166,8 +166,12 @@ fn tell(letter: &Letter, failure: &Failure, next: NextTry) {
     let (host, webhook) = (webhook.destination.origin().host(), webhook.id.as_str());
     let (event, error) = (event.id.as_str(), failure.error.as_str());
     match next {
-        NextTry::NotBefore(_) => tracing::debug!(webhook, host, event, error, "not delivered"),
-        NextTry::Never => tracing::warn!(webhook, host, event, error, "an event is given up"),
+        NextTry::NotBefore(_) => {
+            tracing::debug!(webhook, host, event, error, "webhook delivery failed; will retry")
+        }
+        NextTry::Never => {
+            tracing::warn!(webhook, host, event, error, "webhook event moved to dead letters")
+        }
     }
 }
 

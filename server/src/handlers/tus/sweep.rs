@@ -20,7 +20,7 @@ pub async fn sweep_now_and_then(app: AppState) {
         match blocking(move || sweep(&swept)).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "resumable uploads expired"),
-            Err(error) => tracing::warn!("cannot remove resumable uploads: {error}"),
+            Err(error) => tracing::warn!("failed to expire resumable uploads: {error}"),
         }
         tokio::time::sleep(limits::TUS_SWEEP_WAIT).await;
     }

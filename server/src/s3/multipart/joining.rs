@@ -191,7 +191,7 @@ async fn joined(
     let removed = blocking(move || upload.remove_parts(&store)).await;
     if let Err(error) = removed {
         // The sweep does it.
-        tracing::warn!("parts of an upload that is done stay for now: {error}");
+        tracing::warn!("failed to delete parts of a completed upload; will retry: {error}");
     }
     Ok(Joined { etag, checksum })
 }
@@ -325,7 +325,7 @@ fn lost(error: Error, ours: &impl Fn(ApiError) -> S3Error) -> S3Error {
     if !is_gone {
         return ours(error.into());
     }
-    tracing::error!(%error, "a part of an upload is lost");
+    tracing::error!(%error, "multipart part missing");
     let mut refusal =
         refusal(S3ErrorCode::InvalidPart, "The bytes of a part are lost: send it again");
     refusal.set_status_code(StatusCode::BAD_REQUEST);
