@@ -214,10 +214,7 @@ fn what_was_kept_is_used_while_the_authority_is_away_or_refuses_other_names() {
     pebble.end();
     let server = start(&pebble);
     let log = server.wait_for_log("certificate order failed: ");
-    assert!(
-        log.contains(&pebble.directory()) && !log.contains("no certificate yet"),
-        "{log}"
-    );
+    assert!(log.contains(&pebble.directory()) && !log.contains("no certificate yet"), "{log}");
     is_as_before(&server);
     let (ready, end, failures) = watched(&server);
     assert!(ready == 200 && end.is_some_and(|end| end > 0.0) && failures >= 1.0, "{log}");

@@ -14,10 +14,10 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         Some(unit) => (1_024_u64, unit),
         None => (1_000, unit),
     };
-    let is_unit = |name: &&str| name.to_ascii_lowercase().trim_end_matches('b') == unit;
+    let is_unit = |name: &str| name.to_ascii_lowercase().trim_end_matches('b') == unit;
     let exponent = match unit {
         "" if base == 1_000 => 0,
-        _ => 1 + SIZE_UNITS.iter().position(|name| is_unit(&name))?,
+        _ => 1 + SIZE_UNITS.iter().position(|name| is_unit(name))?,
     };
     let factor = base.checked_pow(u32::try_from(exponent).ok()?)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));

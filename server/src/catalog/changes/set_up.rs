@@ -78,8 +78,7 @@ impl Catalog {
         let batch = self.put_password_in(batch, &account.id, &password)?;
         let batch = batch.delete_fact(invitation::fact(&account.id)?);
         let (batch, ended) = self.end_sessions_in(batch, &account.id, None)?;
-        let mut sessions = SessionChanges::default();
-        sessions.ended = ended;
+        let mut sessions = SessionChanges { ended, begun: None };
         let (mut batch, started) = self.begin_session(batch, &account, visitor, &mut sessions)?;
         let entry = |action| Told::of(action).account(&account.id);
         let made = bucket.as_ref().map(|it| entry(AuditAction::BucketCreate).bucket(it));
