@@ -12,8 +12,8 @@ use crate::with_and_without_a_server;
 /// Writes a local file beside the data folder. Returns its path.
 fn local(folder: &DataFolder, name: &str, content: &[u8]) -> String {
     let path = folder.beside().join(name);
-    fs::create_dir_all(path.parent().expect("a parent")).unwrap();
-    fs::write(&path, content).unwrap();
+    fs::create_dir_all(path.parent().expect("a parent")).expect("the folder can be created");
+    fs::write(&path, content).expect("the file can be written");
     word(&path)
 }
 
