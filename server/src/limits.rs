@@ -102,12 +102,6 @@ pub const MANAGEMENT_PAGE_DEFAULT: usize = 100;
 pub const MANAGEMENT_PAGE_MAX: usize = 1_000;
 /// Recent uploads that are remembered for each bucket.
 pub const RECENT_UPLOADS_MAX: usize = 12;
-/// Files of a bucket whose recent uploads are looked up after a start.
-pub const RECENT_FILES_MAX: u64 = 20_000;
-/// Files of one folder that are looked at to count it.
-pub const FOLDER_FILES_MAX: usize = 10_000;
-/// Files that are looked at for a page of folders: a page of large folders is shorter.
-pub const FOLDERS_FILES_MAX: usize = 20_000;
 /// How long an upload waits for others that fill the same quota and are not stored yet.
 pub const QUOTA_WAIT: Duration = Duration::from_secs(10);
 /// How often the last uses of API keys are written, and removals that failed are tried again.

@@ -8,7 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::{BucketName, Object, ObjectName, Result, Store};
 
-use crate::limits::{RECENT_FILES_MAX, RECENT_UPLOADS_MAX};
+use crate::limits::RECENT_UPLOADS_MAX;
+
+/// Files of a bucket whose recent uploads are looked up after a start.
+const RECENT_FILES_MAX: u64 = 20_000;
 
 /// The names of the latest uploads, by bucket.
 #[derive(Default)]

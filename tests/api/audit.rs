@@ -38,6 +38,7 @@ async fn an_entry_says_who_did_what_with_what_and_from_where() {
         "actor": {"kind": "key", "id": key, "name": "", "account": ann},
         "bucketName": "photos",
         "target": null,
+        "targetName": null,
         "detail": "access: private",
         "address": "203.0.113.7",
         "requestId": reply.header("x-request-id"),

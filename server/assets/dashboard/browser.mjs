@@ -231,6 +231,7 @@ export class Browser {
       this.failure = error;
       this.arrange();
     });
+    quiet.inherit(this.source);
     quiet.load(null);
     this.coming = quiet;
     bucketAndScopes(this.bucket).then(({ bucket }) => { this.facts = bucket; if (this.folder === "") quiet.counted(bucket.objectCount); }, () => {});

@@ -65,14 +65,16 @@ export class Listing {
 
   /** Loads what the folders hold; without it their cells stay empty. */
   async loadStats() {
-    this.isCounted = false;
+    this.isCounted = this.stats.size > 0;
+    const fresh = new Map();
     let cursor = null;
     try {
       do {
         const page = await folderStats(this.bucket, this.prefix, cursor, this.stopped.signal);
-        for (const it of page.folders) this.stats.set(it.folder, it);
+        for (const it of page.folders) fresh.set(it.folder, it);
         cursor = page.nextCursor;
-        this.isCounted = cursor === null && page.folders.every((/** @type {any} */ it) => it.isExact);
+        this.stats = cursor === null ? fresh : new Map([...this.stats, ...fresh]);
+        this.isCounted = cursor === null && [...fresh.values()].every((it) => it.isExact);
         for (const entry of this.entries) this.count(entry);
         if (this.sorted && /size|time/.test(this.sorted.order)) this.sorted = null;
         this.restart();
@@ -81,6 +83,11 @@ export class Listing {
     } catch {
       // A key or a role that sees only a part of the bucket.
     }
+  }
+
+  /** Takes over what the folders held in an earlier listing, until it is counted again. @param {Listing | null} earlier */
+  inherit(earlier) {
+    if (earlier?.stats) this.stats = new Map(earlier.stats);
   }
 
   /** Adds to a folder what it holds. @param {Entry} entry */

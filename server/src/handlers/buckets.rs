@@ -175,7 +175,7 @@ pub async fn folders(
     query: Query,
 ) -> Result<Json<FoldersReply>, ApiError> {
     let bucket = caller.visible_bucket(&app.catalog, &name_in(&uri)?)?;
-    let prefix = query.text(&["prefix"])?;
+    let prefix = query.text_or_empty(&["prefix"])?;
     let must = |rule| ApiError::bad_parameter("prefix", &format!("must be a folder: {rule}"));
     let parent = prefix.as_deref().map(FolderKey::parse).transpose().map_err(must)?;
     caller.check_folder(parent.as_ref().unwrap_or(&FolderKey::root()))?;

@@ -7,8 +7,12 @@ use engine::{BucketName, FolderCursor, FolderKey, Store};
 
 use super::{FolderView, FoldersView};
 use crate::catalog::CatalogError;
-use crate::limits::{FOLDER_FILES_MAX, FOLDERS_FILES_MAX};
 use crate::replies::iso_time;
+
+/// Files of one folder that are counted.
+const FOLDER_FILES_MAX: usize = 10_000;
+/// Files that are counted for a page of folders: a page of large folders is shorter.
+const FOLDERS_FILES_MAX: usize = 20_000;
 
 /// What the files of a folder come to.
 #[derive(Clone, Copy, Debug, Default)]
