@@ -304,6 +304,8 @@ pub async fn keep(
         thumbnails::make_all(app, bucket, &mut files).await;
     }
     let is_limited = app.catalog.is_limited(bucket);
+    // What is replaced stays where it is a version.
+    let makes_room = is_limited && bucket.versioning.is_none();
     let is_told = app.catalog.has_webhooks(&bucket.name);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
@@ -324,7 +326,7 @@ pub async fn keep(
         for (file, proposal) in files.iter().zip(&proposals) {
             let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
             let replaces = match proposal.rule {
-                NameRule::Overwrite if is_limited => {
+                NameRule::Overwrite if makes_room => {
                     let (store, name) = (app.store.clone(), name.clone());
                     blocking(move || store.get(&name)).await?
                 }
@@ -333,7 +335,7 @@ pub async fn keep(
             // The difference to what is replaced only counts if that is still there when the batch is decided.
             if let Some(old) = &replaces {
                 batch = batch.require(Precondition::KeyIs(name.clone(), old.etag()));
-            } else if is_limited || proposal.rule == NameRule::Suffix {
+            } else if makes_room || proposal.rule == NameRule::Suffix {
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
             growth.count(file.staged.bytes(), replaces.as_ref());
@@ -476,6 +478,7 @@ impl Received {
             headers: self.headers.clone(),
             s3: self.s3.clone(),
             tags: self.tags.clone(),
+            version: None,
         };
         PutOptions {
             content_type,

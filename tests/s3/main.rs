@@ -23,3 +23,4 @@ mod rclone;
 mod restic;
 mod statuses;
 mod tagging;
+mod versioning;
