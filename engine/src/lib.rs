@@ -80,7 +80,8 @@ mod upload;
 pub use self::backup::BackupReport;
 pub use self::clock::{Clock, SimClock, SystemClock};
 pub use self::commit::{
-    Batch, Committed, Etag, GoneVersion, Health, Precondition, Progress, PutOptions, VersionEnd,
+    Batch, Committed, Etag, GoneVersion, Health, ObjectChange, Precondition, Progress, PutOptions,
+    VersionEnd,
 };
 pub use self::compaction::{
     CompactionInput, CompactionReport, CompactionRules, CompactionStep, Selection,

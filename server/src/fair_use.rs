@@ -8,8 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use engine::Store;
-
 use crate::catalog::{Account, AccountId, Catalog, CatalogError, Day, Plan, Standing};
 use crate::limits::{
     FAIR_USE_REFUSED_PER_DAY, FAIR_USE_SPIKE_FACTOR, FAIR_USE_SPIKE_REQUESTS_MIN,
@@ -44,8 +42,8 @@ struct Evidence {
 }
 
 /// Looks at all accounts, and moves on those that it is time for. Waits for the disk.
-pub fn sweep(store: &Store, catalog: &Catalog) -> Result<Swept, CatalogError> {
-    let stored = stored_bytes(store, catalog)?;
+pub fn sweep(catalog: &Catalog) -> Result<Swept, CatalogError> {
+    let stored = stored_bytes(catalog)?;
     let mut swept = Swept::default();
     for account in catalog.accounts() {
         if account.plan != Plan::Free {
@@ -111,13 +109,11 @@ fn is_due(catalog: &Catalog, account: &Account) -> bool {
     changed_ms.is_none_or(|changed_ms| catalog.now_ms().saturating_sub(changed_ms) >= wait_ms)
 }
 
-fn stored_bytes(
-    store: &Store,
-    catalog: &Catalog,
-) -> Result<BTreeMap<AccountId, u64>, CatalogError> {
+fn stored_bytes(catalog: &Catalog) -> Result<BTreeMap<AccountId, u64>, CatalogError> {
     let mut stored = BTreeMap::new();
     for bucket in catalog.buckets() {
-        *stored.entry(bucket.owner.clone()).or_insert(0) += store.bucket_usage(&bucket.name)?.bytes;
+        *stored.entry(bucket.owner.clone()).or_insert(0) +=
+            catalog.bucket_amount(&bucket.name)?.bytes;
     }
     Ok(stored)
 }

@@ -81,7 +81,8 @@ impl Received {
 
     /// A copy of a stored file, with its media type, headers, S3 attributes and tags.
     pub(crate) fn copy_of(object: &Object, staged: Staged) -> Self {
-        let StoredAttributes { declared_type, headers, s3, tags } = StoredAttributes::of(object);
+        let StoredAttributes { declared_type, headers, s3, tags, version: _ } =
+            StoredAttributes::of(object);
         let declared_type = declared_type.or_else(|| Some(object.content_type().to_owned()));
         // The key as it was sent is that of the source.
         let s3 = s3.map(|s3| S3Attributes { key: None, ..s3 });
@@ -313,6 +314,8 @@ pub async fn keep(
         thumbnails::make_all(app, bucket, &mut files).await;
     }
     let is_limited = app.catalog.is_limited(bucket);
+    // What is replaced stays where it is a version.
+    let makes_room = is_limited && bucket.versioning.is_none();
     let is_told = app.catalog.has_webhooks(&bucket.name);
     for _ in 0..limits::NAME_TRIES_MAX {
         // The claims are held until the batch is stored or refused.
@@ -333,7 +336,7 @@ pub async fn keep(
         for (file, proposal) in files.iter().zip(&proposals) {
             let name = ObjectName::new(bucket.name.clone(), proposal.key.clone());
             let replaces = match proposal.rule {
-                NameRule::Overwrite if is_limited => {
+                NameRule::Overwrite if makes_room => {
                     let (store, name) = (app.store.clone(), name.clone());
                     blocking(move || store.get(&name)).await?
                 }
@@ -342,7 +345,7 @@ pub async fn keep(
             // The difference to what is replaced only counts if that is still there when the batch is decided.
             if let Some(old) = &replaces {
                 batch = batch.require(Precondition::KeyIs(name.clone(), old.etag()));
-            } else if is_limited || proposal.rule == NameRule::Suffix {
+            } else if makes_room || proposal.rule == NameRule::Suffix {
                 batch = batch.require(Precondition::KeyAbsent(name.clone()));
             }
             growth.count(file.staged.bytes(), replaces.as_ref());
@@ -486,6 +489,7 @@ impl Received {
             headers: self.headers.clone(),
             s3: self.s3.clone(),
             tags: self.tags.clone(),
+            version: None,
         };
         PutOptions {
             content_type,

@@ -92,6 +92,7 @@ pub mod traffic;
 pub mod tus;
 mod upkeep;
 pub mod variants;
+mod versions;
 pub mod webhooks;
 
 pub use self::config::Config;

@@ -13,6 +13,8 @@ use crate::stored_headers::StoredHeaders;
 
 /// Bytes of encoded attributes, without the tags.
 const UNTAGGED_BYTES_MAX: usize = 2_048;
+/// Bytes of an encoded version mark.
+pub(crate) const MARK_BYTES_MAX: usize = 112;
 
 /// Tags of an object or a bucket, by key.
 pub(crate) type Tags = BTreeMap<String, String>;
@@ -31,6 +33,26 @@ pub(crate) struct StoredAttributes {
     pub(crate) s3: Option<S3Attributes>,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub(crate) tags: Tags,
+    /// Which version it is, in a bucket that has versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<VersionMark>,
+}
+
+/// What an object says about its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VersionMark {
+    /// Its number, where that is not the number of its record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) number: Option<u64>,
+    /// Whether its id is `null`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_null: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_delete_marker: bool,
+    /// When it was put first. Milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) modified_ms: Option<u64>,
 }
 
 /// Attributes that only S3 clients get.
@@ -77,7 +99,12 @@ impl StoredAttributes {
             true => 0,
             false => r#","tags":"#.len() + serde_json::to_vec(&self.tags).ok()?.len(),
         };
-        let bytes_max = engine::limits::ATTRIBUTES_BYTES_MAX.min(UNTAGGED_BYTES_MAX + tags_bytes);
+        let mark_bytes = match self.version {
+            Some(_) => r#","version":"#.len() + MARK_BYTES_MAX,
+            None => 0,
+        };
+        let bytes_max = UNTAGGED_BYTES_MAX + tags_bytes + mark_bytes;
+        let bytes_max = engine::limits::ATTRIBUTES_BYTES_MAX.min(bytes_max);
         (encoded.len() <= bytes_max).then_some(encoded)
     }
 

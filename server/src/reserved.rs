@@ -12,6 +12,8 @@ pub const PRESIGNED: &str = "presigned";
 
 /// The bucket of variants of pictures, which nobody can address.
 pub const VARIANTS: &str = "trug.variants";
+/// The bucket of noncurrent versions and delete markers, which nobody can address.
+pub const VERSIONS: &str = "trug.versions";
 
 /// What stands before the token of a presigned upload. What stands behind it is a secret while it lives.
 pub const TOKEN_PATH: &str = "/api/presigned-url/";
@@ -32,6 +34,7 @@ pub const BUCKET_NAMES: &[&str] = &[
     OWN,
     PRESIGNED,
     VARIANTS,
+    VERSIONS,
     "health",
     "metrics",
     "favicon.ico",

@@ -87,8 +87,8 @@ async fn keep_presigned(catalog: Catalog) {
 /// Moves on accounts that break fair use. Each step is logged where it is taken.
 async fn keep_fair_use(app: AppState) {
     loop {
-        let (store, catalog) = (app.store.clone(), app.catalog.clone());
-        if let Err(error) = blocking(move || sweep(&store, &catalog)).await {
+        let catalog = app.catalog.clone();
+        if let Err(error) = blocking(move || sweep(&catalog)).await {
             tracing::warn!(%error, "fair-use sweep failed");
         }
         tokio::time::sleep(limits::FAIR_USE_SWEEP_WAIT).await;

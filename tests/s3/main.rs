@@ -25,3 +25,4 @@ mod rclone;
 mod restic;
 mod statuses;
 mod tagging;
+mod versioning;

@@ -53,6 +53,7 @@ const SERVER: &Layers = &[
         "outbound",
         "searches",
         "variants",
+        "versions",
         "meter",
     ],
     &["content_type", "catalog", "thumbnails", "own_pages", "session_cookie", "acme", "collector"],

@@ -59,6 +59,15 @@ pub struct PutOptions {
     pub created_ms: Option<u64>,
 }
 
+/// What a batch does to an object by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectChange {
+    /// It is put.
+    Put,
+    /// It is deleted, if it is there.
+    Delete,
+}
+
 /// What a committed batch did.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
@@ -179,6 +188,35 @@ impl Batch {
         self
     }
 
+    /// What the batch does to objects, in its order. Without derived objects that it puts, and without
+    /// [`Batch::delete_derived`].
+    pub fn object_changes(&self) -> impl Iterator<Item = (&ObjectName, ObjectChange)> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Put { name, options, .. } if !options.derived => {
+                Some((name, ObjectChange::Put))
+            }
+            Operation::Delete { name } => Some((name, ObjectChange::Delete)),
+            _ => None,
+        })
+    }
+
+    /// The same batch with other attributes of the objects that it puts; those of derived ones stay.
+    pub fn map_attributes(mut self, map: impl Fn(Vec<u8>) -> Vec<u8>) -> Self {
+        for operation in &mut self.operations {
+            if let Operation::Put { options, .. } = operation
+                && !options.derived
+            {
+                options.attributes = map(std::mem::take(&mut options.attributes));
+            }
+        }
+        self
+    }
+
+    /// What must hold for the batch.
+    pub fn preconditions(&self) -> &[Precondition] {
+        &self.preconditions
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
@@ -272,5 +310,27 @@ impl fmt::Display for Etag {
 impl fmt::Debug for Etag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::{BucketName, ObjectKey};
+
+    #[test]
+    fn object_changes_of_a_batch_are_listed_in_order() {
+        let name = |key: &str| {
+            let bucket = BucketName::parse("pics").unwrap();
+            ObjectName::new(bucket, ObjectKey::parse(key).unwrap())
+        };
+        let batch = Batch::new()
+            .delete(name("b"))
+            .delete_derived(name("t"), Vec::new())
+            .delete_fact(FactName::parse("f").unwrap())
+            .delete(name("a"));
+        let (b, a) = (name("b"), name("a"));
+        let changes: Vec<_> = batch.object_changes().collect();
+        assert_eq!(changes, [(&b, ObjectChange::Delete), (&a, ObjectChange::Delete)]);
     }
 }

@@ -17,7 +17,7 @@ mod queue;
 mod rollover;
 
 pub(crate) use self::batch::Operation;
-pub use self::batch::{Batch, Committed, Etag, Precondition, PutOptions};
+pub use self::batch::{Batch, Committed, Etag, ObjectChange, Precondition, PutOptions};
 pub(crate) use self::checkpoint::{checkpoint, write_checkpoint};
 pub use self::committer::Progress;
 pub(crate) use self::committer::{Committer, Desk};

@@ -17,6 +17,7 @@ use super::record::Stored;
 use crate::object_attributes::Tags;
 use crate::reserved;
 use crate::traffic::Traffic;
+use crate::versions::Versioning;
 
 /// The fact names of buckets start with this.
 pub(super) const PREFIX: &str = "bucket/";
@@ -56,6 +57,8 @@ pub struct Bucket {
     pub index: bool,
     /// Tags that S3 clients set.
     pub tags: Tags,
+    /// Whether its objects have versions; `None` if they never had.
+    pub versioning: Option<Versioning>,
     /// What the log says of the name up to this record is not about this bucket: another one had it. None of one that
     /// was made before that was noted.
     pub after_lsn: Option<u64>,
@@ -124,6 +127,8 @@ pub(super) struct StoredBucket {
     index: bool,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     tags: Tags,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    versioning: Option<Versioning>,
     #[serde(default)]
     after_lsn: Option<u64>,
     created_ms: u64,
@@ -166,6 +171,7 @@ impl Bucket {
             thumbnails: kind == BucketKind::Phone,
             index: indexed(),
             tags: Tags::new(),
+            versioning: None,
             after_lsn: Some(after_lsn),
             created_ms: now_ms,
             updated_ms: now_ms,
@@ -198,6 +204,7 @@ impl Bucket {
             thumbnails: self.thumbnails,
             index: self.index,
             tags: self.tags.clone(),
+            versioning: self.versioning,
             after_lsn: self.after_lsn,
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
@@ -230,6 +237,7 @@ impl Bucket {
             thumbnails: stored.thumbnails,
             index: stored.index,
             tags: stored.tags,
+            versioning: stored.versioning,
             after_lsn: stored.after_lsn,
             created_ms: stored.created_ms,
             updated_ms: stored.updated_ms,

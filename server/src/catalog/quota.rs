@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::id::AccountId;
 use super::{Bucket, Catalog, CatalogError};
+use crate::versions;
 
 /// The most that may be held; without a number as much as there is room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,10 +203,16 @@ impl Catalog {
         self.0.ledger.released.notified()
     }
 
-    /// What a bucket holds.
+    /// What a bucket holds, noncurrent versions and delete markers too.
     pub fn bucket_amount(&self, bucket: &BucketName) -> Result<Amount, CatalogError> {
+        let has_versions = self.bucket(bucket).is_some_and(|it| it.versioning.is_some());
         let usage = self.0.store.bucket_usage(bucket)?;
-        Ok(Amount { objects: usage.objects, bytes: usage.bytes })
+        let amount = Amount { objects: usage.objects, bytes: usage.bytes };
+        if !has_versions {
+            return Ok(amount);
+        }
+        let versions = versions::usage(&self.0.store, bucket)?;
+        Ok(amount.plus(Amount { objects: versions.objects, bytes: versions.bytes }))
     }
 
     /// What all buckets of an account hold.

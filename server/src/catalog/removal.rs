@@ -16,6 +16,7 @@ use super::audit::{AuditAction, Told};
 use super::bucket::{self, StoredBucket};
 use super::record::{Stored, encode};
 use super::{Bucket, Catalog, CatalogError};
+use crate::versions;
 
 /// Whether a bucket may be deleted with what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,8 +160,8 @@ impl Drop for Removal {
 }
 
 fn require_emptiness(store: &Store, name: &BucketName) -> Result<(), CatalogError> {
-    let usage = store.bucket_usage(name)?;
-    match usage.objects + usage.derived_objects {
+    let (usage, versions) = (store.bucket_usage(name)?, versions::usage(store, name)?);
+    match usage.objects + usage.derived_objects + versions.objects {
         0 => Ok(()),
         objects => Err(CatalogError::NotEmpty(name.clone(), objects)),
     }
@@ -171,7 +172,7 @@ fn remove_objects(store: &Store, bucket: &BucketName) -> Result<u64, CatalogErro
     loop {
         let page = store.list_keys(bucket, "", None, limits::LIST_PAGE_MAX)?;
         if page.objects.is_empty() {
-            return Ok(removed);
+            return Ok(removed + versions::remove_all(store, bucket)?);
         }
         let batch = page.objects.iter().fold(Batch::new(), |batch, object| {
             let name = object.name().clone();

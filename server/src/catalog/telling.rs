@@ -5,14 +5,16 @@
 
 use std::sync::{Arc, mpsc};
 
-use engine::{Batch, BucketName, Committed, FactName, Store};
+use engine::{Batch, BucketName, Committed, Conflict, Error, FactName, Precondition, Store};
 use tokio::sync::oneshot;
 
 use super::event::{self, DeliveryState, Event, Happening};
 use super::outbox::{EventCounts, Outbox, OutboxTotals};
 use super::record::{decode, encode, unreadable};
-use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, each_fact};
-use crate::bridge::told;
+use super::{Catalog, CatalogError, Tables, Webhook, WebhookId, bucket, each_fact};
+use crate::bridge::{blocking, told};
+use crate::limits;
+use crate::versions::{Absent, Versioning, keeping};
 
 /// Reads what waits in the store.
 pub(super) fn found_outbox(store: &Store, tables: &Tables) -> Result<Outbox, CatalogError> {
@@ -53,16 +55,74 @@ impl Catalog {
         self.tables().bucket_webhooks.contains_key(bucket)
     }
 
-    /// Commits a batch, and with it that webhooks of the bucket are told what it does. What comes back is durable.
-    /// Where nobody is to be told this is a plain commit.
+    /// Commits a batch, and with it that webhooks of the bucket are told what it does, and the versions that it
+    /// replaces if the bucket keeps them. What comes back is durable. Where nobody is to be told and nothing is to be
+    /// kept this is a plain commit.
     pub async fn commit_telling(
         &self,
         bucket: &BucketName,
         batch: Batch,
         happenings: &[Happening],
     ) -> engine::Result<Committed> {
+        self.commit_changing(bucket, batch, happenings, Absent::Ignore).await
+    }
+
+    /// The same, and what a deletion of an object that is not there does in a bucket with versions.
+    pub(crate) async fn commit_changing(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        happenings: &[Happening],
+        absent: Absent,
+    ) -> engine::Result<Committed> {
+        match self.bucket(bucket).and_then(|bucket| bucket.versioning) {
+            None => self.commit_as_is(bucket, batch, happenings).await,
+            Some(versioning) => {
+                let kept = self.commit_keeping(bucket, versioning, batch, happenings, absent);
+                Box::pin(kept).await
+            }
+        }
+    }
+
+    /// Commits a batch with what keeps the versions that it replaces.
+    async fn commit_keeping(
+        &self,
+        bucket: &BucketName,
+        versioning: Versioning,
+        batch: Batch,
+        happenings: &[Happening],
+        absent: Absent,
+    ) -> engine::Result<Committed> {
+        let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
+        // A bucket that is deleted meanwhile leaves no versions to one that is made again.
+        let batch = batch.require(Precondition::FactPresent(fact));
+        let _turn = self.0.version_copies.acquire().await.map_err(|_| Error::Closed)?;
+        for _ in 0..limits::VERSION_TRIES_MAX {
+            let (store, of, plain) = (self.0.store.clone(), bucket.clone(), batch.clone());
+            let kept = blocking(move || keeping(&store, &of, versioning, absent, plain)).await;
+            let kept = match kept {
+                // The body of a version that was replaced while it was copied.
+                Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
+                kept => kept?,
+            };
+            let committed = self.commit_as_is(bucket, kept.batch.clone(), happenings).await;
+            match committed {
+                Err(error) if kept.is_outdated(batch.preconditions(), &error) => {}
+                committed => return committed,
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Commits a batch that keeps no versions, and with it that webhooks are told.
+    pub(crate) async fn commit_as_is(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        happenings: &[Happening],
+    ) -> engine::Result<Committed> {
         let (answer, answered) = oneshot::channel();
-        self.submit_telling(bucket, batch, happenings, move |result| {
+        self.submit_as_is(bucket, batch, happenings, move |result| {
             // The receiver is gone when the client disconnected; the batch is committed or not all the same.
             let _ = answer.send(result);
         });
@@ -76,14 +136,39 @@ impl Catalog {
         batch: Batch,
         happenings: &[Happening],
     ) -> engine::Result<Committed> {
-        let (answer, answered) = mpsc::sync_channel(1);
-        self.submit_telling(bucket, batch, happenings, move |result| {
-            let _ = answer.send(result);
-        });
-        answered.recv().unwrap_or(Err(engine::Error::Closed))
+        let Some(versioning) = self.bucket(bucket).and_then(|bucket| bucket.versioning) else {
+            return self.commit_as_is_blocking(bucket, batch, happenings);
+        };
+        let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
+        let batch = batch.require(Precondition::FactPresent(fact));
+        for _ in 0..limits::VERSION_TRIES_MAX {
+            let kept = keeping(&self.0.store, bucket, versioning, Absent::Ignore, batch.clone());
+            let kept = match kept {
+                Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
+                kept => kept?,
+            };
+            match self.commit_as_is_blocking(bucket, kept.batch.clone(), happenings) {
+                Err(error) if kept.is_outdated(batch.preconditions(), &error) => {}
+                committed => return committed,
+            }
+        }
+        Err(Error::Busy)
     }
 
-    fn submit_telling(
+    fn commit_as_is_blocking(
+        &self,
+        bucket: &BucketName,
+        batch: Batch,
+        happenings: &[Happening],
+    ) -> engine::Result<Committed> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.submit_as_is(bucket, batch, happenings, move |result| {
+            let _ = answer.send(result);
+        });
+        answered.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    fn submit_as_is(
         &self,
         bucket: &BucketName,
         batch: Batch,

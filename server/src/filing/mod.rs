@@ -21,8 +21,9 @@ mod restoring;
 use engine::{Batch, Precondition};
 
 use crate::bridge::to_its_end;
-use crate::catalog::{Bucket, Happening};
+use crate::catalog::{Amount, Bucket, Happening};
 use crate::error::ApiError;
+use crate::intake::{commit_in, make_room};
 use crate::state::AppState;
 
 pub use self::copying::copy_file;
@@ -38,6 +39,22 @@ pub type IsStopped = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
 fn batch_in(bucket: &Bucket) -> Result<Batch, ApiError> {
     let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
     Ok(Batch::new().require(Precondition::FactPresent(fact)))
+}
+
+/// Commits a batch that moves so much. In a bucket with versions what is moved stays where it was, as a noncurrent
+/// version, which needs room.
+async fn commit_moves(
+    app: &AppState,
+    bucket: &Bucket,
+    batch: Batch,
+    happenings: Vec<Happening>,
+    moved: Amount,
+) -> Result<engine::Result<engine::Committed>, ApiError> {
+    if bucket.versioning.is_none() {
+        return Ok(commit_telling(app, bucket, batch, happenings).await);
+    }
+    let room = make_room(app, bucket, moved, None).await?;
+    Ok(commit_in(app, &bucket.name, batch, happenings, room).await)
 }
 
 /// Commits a batch that needs no room, also when whoever asked for it goes away.

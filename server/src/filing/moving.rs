@@ -15,9 +15,9 @@ use engine::{
     Batch, Conflict, Error, Object, ObjectKey, ObjectName, Precondition, PutOptions, Staged,
 };
 
-use super::{IsStopped, batch_in, commit_telling};
+use super::{IsStopped, batch_in, commit_moves};
 use crate::bridge::blocking;
-use crate::catalog::{Bucket, EventKind, Happening, OnTaken};
+use crate::catalog::{Amount, Bucket, EventKind, Happening, OnTaken};
 use crate::claims::Claim;
 use crate::error::ApiError;
 use crate::intake::propose;
@@ -185,6 +185,7 @@ async fn try_together(
     let mut batch = batch_in(bucket)?;
     let mut happenings = Vec::new();
     let mut claims = Vec::new();
+    let mut moved = Amount::default();
     for (object, to) in files {
         let Some(copied) = copy(app, object.clone(), is_stopped).await? else { return Ok(false) };
         let Some(proposed) = propose_move(app, bucket, &copied, to, on_taken).await? else {
@@ -193,8 +194,10 @@ async fn try_together(
         batch = batch.and(proposed.batch);
         happenings.extend(proposed.happenings);
         claims.push(proposed._claims);
+        moved.objects += 1;
+        moved.bytes += object.bytes();
     }
-    match commit_telling(app, bucket, batch, happenings).await {
+    match commit_moves(app, bucket, batch, happenings, moved).await? {
         Ok(_) => Ok(true),
         Err(Error::Conflict(Conflict::FactMissing(_))) => Err(ApiError::bucket_not_found()),
         // The copies, or the thumbnails and events with them, are too many for one batch.
@@ -219,7 +222,8 @@ async fn move_version(
             return Ok(Attempt::Taken);
         };
         let batch = batch_in(bucket)?.and(proposed.batch);
-        match commit_telling(app, bucket, batch, proposed.happenings.into()).await {
+        let moved = Amount { objects: 1, bytes: copied.object.bytes() };
+        match commit_moves(app, bucket, batch, proposed.happenings.into(), moved).await? {
             Ok(committed) => {
                 // Of the objects that were put the file comes first.
                 let object = committed.objects.into_iter().next();

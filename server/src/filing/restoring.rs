@@ -64,7 +64,9 @@ pub async fn put_back(
     for _ in 0..limits::NAME_TRIES_MAX {
         let placed = place(app, &name, wanted.on_taken).await?;
         let mut growth = Growth::default();
-        growth.count(version.bytes(), placed.replaces.as_ref());
+        // What is replaced stays where it is a version.
+        let replaces = placed.replaces.as_ref().filter(|_| bucket.versioning.is_none());
+        growth.count(version.bytes(), replaces);
         let (batch, happening) = putting(&version, placed.name.clone(), staged.clone());
         let batch = batch_in(bucket)?.and(batch).require(placed.require.clone());
         let room = make_room(app, bucket, growth.amount(), None).await?;

@@ -151,8 +151,7 @@ pub async fn sweep(
     caller: Caller,
 ) -> Result<Json<SweptReply>, ApiError> {
     caller.check_operator(MANAGES)?;
-    let store = app.store.clone();
-    let swept = changing(&app, &caller, move |catalog| fair_use::sweep(&store, catalog)).await?;
+    let swept = changing(&app, &caller, fair_use::sweep).await?;
     Ok(Json(SweptReply { success: true, swept: swept_view(swept) }))
 }
 

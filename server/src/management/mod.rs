@@ -366,7 +366,7 @@ pub fn execute(
             let edited = catalog.remove_member(&id, &account_id(catalog, &account)?)?;
             Ok(Reply::Organisation(organisation_view(catalog, &edited)))
         }
-        Request::SweepAccounts => Ok(Reply::Swept(swept_view(fair_use::sweep(store, catalog)?))),
+        Request::SweepAccounts => Ok(Reply::Swept(swept_view(fair_use::sweep(catalog)?))),
         Request::CreateBucket { name, owner, kind, settings } => {
             let name = new_bucket_name(&name)?;
             let owner = match owner {

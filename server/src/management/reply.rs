@@ -20,6 +20,7 @@ use crate::catalog::{
 };
 use crate::replies::iso_time;
 use crate::reserved::INVITATION_PATH;
+use crate::versions;
 
 /// How far a long request has come; zero in all while that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -339,9 +340,14 @@ pub fn invitation_url(public_url: &str, text: &str) -> String {
     format!("{}{INVITATION_PATH}#{text}", public_url.trim_end_matches('/'))
 }
 
-/// A bucket, with what it holds.
+/// A bucket, with what it holds: noncurrent versions, too.
 pub fn bucket_view(store: &Store, bucket: &Bucket) -> Result<BucketView, CatalogError> {
-    let usage = store.bucket_usage(&bucket.name)?;
+    let mut usage = store.bucket_usage(&bucket.name)?;
+    if bucket.versioning.is_some() {
+        let versions = versions::usage(store, &bucket.name)?;
+        usage.objects += versions.objects;
+        usage.bytes += versions.bytes;
+    }
     Ok(BucketView {
         bucket_name: bucket.name.to_string(),
         account: bucket.owner.to_string(),

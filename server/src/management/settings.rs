@@ -241,6 +241,7 @@ pub fn bucket_change(
         index: settings.index,
         tags: None,
         cors_rules: None,
+        versioning: None,
     })
 }
 

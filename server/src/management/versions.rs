@@ -190,7 +190,12 @@ pub(super) fn undelete(
     wanted: Wanted,
     watch: &mut Watch<'_>,
 ) -> Result<UndeletedView, CatalogError> {
-    let name = existing_bucket(catalog, bucket)?.name.clone();
+    let found = existing_bucket(catalog, bucket)?;
+    let name = found.name.clone();
+    if found.versioning.is_some() && matches!(wanted, Wanted::Version { .. }) {
+        let why = "the bucket has versions: copy an earlier one with an S3 client (CopyObject with its versionId)";
+        return Err(CatalogError::Refused(why.to_owned()));
+    }
     let request = match wanted {
         Wanted::File { path } => UndeleteRequest::Object(object(name, &path)?),
         Wanted::Version { path, lsn } => {

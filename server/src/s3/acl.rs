@@ -18,7 +18,8 @@ use super::access::caller_of;
 use super::buckets::{change_settings, look};
 use super::errors::{code, refusal, refused};
 use super::listing::owner_of;
-use super::objects::{file_in, find, is_named};
+use super::objects::file_in;
+use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
 use crate::error::ApiError;
@@ -100,7 +101,8 @@ pub(super) async fn object_acl(
     request: S3Request<GetObjectAclInput>,
 ) -> S3Result<GetObjectAclOutput> {
     let caller = caller_of(&request.extensions)?;
-    let bucket = check_object(app, &caller, &request.input.bucket, &request.input.key).await?;
+    let GetObjectAclInput { bucket, key, version_id, .. } = &request.input;
+    let bucket = check_object(app, &caller, bucket, key, version_id.as_deref()).await?;
     let (owner, grants) = grants(app, &bucket);
     let (owner, grants) = (Some(owner), Some(grants));
     Ok(GetObjectAclOutput { owner, grants, ..GetObjectAclOutput::default() })
@@ -112,12 +114,13 @@ async fn check_object(
     caller: &Caller,
     bucket: &str,
     sent_key: &str,
+    sent_id: Option<&str>,
 ) -> S3Result<Arc<Bucket>> {
     let ours = |error: ApiError| refused(&error);
     let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Read).map_err(ours)?;
-    let found = find(app, &ObjectName::new(bucket.name.clone(), key)).await.map_err(ours)?;
-    let found = found.filter(|found| is_named(found, sent_key));
-    found.map(|_| bucket).ok_or_else(|| ours(ApiError::file_not_found()))
+    let name = ObjectName::new(bucket.name.clone(), key);
+    find_version(app, &bucket, &name, sent_key, version_id(sent_id)?).await?;
+    Ok(bucket)
 }
 
 /// Access control list in effect: full control for the owner, and read for everyone if the bucket is public.
@@ -179,7 +182,8 @@ pub(super) async fn put_object_acl(
 ) -> S3Result<PutObjectAclOutput> {
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
-    let bucket = check_object(app, &caller, &input.bucket, &input.key).await?;
+    let id = input.version_id.as_deref();
+    let bucket = check_object(app, &caller, &input.bucket, &input.key, id).await?;
     let canned = input.acl.as_ref().map(|acl| canned(acl.as_str())).transpose()?;
     let is_in_effect = match (canned, input.access_control_policy.as_ref()) {
         (Some(_), Some(_)) => return Err(both_sent()),

@@ -17,9 +17,10 @@ use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::{WriteConditions, check_source};
 use super::errors::{refusal, refused};
-use super::objects::{etag_in, file_in, find, is_named, manner, strong, time_of};
+use super::objects::{etag_in, file_in, manner, strong, time_of};
 use super::stored::{Described, StoredParts};
 use super::tagging::{check_directive, copied_tags};
+use super::versioning::{find_version, id_of, version_id};
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{EventKind, Scope};
@@ -36,20 +37,34 @@ pub(super) async fn source_of(
     caller: &Caller,
     source: &CopySource,
     headers: &HeaderMap,
-) -> S3Result<engine::Object> {
-    let message = "A source is a bucket and a key; the only version of an object is \"null\"";
+) -> S3Result<Source> {
+    let message = "A source is a bucket and a key, and perhaps a version of the object";
     let wrong = || refusal(S3ErrorCode::InvalidArgument, message);
-    let CopySource::Bucket { bucket, key, version_id } = source else { return Err(wrong()) };
-    if version_id.as_deref().is_some_and(|version| version != "null") {
+    let CopySource::Bucket { bucket, key, version_id: sent_id } = source else {
         return Err(wrong());
-    }
+    };
+    let id = version_id(sent_id.as_deref())?;
     let ours = |error: ApiError| refused(&error);
     let (bucket, parsed) = file_in(app, caller, bucket, key, Scope::Read).map_err(ours)?;
-    let object = find(app, &ObjectName::new(bucket.name.clone(), parsed)).await.map_err(ours)?;
-    let object = object.filter(|object| is_named(object, key));
-    let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
-    check_source(headers, &object).map_err(ours)?;
-    Ok(object)
+    let name = ObjectName::new(bucket.name.clone(), parsed);
+    let found = find_version(app, &bucket, &name, key, id).await;
+    let version = found.map_err(|error| match error.code() {
+        // As AWS has it: a delete marker is no source.
+        S3ErrorCode::MethodNotAllowed => {
+            refusal(S3ErrorCode::InvalidRequest, "The source is a delete marker")
+        }
+        _ => error,
+    })?;
+    check_source(headers, &version.object).map_err(ours)?;
+    let version_id = bucket.versioning.map(|_| version.id.to_string());
+    Ok(Source { object: version.object, version_id })
+}
+
+/// The source of a copy.
+pub(super) struct Source {
+    pub(super) object: engine::Object,
+    /// The id of its version, in a bucket that has versions.
+    pub(super) version_id: Option<String>,
 }
 
 /// Copies an object to another name, or gives it other metadata under its own.
@@ -73,7 +88,8 @@ pub(super) async fn copy(
     let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
     for _ in 0..MOVE_TRIES_MAX {
         let along = conditions.batch(app, &name, &input.key).await.map_err(ours)?;
-        let object = source_of(app, &caller, &input.copy_source, &headers).await?;
+        let Source { object, version_id } =
+            source_of(app, &caller, &input.copy_source, &headers).await?;
         let is_itself = *object.name() == name;
         if is_itself && !is_replacing {
             let message = "An object is only copied to itself with other metadata";
@@ -102,6 +118,8 @@ pub(super) async fn copy(
         let result = result_of(&stored.object);
         return Ok(CopyObjectOutput {
             copy_object_result: Some(result),
+            copy_source_version_id: version_id,
+            version_id: id_of(&bucket, &stored.object),
             ..CopyObjectOutput::default()
         });
     }

@@ -1,6 +1,6 @@
 //! Object listings: ListObjectsV2, ListObjects and ListObjectVersions.
 //!
-//! Guarantees: a key that exists throughout is on exactly one page; each object has one version, `null`. Non-goals:
+//! Guarantees: a key that exists throughout is on exactly one page; so is a version. Non-goals:
 //! folder order.
 
 use base64::Engine;
@@ -8,15 +8,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use engine::{GroupPage, Grouping, Object};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use s3s::dto::{
-    CommonPrefix, EncodingType, ListObjectVersionsInput, ListObjectVersionsOutput,
-    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object as Listed,
-    ObjectStorageClass, ObjectVersion, ObjectVersionStorageClass, Owner,
+    CommonPrefix, DeleteMarkerEntry, EncodingType, ListObjectVersionsInput,
+    ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
+    ListObjectsV2Output, Object as Listed, ObjectStorageClass, ObjectVersion,
+    ObjectVersionStorageClass, Owner,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
 use super::errors::{refusal, refused};
 use super::objects::{etag_in, key_in, strong, time_of};
+use super::versioning::version_id;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, Scope};
@@ -25,13 +27,11 @@ use crate::limits::LIST_KEYS_MAX;
 use crate::object_attributes::StoredAttributes;
 use crate::state::AppState;
 use crate::target::{bucket_of, normalize};
+use crate::versions::{self, Version, VersionId, VersionPage, VersionsQuery};
 
 /// What stays readable of a key that is written with escapes.
 const READABLE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// The version of every object.
-pub(super) const VERSION: &str = "null";
 
 /// Parameters that the listing operations share.
 struct ListRequest {
@@ -119,6 +119,54 @@ impl ListRequest {
             storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
             owner: owner.cloned(),
             ..Listed::default()
+        }
+    }
+
+    async fn versions(
+        &self,
+        app: &AppState,
+        caller: &Caller,
+        after_version: Option<VersionId>,
+    ) -> Result<(VersionPage, Owner), ApiError> {
+        let bucket = caller.bucket(&app.catalog, &bucket_of(&self.bucket)?, Scope::List)?;
+        let prefix = normalize(&self.prefix).into_owned();
+        caller.check_prefix(&prefix)?;
+        let after = self.after.as_deref().map(|after| normalize(after).into_owned());
+        let query = VersionsQuery {
+            prefix,
+            delimiter: normalize(&self.delimiter).into_owned(),
+            after: after.map(|after| (after, after_version)),
+            limit: self.keys_max,
+        };
+        let (store, of) = (app.store.clone(), bucket.clone());
+        let list = move || versions::list(&store, &of.name, of.versioning, &query);
+        Ok((blocking(list).await?, owner_of(app, &bucket)))
+    }
+
+    fn listed_version(&self, version: &Version, owner: &Owner) -> ObjectVersion {
+        let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
+        let Listed { key, e_tag, size, owner, .. } = self.listed(&version.object, Some(owner));
+        ObjectVersion {
+            key,
+            version_id: Some(version.id.to_string()),
+            is_latest: Some(version.is_latest),
+            e_tag,
+            last_modified: time_of(version.modified_ms),
+            size,
+            storage_class: Some(class),
+            owner,
+            ..ObjectVersion::default()
+        }
+    }
+
+    fn listed_marker(&self, marker: &Version, owner: &Owner) -> DeleteMarkerEntry {
+        let Listed { key, owner, .. } = self.listed(&marker.object, Some(owner));
+        DeleteMarkerEntry {
+            key,
+            version_id: Some(marker.id.to_string()),
+            is_latest: Some(marker.is_latest),
+            last_modified: time_of(marker.modified_ms),
+            owner,
         }
     }
 
@@ -219,7 +267,7 @@ pub(super) async fn list_older(
     })
 }
 
-/// ListObjectVersions: every object in its only version.
+/// ListObjectVersions: by key, and of each key the latest version first.
 pub(super) async fn list_versions(
     app: &AppState,
     request: S3Request<ListObjectVersionsInput>,
@@ -229,35 +277,30 @@ pub(super) async fn list_versions(
     let texts = [&input.prefix, &input.delimiter, &input.key_marker];
     let encoding = input.encoding_type.as_ref();
     let list = ListRequest::after_key(&input.bucket, texts, input.max_keys, encoding)?;
-    let page = list.page(app, &caller).await.map_err(|error| refused(&error))?;
-    let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
-    let versions = page.objects.iter().map(|object| {
-        let Listed { key, e_tag, last_modified, size, owner, .. } =
-            list.listed(object, Some(&page.owner));
-        ObjectVersion {
-            key,
-            version_id: Some(VERSION.to_owned()),
-            is_latest: Some(true),
-            e_tag,
-            last_modified,
-            size,
-            storage_class: Some(class.clone()),
-            owner,
-            ..ObjectVersion::default()
-        }
-    });
+    let after_version = version_id(input.version_id_marker.as_deref())?;
+    if after_version.is_some() && list.after.is_none() {
+        let message = "A version-id-marker takes a key-marker";
+        return Err(refusal(S3ErrorCode::InvalidArgument, message));
+    }
+    let (page, owner) =
+        list.versions(app, &caller, after_version).await.map_err(|it| refused(&it))?;
+    let (markers, versions): (Vec<_>, Vec<_>) =
+        page.versions.iter().partition(|version| version.is_delete_marker);
+    let (next_key, next_version) = page.next.unzip();
+    let prefixes = page.groups.iter().map(|it| CommonPrefix { prefix: Some(list.text(it)) });
     Ok(ListObjectVersionsOutput {
-        versions: Some(versions.collect()),
+        versions: Some(versions.iter().map(|it| list.listed_version(it, &owner)).collect()),
+        delete_markers: Some(markers.iter().map(|it| list.listed_marker(it, &owner)).collect()),
         name: Some(input.bucket),
         prefix: Some(list.text(&list.prefix)),
         delimiter: list.delimiter(),
         key_marker: Some(input.key_marker.map(|it| list.text(&it)).unwrap_or_default()),
         version_id_marker: input.version_id_marker,
         max_keys: list.keys_max(),
-        is_truncated: Some(page.next.is_some()),
-        next_version_id_marker: page.next.as_ref().map(|_| VERSION.to_owned()),
-        next_key_marker: page.next.map(|last| list.text(&last)),
-        common_prefixes: Some(page.prefixes),
+        is_truncated: Some(next_key.is_some()),
+        next_version_id_marker: next_version.flatten().map(|id| id.to_string()),
+        next_key_marker: next_key.map(|last| list.text(&last)),
+        common_prefixes: Some(prefixes.collect()),
         encoding_type: input.encoding_type,
         ..ListObjectVersionsOutput::default()
     })

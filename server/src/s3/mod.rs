@@ -8,7 +8,8 @@
 //! signed  virtual_host   what a signature has to cover, and where the bucket is named
 //! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
 //! operations             the table of operations
-//! buckets  listing  objects  reads  copying  multipart  tagging  acl  cors  configuration   what they do
+//! buckets  listing  objects  reads  deletions  copying  multipart  versioning                what they do
+//! tagging  acl  cors  configuration
 //! conditions  checksums  stored  incoming  framing                      what they have in common
 //! form_upload  form_signature  post_policy                              uploads by forms of web pages
 //! errors  error_body     our refusals in the words of S3
@@ -25,6 +26,7 @@ mod conditions;
 mod configuration;
 mod copying;
 mod cors;
+mod deletions;
 mod error_body;
 mod errors;
 mod form_signature;
@@ -41,6 +43,7 @@ mod reads;
 mod signed;
 mod stored;
 mod tagging;
+mod versioning;
 mod virtual_host;
 
 use std::net::IpAddr;

@@ -28,7 +28,7 @@ pub(super) use self::joining::complete;
 pub(super) use self::listed::{list_parts, list_uploads};
 use super::access::caller_of;
 use super::checksums::{Algorithm, RunningChecksum, copy_checksums, response_of};
-use super::copying::source_of;
+use super::copying::{Source, source_of};
 use super::errors::{refusal, refused};
 use super::incoming::Expected;
 use super::objects::{file_in, hex, strong, time_of, watched};
@@ -209,7 +209,8 @@ pub(super) async fn copy_part(
     let (bucket, upload) = find_open(app, &caller, bucket, key, upload_id).await.map_err(ours)?;
     let number = number_of(input.part_number)?;
     let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
-    let object = source_of(app, &caller, &input.copy_source, &headers).await?;
+    let Source { object, version_id } =
+        source_of(app, &caller, &input.copy_source, &headers).await?;
     let range = range_of(input.copy_source_range.as_deref(), object.bytes())?;
     let algorithm = algorithm_of(&upload);
     let copied = async {
@@ -242,7 +243,11 @@ pub(super) async fn copy_part(
         ..CopyPartResult::default()
     };
     copy_checksums!(checksum => result);
-    Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..UploadPartCopyOutput::default() })
+    Ok(UploadPartCopyOutput {
+        copy_part_result: Some(result),
+        copy_source_version_id: version_id,
+        ..UploadPartCopyOutput::default()
+    })
 }
 
 /// The range of a source: `bytes=first-last`, both in it. A range of a read may be open or reach past the end, one of a

@@ -1,35 +1,34 @@
-//! Object writes and deletions, and how keys are resolved.
+//! Object writes, and how keys are resolved.
 //!
 //! Guarantees: objects are stored through the same pipeline as every upload, with its limits, quotas, rules and
-//! webhooks, and replace the object of the same key. Non-goals: reads, authentication.
+//! webhooks, and replace the object of the same key. Non-goals: reads, deletions (`deletions`),
+//! authentication.
 
 use std::sync::Arc;
 
-use engine::{Batch, Object, ObjectKey, ObjectName};
+use engine::{Object, ObjectKey, ObjectName};
 use http::HeaderMap;
-use s3s::dto::{
-    DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, DeletedObject,
-    ETag, ObjectIdentifier, PutObjectInput, PutObjectOutput, Timestamp,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
+use s3s::dto::{ETag, PutObjectInput, PutObjectOutput, Timestamp};
+use s3s::{S3Request, S3Result, TrailingHeaders};
 
 use super::access::caller_of;
 use super::checksums::{Algorithm, copy_checksums, response_of};
 use super::conditions::WriteConditions;
-use super::errors::{refusal, refused};
+use super::errors::refused;
 use super::incoming::{Expected, Incoming, Report};
 use super::stored::{Described, StoredParts};
+use super::versioning::id_of;
 use crate::auth::Caller;
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, Scope, Thumbnail, Wishes};
 use crate::error::ApiError;
-use crate::handlers::delete::delete_named;
 use crate::intake::{Manner, keep, receive_raw};
 use crate::object_attributes::StoredAttributes;
 use crate::object_name::{NameRule, Naming};
 use crate::request_body::{BodyLimits, RequestBody};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of, check_writable};
+use crate::versions;
 
 /// The MD5 of nothing.
 pub(super) const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
@@ -73,7 +72,7 @@ pub(super) fn key_of(object: &Object) -> String {
 /// Key of an object whose attributes are parsed already.
 pub(super) fn key_in(attributes: &StoredAttributes, object: &Object) -> String {
     let sent = attributes.s3.as_ref().and_then(|it| it.key.clone());
-    sent.unwrap_or_else(|| object.name().key.as_str().to_owned())
+    sent.unwrap_or_else(|| versions::key_of(object.name()).as_str().to_owned())
 }
 
 /// Whether the object was stored under this key, and not under another normalization form of it.
@@ -150,8 +149,10 @@ pub(super) async fn put(
     let received = received.with_s3(described.headers, attributes, described.tags);
     let manner = manner(EventKind::CreatedByPut);
     let kept = keep(app, &bucket, manner, along, vec![received], &[key]).await;
-    kept.map_err(|error| ours(conditions.explain(error)))?;
-    Ok(put_output(etag, &response_of(checksum.as_ref())))
+    let kept = kept.map_err(|error| ours(conditions.explain(error)))?;
+    let output = put_output(etag, &response_of(checksum.as_ref()));
+    let version_id = kept.first().and_then(|kept| id_of(&bucket, &kept.object));
+    Ok(PutObjectOutput { version_id, ..output })
 }
 
 /// PutObject of a folder marker: an empty object whose key ends in `/`. Folders exist with their files, so nothing is
@@ -178,146 +179,6 @@ fn put_output(etag: String, checksum: &s3s::dto::Checksum) -> PutObjectOutput {
     copy_checksums!(checksum => output);
     output.checksum_type.clone_from(&checksum.checksum_type);
     output
-}
-
-/// DeleteObject. Succeeds if the object does not exist.
-pub(super) async fn delete(
-    app: &AppState,
-    request: S3Request<DeleteObjectInput>,
-) -> S3Result<DeleteObjectOutput> {
-    let caller = caller_of(&request.extensions)?;
-    let DeleteObjectInput { bucket, key, if_match, .. } = request.input;
-    let wanted = ObjectIdentifier {
-        key,
-        size: request.input.if_match_size,
-        last_modified_time: request.input.if_match_last_modified_time,
-        ..ObjectIdentifier::default()
-    };
-    let conditions = WriteConditions { if_match, if_none_match: None };
-    let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
-    let deleted = delete_one(app, &caller, &bucket, &wanted, &conditions).await;
-    deleted.map_err(|error| refused(&error))?;
-    Ok(DeleteObjectOutput::default())
-}
-
-fn bucket_to_delete_in(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<Arc<Bucket>> {
-    let found = bucket_of(bucket);
-    let found = found.and_then(|name| caller.bucket(&app.catalog, &name, Scope::Delete));
-    found.map_err(|error| refused(&error))
-}
-
-/// Parses a key to delete; `None` if no object can have it.
-fn key_to_delete(caller: &Caller, sent_key: &str) -> Result<Option<ObjectKey>, ApiError> {
-    let Ok(Place::File(key)) = Place::parse(sent_key) else { return Ok(None) };
-    caller.check_file(&key)?;
-    Ok(Some(key))
-}
-
-/// Deletes an object if it meets the conditions.
-async fn delete_one(
-    app: &AppState,
-    caller: &Caller,
-    bucket: &Bucket,
-    wanted: &ObjectIdentifier,
-    conditions: &WriteConditions,
-) -> Result<(), ApiError> {
-    let Some(key) = key_to_delete(caller, &wanted.key)? else { return Ok(()) };
-    let name = ObjectName::new(bucket.name.clone(), key.clone());
-    let there = find(app, &name).await?;
-    let Some(there) = there.filter(|there| is_named(there, &wanted.key)) else { return Ok(()) };
-    let is_of_size = wanted.size.is_none_or(|size| u64::try_from(size) == Ok(there.bytes()));
-    let seconds = time_of(there.modified_ms() / 1_000 * 1_000);
-    let is_of_time = wanted.last_modified_time.is_none() || wanted.last_modified_time == seconds;
-    if !is_of_size || !is_of_time {
-        return Err(ApiError::precondition_failed());
-    }
-    let along = conditions.batch(app, &name, &wanted.key).await?;
-    let deleted = delete_named(app, &bucket.name, along, &[key]).await;
-    deleted.map_err(|error| conditions.explain(error))
-}
-
-/// DeleteObjects: objects without conditions share batches.
-pub(super) async fn delete_many(
-    app: &AppState,
-    request: S3Request<DeleteObjectsInput>,
-) -> S3Result<DeleteObjectsOutput> {
-    let caller = caller_of(&request.extensions)?;
-    let DeleteObjectsInput { bucket, delete: wanted, .. } = request.input;
-    if wanted.objects.len() > engine::limits::LIST_PAGE_MAX {
-        let message = "A request deletes at most 1000 objects";
-        return Err(refusal(S3ErrorCode::MalformedXML, message));
-    }
-    let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
-    let (mut together, mut outcomes) = (Vec::new(), Vec::new());
-    for object in &wanted.objects {
-        outcomes.push(match version_of(object) {
-            Ok(()) if is_unconditional(object) => {
-                let key = existing_key(app, &caller, &bucket, &object.key).await;
-                key.map(|key| together.extend(key))
-            }
-            Ok(()) => {
-                let if_match = object.e_tag.clone().map(s3s::dto::ETagCondition::ETag);
-                let conditions = WriteConditions { if_match, if_none_match: None };
-                delete_one(app, &caller, &bucket, object, &conditions).await
-            }
-            Err(refusal) => Err(refusal),
-        });
-    }
-    let deleted = delete_named(app, &bucket.name, Batch::new(), &together).await;
-    deleted.map_err(|error| refused(&error))?;
-    Ok(delete_output(wanted.objects, outcomes, wanted.quiet.unwrap_or(false)))
-}
-
-/// The key to delete; `None` where no object can have it, or where an object has it in another normalization form.
-async fn existing_key(
-    app: &AppState,
-    caller: &Caller,
-    bucket: &Bucket,
-    sent_key: &str,
-) -> Result<Option<ObjectKey>, ApiError> {
-    let Some(key) = key_to_delete(caller, sent_key)? else { return Ok(None) };
-    if sent_key.is_ascii() {
-        return Ok(Some(key));
-    }
-    let found = find(app, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
-    Ok(found.filter(|found| is_named(found, sent_key)).map(|_| key))
-}
-
-fn is_unconditional(object: &ObjectIdentifier) -> bool {
-    object.e_tag.is_none() && object.size.is_none() && object.last_modified_time.is_none()
-}
-
-/// Rejects versions other than `null`, the only one of an object.
-fn version_of(object: &ObjectIdentifier) -> Result<(), ApiError> {
-    match object.version_id.as_deref() {
-        None | Some("null" | "") => Ok(()),
-        Some(_) => Err(ApiError::bad_request("The only version of an object is \"null\"")),
-    }
-}
-
-fn delete_output(
-    objects: Vec<ObjectIdentifier>,
-    outcomes: Vec<Result<(), ApiError>>,
-    is_quiet: bool,
-) -> DeleteObjectsOutput {
-    let (mut deleted, mut errors) = (Vec::new(), Vec::new());
-    for (ObjectIdentifier { key, version_id, .. }, outcome) in objects.into_iter().zip(outcomes) {
-        let key = Some(key);
-        match outcome {
-            Ok(()) => deleted.push(DeletedObject { key, version_id, ..DeletedObject::default() }),
-            Err(refusal) => {
-                let said = refused(&refusal);
-                let code = Some(said.code().as_str().to_owned());
-                let message = said.message().map(str::to_owned);
-                errors.push(s3s::dto::Error { code, key, message, version_id });
-            }
-        }
-    }
-    DeleteObjectsOutput {
-        deleted: (!is_quiet && !deleted.is_empty()).then_some(deleted),
-        errors: (!errors.is_empty()).then_some(errors),
-        ..DeleteObjectsOutput::default()
-    }
 }
 
 /// Bytes as lower-case hexadecimal digits.

@@ -8,7 +8,9 @@ use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use super::access::caller_of;
 use super::configuration::{self, check_bucket, not_configured, without_locks};
-use super::{acl, buckets, copying, cors, listing, multipart, objects, reads, tagging};
+use super::{
+    acl, buckets, copying, cors, deletions, listing, multipart, objects, reads, tagging, versioning,
+};
 use crate::state::AppState;
 
 /// The operations, on a running service.
@@ -91,8 +93,8 @@ operations! {
     done list_object_versions ListObjectVersionsInput ListObjectVersionsOutput listing::list_versions;
     done put_object PutObjectInput PutObjectOutput objects::put;
     done copy_object CopyObjectInput CopyObjectOutput copying::copy;
-    done delete_object DeleteObjectInput DeleteObjectOutput objects::delete;
-    done delete_objects DeleteObjectsInput DeleteObjectsOutput objects::delete_many;
+    done delete_object DeleteObjectInput DeleteObjectOutput deletions::delete;
+    done delete_objects DeleteObjectsInput DeleteObjectsOutput deletions::delete_many;
     done create_multipart_upload CreateMultipartUploadInput CreateMultipartUploadOutput multipart::create;
     done upload_part UploadPartInput UploadPartOutput multipart::upload_part;
     done upload_part_copy UploadPartCopyInput UploadPartCopyOutput multipart::copy_part;
@@ -123,6 +125,8 @@ operations! {
         PutBucketOwnershipControlsInput PutBucketOwnershipControlsOutput configuration::put_ownership;
     done put_bucket_request_payment
         PutBucketRequestPaymentInput PutBucketRequestPaymentOutput configuration::put_request_payment;
+    done get_bucket_versioning GetBucketVersioningInput GetBucketVersioningOutput versioning::get;
+    done put_bucket_versioning PutBucketVersioningInput PutBucketVersioningOutput versioning::put;
     done put_bucket_acl PutBucketAclInput PutBucketAclOutput acl::put_bucket_acl;
     done put_object_acl PutObjectAclInput PutObjectAclOutput acl::put_object_acl;
 
@@ -148,7 +152,6 @@ operations! {
     empty get_bucket_logging GetBucketLoggingInput GetBucketLoggingOutput;
     empty get_bucket_notification_configuration
         GetBucketNotificationConfigurationInput GetBucketNotificationConfigurationOutput;
-    empty get_bucket_versioning GetBucketVersioningInput GetBucketVersioningOutput;
     empty delete_bucket_encryption DeleteBucketEncryptionInput DeleteBucketEncryptionOutput;
     empty delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput;
     empty delete_bucket_ownership_controls DeleteBucketOwnershipControlsInput DeleteBucketOwnershipControlsOutput;

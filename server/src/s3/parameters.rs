@@ -111,7 +111,7 @@ const HEADERS: &[Row] = &[
 
 const QUERY: &[Row] = &[
     ("x-id", EVERY, Any),
-    ("versionId", VERSIONED, Only(&["null"])),
+    ("versionId", VERSIONED, Any),
     ("partNumber", &["GetObject", "HeadObject", "UploadPart", "UploadPartCopy"], Any),
     (
         "uploadId",
@@ -234,7 +234,7 @@ fn check_one(
 fn not_understood(name: &str, value: &str) -> S3Error {
     match name {
         "versionId" => {
-            refusal(S3ErrorCode::InvalidArgument, "The only version of an object is \"null\"")
+            refusal(S3ErrorCode::InvalidArgument, "This operation does not name a version")
         }
         "x-amz-storage-class" => {
             refusal(code("InvalidStorageClass"), "The only storage class is STANDARD")
@@ -304,9 +304,7 @@ mod tests {
     #[test]
     fn query_parameters_of_other_operations_are_refused_and_foreign_ones_ignored() {
         for (operation, query, code) in [
-            ("GetObject", "versionId=abc", "InvalidArgument"),
             ("GetObject", "versionId=null", "ok"),
-            ("DeleteObject", "versionId=abc", "InvalidArgument"),
             ("PutObject", "versionId=null", "InvalidArgument"),
             ("GetObject", "partNumber=2", "ok"),
             ("DeleteObject", "partNumber=2", "NotImplemented"),

@@ -20,8 +20,9 @@ use super::access::caller_of;
 use super::checksums::{copy_checksums, response_of};
 use super::conditions::quoted;
 use super::errors::{refusal, refused};
-use super::objects::{EMPTY_MD5, etag_in, file_in, find, is_named, strong, time_of};
+use super::objects::{EMPTY_MD5, etag_in, file_in, strong, time_of};
 use super::signed::is_signed_address;
+use super::versioning::{VERSION_ID, find_version, version_id};
 use crate::bridge::{self, Piece};
 use crate::catalog::Scope;
 use crate::conditional::{Outcome, RangeRule, Validators, evaluate};
@@ -32,6 +33,7 @@ use crate::object_attributes::{S3Attributes, StoredAttributes, StoredChecksum};
 use crate::range::{ByteRange, content_range, parse_range};
 use crate::state::AppState;
 use crate::target::{Place, bucket_of};
+use crate::versions::{self, Version, VersionId};
 
 /// Lookups of an object that is replaced while it is opened.
 const LOOKUPS_MAX: usize = 16;
@@ -64,6 +66,7 @@ struct Wanted<'a> {
     /// With quotes around entity tags.
     headers: HeaderMap,
     part: Option<i32>,
+    version: Option<VersionId>,
     /// `response-*` of the address.
     overrides: HeaderMap,
     pages: Pages,
@@ -89,7 +92,8 @@ pub(super) async fn get(
 ) -> S3Result<S3Response<GetObjectOutput>> {
     let input = &request.input;
     let overrides = overrides_of!(input)?;
-    let wanted = wanted(&request, input.part_number, overrides);
+    let version = version_id(input.version_id.as_deref())?;
+    let wanted = Wanted { version, ..wanted(&request, input.part_number, overrides) };
     let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
     let body = read.body.map(|body| StreamingBlob::from(s3s::Body::http_body_unsync(body)));
     let (metadata, parts_count) = (Some(read.metadata), read.parts_count);
@@ -104,7 +108,8 @@ pub(super) async fn head(
 ) -> S3Result<S3Response<HeadObjectOutput>> {
     let input = &request.input;
     let overrides = overrides_of!(input)?;
-    let wanted = wanted(&request, input.part_number, overrides);
+    let version = version_id(input.version_id.as_deref())?;
+    let wanted = Wanted { version, ..wanted(&request, input.part_number, overrides) };
     let read = read(app, &request, &input.bucket, &input.key, wanted).await?;
     let (metadata, parts_count) = (Some(read.metadata), read.parts_count);
     let output = HeadObjectOutput { metadata, parts_count, ..HeadObjectOutput::default() };
@@ -141,7 +146,7 @@ fn overrides(values: [&Option<String>; 5]) -> S3Result<HeaderMap> {
 fn wanted<T>(request: &S3Request<T>, part: Option<i32>, overrides: HeaderMap) -> Wanted<'_> {
     let pages = if is_signed_address(&request.uri) { Pages::AsText } else { Pages::Sandboxed };
     let headers = quoted(&request.headers);
-    Wanted { method: &request.method, headers, part, overrides, pages }
+    Wanted { method: &request.method, headers, part, version: None, overrides, pages }
 }
 
 async fn read<T>(
@@ -160,13 +165,16 @@ async fn read<T>(
     app.catalog.conduct().note_request(&bucket.owner);
     let name = ObjectName::new(bucket.name.clone(), parsed);
     for _ in 0..LOOKUPS_MAX {
-        let object = find(app, &name).await.map_err(ours)?;
-        let object = object.filter(|object| is_named(object, key));
-        let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
-        match read_object(app, &object, &wanted).await? {
-            Err(Error::Conflict(_)) => {}
-            read => return read.map_err(|error| ours(error.into())),
+        let version = find_version(app, &bucket, &name, key, wanted.version).await?;
+        let mut read = match read_object(app, &version, &wanted).await? {
+            Err(Error::Conflict(_)) => continue,
+            read => read.map_err(|error| ours(error.into()))?,
+        };
+        if bucket.versioning.is_some() {
+            let id = HeaderValue::try_from(version.id.to_string());
+            read.headers.extend(id.map(|id| (VERSION_ID, id)));
         }
+        return Ok(read);
     }
     Err(ours(ApiError::overloaded(1)))
 }
@@ -195,12 +203,13 @@ async fn read_folder(
 
 async fn read_object(
     app: &AppState,
-    object: &Object,
+    version: &Version,
     wanted: &Wanted<'_>,
 ) -> S3Result<engine::Result<Read>> {
     let ours = |error: ApiError| refused(&error);
+    let object = &version.object;
     let attributes = StoredAttributes::of(object);
-    let (created_ms, modified_ms) = (object.created_ms(), object.modified_ms());
+    let (created_ms, modified_ms) = (object.created_ms(), version.modified_ms);
     let etag = etag_in(&attributes, object);
     let validators = Validators::of_object(etag, created_ms, modified_ms);
     let total = object.bytes();
@@ -275,8 +284,9 @@ fn headers_of(
     let sent = attributes.s3.as_ref().and(attributes.declared_type.as_deref());
     let content_type = wanted.overrides.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let content_type = content_type.or(sent).unwrap_or(object.content_type());
+    let key = versions::key_of(object.name());
     let mut headers = object_headers(&Delivery {
-        file_name: object.name().key.file_name(),
+        file_name: key.file_name(),
         content_type,
         validators,
         audience: Audience::Private,
@@ -363,14 +373,14 @@ pub(super) async fn attributes(
     let ours = |error: ApiError| refused(&error);
     let (bucket, key) =
         file_in(app, &caller, &input.bucket, &input.key, Scope::Read).map_err(ours)?;
-    let object = find(app, &ObjectName::new(bucket.name.clone(), key)).await.map_err(ours)?;
-    let object = object.filter(|object| is_named(object, &input.key));
-    let object = object.ok_or_else(|| ours(ApiError::file_not_found()))?;
+    let (name, id) = (ObjectName::new(bucket.name.clone(), key), input.version_id.as_deref());
+    let version = find_version(app, &bucket, &name, &input.key, version_id(id)?).await?;
+    let object = &version.object;
     // One header may name several.
     let named = || input.object_attributes.iter().flat_map(|it| it.as_str().split(','));
     let has = |name: &str| named().any(|it| it.trim() == name);
-    let attributes = StoredAttributes::of(&object);
-    let etag = etag_in(&attributes, &object);
+    let attributes = StoredAttributes::of(object);
+    let etag = etag_in(&attributes, object);
     let s3 = attributes.s3.unwrap_or_default();
     let checksum = s3.checksum.as_ref().map(|checksum| response_of(Some(checksum)));
     let after = input.part_number_marker.unwrap_or_default();
@@ -379,7 +389,8 @@ pub(super) async fn attributes(
     let standard = StorageClass::from_static(StorageClass::STANDARD);
     let output = GetObjectAttributesOutput {
         e_tag: strong(etag).filter(|_| has(ObjectAttributes::ETAG)),
-        last_modified: time_of(object.modified_ms()),
+        last_modified: time_of(version.modified_ms),
+        version_id: bucket.versioning.map(|_| version.id.to_string()),
         object_size: i64::try_from(object.bytes())
             .ok()
             .filter(|_| has(ObjectAttributes::OBJECT_SIZE)),

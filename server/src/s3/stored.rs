@@ -77,7 +77,8 @@ impl Described {
     fn fit(&self, s3: &S3Attributes) -> bool {
         let (declared_type, headers) = (self.content_type.clone(), self.headers.clone());
         let (s3, tags) = (Some(s3.clone()), self.tags.clone());
-        StoredAttributes { declared_type, headers, s3, tags }.encoded().is_some()
+        let version = None;
+        StoredAttributes { declared_type, headers, s3, tags, version }.encoded().is_some()
     }
 
     /// Rejects properties that do not fit beside an entity tag and a checksum of this algorithm.

@@ -17,7 +17,8 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use super::access::caller_of;
 use super::errors::{refusal, refused};
-use super::objects::{file_in, find, is_named};
+use super::objects::file_in;
+use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::bridge::{blocking, commit};
 use crate::catalog::Scope;
@@ -25,6 +26,7 @@ use crate::error::ApiError;
 use crate::limits::{BUCKET_TAGS_BYTES_MAX, MOVE_TRIES_MAX};
 use crate::object_attributes::{StoredAttributes, Tags};
 use crate::state::AppState;
+use crate::versions::VersionId;
 
 /// Tags of an object, as S3 has it.
 const OBJECT_TAGS_MAX: usize = 10;
@@ -176,14 +178,15 @@ pub(super) async fn get(
     request: S3Request<GetObjectTaggingInput>,
 ) -> S3Result<GetObjectTaggingOutput> {
     let caller = caller_of(&request.extensions)?;
-    let GetObjectTaggingInput { bucket, key, .. } = request.input;
-    let found = async {
-        let (bucket, parsed) = file_in(app, &caller, &bucket, &key, Scope::Read)?;
-        named(app, &ObjectName::new(bucket.name.clone(), parsed), &key).await
-    };
-    let object = found.await.map_err(|error| refused(&error))?;
-    let tag_set = tag_set(&StoredAttributes::of(&object).tags);
-    Ok(GetObjectTaggingOutput { tag_set, version_id: None })
+    let GetObjectTaggingInput { bucket, key, version_id: sent_id, .. } = request.input;
+    let id = version_id(sent_id.as_deref())?;
+    let found = file_in(app, &caller, &bucket, &key, Scope::Read);
+    let (bucket, parsed) = found.map_err(|error| refused(&error))?;
+    let name = ObjectName::new(bucket.name.clone(), parsed);
+    let version = find_version(app, &bucket, &name, &key, id).await?;
+    let tag_set = tag_set(&StoredAttributes::of(&version.object).tags);
+    let version_id = bucket.versioning.map(|_| version.id.to_string());
+    Ok(GetObjectTaggingOutput { tag_set, version_id })
 }
 
 /// PutObjectTagging.
@@ -192,11 +195,11 @@ pub(super) async fn put(
     request: S3Request<PutObjectTaggingInput>,
 ) -> S3Result<PutObjectTaggingOutput> {
     let caller = caller_of(&request.extensions)?;
-    let PutObjectTaggingInput { bucket, key, tagging, .. } = request.input;
+    let PutObjectTaggingInput { bucket, key, tagging, version_id: sent_id, .. } = request.input;
     let tags = object_tags(tagging.tag_set)?;
-    let replaced = replace(app, &caller, &bucket, &key, tags).await;
-    replaced.map_err(|error| refused(&error))?;
-    Ok(PutObjectTaggingOutput::default())
+    let id = version_id(sent_id.as_deref())?;
+    let version_id = replace(app, &caller, &bucket, &key, id, tags).await?;
+    Ok(PutObjectTaggingOutput { version_id })
 }
 
 /// DeleteObjectTagging.
@@ -205,44 +208,47 @@ pub(super) async fn delete(
     request: S3Request<DeleteObjectTaggingInput>,
 ) -> S3Result<DeleteObjectTaggingOutput> {
     let caller = caller_of(&request.extensions)?;
-    let DeleteObjectTaggingInput { bucket, key, .. } = request.input;
-    let replaced = replace(app, &caller, &bucket, &key, Tags::new()).await;
-    replaced.map_err(|error| refused(&error))?;
-    Ok(DeleteObjectTaggingOutput::default())
+    let DeleteObjectTaggingInput { bucket, key, version_id: sent_id, .. } = request.input;
+    let id = version_id(sent_id.as_deref())?;
+    let version_id = replace(app, &caller, &bucket, &key, id, Tags::new()).await?;
+    Ok(DeleteObjectTaggingOutput { version_id })
 }
 
-async fn named(app: &AppState, name: &ObjectName, sent_key: &str) -> Result<Object, ApiError> {
-    let found = find(app, name).await?.filter(|found| is_named(found, sent_key));
-    found.ok_or_else(ApiError::file_not_found)
-}
-
-/// Stores an object again with other tags. Takes as long as a copy of the object, and one of the slots of copies.
+/// Stores a version of an object again with other tags; returns its id, which stays what it was. Takes as long as a
+/// copy of the object, and one of the slots of copies.
 async fn replace(
     app: &AppState,
     caller: &Caller,
     bucket: &str,
     sent_key: &str,
+    id: Option<VersionId>,
     tags: Tags,
-) -> Result<(), ApiError> {
-    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload)?;
-    let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+) -> S3Result<Option<String>> {
+    let ours = |error: ApiError| refused(&error);
+    let (bucket, key) = file_in(app, caller, bucket, sent_key, Scope::Upload).map_err(ours)?;
+    let fact = bucket.fact().map_err(|why| ours(ApiError::internal(why.to_string())))?;
     let name = ObjectName::new(bucket.name.clone(), key);
-    let _turn = app.copies.acquire().await.map_err(|_| ApiError::overloaded(1))?;
+    let _turn = app.copies.acquire().await.map_err(|_| ours(ApiError::overloaded(1)))?;
     for _ in 0..MOVE_TRIES_MAX {
-        let object = named(app, &name, sent_key).await?;
-        let attributes = StoredAttributes::of(&object);
+        let version = find_version(app, &bucket, &name, sent_key, id).await?;
+        let version_id = bucket.versioning.map(|_| version.id.to_string());
+        let mut attributes = StoredAttributes::of(&version.object);
         if attributes.tags == tags {
-            return Ok(());
+            return Ok(version_id);
         }
-        match store_with(app, fact.clone(), object, attributes.with_tags(tags.clone())).await {
+        if let Some(versioning) = bucket.versioning.filter(|_| *version.object.name() == name) {
+            attributes.version = Some(versioning.kept_mark(&version.object, attributes.version));
+        }
+        let attributes = attributes.with_tags(tags.clone());
+        match store_with(app, fact.clone(), version.object, attributes).await {
             Err(Error::Conflict(Conflict::FactMissing(_))) => {
-                return Err(ApiError::bucket_not_found());
+                return Err(ours(ApiError::bucket_not_found()));
             }
             Err(Error::Conflict(_)) => {}
-            stored => return Ok(stored?),
+            stored => return stored.map(|()| version_id).map_err(|error| ours(error.into())),
         }
     }
-    Err(ApiError::conflict("The file changes again and again: try again"))
+    Err(ours(ApiError::conflict("The file changes again and again: try again")))
 }
 
 /// Stores the same content under the same name, as long as the object is the version that was read.

@@ -18,6 +18,7 @@ use crate::archive::{ArchiveError, ImportReport, OnConflict};
 use crate::limits;
 use crate::object_name::NameRule;
 use crate::thumbnails::delete_thumbnail;
+use crate::versions::{Absent, Versioning, keeping};
 
 /// What is said of a file whose key holds other content.
 pub(super) const SKIPPED: &str = "other content lies under its key";
@@ -29,6 +30,8 @@ pub(super) struct Commits<'a> {
     store: &'a Store,
     /// The bucket must be there when a file is stored.
     bucket: FactName,
+    /// Whether files that are replaced are kept as versions.
+    versioning: Option<Versioning>,
     on_conflict: OnConflict,
     settled: Receiver<Settled>,
     settle: Sender<Settled>,
@@ -68,9 +71,15 @@ enum Decision {
 }
 
 impl<'a> Commits<'a> {
-    pub(super) fn new(store: &'a Store, bucket: FactName, on_conflict: OnConflict) -> Self {
+    pub(super) fn new(
+        store: &'a Store,
+        bucket: FactName,
+        versioning: Option<Versioning>,
+        on_conflict: OnConflict,
+    ) -> Self {
         let (settle, settled) = channel();
-        Self { store, bucket, on_conflict, settled, settle, in_flight: 0, in_flight_bytes: 0 }
+        let (in_flight, in_flight_bytes) = (0, 0);
+        Self { store, bucket, versioning, on_conflict, settled, settle, in_flight, in_flight_bytes }
     }
 
     /// Stores a file. Waits while too many do.
@@ -125,7 +134,11 @@ impl<'a> Commits<'a> {
             .require(Precondition::FactPresent(self.bucket.clone()))
             .require(require)
             .put(name.clone(), file.staged.clone(), file.options.clone());
-        let batch = delete_thumbnail(batch, &name);
+        let mut batch = delete_thumbnail(batch, &name);
+        if let Some(versioning) = self.versioning {
+            let kept = keeping(self.store, &name.bucket, versioning, Absent::Ignore, batch)?;
+            batch = kept.batch;
+        }
         self.in_flight += 1;
         self.in_flight_bytes += file.staged.bytes();
         let settle = self.settle.clone();

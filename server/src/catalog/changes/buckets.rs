@@ -12,6 +12,7 @@ use super::super::{
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
 use crate::object_attributes::Tags;
+use crate::versions::{Versioning, VersioningState};
 
 /// What a new bucket is to be.
 pub struct NewBucket {
@@ -47,6 +48,7 @@ pub struct BucketChange {
     pub thumbnails: Option<bool>,
     pub index: Option<bool>,
     pub tags: Option<Tags>,
+    pub versioning: Option<VersioningState>,
 }
 
 impl Catalog {
@@ -82,6 +84,11 @@ impl Catalog {
         let before = self.require_bucket(name)?;
         let mut bucket = Bucket::clone(&before);
         self.check_placeholder(&bucket, &change)?;
+        if let Some(state) = change.versioning {
+            let enabled_before = bucket.versioning.map(|it| it.after_lsn);
+            let after_lsn = enabled_before.map_or_else(|| self.0.store.last_lsn(), Ok)?;
+            bucket.versioning = Some(Versioning { state, after_lsn });
+        }
         change.apply(&mut bucket);
         bucket.updated_ms = self.0.clock.unix_ms();
         let detail = difference(&before.stored(), &bucket.stored(), &[]);

@@ -24,6 +24,7 @@ use super::super::conditions::WriteConditions;
 use super::super::errors::{refusal, refused};
 use super::super::objects::{hex, manner, strong};
 use super::super::stored::{Described, StoredParts};
+use super::super::versioning::id_of;
 use super::{algorithm_of, find};
 use crate::bridge::blocking;
 use crate::catalog::{Bucket, EventKind, MultipartUpload, UploadedPart};
@@ -53,6 +54,7 @@ pub(in crate::s3) async fn complete(
             bucket: Some(input.bucket.clone()),
             key: Some(input.key.clone()),
             e_tag: strong(joined.etag),
+            version_id: joined.version_id,
             ..Output::default()
         };
         copy_checksums!(checksum => output);
@@ -91,6 +93,8 @@ struct NamedPart {
 struct Joined {
     etag: String,
     checksum: Option<StoredChecksum>,
+    /// The id of its version; none for a client that asks again.
+    version_id: Option<String>,
 }
 
 impl Wanted {
@@ -153,7 +157,7 @@ async fn joined(
     };
     let (upload, parts) = blocking(look).await.map_err(ours)?;
     if let Some(etag) = upload.done {
-        return Ok(Joined { etag, checksum: upload.done_checksum });
+        return Ok(Joined { etag, checksum: upload.done_checksum, version_id: None });
     }
     let algorithm = algorithm_of(&upload);
     let chosen = chosen(parts, &wanted.parts, algorithm)?;
@@ -186,14 +190,15 @@ async fn joined(
     let manner = manner(EventKind::CreatedInPieces).completing(upload.id);
     let (along, keys) = (along.put_fact(fact, value), [upload.key.clone()]);
     let kept = keep(app, &bucket, manner, along, vec![received], &keys).await;
-    kept.map_err(|error| ours(wanted.conditions.explain(error)))?;
+    let kept = kept.map_err(|error| ours(wanted.conditions.explain(error)))?;
+    let version_id = kept.first().and_then(|kept| id_of(&bucket, &kept.object));
     let store = app.store.clone();
     let removed = blocking(move || upload.remove_parts(&store)).await;
     if let Err(error) = removed {
         // The sweep does it.
         tracing::warn!("failed to delete parts of a completed upload; will retry: {error}");
     }
-    Ok(Joined { etag, checksum })
+    Ok(Joined { etag, checksum, version_id })
 }
 
 /// The parts that are named, if they have come and are those that are meant.

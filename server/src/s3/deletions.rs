@@ -1,0 +1,421 @@
+//! Deletions of objects and of versions.
+//!
+//! In a bucket with versions a deletion without a version id leaves a delete marker; one with an id removes that
+//! version for good, and the next one becomes current. Guarantees: a deletion of what is not there succeeds; a
+//! condition is decided on the version that is deleted. Non-goals: folders.
+
+use std::collections::BTreeSet;
+
+use engine::{Batch, Conflict, Error, Etag, Object, ObjectKey, ObjectName, Precondition};
+use s3s::dto::{
+    DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput, DeletedObject,
+    ObjectIdentifier,
+};
+use s3s::{S3ErrorCode, S3Request, S3Result};
+
+use super::access::caller_of;
+use super::conditions::{WriteConditions, names};
+use super::errors::{refusal, refused};
+use super::objects::{find, is_named, time_of};
+use super::versioning::version_id;
+use crate::auth::Caller;
+use crate::bridge::blocking;
+use crate::catalog::{Bucket, EventKind, Happening, Scope};
+use crate::error::ApiError;
+use crate::handlers::delete::delete_named;
+use crate::limits;
+use crate::state::AppState;
+use crate::target::{Place, bucket_of};
+use crate::thumbnails::delete_thumbnail;
+use crate::versions::{self, Absent, Promoted, Removal, Version, VersionId};
+
+/// What a deletion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The object is gone, or was not there.
+    Deleted,
+    /// It has a delete marker of this id.
+    Marked(VersionId),
+    /// The version is gone for good.
+    Removed { was_marker: bool },
+}
+
+/// DeleteObject. Succeeds if the object does not exist.
+pub(super) async fn delete(
+    app: &AppState,
+    request: S3Request<DeleteObjectInput>,
+) -> S3Result<DeleteObjectOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let DeleteObjectInput { bucket, key, if_match, version_id: sent_id, .. } = request.input;
+    let wanted = ObjectIdentifier {
+        key,
+        size: request.input.if_match_size,
+        last_modified_time: request.input.if_match_last_modified_time,
+        version_id: sent_id.clone(),
+        ..ObjectIdentifier::default()
+    };
+    let conditions = WriteConditions { if_match, if_none_match: None };
+    let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
+    let deleted = Box::pin(delete_one(app, &caller, &bucket, &wanted, &conditions)).await?;
+    Ok(match deleted {
+        Outcome::Deleted => DeleteObjectOutput::default(),
+        Outcome::Marked(id) => DeleteObjectOutput {
+            delete_marker: Some(true),
+            version_id: Some(id.to_string()),
+            ..DeleteObjectOutput::default()
+        },
+        Outcome::Removed { was_marker } => DeleteObjectOutput {
+            delete_marker: was_marker.then_some(true),
+            version_id: bucket.versioning.and(sent_id),
+            ..DeleteObjectOutput::default()
+        },
+    })
+}
+
+fn bucket_to_delete_in(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &str,
+) -> S3Result<std::sync::Arc<Bucket>> {
+    let found = bucket_of(bucket);
+    let found = found.and_then(|name| caller.bucket(&app.catalog, &name, Scope::Delete));
+    found.map_err(|error| refused(&error))
+}
+
+/// Parses a key to delete; `None` if no object can have it.
+fn key_to_delete(caller: &Caller, sent_key: &str) -> Result<Option<ObjectKey>, ApiError> {
+    let Ok(Place::File(key)) = Place::parse(sent_key) else { return Ok(None) };
+    caller.check_file(&key)?;
+    Ok(Some(key))
+}
+
+/// Deletes an object or a version of it if it meets the conditions.
+async fn delete_one(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &Bucket,
+    wanted: &ObjectIdentifier,
+    conditions: &WriteConditions,
+) -> S3Result<Outcome> {
+    let id = version_id(wanted.version_id.as_deref())?;
+    let ours = |error: ApiError| refused(&error);
+    let Some(key) = key_to_delete(caller, &wanted.key).map_err(ours)? else {
+        return Ok(Outcome::Deleted);
+    };
+    let name = ObjectName::new(bucket.name.clone(), key);
+    let deleted = match (id, bucket.versioning) {
+        (Some(id), _) => remove(app, bucket, &name, id, wanted, conditions).await,
+        (None, Some(_)) => mark_one(app, bucket, &name, wanted, conditions).await,
+        (None, None) => delete_unversioned(app, bucket, &name, wanted, conditions).await,
+    };
+    deleted.map_err(ours)
+}
+
+async fn delete_unversioned(
+    app: &AppState,
+    bucket: &Bucket,
+    name: &ObjectName,
+    wanted: &ObjectIdentifier,
+    conditions: &WriteConditions,
+) -> Result<Outcome, ApiError> {
+    let there = find(app, name).await?;
+    let Some(there) = there.filter(|there| is_named(there, &wanted.key)) else {
+        return Ok(Outcome::Deleted);
+    };
+    check_properties(wanted, &there, there.modified_ms())?;
+    let along = conditions.batch(app, name, &wanted.key).await?;
+    let deleted = delete_named(app, &bucket.name, along, std::slice::from_ref(&name.key)).await;
+    deleted.map_err(|error| conditions.explain(error))?;
+    Ok(Outcome::Deleted)
+}
+
+/// Fails with 412 if an object is not of the size and time that the request names.
+fn check_properties(
+    wanted: &ObjectIdentifier,
+    object: &Object,
+    modified_ms: u64,
+) -> Result<(), ApiError> {
+    let is_of_size = wanted.size.is_none_or(|size| u64::try_from(size) == Ok(object.bytes()));
+    let seconds = time_of(modified_ms / 1_000 * 1_000);
+    let is_of_time = wanted.last_modified_time.is_none() || wanted.last_modified_time == seconds;
+    match is_of_size && is_of_time {
+        true => Ok(()),
+        false => Err(ApiError::precondition_failed()),
+    }
+}
+
+/// Leaves a delete marker for a key.
+async fn mark_one(
+    app: &AppState,
+    bucket: &Bucket,
+    name: &ObjectName,
+    wanted: &ObjectIdentifier,
+    conditions: &WriteConditions,
+) -> Result<Outcome, ApiError> {
+    let there = find(app, name).await?;
+    let is_other = there.as_ref().is_some_and(|there| !is_named(there, &wanted.key));
+    // A key in another normalization form is another key, which no object has.
+    if is_other || there.is_none() && wanted.key != name.key.as_str() {
+        return Ok(Outcome::Deleted);
+    }
+    let is_conditional = !conditions.are_none() || !is_unconditional(wanted);
+    let along = match &there {
+        Some(there) => {
+            let known = Version::current(bucket.versioning, there.clone());
+            check_properties(wanted, there, known.modified_ms)?;
+            conditions.batch(app, name, &wanted.key).await?
+        }
+        None if is_conditional => {
+            match latest(app, bucket, name).await? {
+                None => return Ok(Outcome::Deleted),
+                Some(marker) => check_marker(wanted, conditions, &marker)?,
+            }
+            Batch::new()
+        }
+        None => Batch::new(),
+    };
+    let marked = mark(app, bucket, along, &[(name.clone(), there.is_some())]).await;
+    let committed = marked.map_err(|error| conditions.explain(error.into()))?;
+    let id = versions::marker_of(&committed, &name.key);
+    Ok(id.map_or(Outcome::Deleted, Outcome::Marked))
+}
+
+/// Fails with 412 if a delete marker, which has no content, does not meet the conditions.
+fn check_marker(
+    wanted: &ObjectIdentifier,
+    conditions: &WriteConditions,
+    marker: &Version,
+) -> Result<(), ApiError> {
+    let is_met = conditions.if_match.as_ref().is_none_or(|it| it.as_etag().is_none());
+    match is_met {
+        true => check_properties(wanted, &marker.object, marker.modified_ms),
+        false => Err(ApiError::precondition_failed()),
+    }
+}
+
+async fn latest(
+    app: &AppState,
+    bucket: &Bucket,
+    name: &ObjectName,
+) -> Result<Option<Version>, ApiError> {
+    let Some(versioning) = bucket.versioning else { return Ok(None) };
+    let (store, name) = (app.store.clone(), name.clone());
+    Ok(blocking(move || versions::latest(&store, versioning, &name)).await?)
+}
+
+/// Commits a batch that leaves delete markers for names; webhooks are told of those that are there.
+async fn mark(
+    app: &AppState,
+    bucket: &Bucket,
+    along: Batch,
+    marked: &[(ObjectName, bool)],
+) -> engine::Result<engine::Committed> {
+    let marking = |batch: Batch, (name, _): &(ObjectName, bool)| {
+        delete_thumbnail(batch.delete(name.clone()), name)
+    };
+    let batch = marked.iter().fold(along, marking);
+    let there = marked.iter().filter(|(_, is_there)| *is_there);
+    let happenings: Vec<_> = there.map(|(name, _)| Happening::removed(name.key.clone())).collect();
+    let _turn = app.catalog.version_turn(marked.iter().map(|(name, _)| name)).await;
+    app.catalog.commit_changing(&bucket.name, batch, &happenings, Absent::Mark).await
+}
+
+/// Removes a version for good.
+async fn remove(
+    app: &AppState,
+    bucket: &Bucket,
+    name: &ObjectName,
+    id: VersionId,
+    wanted: &ObjectIdentifier,
+    conditions: &WriteConditions,
+) -> Result<Outcome, ApiError> {
+    let _turn = app.catalog.version_turn(std::iter::once(name)).await;
+    for _ in 0..limits::MOVE_TRIES_MAX {
+        let (store, versioning, of) = (app.store.clone(), bucket.versioning, name.clone());
+        let planned = blocking(move || versions::removal(&store, versioning, &of, id)).await;
+        let removal = match planned {
+            Err(Error::Conflict(_)) => continue,
+            planned => planned?,
+        };
+        let removal = removal.filter(|it| is_named(&it.version.object, &wanted.key));
+        let Some(Removal { batch, version, promoted }) = removal else {
+            return Ok(Outcome::Removed { was_marker: false });
+        };
+        check_properties(wanted, &version.object, version.modified_ms)?;
+        let is_met = conditions.if_match.as_ref();
+        if is_met.is_some_and(|condition| !names(condition, &version.object)) {
+            return Err(ApiError::precondition_failed());
+        }
+        let fact = bucket.fact().map_err(|why| ApiError::internal(why.to_string()))?;
+        let batch = batch.require(Precondition::FactPresent(fact));
+        let (batch, happenings) = with_effects(batch, name, promoted);
+        match app.catalog.commit_as_is(&bucket.name, batch, &happenings).await {
+            Err(Error::Conflict(Conflict::FactMissing(_))) => {
+                return Err(ApiError::bucket_not_found());
+            }
+            Err(Error::Conflict(_)) => {}
+            removed => {
+                removed?;
+                return Ok(Outcome::Removed { was_marker: version.is_delete_marker });
+            }
+        }
+    }
+    Err(ApiError::conflict("The versions of the object change again and again: try again"))
+}
+
+/// Adds what becomes of the thumbnail of a key, and what webhooks are told.
+fn with_effects(batch: Batch, name: &ObjectName, promoted: Promoted) -> (Batch, Vec<Happening>) {
+    match promoted {
+        Promoted::Unchanged => (batch, Vec::new()),
+        Promoted::Nothing => {
+            (delete_thumbnail(batch, name), vec![Happening::removed(name.key.clone())])
+        }
+        Promoted::Version(version) => {
+            let object = &version.object;
+            let (bytes, etag): (u64, Etag) = (object.bytes(), object.etag());
+            let created = Happening::created(
+                EventKind::CreatedByCopy,
+                name.key.clone(),
+                bytes,
+                etag,
+                object.content_type().to_owned(),
+            );
+            (delete_thumbnail(batch, name), vec![created])
+        }
+    }
+}
+
+/// DeleteObjects: objects without conditions and versions share batches.
+pub(super) async fn delete_many(
+    app: &AppState,
+    request: S3Request<DeleteObjectsInput>,
+) -> S3Result<DeleteObjectsOutput> {
+    let caller = caller_of(&request.extensions)?;
+    let DeleteObjectsInput { bucket, delete: wanted, .. } = request.input;
+    if wanted.objects.len() > engine::limits::LIST_PAGE_MAX {
+        let message = "A request deletes at most 1000 objects";
+        return Err(refusal(S3ErrorCode::MalformedXML, message));
+    }
+    let bucket = bucket_to_delete_in(app, &caller, &bucket)?;
+    let (mut together, mut outcomes) = (Vec::new(), Vec::new());
+    for object in &wanted.objects {
+        let is_plain =
+            is_unconditional(object) && object.version_id.as_deref().is_none_or(str::is_empty);
+        outcomes.push(if is_plain {
+            let key = existing_key(app, &caller, &bucket, &object.key).await;
+            let key = key.map(|key| together.extend(key)).map(|()| Outcome::Deleted);
+            key.map_err(|error| refused(&error))
+        } else {
+            let if_match = object.e_tag.clone().map(s3s::dto::ETagCondition::ETag);
+            let conditions = WriteConditions { if_match, if_none_match: None };
+            Box::pin(delete_one(app, &caller, &bucket, object, &conditions)).await
+        });
+    }
+    let markers = match bucket.versioning {
+        None => {
+            let deleted = delete_named(app, &bucket.name, Batch::new(), &together).await;
+            deleted.map_err(|error| refused(&error))?;
+            Vec::new()
+        }
+        Some(_) => {
+            let marked = Box::pin(mark_many(app, &bucket, together)).await;
+            marked.map_err(|error| refused(&error))?
+        }
+    };
+    Ok(delete_output(wanted.objects, outcomes, &markers, wanted.quiet.unwrap_or(false)))
+}
+
+/// Leaves delete markers for keys, in few batches; returns those that were left.
+async fn mark_many(
+    app: &AppState,
+    bucket: &Bucket,
+    keys: Vec<ObjectKey>,
+) -> Result<Vec<(ObjectKey, VersionId)>, ApiError> {
+    let mut markers = Vec::new();
+    let keys: Vec<_> = keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    for some in keys.chunks(limits::DELETE_FILES_MAX) {
+        let mut marked = Vec::with_capacity(some.len());
+        for key in some {
+            let name = ObjectName::new(bucket.name.clone(), key.clone());
+            let is_there = find(app, &name).await?.is_some();
+            marked.push((name, is_there));
+        }
+        let committed = mark(app, bucket, Batch::new(), &marked).await?;
+        let left = some
+            .iter()
+            .filter_map(|key| versions::marker_of(&committed, key).map(|id| (key.clone(), id)));
+        markers.extend(left);
+    }
+    Ok(markers)
+}
+
+/// The key to delete; `None` where no object can have it, or where an object has it in another normalization form.
+async fn existing_key(
+    app: &AppState,
+    caller: &Caller,
+    bucket: &Bucket,
+    sent_key: &str,
+) -> Result<Option<ObjectKey>, ApiError> {
+    let Some(key) = key_to_delete(caller, sent_key)? else { return Ok(None) };
+    if sent_key.is_ascii() {
+        return Ok(Some(key));
+    }
+    let is_marked = bucket.versioning.is_some() && sent_key == key.as_str();
+    let found = find(app, &ObjectName::new(bucket.name.clone(), key.clone())).await?;
+    let is_meant = found.map_or(is_marked, |found| is_named(&found, sent_key));
+    Ok(is_meant.then_some(key))
+}
+
+fn is_unconditional(object: &ObjectIdentifier) -> bool {
+    object.e_tag.is_none() && object.size.is_none() && object.last_modified_time.is_none()
+}
+
+fn delete_output(
+    objects: Vec<ObjectIdentifier>,
+    outcomes: Vec<S3Result<Outcome>>,
+    markers: &[(ObjectKey, VersionId)],
+    is_quiet: bool,
+) -> DeleteObjectsOutput {
+    let (mut deleted, mut errors) = (Vec::new(), Vec::new());
+    for (ObjectIdentifier { key, version_id, .. }, outcome) in objects.into_iter().zip(outcomes) {
+        match outcome {
+            Ok(outcome) => deleted.push(deleted_of(key, version_id, outcome, markers)),
+            Err(refusal) => {
+                let code = Some(refusal.code().as_str().to_owned());
+                let message = refusal.message().map(str::to_owned);
+                errors.push(s3s::dto::Error { code, key: Some(key), message, version_id });
+            }
+        }
+    }
+    DeleteObjectsOutput {
+        deleted: (!is_quiet && !deleted.is_empty()).then_some(deleted),
+        errors: (!errors.is_empty()).then_some(errors),
+        ..DeleteObjectsOutput::default()
+    }
+}
+
+fn deleted_of(
+    key: String,
+    version_id: Option<String>,
+    outcome: Outcome,
+    markers: &[(ObjectKey, VersionId)],
+) -> DeletedObject {
+    let normal = Place::parse(&key).ok();
+    let marker = match outcome {
+        Outcome::Marked(id) => Some(id.to_string()),
+        Outcome::Removed { was_marker } => version_id.clone().filter(|_| was_marker),
+        Outcome::Deleted => {
+            let of_key = |(of, _): &&(ObjectKey, VersionId)| match &normal {
+                Some(Place::File(key)) => of == key,
+                _ => false,
+            };
+            markers.iter().find(of_key).map(|(_, id)| id.to_string())
+        }
+    };
+    DeletedObject {
+        key: Some(key),
+        version_id,
+        delete_marker: marker.is_some().then_some(true),
+        delete_marker_version_id: marker,
+    }
+}

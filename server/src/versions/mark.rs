@@ -1,0 +1,146 @@
+//! What the attributes of an object say about its version.
+//!
+//! The current version of a key needs no mark while its record says all: its id is the number of that record. Objects
+//! that are stored again (tagged, or current once more) carry the number that they had first.
+//!
+//! Guarantees: the id of a version never changes. Non-goals: the attributes of S3 clients.
+
+use engine::Object;
+
+#[cfg(feature = "s3")]
+use super::names;
+use super::{Versioning, VersioningState};
+#[cfg(feature = "s3")]
+use crate::object_attributes::StoredAttributes;
+use crate::object_attributes::VersionMark;
+
+/// The id of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VersionId {
+    /// Put while the bucket had no versions, or had them suspended.
+    Null,
+    Number(u64),
+}
+
+/// What is known of the version that an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) number: u64,
+    pub(super) is_null: bool,
+    pub(super) modified_ms: u64,
+}
+
+impl VersionId {
+    /// Parses the id that a client sent.
+    #[cfg(feature = "s3")]
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        match text {
+            "null" => Some(Self::Null),
+            _ if text.len() == 16 && text.bytes().all(is_digit) => {
+                u64::from_str_radix(text, 16).ok().map(Self::Number)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for VersionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Number(number) => write!(f, "{number:016x}"),
+        }
+    }
+}
+
+impl Versioning {
+    /// The mark of an object that is put now.
+    pub(super) fn new_mark(&self) -> Option<VersionMark> {
+        match self.state {
+            VersioningState::Enabled => None,
+            VersioningState::Suspended => {
+                Some(VersionMark { is_null: true, ..VersionMark::default() })
+            }
+        }
+    }
+
+    /// What is known of the version that is current.
+    pub(super) fn known(&self, object: &Object, mark: Option<VersionMark>) -> Known {
+        let is_older = object.lsn() <= self.after_lsn;
+        Known {
+            number: mark.and_then(|mark| mark.number).unwrap_or(object.lsn()),
+            is_null: mark.map_or(is_older, |mark| mark.is_null),
+            modified_ms: mark.and_then(|it| it.modified_ms).unwrap_or(object.modified_ms()),
+        }
+    }
+
+    /// The mark that keeps the id of a current version which is stored again.
+    #[cfg(feature = "s3")]
+    pub(crate) fn kept_mark(&self, object: &Object, mark: Option<VersionMark>) -> VersionMark {
+        self.known(object, mark).mark()
+    }
+}
+
+impl Known {
+    pub(super) fn id(&self) -> VersionId {
+        match self.is_null {
+            true => VersionId::Null,
+            false => VersionId::Number(self.number),
+        }
+    }
+
+    pub(super) fn mark(&self) -> VersionMark {
+        VersionMark {
+            number: Some(self.number),
+            is_null: self.is_null,
+            is_delete_marker: false,
+            modified_ms: Some(self.modified_ms),
+        }
+    }
+}
+
+/// The id of the version that an object is, current or not; `None` in a bucket that never had versions.
+#[cfg(feature = "s3")]
+pub(crate) fn id_of(versioning: Option<Versioning>, object: &Object) -> Option<VersionId> {
+    let versioning = versioning?;
+    if let Some((_, number, is_null)) = noncurrent(object) {
+        return Some(if is_null { VersionId::Null } else { VersionId::Number(number) });
+    }
+    Some(versioning.known(object, StoredAttributes::of(object).version).id())
+}
+
+/// The key, number and null flag of a noncurrent version; `None` of a current one.
+#[cfg(feature = "s3")]
+pub(super) fn noncurrent(object: &Object) -> Option<(engine::ObjectKey, u64, bool)> {
+    let is_internal = object.name().bucket.as_str() == crate::reserved::VERSIONS;
+    is_internal.then(|| names::parse(object.name())).flatten()
+}
+
+#[cfg(all(test, feature = "s3"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_ids_round_trip() {
+        for id in [VersionId::Null, VersionId::Number(0), VersionId::Number(u64::MAX)] {
+            assert_eq!(VersionId::parse(&id.to_string()), Some(id));
+        }
+        for wrong in ["", "Null", "1", "00000000000000001", "000000000000000G", "+000000000000001"]
+        {
+            assert_eq!(VersionId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn longest_mark_fits_into_its_bytes() {
+        let mark = VersionMark {
+            number: Some(u64::MAX),
+            is_null: true,
+            is_delete_marker: true,
+            modified_ms: Some(u64::MAX),
+        };
+        let bytes = serde_json::to_vec(&mark).unwrap().len();
+        assert!(bytes <= crate::object_attributes::MARK_BYTES_MAX, "{bytes}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The versions of a key, and how one of them is removed.
+//!
+//! The current version is on top, then the noncurrent ones, the newest first. Without a current version a delete marker
+//! is on top. Removing the version on top makes the next one current, if it is an object: it is copied back.
+//!
+//! Guarantees: a removal is one batch that requires what was looked up. Two removals at the top of one key must not
+//! run at the same time: [`crate::catalog`] has a turn for them. Non-goals: who may remove it.
+
+use std::ops::ControlFlow;
+
+use engine::{Batch, Object, ObjectKey, ObjectName, Precondition, PutOptions, Store};
+
+use super::keeping::null_of;
+use super::mark::{VersionId, noncurrent};
+use super::{Versioning, names};
+use crate::object_attributes::StoredAttributes;
+
+/// A version of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    /// A noncurrent version and a delete marker are objects of the internal bucket.
+    pub(crate) object: Object,
+    pub(crate) key: ObjectKey,
+    pub(crate) id: VersionId,
+    pub(crate) is_delete_marker: bool,
+    pub(crate) is_latest: bool,
+    /// When it was put first. Milliseconds since 1970.
+    pub(crate) modified_ms: u64,
+}
+
+/// What removes a version.
+pub(crate) struct Removal {
+    pub(crate) batch: Batch,
+    pub(crate) version: Version,
+    /// What becomes of the key.
+    pub(crate) promoted: Promoted,
+}
+
+/// What becomes of a key when a version of it is removed.
+pub(crate) enum Promoted {
+    /// It has the current version that it had, or none as before.
+    Unchanged,
+    /// It has no current version any more.
+    Nothing,
+    /// This one is current then.
+    Version(Version),
+}
+
+impl Version {
+    /// The current version of a key.
+    pub(crate) fn current(versioning: Option<Versioning>, object: Object) -> Self {
+        let known = versioning.map(|it| it.known(&object, StoredAttributes::of(&object).version));
+        Self {
+            key: object.name().key.clone(),
+            id: known.map_or(VersionId::Null, |known| known.id()),
+            is_delete_marker: false,
+            is_latest: true,
+            modified_ms: known.map_or(object.modified_ms(), |known| known.modified_ms),
+            object,
+        }
+    }
+
+    /// A version in the internal bucket.
+    pub(super) fn noncurrent(object: Object) -> Option<Self> {
+        let (key, number, is_null) = noncurrent(&object)?;
+        let mark = StoredAttributes::of(&object).version.unwrap_or_default();
+        Some(Self {
+            key,
+            id: if is_null { VersionId::Null } else { VersionId::Number(number) },
+            is_delete_marker: mark.is_delete_marker,
+            is_latest: false,
+            modified_ms: mark.modified_ms.unwrap_or(object.modified_ms()),
+            object,
+        })
+    }
+}
+
+/// The version of a key with this id. Waits for the index.
+pub(crate) fn find(
+    store: &Store,
+    versioning: Option<Versioning>,
+    name: &ObjectName,
+    id: VersionId,
+) -> engine::Result<Option<Version>> {
+    let current = store.get(name)?.map(|object| Version::current(versioning, object));
+    let is_absent = current.is_none();
+    if let Some(current) = current.filter(|current| current.id == id) {
+        return Ok(Some(current));
+    }
+    if versioning.is_none() {
+        return Ok(None);
+    }
+    let object = match id {
+        VersionId::Null => null_of(store, name)?,
+        // A key that is too long has no noncurrent versions.
+        VersionId::Number(number) => match names::name(name, number, false) {
+            Ok(name) => store.get(&name)?,
+            Err(_) => None,
+        },
+    };
+    let Some(mut version) = object.and_then(Version::noncurrent) else { return Ok(None) };
+    if is_absent {
+        let top = top(store, name, 1)?;
+        version.is_latest = top.first().is_some_and(|top| top.id == version.id);
+    }
+    Ok(Some(version))
+}
+
+/// The latest version of a key: the current one, or the delete marker on top. Waits for the index.
+pub(crate) fn latest(
+    store: &Store,
+    versioning: Versioning,
+    name: &ObjectName,
+) -> engine::Result<Option<Version>> {
+    if let Some(object) = store.get(name)? {
+        return Ok(Some(Version::current(Some(versioning), object)));
+    }
+    let top = top(store, name, 1)?.into_iter().next();
+    Ok(top.map(|top| Version { is_latest: true, ..top }))
+}
+
+/// The first noncurrent versions of a key.
+fn top(store: &Store, name: &ObjectName, count: usize) -> engine::Result<Vec<Version>> {
+    let Ok(bucket) = names::bucket() else { return Ok(Vec::new()) };
+    let prefix = names::of_key(&name.bucket, name.key.as_str());
+    let page = store.list_keys(&bucket, &prefix, None, count)?;
+    Ok(page.objects.into_iter().filter_map(Version::noncurrent).collect())
+}
+
+/// What removes a version for good; `None` if there is no such version. Waits for the disk, where the next version
+/// becomes current as long as a copy of its body takes.
+pub(crate) fn removal(
+    store: &Store,
+    versioning: Option<Versioning>,
+    name: &ObjectName,
+    id: VersionId,
+) -> engine::Result<Option<Removal>> {
+    let Some(version) = find(store, versioning, name, id)? else { return Ok(None) };
+    let removed = version.object.name().clone();
+    let is_current = removed == *name;
+    let batch =
+        Batch::new().require(Precondition::KeyVersion(removed.clone(), version.object.lsn()));
+    if !version.is_latest {
+        let (batch, promoted) = (batch.delete(removed), Promoted::Unchanged);
+        return Ok(Some(Removal { batch, version, promoted }));
+    }
+    let next = match versioning {
+        Some(_) => top(store, name, 2)?.into_iter().find(|it| it.id != version.id),
+        None => None,
+    };
+    let next = next.filter(|next| !next.is_delete_marker);
+    let (batch, promoted) = match (next, is_current) {
+        (Some(next), true) => (promoting(store, batch, name, &next)?, Promoted::Version(next)),
+        (Some(next), false) => {
+            let batch = batch.require(Precondition::KeyAbsent(name.clone())).delete(removed);
+            (promoting(store, batch, name, &next)?, Promoted::Version(next))
+        }
+        (None, true) => (batch.delete(removed), Promoted::Nothing),
+        (None, false) => (batch.delete(removed), Promoted::Unchanged),
+    };
+    Ok(Some(Removal { batch, version, promoted }))
+}
+
+/// Makes a noncurrent version current: its content is put under the key, in place of what is there.
+fn promoting(
+    store: &Store,
+    batch: Batch,
+    name: &ObjectName,
+    next: &Version,
+) -> engine::Result<Batch> {
+    let object = &next.object;
+    let body = store.stage_copy(object, &mut |_| ControlFlow::Continue(()))?;
+    let options = PutOptions {
+        content_type: object.content_type().to_owned(),
+        attributes: object.attributes().to_vec(),
+        derived: false,
+        created_ms: Some(object.created_ms()),
+    };
+    Ok(batch
+        .require(Precondition::KeyVersion(object.name().clone(), object.lsn()))
+        .put(name.clone(), body, options)
+        .delete(object.name().clone()))
+}
