@@ -19,6 +19,7 @@ mod https;
 mod import;
 mod memory;
 mod place;
+mod public_access;
 mod rclone;
 mod restic;
 mod statuses;
