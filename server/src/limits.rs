@@ -7,6 +7,7 @@
 pub mod acme;
 pub mod archives;
 pub mod spans;
+pub mod versions;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -461,13 +462,6 @@ pub const STORAGE_SEGMENTS_MAX: usize = 500;
 pub const MOVE_TRIES_MAX: usize = 5;
 /// Bodies that are copied at once for requests that move files; others wait.
 pub const COPIES_MAX: usize = 8;
-/// Batches that copy the versions that they replace at once; others wait.
-pub const VERSION_COPIES_MAX: usize = 32;
-/// How often a batch is tried again whose replaced versions change meanwhile.
-pub const VERSION_TRIES_MAX: usize = 8;
-/// Turns for removals of the latest versions of keys, which share them by a hash.
-#[cfg(feature = "s3")]
-pub const VERSION_TURNS: usize = 64;
 /// Files that are moved or brought back in one batch, each with its thumbnail, that of what it replaces, and events.
 pub const MOVED_TOGETHER_MAX: usize = 40;
 /// And about so many bytes.

@@ -21,6 +21,7 @@ mod import;
 mod memory;
 mod moving;
 mod place;
+mod public_access;
 mod rclone;
 mod restic;
 mod statuses;

@@ -12,6 +12,7 @@ use super::CatalogError;
 use super::bucket_rules::{AllowedTypes, CacheControl, CorsOrigins};
 use super::cors_rules::{CorsRule, check_rules};
 use super::id::{AccountId, OrganisationId};
+use super::public_access::PublicAccessBlock;
 use super::quota::Quota;
 use super::record::Stored;
 use crate::object_attributes::Tags;
@@ -33,7 +34,14 @@ pub struct Bucket {
     /// The organisation whose members reach it, too.
     pub organisation: Option<OrganisationId>,
     pub kind: BucketKind,
+    /// Who may read its files without a key: as granted, unless the public access block hides that.
     pub access: Access,
+    /// The same as it was granted.
+    pub granted_access: Access,
+    /// What S3 clients block of public access.
+    pub public_access_block: Option<PublicAccessBlock>,
+    /// The policy by which an S3 client granted public access, as it was sent.
+    pub policy: Option<String>,
     /// What is delivered, with status 404, where a file is missing: an object of this bucket, or of another one of the
     /// same account.
     pub placeholder: Option<ObjectName>,
@@ -129,6 +137,10 @@ pub(super) struct StoredBucket {
     tags: Tags,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     versioning: Option<Versioning>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    public_access_block: Option<PublicAccessBlock>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
     #[serde(default)]
     after_lsn: Option<u64>,
     created_ms: u64,
@@ -160,6 +172,9 @@ impl Bucket {
             organisation,
             kind,
             access: Access::default(),
+            granted_access: Access::default(),
+            public_access_block: None,
+            policy: None,
             placeholder: None,
             cache_control: None,
             cors_origins: CorsOrigins::default(),
@@ -189,7 +204,9 @@ impl Bucket {
             owner: self.owner.to_string(),
             organisation: self.organisation.as_ref().map(ToString::to_string),
             kind: self.kind,
-            access: self.access,
+            access: self.granted_access,
+            public_access_block: self.public_access_block,
+            policy: self.policy.clone(),
             placeholder: self.placeholder_text(),
             cache_control: self.cache_control.as_ref().map(|value| value.as_str().to_owned()),
             cors_origins: match &self.cors_origins {
@@ -221,11 +238,14 @@ impl Bucket {
         let cache_control = |value: String| CacheControl::parse(&value).map_err(say);
         check_rules(&stored.cors_rules)?;
         let cors_origins = |list: Vec<String>| CorsOrigins::parse(&list).map_err(say);
-        Ok(Self {
+        let mut bucket = Self {
             owner: AccountId::parse(&stored.owner).ok_or("its owner is not an account id")?,
             organisation: stored.organisation.map(organisation).transpose()?,
             kind: stored.kind,
             access: stored.access,
+            granted_access: stored.access,
+            public_access_block: stored.public_access_block,
+            policy: stored.policy,
             placeholder: stored.placeholder.map(placeholder).transpose()?,
             cache_control: stored.cache_control.map(cache_control).transpose()?,
             cors_origins: stored.cors_origins.map(cors_origins).transpose()?.unwrap_or_default(),
@@ -243,7 +263,9 @@ impl Bucket {
             updated_ms: stored.updated_ms,
             traffic: Arc::default(),
             name,
-        })
+        };
+        bucket.settle_access();
+        Ok(bucket)
     }
 
     /// The placeholder as it is written: a key of this bucket, or `/bucket/key`.

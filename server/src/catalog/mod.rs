@@ -34,6 +34,7 @@ mod outbox;
 mod password;
 mod pending_upload;
 mod presign;
+mod public_access;
 mod quota;
 mod record;
 mod removal;
@@ -48,6 +49,7 @@ mod telling;
 mod traffic_facts;
 mod traffic_history;
 mod turn;
+mod version_turns;
 mod webhook;
 mod webhook_secret;
 
@@ -56,7 +58,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use engine::{BucketName, Clock, Entropy, FactName, Store};
-use tokio::sync::Semaphore;
 
 use self::audit_book::AuditBook;
 use self::id::Kind as _;
@@ -66,6 +67,7 @@ use self::quota::Ledger;
 use self::removal::Unfinished;
 use self::signing::SigningKey;
 use self::traffic_history::TrafficBook;
+use self::version_turns::VersionTurns;
 use crate::limits;
 
 pub use self::account::{Account, AccountName, Plan, Role, Standing};
@@ -97,6 +99,7 @@ pub use self::outbox::{EventCounts, OutboxTotals};
 pub use self::password::{Password, PasswordHash};
 pub use self::pending_upload::PendingUpload;
 pub use self::presign::{Grant, Issuer, Lock, Purpose, Thumbnail, TokenId, Wishes};
+pub use self::public_access::PublicAccessBlock;
 pub use self::quota::{Amount, Exceeded, Quota, QuotaMeasure, QuotaOwner, Reservation, Room};
 pub use self::removal::{BucketContents, Removal};
 pub use self::secret::{IssuedSecret, SecretHash};
@@ -130,11 +133,8 @@ struct Inner {
     unwritten_sessions: Unwritten<SessionId>,
     /// What is to be told to webhooks.
     outbox: Outbox,
-    /// Turns for copies of versions that are replaced.
-    version_copies: Semaphore,
-    /// Turns for removals of the latest versions of keys.
-    #[cfg(feature = "s3")]
-    version_turns: [tokio::sync::Mutex<()>; limits::VERSION_TURNS],
+    /// Turns for changes of versions.
+    version_turns: VersionTurns,
     /// What happens, over time.
     traffic: TrafficBook,
     /// Who changed what.
@@ -330,9 +330,7 @@ impl Catalog {
             unwritten: Unwritten::default(),
             unwritten_sessions: Unwritten::default(),
             outbox,
-            version_copies: Semaphore::new(limits::VERSION_COPIES_MAX),
-            #[cfg(feature = "s3")]
-            version_turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            version_turns: VersionTurns::default(),
         };
         Ok(Self(Arc::new(inner), None))
     }
@@ -340,27 +338,6 @@ impl Catalog {
     /// The unfinished uploads.
     pub fn staging(&self) -> &Staging {
         &self.0.staging
-    }
-
-    /// A turn to change what is on top of the versions of keys: until it is dropped nobody else has one.
-    #[cfg(feature = "s3")]
-    pub(crate) async fn version_turn(
-        &self,
-        names: impl Iterator<Item = &engine::ObjectName>,
-    ) -> Vec<tokio::sync::MutexGuard<'_, ()>> {
-        let hash_of = |name: &engine::ObjectName| {
-            let hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
-            std::hash::BuildHasher::hash_one(&hasher, name) % limits::VERSION_TURNS as u64
-        };
-        // In one order, so that nobody waits for somebody who waits for them.
-        let wanted: BTreeSet<u64> = names.map(hash_of).collect();
-        let mut turns = Vec::with_capacity(wanted.len());
-        for (at, turn) in (0..).zip(&self.0.version_turns) {
-            if wanted.contains(&at) {
-                turns.push(turn.lock().await);
-            }
-        }
-        turns
     }
 
     /// The bucket of that name.

@@ -96,8 +96,8 @@ impl Catalog {
         let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
         // A bucket that is deleted meanwhile leaves no versions to one that is made again.
         let batch = batch.require(Precondition::FactPresent(fact));
-        let _turn = self.0.version_copies.acquire().await.map_err(|_| Error::Closed)?;
-        for _ in 0..limits::VERSION_TRIES_MAX {
+        let _turn = self.0.version_turns.copy().await?;
+        for _ in 0..limits::versions::TRIES_MAX {
             let (store, of, plain) = (self.0.store.clone(), bucket.clone(), batch.clone());
             let kept = blocking(move || keeping(&store, &of, versioning, absent, plain)).await;
             let kept = match kept {

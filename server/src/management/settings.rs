@@ -242,6 +242,9 @@ pub fn bucket_change(
         tags: None,
         cors_rules: None,
         versioning: None,
+        public_access_block: None,
+        policy: None,
+        may_be_hidden: false,
     })
 }
 

@@ -105,9 +105,11 @@ pub(super) fn check_parameters(
 ) -> S3Result<()> {
     let bucket = bucket.and_then(|name| app.catalog.bucket(&name));
     let bucket = bucket.filter(|bucket| app.catalog.role_in(account, bucket).is_some());
-    let bucket = bucket
-        .as_deref()
-        .map(|bucket| NamedBucket { owner: bucket.owner.as_str(), access: bucket.access });
+    let bucket = bucket.as_deref().map(|bucket| NamedBucket {
+        owner: bucket.owner.as_str(),
+        access: bucket.access,
+        blocks_public_acls: bucket.public_access_block.is_some_and(|it| it.block_public_acls),
+    });
     parameters::check(operation, headers, query, bucket)
 }
 

@@ -19,6 +19,7 @@ use super::buckets::{change_settings, look};
 use super::errors::{code, refusal, refused};
 use super::listing::owner_of;
 use super::objects::file_in;
+use super::parameters::NamedBucket;
 use super::versioning::{find_version, version_id};
 use crate::auth::Caller;
 use crate::catalog::{Access, AccountId, Bucket, BucketChange, Scope};
@@ -55,6 +56,19 @@ const CANNED: &[(&str, Canned)] = &[
     ("log-delivery-write", Canned::Other),
 ];
 
+/// Canned lists that grant more than the owner access, to everyone or to every account.
+const PUBLIC: [&str; 3] = ["public-read", "public-read-write", "authenticated-read"];
+
+/// Rejects a canned list that grants public access where the bucket blocks such lists.
+fn check_block(value: &str, is_blocking: bool) -> S3Result<()> {
+    let is_public = PUBLIC.iter().any(|name| name.eq_ignore_ascii_case(value));
+    let message = "The public access block of the bucket rejects lists that grant public access";
+    match is_blocking && is_public {
+        true => Err(refusal(S3ErrorCode::AccessDenied, message)),
+        false => Ok(()),
+    }
+}
+
 fn canned(value: &str) -> S3Result<Canned> {
     let found = CANNED.iter().find(|(name, _)| name.eq_ignore_ascii_case(value));
     let message = "There is no canned access control list of this name";
@@ -73,7 +87,9 @@ pub(super) fn bucket_access(value: &str) -> S3Result<Option<Access>> {
 
 /// Checks the canned list of a new object against the access of its bucket. `private` is what clients send by default:
 /// it asks for no access beside that of the bucket.
-pub(super) fn check_new_object(value: &str, bucket: Option<Access>) -> S3Result<()> {
+pub(super) fn check_new_object(value: &str, bucket: Option<NamedBucket<'_>>) -> S3Result<()> {
+    check_block(value, bucket.is_some_and(|bucket| bucket.blocks_public_acls))?;
+    let bucket = bucket.map(|bucket| bucket.access);
     match canned(value)? {
         Canned::Is(Access::Private) | Canned::OfOwner => Ok(()),
         // A missing bucket is reported as such, by the operation.
@@ -160,16 +176,23 @@ pub(super) async fn put_bucket_acl(
     let caller = caller_of(&request.extensions)?;
     let input = request.input;
     let bucket = look(app, &caller, &input.bucket).map_err(|error| refused(&error))?;
-    let canned = input.acl.as_ref().map(|acl| bucket_access(acl.as_str())).transpose()?;
+    let is_blocking = bucket.public_access_block.is_some_and(|block| block.block_public_acls);
+    let sent = input.acl.as_ref().map(|acl| acl.as_str());
+    sent.map(|acl| check_block(acl, is_blocking)).transpose()?;
+    let canned = sent.map(bucket_access).transpose()?;
     let wanted = match (canned, input.access_control_policy.as_ref()) {
         (Some(_), Some(_)) => return Err(both_sent()),
-        (Some(canned), None) => canned.unwrap_or(bucket.access),
+        (Some(canned), None) => canned.unwrap_or(bucket.granted_access),
         (None, Some(policy)) => access_of(policy, &bucket.owner).and_then(|access| {
             access.ok_or_else(|| refusal(S3ErrorCode::NotImplemented, BUCKET_ACLS))
         })?,
         (None, None) => return Err(none_sent()),
     };
-    let change = BucketChange { access: Some(wanted), ..BucketChange::default() };
+    if wanted == Access::Public {
+        check_block("public-read", is_blocking)?;
+    }
+    let change =
+        BucketChange { access: Some(wanted), may_be_hidden: true, ..BucketChange::default() };
     let changed = change_settings(app, &caller, &input.bucket, change).await;
     changed.map_err(|error| refused(&error))?;
     Ok(PutBucketAclOutput {})
@@ -295,7 +318,10 @@ mod tests {
         assert_eq!(bucket_access("bucket-owner-read").unwrap(), None);
         assert_eq!(code(bucket_access("public-read-write")), "NotImplemented");
         assert_eq!(code(bucket_access("public")), "InvalidArgument");
-        let new = |acl: &str, bucket| code(check_new_object(acl, bucket));
+        let new = |acl: &str, access: Option<Access>| {
+            let bucket = |access| NamedBucket { owner: "ann", access, blocks_public_acls: false };
+            code(check_new_object(acl, access.map(bucket)))
+        };
         assert_eq!(new("private", Some(Access::Public)), "ok");
         assert_eq!(new("public-read", Some(Access::Public)), "ok");
         assert_eq!(new("public-read", Some(Access::Private)), "NotImplemented");

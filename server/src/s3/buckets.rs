@@ -142,8 +142,13 @@ pub(super) async fn create(
         let message = "Buckets have other names here: 3 to 63 of a-z, 0-9 and -";
         return Err(refusal(S3ErrorCode::InvalidBucketName, message));
     };
-    if look(app, &caller, &bucket).is_ok() {
-        let message = "The bucket is yours already";
+    if let Ok(there) = look(app, &caller, &bucket) {
+        // As AWS has it in the region of all buckets here; but access is never changed by it.
+        if there.access == access {
+            return Ok(CreateBucketOutput { location: Some(format!("/{bucket}")) });
+        }
+        let message =
+            "The bucket is yours already, and has another access: change it with PutBucketAcl";
         return Err(refusal(S3ErrorCode::BucketAlreadyOwnedByYou, message));
     }
     let settings = BucketChange { access: Some(access), ..BucketChange::default() };
@@ -169,7 +174,9 @@ pub(super) async fn change_settings(
     let name = bucket_of(bucket)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Manage)?;
     caller.check_folder(&FolderKey::root())?;
-    if change.access == Some(Access::Public) && bucket.access == Access::Private {
+    let unblocks = change.public_access_block.is_some() && bucket.granted_access == Access::Public;
+    let opens = change.access == Some(Access::Public) || unblocks;
+    if opens && bucket.access == Access::Private {
         caller.bucket(&app.catalog, &name, Scope::Read)?;
     }
     let catalog = app.catalog.by(caller.actor());

@@ -6,12 +6,12 @@
 use engine::FolderKey;
 use s3s::dto::{
     DeleteBucketTaggingInput, DeleteBucketTaggingOutput, GetBucketOwnershipControlsInput,
-    GetBucketOwnershipControlsOutput, GetBucketPolicyStatusInput, GetBucketPolicyStatusOutput,
-    GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput, GetBucketTaggingInput,
-    GetBucketTaggingOutput, ObjectOwnership, OwnershipControls, OwnershipControlsRule, Payer,
-    PolicyStatus, PutBucketOwnershipControlsInput, PutBucketOwnershipControlsOutput,
-    PutBucketRequestPaymentInput, PutBucketRequestPaymentOutput, PutBucketTaggingInput,
-    PutBucketTaggingOutput, PutObjectLockConfigurationInput, PutObjectLockConfigurationOutput,
+    GetBucketOwnershipControlsOutput, GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput,
+    GetBucketTaggingInput, GetBucketTaggingOutput, ObjectOwnership, OwnershipControls,
+    OwnershipControlsRule, Payer, PutBucketOwnershipControlsInput,
+    PutBucketOwnershipControlsOutput, PutBucketRequestPaymentInput, PutBucketRequestPaymentOutput,
+    PutBucketTaggingInput, PutBucketTaggingOutput, PutObjectLockConfigurationInput,
+    PutObjectLockConfigurationOutput,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
@@ -20,7 +20,7 @@ use super::buckets::{change_settings, look};
 use super::errors::{code, refusal, refused};
 use super::tagging::{bucket_tags, tag_set};
 use crate::auth::Caller;
-use crate::catalog::{Access, BucketChange, Scope};
+use crate::catalog::{BucketChange, Scope};
 use crate::object_attributes::Tags;
 use crate::state::AppState;
 use crate::target::bucket_of;
@@ -115,22 +115,11 @@ pub(super) async fn put_request_payment(
 }
 
 /// Fails if the bucket does not exist or the caller may not manage it.
-fn check_managed(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
+pub(super) fn check_managed(app: &AppState, caller: &Caller, bucket: &str) -> S3Result<()> {
     let managed = bucket_of(bucket)
         .and_then(|name| caller.bucket(&app.catalog, &name, Scope::Manage))
         .and_then(|_| caller.check_folder(&FolderKey::root()));
     managed.map_err(|error| refused(&error))
-}
-
-/// GetBucketPolicyStatus: whether everybody may read.
-pub(super) async fn policy_status(
-    app: &AppState,
-    request: S3Request<GetBucketPolicyStatusInput>,
-) -> S3Result<GetBucketPolicyStatusOutput> {
-    let caller = caller_of(&request.extensions)?;
-    let bucket = look(app, &caller, &request.input.bucket).map_err(|error| refused(&error))?;
-    let is_public = Some(bucket.access == Access::Public);
-    Ok(GetBucketPolicyStatusOutput { policy_status: Some(PolicyStatus { is_public }) })
 }
 
 /// GetBucketRequestPayment: the owner's.

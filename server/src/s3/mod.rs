@@ -9,7 +9,7 @@
 //! access  parameters     who signed, whether that is one request too many, and what of it an operation understands
 //! operations             the table of operations
 //! buckets  listing  objects  reads  deletions  copying  multipart  versioning                what they do
-//! tagging  acl  cors  configuration
+//! tagging  acl  policies  public_access_block  cors  configuration
 //! conditions  checksums  stored  incoming  framing                      what they have in common
 //! form_upload  form_signature  post_policy                              uploads by forms of web pages
 //! errors  error_body     our refusals in the words of S3
@@ -38,7 +38,9 @@ mod multipart;
 mod objects;
 mod operations;
 mod parameters;
+mod policies;
 mod post_policy;
+mod public_access_block;
 mod reads;
 mod signed;
 mod stored;

@@ -9,7 +9,8 @@ use s3s::{S3, S3Request, S3Response, S3Result, dto};
 use super::access::caller_of;
 use super::configuration::{self, check_bucket, not_configured, without_locks};
 use super::{
-    acl, buckets, copying, cors, deletions, listing, multipart, objects, reads, tagging, versioning,
+    acl, buckets, copying, cors, deletions, listing, multipart, objects, policies,
+    public_access_block, reads, tagging, versioning,
 };
 use crate::state::AppState;
 
@@ -110,7 +111,7 @@ operations! {
     done get_bucket_ownership_controls
         GetBucketOwnershipControlsInput GetBucketOwnershipControlsOutput configuration::ownership;
     done get_bucket_policy_status
-        GetBucketPolicyStatusInput GetBucketPolicyStatusOutput configuration::policy_status;
+        GetBucketPolicyStatusInput GetBucketPolicyStatusOutput policies::status;
     done get_bucket_request_payment
         GetBucketRequestPaymentInput GetBucketRequestPaymentOutput configuration::request_payment;
     done get_bucket_tagging GetBucketTaggingInput GetBucketTaggingOutput configuration::tagging;
@@ -127,6 +128,15 @@ operations! {
         PutBucketRequestPaymentInput PutBucketRequestPaymentOutput configuration::put_request_payment;
     done get_bucket_versioning GetBucketVersioningInput GetBucketVersioningOutput versioning::get;
     done put_bucket_versioning PutBucketVersioningInput PutBucketVersioningOutput versioning::put;
+    done get_bucket_policy GetBucketPolicyInput GetBucketPolicyOutput policies::get;
+    done put_bucket_policy PutBucketPolicyInput PutBucketPolicyOutput policies::put;
+    done delete_bucket_policy DeleteBucketPolicyInput DeleteBucketPolicyOutput policies::delete;
+    done get_public_access_block
+        GetPublicAccessBlockInput GetPublicAccessBlockOutput public_access_block::get;
+    done put_public_access_block
+        PutPublicAccessBlockInput PutPublicAccessBlockOutput public_access_block::put;
+    done delete_public_access_block
+        DeletePublicAccessBlockInput DeletePublicAccessBlockOutput public_access_block::delete;
     done put_bucket_acl PutBucketAclInput PutBucketAclOutput acl::put_bucket_acl;
     done put_object_acl PutObjectAclInput PutObjectAclOutput acl::put_object_acl;
 
@@ -141,11 +151,9 @@ operations! {
 
     missing get_bucket_encryption GetBucketEncryptionInput GetBucketEncryptionOutput "ServerSideEncryptionConfigurationNotFoundError";
     missing get_bucket_lifecycle_configuration GetBucketLifecycleConfigurationInput GetBucketLifecycleConfigurationOutput "NoSuchLifecycleConfiguration";
-    missing get_bucket_policy GetBucketPolicyInput GetBucketPolicyOutput "NoSuchBucketPolicy";
     missing get_bucket_replication GetBucketReplicationInput GetBucketReplicationOutput "ReplicationConfigurationNotFoundError";
     missing get_bucket_website GetBucketWebsiteInput GetBucketWebsiteOutput "NoSuchWebsiteConfiguration";
     missing get_object_lock_configuration GetObjectLockConfigurationInput GetObjectLockConfigurationOutput "ObjectLockConfigurationNotFoundError";
-    missing get_public_access_block GetPublicAccessBlockInput GetPublicAccessBlockOutput "NoSuchPublicAccessBlockConfiguration";
 
     empty get_bucket_accelerate_configuration
         GetBucketAccelerateConfigurationInput GetBucketAccelerateConfigurationOutput;
@@ -155,8 +163,6 @@ operations! {
     empty delete_bucket_encryption DeleteBucketEncryptionInput DeleteBucketEncryptionOutput;
     empty delete_bucket_lifecycle DeleteBucketLifecycleInput DeleteBucketLifecycleOutput;
     empty delete_bucket_ownership_controls DeleteBucketOwnershipControlsInput DeleteBucketOwnershipControlsOutput;
-    empty delete_bucket_policy DeleteBucketPolicyInput DeleteBucketPolicyOutput;
     empty delete_bucket_replication DeleteBucketReplicationInput DeleteBucketReplicationOutput;
     empty delete_bucket_website DeleteBucketWebsiteInput DeleteBucketWebsiteOutput;
-    empty delete_public_access_block DeletePublicAccessBlockInput DeletePublicAccessBlockOutput;
 }

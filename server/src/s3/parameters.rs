@@ -60,6 +60,7 @@ const VERSIONED: &[&str] = &[
 pub(super) struct NamedBucket<'a> {
     pub(super) owner: &'a str,
     pub(super) access: Access,
+    pub(super) blocks_public_acls: bool,
 }
 
 /// Name, or prefix of names if it ends in `*`; operations that support it; supported values.
@@ -218,7 +219,7 @@ fn check_one(
     };
     match rows.iter().find(is_row) {
         Some((.., Any | Acl)) => Ok(()),
-        Some((.., ObjectAcl)) => check_new_object(value, bucket.map(|bucket| bucket.access)),
+        Some((.., ObjectAcl)) => check_new_object(value, bucket),
         Some((.., Owner)) if bucket.is_none_or(|it| it.owner == value) => Ok(()),
         Some((.., Owner)) => Err(refusal(
             S3ErrorCode::AccessDenied,
@@ -260,7 +261,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         let uri = format!("/b/k?{query}").parse().unwrap();
-        let bucket = NamedBucket { owner: "ann", access: Access::Private };
+        let bucket =
+            NamedBucket { owner: "ann", access: Access::Private, blocks_public_acls: false };
         let headers = HeaderMap::from_iter(headers);
         let checked = check(operation, &headers, &Query::of(&uri), Some(bucket));
         checked.err().map_or("ok".to_owned(), |error| error.code().as_str().to_owned())

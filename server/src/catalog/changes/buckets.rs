@@ -7,7 +7,7 @@ use engine::{BucketName, ObjectName};
 use super::super::audit::{Told, difference};
 use super::super::{
     Access, AccountId, AllowedTypes, AuditAction, Bucket, BucketKind, CacheControl, Catalog,
-    CatalogError, CorsOrigins, CorsRule, OrganisationId, ServeHtml,
+    CatalogError, CorsOrigins, CorsRule, OrganisationId, PublicAccessBlock, ServeHtml,
 };
 use super::{QuotaChange, check_count, check_total};
 use crate::limits::BUCKETS_PER_ACCOUNT_MAX;
@@ -49,6 +49,11 @@ pub struct BucketChange {
     pub index: Option<bool>,
     pub tags: Option<Tags>,
     pub versioning: Option<VersioningState>,
+    /// `Some(None)` takes the block away.
+    pub public_access_block: Option<Option<PublicAccessBlock>>,
+    pub policy: Option<Option<String>>,
+    /// Whether public access may be granted that the public access block of the bucket hides, as S3 has it.
+    pub may_be_hidden: bool,
 }
 
 impl Catalog {
@@ -84,6 +89,13 @@ impl Catalog {
         let before = self.require_bucket(name)?;
         let mut bucket = Bucket::clone(&before);
         self.check_placeholder(&bucket, &change)?;
+        let is_granting = change.access == Some(Access::Public) && bucket.access == Access::Private;
+        let block = bucket.public_access_block;
+        let is_rejected = block.is_some_and(|it| it.rejects_grants(change.may_be_hidden));
+        if is_granting && is_rejected {
+            let rule = "the bucket blocks public access: an S3 client removes that (DeletePublicAccessBlock)";
+            return Err(CatalogError::BadSetting { setting: "access", rule: rule.to_owned() });
+        }
         if let Some(state) = change.versioning {
             let enabled_before = bucket.versioning.map(|it| it.after_lsn);
             let after_lsn = enabled_before.map_or_else(|| self.0.store.last_lsn(), Ok)?;
@@ -143,7 +155,10 @@ impl Catalog {
 
 impl BucketChange {
     fn apply(self, bucket: &mut Bucket) {
-        bucket.access = self.access.unwrap_or(bucket.access);
+        bucket.granted_access = self.access.unwrap_or(bucket.granted_access);
+        bucket.policy = self.policy.unwrap_or(bucket.policy.take());
+        bucket.public_access_block = self.public_access_block.unwrap_or(bucket.public_access_block);
+        bucket.settle_access();
         bucket.serve_html = self.serve_html.unwrap_or(bucket.serve_html);
         bucket.thumbnails = self.thumbnails.unwrap_or(bucket.thumbnails);
         bucket.index = self.index.unwrap_or(bucket.index);

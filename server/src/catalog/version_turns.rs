@@ -1,0 +1,63 @@
+//! Turns for changes of versions: how many copies are made at once, and who changes what is on top of a key.
+//!
+//! Guarantees: of two removals at the top of one key the second sees what the first did. Non-goals: what is done.
+
+#[cfg(feature = "s3")]
+use std::collections::BTreeSet;
+
+#[cfg(feature = "s3")]
+use engine::ObjectName;
+#[cfg(feature = "s3")]
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+#[cfg(feature = "s3")]
+use super::Catalog;
+use crate::limits::versions;
+
+/// The turns of a catalog.
+pub(super) struct VersionTurns {
+    copies: Semaphore,
+    #[cfg(feature = "s3")]
+    keys: [Mutex<()>; versions::TURNS],
+}
+
+impl Default for VersionTurns {
+    fn default() -> Self {
+        Self {
+            copies: Semaphore::new(versions::COPIES_MAX),
+            #[cfg(feature = "s3")]
+            keys: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+}
+
+impl VersionTurns {
+    /// A turn to copy the versions that a batch replaces.
+    pub(super) async fn copy(&self) -> engine::Result<SemaphorePermit<'_>> {
+        self.copies.acquire().await.map_err(|_| engine::Error::Closed)
+    }
+}
+
+#[cfg(feature = "s3")]
+impl Catalog {
+    /// A turn to change what is on top of the versions of keys: until it is dropped nobody else has one.
+    pub(crate) async fn version_turn(
+        &self,
+        names: impl Iterator<Item = &ObjectName>,
+    ) -> Vec<MutexGuard<'_, ()>> {
+        let hash_of = |name: &ObjectName| {
+            let hasher = std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default();
+            std::hash::BuildHasher::hash_one(&hasher, name) % versions::TURNS as u64
+        };
+        // In one order, so that nobody waits for somebody who waits for them.
+        let wanted: BTreeSet<u64> = names.map(hash_of).collect();
+        let mut turns = Vec::with_capacity(wanted.len());
+        for (at, turn) in (0..).zip(&self.0.version_turns.keys) {
+            if wanted.contains(&at) {
+                turns.push(turn.lock().await);
+            }
+        }
+        turns
+    }
+}
