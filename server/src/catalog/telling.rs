@@ -141,7 +141,7 @@ impl Catalog {
         };
         let fact = bucket::fact(bucket).map_err(|_| Error::Closed)?;
         let batch = batch.require(Precondition::FactPresent(fact));
-        for _ in 0..limits::VERSION_TRIES_MAX {
+        for _ in 0..limits::versions::TRIES_MAX {
             let kept = keeping(&self.0.store, bucket, versioning, Absent::Ignore, batch.clone());
             let kept = match kept {
                 Err(Error::Conflict(Conflict::KeyChanged(_))) => continue,
