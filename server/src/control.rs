@@ -3,7 +3,7 @@
 //! It lies in the data folder and only its owner may open it; who can open it is the operator. It speaks HTTP: a
 //! [`Request`] as JSON in a POST, a [`Reply`] or an error back. A long request is answered with a stream of lines, each
 //! one JSON document: `{"progress":...}` again and again, then `{"reply":...}` or `{"error":...,"code":...}`.
-//! Promises: at most [`limits::CONTROL_CONNECTIONS_MAX`] requests at once, of bounded size, and one long one; a client
+//! Promises: at most [`limits::control::CONNECTIONS_MAX`] requests at once, of bounded size, and one long one; a client
 //! that goes away, and a server that stops, stop the long work; a socket that a killed server left behind is replaced.
 //! Never here: what the requests do.
 
@@ -104,7 +104,7 @@ impl ControlSocket {
     pub async fn serve(self, app: AppState, stop: watch::Receiver<Stop>) {
         let operator = Operator { app, channels: Arc::default() };
         let service = service_fn(move |request| answer(operator.clone(), request));
-        let connections_max = limits::CONTROL_CONNECTIONS_MAX;
+        let connections_max = limits::control::CONNECTIONS_MAX;
         let options = ConnectionOptions { connections_max, ..ConnectionOptions::new() };
         accept(self.listener, service, options, stop).await;
         drop(self.file);
@@ -200,7 +200,7 @@ async fn ask(
     if status == StatusCode::OK && is_long {
         return read_lines(response.into_body(), watch).await;
     }
-    let body = Limited::new(response.into_body(), limits::CONTROL_REPLY_BYTES_MAX);
+    let body = Limited::new(response.into_body(), limits::control::REPLY_BYTES_MAX);
     let body = body.collect().await.map_err(broken)?.to_bytes();
     if status == StatusCode::OK {
         return serde_json::from_slice(&body).map_err(broken);
@@ -230,7 +230,7 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
                 }
             }
         }
-        if unread.len() > limits::CONTROL_REPLY_BYTES_MAX {
+        if unread.len() > limits::control::REPLY_BYTES_MAX {
             return Err(broken("the answer is too long"));
         }
     }
@@ -284,7 +284,7 @@ async fn perform(
     if request.method() != Method::POST {
         return Err(ApiError::method_not_allowed("POST"));
     }
-    const BYTES_MAX: usize = limits::CONTROL_REQUEST_BYTES_MAX;
+    const BYTES_MAX: usize = limits::control::REQUEST_BYTES_MAX;
     let channel = request.headers().get(channels::HEADER).cloned();
     let body = Limited::new(request.into_body(), BYTES_MAX).collect().await;
     let body = body.map_err(|_| ApiError::file_too_large(BYTES_MAX as u64))?.to_bytes();

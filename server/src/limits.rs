@@ -6,6 +6,7 @@
 
 pub mod acme;
 pub mod archives;
+pub mod control;
 pub mod spans;
 pub mod versions;
 
@@ -18,19 +19,6 @@ pub const BODY_BYTES_MAX: u64 = 104_857_600;
 pub const CONFIGURED_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
 /// Largest request body on the premium endpoint. Clients 3.2, 13.14.
 pub const UPLOAD_BODY_BYTES_MAX: u64 = 5 * 1_024 * MIB;
-/// Largest request over the control socket.
-pub const CONTROL_REQUEST_BYTES_MAX: usize = 1_024 * 1_024;
-/// Largest answer over the control socket that the command line reads.
-pub const CONTROL_REPLY_BYTES_MAX: usize = 256 * 1_024 * 1_024;
-/// Requests of the command line at once; more wait.
-pub const CONTROL_CONNECTIONS_MAX: usize = 16;
-/// Long work tells the command line this often how far it has come; so long it may take until it is noticed that nobody
-/// listens any more.
-pub const CONTROL_PROGRESS_WAIT: Duration = Duration::from_millis(250);
-/// Time that a request waits for its client to open the channel of its content.
-pub const CONTROL_CHANNEL_WAIT: Duration = Duration::from_secs(5);
-/// Bytes of content in one piece of a channel.
-pub const CONTROL_PIECE_BYTES: usize = 64 * 1_024;
 /// Subfolders that `trug du` lists.
 pub const USAGE_FOLDERS_MAX: usize = 10_000;
 

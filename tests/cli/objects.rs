@@ -200,6 +200,20 @@ fn presign_gives_urls_that_download_and_upload() {
 }
 
 #[test]
+fn cat_shares_a_redirected_file_with_other_programs() {
+    with_and_without_a_server(|folder| {
+        folder.done(&["cp", &local(folder, "a.txt", b"content\n"), "photos/"]);
+        let shared = folder.beside().join("shared.txt");
+        let cat = format!("{} cat photos/a.txt", tests::commands::trug_binary().display());
+        let script = format!("{{ echo before; {cat}; echo after; }} > \"$SHARED\"");
+        let mut shell = tests::commands::without_settings("sh");
+        shell.args(["-ec", &script]).env("SHARED", &shared).env("TRUG_DATA", folder.path());
+        assert_eq!(tests::commands::run(&mut shell).code, 0);
+        assert_eq!(fs::read_to_string(shared).unwrap(), "before\ncontent\nafter\n");
+    });
+}
+
+#[test]
 fn content_that_ends_early_is_not_stored() {
     let (folder, _) = DataFolder::with_bucket();
     let server = folder.serve();

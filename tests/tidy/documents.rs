@@ -186,11 +186,11 @@ fn heading_lines<'a>(text: &'a str, heading: &str) -> impl Iterator<Item = (usiz
 fn check_attacks(files: &[File]) -> Vec<String> {
     const DOCUMENT: &str = "SECURITY.md";
     let text = find(files, DOCUMENT).map_or("", |file| file.text.as_str());
-    let rows = heading_lines(text, "## What is tried against it");
+    let rows = heading_lines(text, "## Tests");
     let rows: Vec<_> = rows.filter(|(_, line)| line.starts_with('|')).skip(2).collect();
     let mut complaints = Vec::new();
     if rows.is_empty() {
-        complaints.push(format!("{DOCUMENT}: no rows under \"## What is tried against it\""));
+        complaints.push(format!("{DOCUMENT}: no rows under \"## Tests\""));
     }
     for (line, row) in rows {
         let named: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
@@ -358,7 +358,7 @@ fn a_changelog_without_headings_is_found() {
 
 #[test]
 fn an_attack_that_nobody_tries_is_found() {
-    let head = "## What is tried against it\n\n| class | where |\n|---|---|\n";
+    let head = "## Tests\n\n| class | where |\n|---|---|\n";
     let rows = "| a | `tests/a.rs` |\n| b | nowhere |\n| c | `server/src/c.rs` |\n";
     let files = [
         File::new("SECURITY.md", &format!("{head}{rows}")),

@@ -13,8 +13,8 @@ use crate::management::{StoreArgs, perform};
 /// Back up the store incrementally.
 ///
 /// The backup is a consistent snapshot and itself a data folder: to restore, copy it back or serve it. While a server
-/// runs, the server writes it, as its user. All copied data is verified; damaged data is copied as it is and listed, and
-/// the exit code is 3. An interrupted run leaves the previous backup intact and is continued by the next run.
+/// runs, the server writes it, as its user. All copied data is verified; damaged data is copied as it is and listed,
+/// and the exit code is 3. An interrupted run leaves the previous backup intact, and the next run continues it.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug backup --data data --to /backup/trug"))]
 pub(crate) struct Args {

@@ -20,7 +20,8 @@ use crate::{archive_place, local_file, output};
 /// copies within the store, not of files that are copied in.
 ///
 /// With -r a folder is copied with everything below it: as a folder of the same name, or, if SRC ends with "/" or is a
-/// bucket, only its contents. While a server runs, folders are read and written by the server, as its user; single files as yours.
+/// bucket, only its contents. While a server runs, folders are read and written by the server, as its user; single
+/// files as yours.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug cp photo.jpg pics/2026/ --data data"))]
 pub(crate) struct Args {

@@ -22,9 +22,9 @@ use crate::progress::Bar;
 
 /// Check a store that is not in use, and repair it.
 ///
-/// Reads and compares segment headers, footers, record headers and the index, without changes. Each finding has a place,
-/// a severity (note, repairable, loss), the object that it affects, and a remedy. Notes are not damage: traces of a
-/// crash, and losses that were recorded before.
+/// Reads and compares segment headers, footers, record headers and the index, without changes. Each finding has a
+/// place, a severity (note, repairable, loss), the object that it affects, and a remedy. Notes are not damage: traces
+/// of a crash, and losses that were recorded before.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug fsck --data data --deep"))]
 pub(crate) struct Args {

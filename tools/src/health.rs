@@ -22,9 +22,9 @@ use crate::{output, settings};
 
 /// Check the health of a running server.
 ///
-/// Checks the listen address that `trug serve` has with the same options and environment, or --url. Healthy: the process
-/// responds; with --ready: it accepts requests, and its store at least deletions. Otherwise the exit code is 1, with the
-/// reason in one line. The certificate of an https:// --url is verified; that of the listen address is not.
+/// Checks the listen address that `trug serve` has with the same options and environment, or --url. Healthy: the
+/// process responds; with --ready: it accepts requests, and its store at least deletions. Otherwise the exit code is 1,
+/// with the reason in one line. The certificate of an https:// --url is verified; that of the listen address is not.
 #[derive(clap::Args)]
 #[command(after_help = exit::help("trug health --url http://127.0.0.1:8080 --ready"))]
 pub(crate) struct Args {

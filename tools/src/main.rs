@@ -1,7 +1,7 @@
 //! `trug`: the binary and its commands.
 //!
-//! Each command has a file with its arguments, its help and `run`. `management` performs requests on the store or in the
-//! server that has it open; `output` prints; `exit` has the exit codes.
+//! Each command has a file with its arguments, its help and `run`. `management` performs requests on the store or in
+//! the server that has it open; `output` prints; `exit` has the exit codes.
 
 mod account;
 mod allocator;

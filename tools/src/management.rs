@@ -1,8 +1,8 @@
 //! Management requests, performed where the store is open: in this process, or in a running server.
 //!
 //! 1. The store is opened by this process if it is not in use.
-//! 2. Otherwise requests go over the control socket of the data folder. The server stops long requests when this process
-//!    ends.
+//! 2. Otherwise requests go over the control socket of the data folder. The server stops long requests when this
+//!    process ends.
 //! 3. If no server listens there, the process that holds the lock is starting, stopping, or another command: opening is
 //!    tried again for three seconds.
 //!

@@ -1,7 +1,7 @@
 //! Output of commands: results on stdout, everything else on stderr.
 //!
-//! Guarantees: with `--json` stdout holds one JSON document and nothing else; no text can control the terminal; a reader
-//! that closes the pipe early is not a failure. Non-goals: the log.
+//! Guarantees: with `--json` stdout holds one JSON document and nothing else; no text can control the terminal; a
+//! reader that closes the pipe early is not a failure. Non-goals: the log.
 
 mod audit;
 mod objects;

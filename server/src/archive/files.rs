@@ -99,10 +99,26 @@ pub(super) fn is_folder(path: &Path) -> io::Result<Option<bool>> {
     }
 }
 
+/// Returns standard input or output of this process, by its path in `/proc/self/fd`, if it is redirected to a regular
+/// file: opened again, the file would have an offset of its own, and other programs that share it would overwrite what
+/// was written. Pipes are opened again, so that they can be non-blocking.
+pub fn standard_stream(path: &Path) -> io::Result<Option<File>> {
+    let descriptor = match path.to_str() {
+        Some("/proc/self/fd/0") => io::stdin().as_fd().try_clone_to_owned()?,
+        Some("/proc/self/fd/1") => io::stdout().as_fd().try_clone_to_owned()?,
+        _ => return Ok(None),
+    };
+    let file = File::from(descriptor);
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
 impl Input {
     /// Opens a file or a pipe.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Self::of(open(path, READ, Mode::empty())?)
+        match standard_stream(path)? {
+            Some(file) => Self::of(file.into()),
+            None => Self::of(open(path, READ, Mode::empty())?),
+        }
     }
 
     fn of(opened: OwnedFd) -> io::Result<Self> {
@@ -150,7 +166,9 @@ impl Output {
 
     /// A stream that is open already, by its path among the open files of a process.
     pub(super) fn stream(path: &Path) -> io::Result<Self> {
-        // What a shell redirects to a file is appended to, as any program's output would be.
+        if let Some(file) = standard_stream(path)? {
+            return Ok(Self { file, target: None });
+        }
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = open(path, flags, Mode::empty())?;
         Ok(Self { file: File::from(opened), target: None })

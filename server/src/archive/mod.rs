@@ -30,6 +30,7 @@ use crate::roots::ExtraRoots;
 
 pub use self::bucket::{BucketSource, Credentials};
 pub use self::export::export;
+pub use self::files::standard_stream;
 pub use self::import::import;
 pub use self::object::read_object;
 

@@ -1,7 +1,7 @@
 //! All settings: name, type, default, description, and whether a reload applies changes (`=> reload`).
 //!
-//! The documentation, `trug config` and the reading of files and variables are generated from this list. Non-goals: which
-//! values are valid, which [`Config`](super::Config) checks.
+//! The documentation, `trug config` and the reading of files and variables are generated from this list. Non-goals:
+//! which values are valid, which [`Config`](super::Config) checks.
 
 use std::path::PathBuf;
 

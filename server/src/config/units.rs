@@ -26,8 +26,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(part)
 }
 
-/// Parses a duration in seconds: digits and a unit, such as `90s`, `15m`, `12h` or `30d`. Returns `None` for other text,
-/// and for a duration beyond 64 bits.
+/// Parses a duration in seconds: digits and a unit, such as `90s`, `15m`, `12h` or `30d`. Returns `None` for other
+/// text, and for a duration beyond 64 bits.
 pub fn parse_seconds(text: &str) -> Option<u64> {
     let (number, seconds) = match text.as_bytes().last()? {
         b's' => (text.strip_suffix('s')?, 1),

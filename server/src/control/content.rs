@@ -22,6 +22,7 @@ use tokio::task::spawn_blocking;
 
 use super::stream_body::StreamBody;
 use super::{AbortOnDrop, ControlError, broken, channels};
+use crate::archive::standard_stream;
 use crate::limits;
 
 /// A stream of this process, by its path in `/proc`.
@@ -68,9 +69,12 @@ async fn send(socket: UnixStream, path: &str, file: PathBuf) -> Result<(), Contr
 
 /// Sends the content of a file piece by piece. Ends early when nobody receives it any more.
 fn read_pieces(path: &Path, pieces: &mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
-    let mut file = File::open(path)?;
+    let mut file = match standard_stream(path)? {
+        Some(file) => file,
+        None => File::open(path)?,
+    };
     loop {
-        let mut piece = vec![0; limits::CONTROL_PIECE_BYTES];
+        let mut piece = vec![0; limits::control::PIECE_BYTES];
         match file.read(&mut piece) {
             Ok(0) => return Ok(()),
             Ok(count) => piece.truncate(count),
@@ -86,7 +90,10 @@ fn read_pieces(path: &Path, pieces: &mpsc::Sender<io::Result<Bytes>>) -> io::Res
 async fn receive(socket: UnixStream, path: &str, file: &Path) -> Result<(), ControlError> {
     let unwritten =
         |error: io::Error| ControlError::Stream(format!("cannot write the output: {error}"));
-    let mut file = OpenOptions::new().append(true).open(file).map_err(unwritten)?;
+    let mut file = match standard_stream(file).map_err(unwritten)? {
+        Some(file) => file,
+        None => OpenOptions::new().append(true).open(file).map_err(unwritten)?,
+    };
     let (mut sender, _connection) = connect(socket).await?;
     let request = http::Request::get(path).header(http::header::HOST, "localhost");
     let request = request.body(Empty::<Bytes>::new()).map_err(broken)?;

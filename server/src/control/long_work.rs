@@ -1,7 +1,7 @@
 //! A long request, at work, as the body of its answer.
 //!
 //! The work runs on the blocking pool and leaves word of how far it has come; the body sends the latest word every
-//! [`limits::CONTROL_PROGRESS_WAIT`], whether it is new or not, and so notices that nobody reads it any more.
+//! [`limits::control::PROGRESS_WAIT`], whether it is new or not, and so notices that nobody reads it any more.
 //! Promises: a body that is dropped, and a server that stops, stop the work at the next word.
 //! Never here: what the work is.
 
@@ -47,7 +47,7 @@ impl WorkBody {
                 }
             })
         });
-        let mut ticks = interval(limits::CONTROL_PROGRESS_WAIT);
+        let mut ticks = interval(limits::control::PROGRESS_WAIT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { progress, ticks, work: Some(work) }
     }

@@ -1,8 +1,8 @@
 //! Deletion of accounts.
 //!
-//! Guarantees: an account that owns buckets or organisations is deleted only together with them; its API keys, sessions,
-//! password and memberships are deleted with it; a deletion that is interrupted can be repeated. Non-goals: the audit
-//! log and the traffic history, which keep the ID of the account until they expire.
+//! Guarantees: an account that owns buckets or organisations is deleted only together with them; its API keys,
+//! sessions, password and memberships are deleted with it; a deletion that is interrupted can be repeated. Non-goals:
+//! the audit log and the usage history, which keep the ID of the account until they expire.
 
 use engine::Batch;
 
