@@ -87,7 +87,7 @@ fn a_sweep_says_what_it_looked_at_and_a_standing_why_it_changed() {
             (&change["by"], &change["reason"]),
             (&"operator".into(), &"set by the operator".into())
         );
-        let list = folder.done(&["account", "list"]).stdout;
+        let list = folder.done(&["account", "list", "--wide"]).stdout;
         assert!(list.contains("REASON") && list.contains("set by the operator"), "{list}");
     });
 }
@@ -246,7 +246,7 @@ fn account_delete_takes_keys_and_with_force_buckets() {
         folder.done(&["account", "create", "root", "--role", "operator"]);
         folder.done(&["account", "create", "carl"]);
         folder.done(&["organisation", "create", "crew", "--account", "ann"]);
-        folder.done(&["organisation", "add", "crew", "carl"]);
+        folder.done(&["organisation", "add", "crew", "carl", "--role", "member"]);
         folder.done(&["apikey", "create", "--account", "carl"]);
         folder.done(&["bucket", "create", "of-carl", "--account", "carl"]);
         folder.run(&["account", "delete", "carl"]).check_failure(1, "owns 1 buckets");

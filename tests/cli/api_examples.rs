@@ -59,7 +59,7 @@ const SECTIONS: &[Section] = &[
     },
     section("Integrations", &[200, 200, 200]),
     section("Buckets", &[200; 6]),
-    section("Moves", &[200; 2]),
+    section("Moves and copies", &[200; 3]),
     // Values, not names.
     Section {
         absent: &["deleted", "replaced"],
@@ -90,6 +90,12 @@ const SECTIONS: &[Section] = &[
         ],
         ..section("Storage", &[200])
     },
+    // Values.
+    Section {
+        absent: &["default", "environment", "reload", "restart"],
+        ..section("Server settings", &[200])
+    },
+    section("Recent uploads", &[200]),
     section("Quotas", &[200]),
     section("Usage over time", &[200]),
     section("Audit", &[200]),

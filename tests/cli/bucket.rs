@@ -54,7 +54,10 @@ fn top_level_folders_are_shown_with_what_lies_in_them() {
     let check = || {
         let command = ["bucket", "folders", "--name", "photos"];
         let shown = folder.done(&command);
-        assert_eq!(shown.stdout, "FOLDER  FILES  BYTES\na/      1      1\nb/      1      2\n");
+        assert_eq!(
+            shown.stdout,
+            "FOLDER  FILES  STORED\na/      1      1 bytes\nb/      1      2 bytes\n"
+        );
         assert!(!shown.stderr.contains("more folders"), "{shown:?}");
         let first = folder.done(&[&command[..], &["--limit", "1"]].concat());
         assert!(first.stderr.contains("--after \"a/\" shows them"), "{first:?}");

@@ -63,7 +63,7 @@ fn a_check_says_what_cannot_be_used_and_where_it_stands() {
     assert_eq!((ran.code, &*ran.stdout), (0, "the settings can be used\n"), "{ran:?}");
     for (text, says) in [
         ("scrub_day = 7\n", "line 1: scrub_day is no setting: perhaps scrub_days"),
-        ("\nscrub_days = \"7\"\n", "line 2: scrub_days: \"7\" is not a whole number"),
+        ("\nscrub_days = \"7\"\n", "line 2: scrub_days: \"7\" is not a duration such as 30d"),
         ("scrub_days = 4000\n", "scrub_days: 4000 is not between 0 and 3650"),
         ("scrub_days = \n", "line 1"),
         ("webhook_ca_file = \"/nowhere/roots.pem\"\n", "webhook_ca_file: /nowhere/roots.pem: "),

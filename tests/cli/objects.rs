@@ -28,8 +28,8 @@ fn cp_stores_files_and_brings_them_back() {
         let file = local(folder, "cat.bin", &content);
         let copied = folder.done(&["cp", &file, "photos/2026/"]);
         assert_eq!(copied.stdout, "copied 1 object, 300.0 kB\n");
-        folder.done(&["cp", &file, "photos/renamed.bin", "--type", "application/x-cat"]);
-        let stat = folder.json(&["stat", "photos/renamed.bin"]);
+        folder.done(&["cp", &file, "photos/renamed", "--type", "application/x-cat"]);
+        let stat = folder.json(&["stat", "photos/renamed"]);
         assert_eq!(
             (&stat["bytes"], &stat["contentType"]),
             (&300_000.into(), &"application/x-cat".into())
@@ -118,8 +118,8 @@ fn mv_renames_objects_and_moves_folders_between_buckets() {
 fn rm_deletes_objects_folders_and_thumbnails() {
     let (folder, key) = DataFolder::with_bucket();
     let server = folder.serve();
-    let picture = fs::read("../server/assets/screenshots/cat.jpg").unwrap();
-    let form = Form::new().file("file", "cat.jpg", None, &picture).text("thumbnail", "true");
+    let picture = fs::read("../server/assets/screenshots/files.png").unwrap();
+    let form = Form::new().file("file", "cat.png", None, &picture).text("thumbnail", "true");
     let answer = server.connect().with_key(&key).upload("/photos/pets/", form).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text());
     let check = || {

@@ -76,7 +76,7 @@ fn a_server_delivers_and_its_log_names_no_secret_address() {
     receiver.wait_until(|seen| seen.len() == 2);
     server.terminate();
     let log = server.log();
-    assert!(log.contains("not delivered") && log.contains("127.0.0.1"), "{log}");
+    assert!(log.contains("webhook delivery failed") && log.contains("127.0.0.1"), "{log}");
     assert!(!log.contains("secret") && !log.contains("/hook"), "{log}");
 }
 

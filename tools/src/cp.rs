@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Copy folders with everything below them.
     #[arg(short, long)]
     recursive: bool,
-    /// Content type of files that are copied in. [default: by content and name]
+    /// Content type of files that are copied in, unless content or name have one.
     #[arg(long = "type", value_name = "TYPE")]
     content_type: Option<String>,
 }
@@ -52,7 +52,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     for source in &places {
         copier.copy(source, &destination, into_folder, recursive)?;
     }
-    copier.report.print("copied", &store)
+    match destination {
+        // Standard output has the content.
+        Place::Stream => Ok(()),
+        Place::Object(_) | Place::Local(_) => copier.report.print("copied", &store),
+    }
 }
 
 struct Copier {

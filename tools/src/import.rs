@@ -115,8 +115,28 @@ fn source(args: &Args) -> Result<Source, Failure> {
     let files = args.from.as_ref().ok_or_else(missing)?;
     match files.to_str().and_then(|files| files.strip_prefix("s3://")) {
         Some(place) => s3_place(args, place),
-        None => Ok(Source::Files(archive_place::from(files, data)?)),
+        None => {
+            reject_remote_options(args)?;
+            Ok(Source::Files(archive_place::from(files, data)?))
+        }
     }
+}
+
+/// Rejects options of remote sources for an archive or folder.
+fn reject_remote_options(args: &Args) -> Result<(), Failure> {
+    for (option, is_given) in [
+        ("--region", args.region.is_some()),
+        ("--virtual-hosted", args.virtual_hosted),
+        ("--credentials-file", args.credentials_file.is_some()),
+        ("--allow", !args.allow.is_empty()),
+        ("--ca-file", args.ca_file.is_some()),
+    ] {
+        if is_given {
+            let message = format!("{option} cannot be used with --from of an archive or folder");
+            return Err(Failure::wrong_usage(message));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the source of `s3://BUCKET[/PREFIX]` at the endpoint, which may be private since the operator names it.

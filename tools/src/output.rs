@@ -27,7 +27,7 @@ use server::management::S3CredentialsView;
 use self::audit::{audit_note, audit_text};
 pub(crate) use self::objects::objects_text;
 use self::objects::{folders_text, object_text, usage_text};
-use self::table::Show::{Date, Whole, Wide};
+use self::table::Show::{Cut, Date, Whole, Wide};
 use self::table::{Column, table};
 use self::versions::{history_note, history_text, undeleted_text};
 use self::webhooks::{dead_letters_text, tested_text, webhooks_text};
@@ -205,7 +205,7 @@ fn text_of(reply: &Reply, wide: bool) -> String {
 
 const ACCOUNT: &[Column] = &[
     ("ID", Whole),
-    ("NAME", Whole),
+    ("NAME", Cut),
     ("ROLE", Whole),
     ("PLAN", Wide),
     ("STANDING", Whole),
@@ -230,7 +230,7 @@ fn account_row(account: &AccountView) -> Vec<String> {
 }
 
 const STEP: &[Column] =
-    &[("ID", Whole), ("NAME", Whole), ("FROM", Whole), ("TO", Whole), ("REASON", Whole)];
+    &[("ID", Whole), ("NAME", Whole), ("FROM", Whole), ("TO", Whole), ("REASON", Cut)];
 
 fn swept_text(swept: &SweptView, wide: bool) -> String {
     let SweptView { account_count, violation_count, steps } = swept;
@@ -247,7 +247,7 @@ fn swept_text(swept: &SweptView, wide: bool) -> String {
 }
 
 const BUCKET: &[Column] = &[
-    ("NAME", Whole),
+    ("NAME", Cut),
     ("ACCOUNT", Whole),
     ("ORGANISATION", Wide),
     ("TYPE", Wide),
@@ -292,7 +292,7 @@ const API_KEY: &[Column] = &[
     ("ID", Whole),
     ("ACCOUNT", Wide),
     ("NAME", Whole),
-    ("SCOPES", Whole),
+    ("SCOPES", Cut),
     ("BUCKET", Whole),
     ("PREFIX", Wide),
     ("CREATED", Wide),
@@ -319,7 +319,7 @@ fn api_key_row(api_key: &ApiKeyView) -> Vec<String> {
 }
 
 const ORGANISATION: &[Column] =
-    &[("ID", Whole), ("NAME", Whole), ("MEMBER ID", Wide), ("MEMBER", Whole), ("ROLE", Whole)];
+    &[("ID", Whole), ("NAME", Cut), ("MEMBER ID", Wide), ("MEMBER", Whole), ("ROLE", Whole)];
 
 /// A line for each member.
 fn organisations_text(organisations: &[OrganisationView], wide: bool) -> String {

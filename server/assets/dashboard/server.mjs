@@ -6,7 +6,7 @@ import { badge, facts, nothing, page, part, table } from "./parts.mjs";
 import { field } from "./dialog.mjs";
 
 /** Text with `code` in backquotes. @param {string} text */
-const marked = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? make("code", null, part) : part));
+const marked = (text) => text.split("\u0060").map((part, at) => (at % 2 === 1 ? make("code", null, part) : part));
 
 /** The value of a setting. @param {any} it */
 function value(it) {

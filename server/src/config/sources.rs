@@ -276,12 +276,12 @@ mod tests {
     #[test]
     fn a_value_of_another_type_says_where_it_stands() {
         for (value, is_number) in [("7", true), ("\"7\"", false), ("-7", false), ("7.5", false)] {
-            let text = format!("# Large.\nbody_bytes_max = {value}");
+            let text = format!("# Large.\nconnections_max = {value}");
             match Layer::from_toml(&text, "trug.toml") {
-                Ok(layer) => assert!(is_number && layer.body_bytes_max == Some(7), "{value}"),
+                Ok(layer) => assert!(is_number && layer.connections_max == Some(7), "{value}"),
                 Err(error) => {
                     let start =
-                        format!("trug.toml: line 2: body_bytes_max: {value} is not a whole");
+                        format!("trug.toml: line 2: connections_max: {value} is not a whole");
                     assert!(!is_number && error.to_string().starts_with(&start), "{error}");
                 }
             }

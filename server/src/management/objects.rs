@@ -516,7 +516,9 @@ fn presign(
         issuer: Issuer::Account(bucket.owner.clone()),
         expires_ms,
     };
-    let no_key = || CatalogError::Refused("the store has no signing key yet".to_owned());
+    // The first key of a store is otherwise created by its first server.
+    catalog.renew_signing_keys()?;
+    let no_key = || CatalogError::Refused("the store has no signing key".to_owned());
     let token = catalog.sign(&grant).ok_or_else(no_key)?;
     let url = format!("{url}?token={token}");
     Ok(PresignedView { url, method, expires_at: Some(iso_time(expires_ms)) })

@@ -3,7 +3,7 @@
 use server::catalog::ActorKind;
 use server::management::{ActorView, AuditEntryView, AuditView};
 
-use super::table::Show::{Minute, Whole, Wide};
+use super::table::Show::{Cut, Minute, Whole, Wide};
 use super::table::{Column, table};
 
 const ENTRY: &[Column] = &[
@@ -13,7 +13,7 @@ const ENTRY: &[Column] = &[
     ("BY", Whole),
     ("FROM", Wide),
     ("BUCKET", Whole),
-    ("TARGET", Whole),
+    ("TARGET", Cut),
     ("DETAIL", Wide),
 ];
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use server::management::{FolderView, ObjectView, ObjectsView, UsageView};
 
-use super::table::Show::Whole;
+use super::table::Show::{Cut, Whole};
 use super::table::{Column, table};
 use super::{bytes_text, count_text, plain};
 
@@ -54,7 +54,7 @@ pub(super) fn object_text(object: &ObjectView) -> String {
     text
 }
 
-const FOLDER: &[Column] = &[("FOLDER", Whole), ("FILES", Whole), ("STORED", Whole)];
+const FOLDER: &[Column] = &[("FOLDER", Cut), ("FILES", Whole), ("STORED", Whole)];
 
 pub(super) fn folders_text(folders: &[FolderView], wide: bool) -> String {
     table(FOLDER, &folders.iter().map(folder_row).collect::<Vec<_>>(), wide)

@@ -1,7 +1,7 @@
 //! Tables of at most 80 columns, and wider ones with `--wide`.
 //!
-//! Guarantees: cells cannot control the terminal. At 80 columns only the first column is cut; a column without any
-//! value is left out. Non-goals: what the cells hold.
+//! Guarantees: cells cannot control the terminal. At 80 columns only one column is cut, which is no ID; a column without
+//! any value is left out. Non-goals: what the cells hold.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,15 @@ use super::plain;
 
 /// Columns of a narrow table.
 const WIDTH: usize = 80;
-/// Narrowest first column, in characters.
-const FIRST_MIN: usize = 12;
+/// Narrowest cut column, in characters.
+const CUT_MIN: usize = 12;
 
 /// How a column appears in a narrow table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
     Whole,
+    /// Cut in the middle if the table is too wide; at most one column.
+    Cut,
     /// The date of a time.
     Date,
     /// A time to the minute, in UTC.
@@ -40,8 +42,9 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<String>], wide: bool) -> Str
         };
         lines.push(shown.iter().map(cell).collect());
     }
-    if !wide {
-        cut_first(&mut lines);
+    let cut = shown.iter().position(|at| columns[*at].1 == Show::Cut);
+    if let Some(at) = cut.filter(|_| !wide) {
+        cut_column(&mut lines, at);
     }
     let widths = widths(&lines);
     let mut text = String::new();
@@ -65,7 +68,7 @@ fn cell(text: &str, show: Show) -> String {
     let short = match show {
         Show::Date => text.get(..10),
         Show::Minute => text.get(..16),
-        Show::Whole | Show::Wide => None,
+        Show::Whole | Show::Cut | Show::Wide => None,
     };
     match (text, short) {
         ("", _) => "-".to_owned(),
@@ -82,12 +85,14 @@ fn widths(lines: &[Vec<String>]) -> Vec<usize> {
     (0..columns).map(|at| width(at).unwrap_or_default()).collect()
 }
 
-/// Cuts the cells of the first column in the middle, so that the others fit.
-fn cut_first(lines: &mut [Vec<String>]) {
-    let rest: usize = widths(lines).iter().skip(1).map(|width| width + 2).sum();
-    let most = WIDTH.saturating_sub(rest).max(FIRST_MIN);
-    for first in lines.iter_mut().filter_map(|line| line.first_mut()) {
-        *first = cut(first, most);
+/// Cuts the cells of a column in the middle, so that the others fit.
+fn cut_column(lines: &mut [Vec<String>], column: usize) {
+    let widths = widths(lines);
+    let total: usize = widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
+    let own = widths.get(column).copied().unwrap_or_default();
+    let most = (own + WIDTH).saturating_sub(total).max(CUT_MIN);
+    for cell in lines.iter_mut().filter_map(|line| line.get_mut(column)) {
+        *cell = cut(cell, most);
     }
 }
 
@@ -104,7 +109,7 @@ fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Show::{Date, Minute, Whole, Wide};
+    use super::Show::{Cut, Date, Minute, Whole, Wide};
     use super::*;
 
     fn row(cells: &[&str]) -> Vec<String> {
@@ -125,7 +130,7 @@ mod tests {
 
     #[test]
     fn narrow_tables_fit_80_columns() {
-        let columns = [("NAME", Whole), ("TIME", Minute), ("DAY", Date)];
+        let columns = [("NAME", Cut), ("TIME", Minute), ("DAY", Date)];
         let time = "2026-01-31T12:34:56.789Z";
         let name = format!("{}.{}", "a".repeat(100), "end");
         let text = table(&columns, &[row(&[&name, time, time])], false);

@@ -6,12 +6,12 @@ use server::management::{
     HistoryView, RefusedVersionView, RestoredView, StateView, UndeletedView, VersionView,
 };
 
-use super::table::Show::{Minute, Whole, Wide};
+use super::table::Show::{Cut, Minute, Whole, Wide};
 use super::table::{Column, table};
 use super::{bytes_text, count_line, plain};
 
 const VERSION: &[Column] = &[
-    ("PATH", Whole),
+    ("PATH", Cut),
     ("VERSION", Whole),
     ("WHEN", Minute),
     ("STATE", Whole),

@@ -2,14 +2,14 @@
 
 use server::management::{DeadLettersView, WebhookTestedView, WebhookView};
 
-use super::table::Show::{Minute, Whole, Wide};
+use super::table::Show::{Cut, Minute, Whole, Wide};
 use super::table::{Column, table};
 use super::{number, plain};
 
 const WEBHOOK: &[Column] = &[
     ("ID", Whole),
     ("BUCKET", Wide),
-    ("URL", Whole),
+    ("URL", Cut),
     ("EVENTS", Wide),
     ("PREFIX", Wide),
     ("ENABLED", Whole),
@@ -65,7 +65,7 @@ const DEAD_LETTER: &[Column] = &[
     ("TRIES", Wide),
     ("GIVEN UP", Wide),
     ("STATUS", Whole),
-    ("ERROR", Whole),
+    ("ERROR", Cut),
 ];
 
 pub(super) fn dead_letters_text(letters: &DeadLettersView, wide: bool) -> String {

@@ -72,6 +72,7 @@ fn an_edit_changes_what_it_names_and_nothing_else() {
     let edited = catalog.edit_bucket(&bucket.name, change).unwrap();
     let expected = Bucket {
         access: Access::Private,
+        granted_access: Access::Private,
         updated_ms: bucket.created_ms + 5_000,
         ..Bucket::clone(&bucket)
     };
