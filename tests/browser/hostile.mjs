@@ -64,6 +64,8 @@ export const tests = {
   async "hostile names are text in every view"() {
     for (const name of NAMES) await store("hostile", `names/${name}`, "x");
     const page = await open("/-/files/hostile/names/");
+    // Only visible rows have elements.
+    await page.setViewportSize({ width: 1280, height: 1600 });
     await waitForRows(page, NAMES.length);
     const shown = await page.locator(".row .name").allTextContents();
     assert.deepEqual([...shown].sort(), [...NAMES].sort());

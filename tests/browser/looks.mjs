@@ -149,6 +149,8 @@ export const tests = {
   async "a finger opens, chooses by the tick, and finds the buckets behind the menu"() {
     await fillFolder();
     const page = await open("/-/files/photos/look/", NARROW);
+    // Only visible rows have elements.
+    await page.setViewportSize({ width: 360, height: 1200 });
     await page.locator(".row", { hasText: "note.txt" }).tap();
     await page.locator("dialog.preview pre", { hasText: "Second line" }).waitFor();
     await page.getByRole("button", { name: "Close (Esc)" }).tap();

@@ -257,11 +257,11 @@ export const tests = {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("heading", { name: "Move 2 items" }).waitFor();
     // The tree is open at the folder, whose own row cannot be chosen.
-    await dialog.getByRole("treeitem", { name: "picked" }).waitFor();
+    await dialog.getByRole("treeitem", { name: "picked", exact: true }).waitFor();
     await dialog.getByText("This is the current folder").waitFor();
     await dialog.getByRole("treeitem", { name: "two" }).waitFor();
     await shot(page, "picker");
-    await dialog.getByRole("treeitem", { name: "picked" }).focus();
+    await dialog.getByRole("treeitem", { name: "picked", exact: true }).focus();
     await page.keyboard.press("ArrowDown");
     await dialog.getByText("Destination: photos/picked/one/").waitFor();
     await page.keyboard.press("ArrowRight");

@@ -1,7 +1,7 @@
 //! Tables of at most 80 columns, and wider ones with `--wide`.
 //!
-//! Guarantees: cells cannot control the terminal. At 80 columns only one column is cut, which is no ID; a column without
-//! any value is left out. Non-goals: what the cells hold.
+//! Guarantees: cells cannot control the terminal. At 80 columns only one column is cut, which is no ID; a column
+//! without any value is left out. Non-goals: what the cells hold.
 
 use std::fmt::Write as _;
 
