@@ -24,6 +24,7 @@ use crate::object_attributes::{S3Attributes, StoredAttributes, VersionMark};
 pub(crate) enum Absent {
     Ignore,
     /// It leaves a delete marker, as in S3.
+    #[cfg(feature = "s3")]
     Mark,
 }
 

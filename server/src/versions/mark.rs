@@ -15,6 +15,7 @@ use crate::object_attributes::StoredAttributes;
 use crate::object_attributes::VersionMark;
 
 /// The id of a version.
+#[cfg(feature = "s3")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionId {
     /// Put while the bucket had no versions, or had them suspended.
@@ -30,9 +31,9 @@ pub(super) struct Known {
     pub(super) modified_ms: u64,
 }
 
+#[cfg(feature = "s3")]
 impl VersionId {
     /// Parses the id that a client sent.
-    #[cfg(feature = "s3")]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match text {
@@ -45,6 +46,7 @@ impl VersionId {
     }
 }
 
+#[cfg(feature = "s3")]
 impl std::fmt::Display for VersionId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -83,6 +85,7 @@ impl Versioning {
 }
 
 impl Known {
+    #[cfg(feature = "s3")]
     pub(super) fn id(&self) -> VersionId {
         match self.is_null {
             true => VersionId::Null,
