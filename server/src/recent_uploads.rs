@@ -1,7 +1,7 @@
 //! The latest uploads of each bucket, for the home page of the dashboard.
 //!
 //! Guarantees: at most [`RECENT_UPLOADS_MAX`] names for each bucket; after a start, a bucket of at most
-//! [`RECENT_FILES_MAX`] files is read once. Non-goals: the history of larger buckets across restarts.
+//! `RECENT_FILES_MAX` files is read once. Non-goals: the history of larger buckets across restarts.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

