@@ -68,7 +68,7 @@ fn what_may_change_is_so_at_once_and_the_rest_is_told() {
     for name in ["plan_rates", "address_requests_per_second", "trusted_proxies"] {
         assert!(log.contains(name), "{name}: {log}");
     }
-    assert!(log.contains("take a restart"), "{log}");
+    assert!(log.contains("restart required"), "{log}");
     assert!(log.contains("\"settings\":\"scrub_days\""), "{log}");
     let forwarded = [("x-forwarded-for", "192.0.2.1")];
     let mut ask = || old.send("GET", "/photos/none", &forwarded, b"").unwrap().status;
