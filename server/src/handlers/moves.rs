@@ -1,6 +1,7 @@
 //! `POST /api/buckets/{bucketName}/move` and `/copy`: a file to another name in its bucket.
 
 use axum::extract::State;
+use engine::ObjectKey;
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -59,19 +60,11 @@ pub async fn move_one(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
-    let wish: MoveWish = body.settings()?;
-    let (from, to) = (file_in(&wish.from)?, file_in(&wish.to)?);
-    caller.check_file(&from)?;
-    caller.check_file(&to)?;
-    check_writable(&to)?;
+    let (from, to, on_taken) = requested(&caller, body)?;
     if from == to {
         return Err(ApiError::bad_parameter("to", "must be another path than \"from\""));
     }
-    let on_taken = wish.on_conflict.unwrap_or_default();
-    let Moved { object, renamed } = move_file(&app, &bucket, &from, &to, on_taken).await?;
-    let url = public_url(app.public_url.as_str(), object.name());
-    let path = object.name().key.to_string();
-    Ok(Json(MovedReply { success: true, path, url, renamed }))
+    Ok(reply(&app, &move_file(&app, &bucket, &from, &to, on_taken).await?))
 }
 
 /// Copies one file inside its bucket. The copy is subject to the limits of an upload.
@@ -98,18 +91,27 @@ pub async fn copy_one(
     let name = bucket_in(&uri)?;
     caller.bucket(&app.catalog, &name, Scope::Read)?;
     let bucket = caller.bucket(&app.catalog, &name, Scope::Upload)?;
+    let (from, to, on_taken) = requested(&caller, body)?;
+    if from == to && on_taken != OnTaken::Rename {
+        let must = "must be another path than \"from\", unless \"onConflict\" is \"rename\"";
+        return Err(ApiError::bad_parameter("to", must));
+    }
+    Ok(reply(&app, &copy_file(&app, &bucket, &from, &to, on_taken).await?))
+}
+
+/// Reads source, destination and conflict rule of a move or copy, and checks that the caller may use both paths.
+fn requested(caller: &Caller, body: JsonBody) -> Result<(ObjectKey, ObjectKey, OnTaken), ApiError> {
     let wish: MoveWish = body.settings()?;
     let (from, to) = (file_in(&wish.from)?, file_in(&wish.to)?);
     caller.check_file(&from)?;
     caller.check_file(&to)?;
     check_writable(&to)?;
-    let on_taken = wish.on_conflict.unwrap_or_default();
-    if from == to && on_taken != OnTaken::Rename {
-        let must = "must be another path than \"from\", unless \"onConflict\" is \"rename\"";
-        return Err(ApiError::bad_parameter("to", must));
-    }
-    let Moved { object, renamed } = copy_file(&app, &bucket, &from, &to, on_taken).await?;
+    Ok((from, to, wish.on_conflict.unwrap_or_default()))
+}
+
+fn reply(app: &AppState, moved: &Moved) -> Json<MovedReply> {
+    let Moved { object, renamed } = moved;
     let url = public_url(app.public_url.as_str(), object.name());
     let path = object.name().key.to_string();
-    Ok(Json(MovedReply { success: true, path, url, renamed }))
+    Json(MovedReply { success: true, path, url, renamed: *renamed })
 }
