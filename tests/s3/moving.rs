@@ -89,9 +89,9 @@ fn import_from_s3_keeps_headers_metadata_and_time() {
     let (folder, _) = DataFolder::with_bucket();
     let moto = filled_moto(&folder);
     let import = || {
-        let words = ["import", "photos", "--json", "--from", "s3://pics", "--endpoint"];
-        let mut command = signed(folder.command(&words));
-        let ran = run(command.arg(&moto.address));
+        let from = ["--from", "s3://pics", "--endpoint", &moto.address];
+        let words = [&["import", "photos", "--json"][..], &from].concat();
+        let ran = run(&mut signed(folder.command(&words)));
         assert_eq!(ran.code, 0, "{ran:?}");
         serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
     };
