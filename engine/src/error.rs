@@ -139,10 +139,10 @@ impl fmt::Display for Corruption {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::KeyPresent(name) => write!(f, "{name} exists already"),
+            Self::KeyPresent(name) => write!(f, "{name} already exists"),
             Self::KeyMissing(name) => write!(f, "{name} does not exist"),
             Self::KeyChanged(name) => write!(f, "{name} has changed"),
-            Self::FactPresent(name) => write!(f, "the fact {name} exists already"),
+            Self::FactPresent(name) => write!(f, "the fact {name} already exists"),
             Self::FactMissing(name) => write!(f, "the fact {name} does not exist"),
         }
     }

@@ -220,9 +220,9 @@ impl Caller {
     pub fn session(&self) -> Result<&Arc<Session>, ApiError> {
         match &self.credential {
             Credential::Session(session) => Ok(session),
-            Credential::Key(_) | Credential::Account => {
-                Err(ApiError::forbidden("This takes a session, and no API key: sign in"))
-            }
+            Credential::Key(_) | Credential::Account => Err(ApiError::forbidden(
+                "A session is required; API keys are not accepted here. Sign in.",
+            )),
         }
     }
 
@@ -309,7 +309,7 @@ impl Caller {
         }
         if !role.allows(scope) {
             let role = role.as_str();
-            return Err(ApiError::forbidden(format!("The role \"{role}\" is not enough for this")));
+            return Err(ApiError::forbidden(format!("Role \"{role}\" does not permit this")));
         }
         // What is refused to the owner is refused to those who work in the owner's buckets.
         match catalog.account(&bucket.owner) {
@@ -353,7 +353,7 @@ impl Caller {
         };
         if role < least {
             let (role, least) = (role.as_str(), least.as_str());
-            let message = format!("This takes the role \"{least}\"; the account has \"{role}\"");
+            let message = format!("Role \"{least}\" is required; the account has \"{role}\"");
             return Err(ApiError::forbidden(message));
         }
         Ok(organisation)
@@ -365,14 +365,14 @@ impl Caller {
             return Ok(());
         }
         let scope = scope.as_str();
-        Err(ApiError::forbidden(format!("The API key lacks the scope \"{scope}\"")))
+        Err(ApiError::forbidden(format!("The API key lacks scope \"{scope}\"")))
     }
 
     /// Whether the key may manage what is more than one bucket.
     pub fn check_whole_reach(&self) -> Result<(), ApiError> {
         self.check_scope(Scope::Manage)?;
         if self.limits().bucket.is_some() {
-            return Err(ApiError::forbidden("The API key is for one bucket alone"));
+            return Err(ApiError::forbidden("The API key is restricted to one bucket"));
         }
         self.check_folder(&FolderKey::root())
     }
@@ -417,7 +417,7 @@ impl Caller {
     fn check_key(&self, name: &BucketName, scope: Scope) -> Result<(), ApiError> {
         self.check_scope(scope)?;
         if !self.limits().reach_bucket(name) {
-            return Err(ApiError::forbidden("The API key is for another bucket"));
+            return Err(ApiError::forbidden("The API key is restricted to another bucket"));
         }
         Ok(())
     }
@@ -427,7 +427,7 @@ impl Caller {
             return Ok(());
         }
         let prefix = &self.limits().prefix;
-        Err(ApiError::forbidden(format!("The API key only reaches the folder \"{prefix}\"")))
+        Err(ApiError::forbidden(format!("The API key is restricted to the prefix \"{prefix}\"")))
     }
 }
 
@@ -464,8 +464,10 @@ pub fn check_delivery(
     // Whoever looks at the address sees that the bucket is there, so a stranger's key is told what it is.
     if catalog.role_in(&caller.account.id, bucket).is_none() {
         return Err(ApiError::forbidden(match caller.credential {
-            Credential::Key(_) => "The API key does not open this bucket",
-            Credential::Session(_) | Credential::Account => "The account does not open this bucket",
+            Credential::Key(_) => "The API key has no access to this bucket",
+            Credential::Session(_) | Credential::Account => {
+                "The account has no access to this bucket"
+            }
         }));
     }
     caller.authorise(catalog, bucket, Scope::Read)?;

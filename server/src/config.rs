@@ -314,7 +314,7 @@ where
         return Ok(number);
     }
     let (least, most) = allowed.into_inner();
-    Err(ConfigError::of(name, format!("{number} is not between {least} and {most}")))
+    Err(ConfigError::of(name, format!("{number} is out of range: {least} to {most}")))
 }
 
 fn seconds(
@@ -371,7 +371,7 @@ fn hosts(texts: Option<Texts>) -> Result<Vec<String>, ConfigError> {
     let refuse = |why| ConfigError::of("dashboard_hosts", why);
     let read = |text: &String| match text.parse::<http::uri::Authority>() {
         Ok(host) if host.host() == text => Ok(text.to_ascii_lowercase()),
-        _ => Err(refuse(format!("{text:?} is no host like files.internal"))),
+        _ => Err(refuse(format!("{text:?} is not a host name such as files.internal"))),
     };
     let hosts: Vec<_> = texts.unwrap_or_default().0.iter().map(read).collect::<Result<_, _>>()?;
     match hosts.len() {

@@ -234,7 +234,7 @@ async fn read_lines(mut body: Incoming, watch: &mut Watch<'_>) -> Result<Reply, 
             return Err(broken("the answer is too long"));
         }
     }
-    Err(broken("the answer ended before the work did"))
+    Err(broken("the connection closed before the operation finished"))
 }
 
 /// A task that ends with its owner.
@@ -383,7 +383,7 @@ impl fmt::Display for ControlError {
         match self {
             Self::NotRunning => write!(f, "no server is running on this data folder"),
             Self::Refused { message, .. } => f.write_str(message),
-            Self::Broken(why) => write!(f, "the running server did not answer: {why}"),
+            Self::Broken(why) => write!(f, "no response from the running server: {why}"),
             Self::Stream(why) => f.write_str(why),
         }
     }

@@ -383,7 +383,7 @@ pub async fn keep(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ApiError::conflict("Too many uploads want the same name at the same time"))
+    Err(ApiError::conflict("Too many concurrent uploads to this name: try again"))
 }
 
 /// Whether few keys are wanted, and all are free: what every GET asks the index. Others are looked for apart.
@@ -418,7 +418,9 @@ pub fn propose(
                 let is_wanted_elsewhere = chosen.contains(key) || app.claims.contain(&name);
                 Ok::<_, Error>(is_wanted_elsewhere || app.store.get(&name)?.is_some())
             })?;
-            let no_number = || ApiError::conflict("No number is free for a file of this name");
+            let no_number = || {
+                ApiError::conflict("Too many files with this name: no free number up to 1,000,000")
+            };
             let proposal = proposal.ok_or_else(no_number)?;
             if proposal.rule == NameRule::Overwrite {
                 break proposal;
@@ -500,5 +502,5 @@ impl Received {
 }
 
 fn several_files_refused() -> ApiError {
-    ApiError::bad_request("path must end with \"/\" for several files")
+    ApiError::bad_request("Uploading several files requires a path that ends with \"/\"")
 }

@@ -34,7 +34,9 @@ impl JsonBody {
             }
             Ok(_) => Err(refuse(format!("{is_none}: it is something else"))),
             // It is JSON, and a name in it is there twice.
-            Err(error) if error.is_data() => Err(refuse(format!("The body is ambiguous: {error}"))),
+            Err(error) if error.is_data() => {
+                Err(refuse(format!("The body has a duplicate key: {error}")))
+            }
             Err(error) => Err(refuse(format!("{is_none}: {error}"))),
         }
     }
@@ -60,7 +62,7 @@ impl JsonBody {
         match self.0.remove(name) {
             Some(Value::String(text)) => Ok(text),
             None | Some(Value::Null) => Err(ApiError::bad_parameter(name, "is required")),
-            Some(_) => Err(ApiError::bad_parameter(name, "must be a text")),
+            Some(_) => Err(ApiError::bad_parameter(name, "must be a string")),
         }
     }
 
@@ -97,7 +99,7 @@ impl JsonBody {
         if let Some(name) = missing(&error.to_string()) {
             return ApiError::bad_parameter(name, "is required");
         }
-        ApiError::bad_request(format!("The body is wrong: {error}"))
+        ApiError::bad_request(format!("Invalid body: {error}"))
     }
 }
 
@@ -141,7 +143,7 @@ fn make_whole(value: &mut Value) {
 }
 
 fn unknown(name: &str) -> ApiError {
-    ApiError::bad_parameter(name, "is not known here")
+    ApiError::bad_parameter(name, "is not a known field")
 }
 
 #[cfg(test)]
@@ -184,7 +186,7 @@ mod tests {
         ] {
             let refusal = JsonBody::parse(text.as_bytes()).unwrap_err();
             assert_eq!((refusal.status().as_u16(), refusal.code()), (400, "bad_json"));
-            let says = format!("The body is ambiguous: the field \"{named}\" is there twice");
+            let says = format!("The body has a duplicate key: \"{named}\"");
             assert!(refusal.message().starts_with(&says), "{text}: {}", refusal.message());
         }
         let apart = r#"{"a":{"x":[1,-2,3.5,true,null,"s"]},"b":[{"x":1},{"x":1}]}"#;

@@ -97,7 +97,10 @@ impl FormFiles {
             }
             self.file_count += 1;
             if self.file_count > limits::FORM_FILES_MAX {
-                let message = format!("A form may hold {} files", limits::FORM_FILES_MAX);
+                let message = format!(
+                    "Too many files: a form may contain at most {}",
+                    limits::FORM_FILES_MAX
+                );
                 return Err(ApiError::new(StatusCode::BAD_REQUEST, "too_many_files", message));
             }
             return Ok(Some(FormFile { form: self, head, first }));

@@ -55,7 +55,7 @@ impl Query {
     pub fn number(&self, names: &[&str]) -> Result<Option<u64>, ApiError> {
         let Some(text) = self.text(names)? else { return Ok(None) };
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(ApiError::bad_parameter(name_of(names), "must be a whole number"));
+            return Err(ApiError::bad_parameter(name_of(names), "must be an integer"));
         }
         Ok(Some(text.parse().unwrap_or(u64::MAX)))
     }

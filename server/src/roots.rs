@@ -25,7 +25,7 @@ impl ExtraRoots {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|why| BadRoots(why.to_string()))?;
         if certificates.is_empty() {
-            return Err(BadRoots("there is no certificate in it".into()));
+            return Err(BadRoots("it contains no certificate".into()));
         }
         for certificate in &certificates {
             let added = RootCertStore::empty().add(certificate.clone());

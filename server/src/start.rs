@@ -415,7 +415,7 @@ mod tests {
         match ask_operator(&data, &create).await {
             Err(ControlError::Refused { code, message }) => {
                 assert_eq!(code, "already_exists");
-                assert_eq!(message, "the account \"Ann\" exists already");
+                assert_eq!(message, "the account \"Ann\" already exists");
             }
             other => panic!("a second Ann was to be refused, not {other:?}"),
         }

@@ -178,7 +178,7 @@ fn decode(raw: &str) -> Result<Cow<'_, str>, ApiError> {
     while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
         match rest.get(at + 1..at + 3) {
             Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {}
-            _ => return Err(ApiError::bad_path("it has a \"%\" that starts no escape")),
+            _ => return Err(ApiError::bad_path("it contains an invalid percent-encoding")),
         }
         rest = rest.get(at + 3..).unwrap_or(&[]);
     }

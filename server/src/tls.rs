@@ -53,7 +53,7 @@ impl Identity {
         let chain = CertificateDer::pem_slice_iter(certificates).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|why| bad_chain(&why))?;
         let Some(own) = chain.first() else {
-            return Err(bad_chain(&"there is no certificate in it"));
+            return Err(bad_chain(&"it contains no certificate"));
         };
         let validity = Validity::of(own);
         let bad_key = |why: &dyn fmt::Display| BadIdentity::Key(why.to_string());

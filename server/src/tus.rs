@@ -108,7 +108,7 @@ pub(crate) fn number(headers: &HeaderMap, name: &'static str) -> Result<Option<u
     let text = value.to_str().unwrap_or_default();
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let parsed = text.parse().ok().filter(|_| is_plain);
-    parsed.map(Some).ok_or_else(|| ApiError::bad_header(name, "must be a whole number"))
+    parsed.map(Some).ok_or_else(|| ApiError::bad_header(name, "must be an integer"))
 }
 
 /// Refuses a version of the protocol that is not spoken.

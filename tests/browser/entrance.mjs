@@ -25,9 +25,9 @@ export const tests = {
     await newcomer("eve");
     const page = await open("/-/files/photos/?view=tiles", { session: null });
     await enter(page, "eve", "not her password");
-    await page.locator(".problem", { hasText: "The name or the password is wrong" }).waitFor();
+    await page.locator(".problem", { hasText: "Wrong name or password" }).waitFor();
     await enter(page, "nobody of this name");
-    await page.locator(".problem", { hasText: "The name or the password is wrong" }).waitFor();
+    await page.locator(".problem", { hasText: "Wrong name or password" }).waitFor();
     assert.equal(await cookieOf(page), undefined, "a wrong password gets a cookie");
     await page.getByLabel("Name").fill("eve");
     await page.getByLabel("Password").fill(PASSWORD);

@@ -136,7 +136,7 @@ const FILES = [
     await page.getByLabel("Password").fill("not the password");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.locator(".problem:not([hidden])").waitFor();
-  }, null, { "POST **/-/session": refused(401, "wrong_password", "The name or the password is wrong") }],
+  }, null, { "POST **/-/session": refused(401, "wrong_password", "Wrong name or password") }],
   ["nobody-yet", "/-/", ".entrance summary", undefined, null, { "GET **/-/session": { signedIn: false, setUpNeeded: true } }],
   ["unreachable", "/-/", ".entrance [role=alert]", undefined, null, { "GET **/-/session": null }],
   ["set-up-cut", "/-/set-up", ".entrance h1", undefined, null],

@@ -59,7 +59,7 @@ fn an_account_has_a_role_and_a_quota() {
 fn what_cannot_be_done_is_refused_in_a_sentence() {
     with_and_without_a_server(|folder| {
         let refused = |words: &[&str], says: &str| folder.run(words).check_failure(1, says);
-        refused(&["account", "create", "--name", "ann"], "\"ann\" exists already");
+        refused(&["account", "create", "--name", "ann"], "\"ann\" already exists");
         refused(&["account", "create", "--name", " "], "needs a name");
         refused(&["account", "create", "--name", "a\u{1b}[2Jb"], "no control characters");
         refused(

@@ -153,6 +153,6 @@ fn what_cannot_be_exported_is_refused_in_a_sentence() {
         refused("photos", &word(&folder.path().join("a.tar")), 2, "it lies in the data folder");
         refused("photos", &word(&folder.path()), 2, "it lies in the data folder");
         std::os::unix::fs::symlink("elsewhere", folder.beside().join("link.tar")).expect("a link");
-        refused("photos", &beside(folder, "link.tar"), 1, "it is there, and no file");
+        refused("photos", &beside(folder, "link.tar"), 1, "it exists and is not a regular file");
     });
 }

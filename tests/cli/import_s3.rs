@@ -265,7 +265,7 @@ fn words_that_make_no_sense_are_refused() {
         assert!(!ran.stderr.contains(SECRET), "{ran:?}");
     };
     refused(&["--from-s3", "https://a"], "names no bucket");
-    refused(&["--from-s3", "https://k:s@a/b"], "must have no user");
+    refused(&["--from-s3", "https://k:s@a/b"], "must not contain credentials");
     refused(&["--from-s3", "https://a/b", "--region", "a b"], "the region is none");
     refused(&["--from-s3", "https://a/b", "--from", "x.tar"], "cannot be used with");
     refused(&["--from", "x.tar", "--region", "eu"], "cannot be used with");

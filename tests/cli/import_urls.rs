@@ -133,7 +133,7 @@ fn what_fails_in_passing_is_tried_again_and_what_fails_for_good_is_named() {
             ("/round", "it leads on and on"),
             ("/%2e%2e/up", "its name may not be a key"),
             ("line 13, http://127.0.0.1:9/private", "the host has no address of the internet"),
-            ("/x", "a file of this name came before"),
+            ("/x", "duplicate file name in the archive"),
             ("line 16, nothing", "the address must"),
         ] {
             assert!(why(&ran, name).contains(says), "{name}: {}", why(&ran, name));

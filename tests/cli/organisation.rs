@@ -55,7 +55,7 @@ fn what_cannot_be_done_is_refused_in_a_sentence() {
             made["id"].as_str().expect("an organisation has an id").to_owned()
         });
         let ambiguous = ["organisation", "delete", "--organisation", "Crew"];
-        refused(&ambiguous, "several organisations are called \"Crew\"");
+        refused(&ambiguous, "the name \"Crew\" is ambiguous");
         folder.done(&["organisation", "delete", "--organisation", &ids[0]]);
         folder.done(&ambiguous);
     });

@@ -24,6 +24,7 @@ mod kill;
 mod ledger;
 mod memory;
 mod power_cut;
+mod release;
 mod reload;
 mod resumable;
 mod service_manager;

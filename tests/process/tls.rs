@@ -183,7 +183,7 @@ fn another_certificate_is_taken_at_a_signal_and_by_itself() {
     assert!(log.contains("it is not the key of the first certificate"), "{log}");
     fs::write(&certificates, "nothing").unwrap();
     served.server.reload();
-    served.server.wait_for_log("there is no certificate in it");
+    served.server.wait_for_log("it contains no certificate");
     assert!(is_trusted(&second) && !is_trusted(&first));
 
     // One that has expired is taken, with a warning; and without a signal.

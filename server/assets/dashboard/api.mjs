@@ -29,7 +29,7 @@ const ADVICE = {
   rate_limited: "Wait a moment and try again.",
   overloaded: "Try again in a moment.",
   read_only: "The server is read-only right now. Contact your operator.",
-  damaged: "Stored data is damaged. Restore an older version or a backup.",
+  damaged: "Stored data is corrupt. Restore an older version or a backup.",
   undecodable: "The image can't be decoded. Download the original.",
   cancelled: "Search took too long. Search inside a folder or use a longer query.",
   unreachable: "Check that it is running, and try again.",

@@ -71,7 +71,7 @@ impl HttpClient for Asking {
             let broken = |why: &dyn Display| Error::Other(format!("{address}: {why}").into());
             let at = Destination::parse(&address).map_err(|why| broken(&why))?;
             if at.origin().scheme() != Scheme::Https {
-                return Err(broken(&"the authority names an address without https"));
+                return Err(broken(&"the ACME server returned a URL without https"));
             }
             let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
             let (head, body) = request.into_parts();

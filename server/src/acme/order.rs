@@ -30,7 +30,7 @@ pub(super) async fn order(
     prove(&mut order, own, tls).await?;
     match order.poll_ready(&POLLS).await {
         Ok(OrderStatus::Ready) => {}
-        Ok(_) => return Err(refused(&mut order, Failure::new("the order was refused")).await),
+        Ok(_) => return Err(refused(&mut order, Failure::new("the ACME order is invalid")).await),
         Err(Error::Api(problem)) => {
             return Err(refused(&mut order, Failure::of(&problem, None)).await);
         }

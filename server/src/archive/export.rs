@@ -82,8 +82,8 @@ impl<'p> Sink<'p> {
         }
         if !has_ending(".tar") {
             return Err(ArchiveError::Place(format!(
-                "{} is neither a folder nor ends in .tar: end a new folder's name in \"/\"; trug does not compress, \
-                 but \"--to -\" can be piped to what does",
+                "{} is neither a folder nor a .tar file: end the name of a new folder with \"/\"; \
+                archives are not compressed, pipe `--to -` into a compressor",
                 path.display()
             )));
         }

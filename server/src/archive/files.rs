@@ -156,7 +156,10 @@ impl Output {
         let folder = open(path.parent().unwrap_or(path), flags, Mode::empty())?;
         match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) if !FileType::from_raw_mode(found.st_mode).is_file() => {
-                return Err(io::Error::new(ErrorKind::AlreadyExists, "it is there, and no file"));
+                return Err(io::Error::new(
+                    ErrorKind::AlreadyExists,
+                    "it exists and is not a regular file",
+                ));
             }
             Ok(_) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -264,7 +267,7 @@ impl Walk {
             match kind {
                 FileType::RegularFile => {}
                 FileType::Directory if deep >= limits::archives::IMPORT_FOLDERS_DEEP_MAX => {
-                    return refused("it lies too many folders deep".to_owned());
+                    return refused("it is nested too deeply (limit 256 folders)".to_owned());
                 }
                 FileType::Directory => match openat(folder, name, FOLDER, Mode::empty()) {
                     Ok(opened) => {

@@ -101,7 +101,7 @@ fn folder_or_file(place: &Place) -> Result<(&Path, bool), ArchiveError> {
     match place {
         Place::Stream(path) => Ok((path, false)),
         Place::Path(path) => match is_folder(absolute(path)?).map_err(place_error("read", path))? {
-            None => Err(ArchiveError::Place(format!("there is no {}", path.display()))),
+            None => Err(ArchiveError::Place(format!("{} does not exist", path.display()))),
             Some(is_folder) => Ok((path, is_folder)),
         },
     }
@@ -213,12 +213,12 @@ impl Importer<'_> {
             }
         };
         if records.attributes.as_ref().is_some_and(|it| !are_attributes(it)) {
-            self.report.refused.add(&name, "its attributes are none that trug writes");
+            self.report.refused.add(&name, "its pax attributes are not trug attributes");
             return Ok(None);
         }
         if self.admitted_count >= self.rules.files_max {
             let max = self.rules.files_max;
-            return Err(End::Stopped(format!("more than {max} files: --files-max takes more")));
+            return Err(End::Stopped(format!("more than {max} files: raise --files-max")));
         }
         let is_respelled = str::from_utf8(path).is_ok_and(|it| normalize(it) != it);
         if let Some(why) = self.remember(&key, is_respelled) {
@@ -238,7 +238,7 @@ impl Importer<'_> {
         let mut hash = [0; 16];
         hash.copy_from_slice(Sha256::digest(key.as_str()).split_at(16).0);
         if self.seen.contains(&hash) {
-            return Some("a file of this name came before");
+            return Some("duplicate file name in the archive");
         }
         if !self.lists_once || is_respelled {
             if self.lists_once && self.seen.len() >= limits::archives::IMPORT_RESPELLED_MAX {
@@ -257,9 +257,7 @@ impl Importer<'_> {
         }
         let all = self.taken_bytes.saturating_add(bytes);
         match self.rules.bytes_max.filter(|max| all > *max) {
-            Some(max) => {
-                Err(End::Stopped(format!("more than {max} bytes: --bytes-max takes more")))
-            }
+            Some(max) => Err(End::Stopped(format!("more than {max} bytes: raise --bytes-max"))),
             None => Ok(true),
         }
     }
@@ -278,7 +276,7 @@ impl Importer<'_> {
         if begins_with_drive {
             return Err("its path begins with a drive letter".to_owned());
         }
-        let refused = |rule| format!("its name may not be a key: {rule}");
+        let refused = |rule| format!("its name is not a valid key: {rule}");
         let key = self.job.folder.key(&normalize(name)).map_err(refused)?;
         if key.is_folder_marker() {
             return Err("its name is that of a folder".to_owned());
@@ -322,7 +320,7 @@ impl Importer<'_> {
     fn keep(&mut self, file: Candidate, staged: Staged, work: &mut Work<'_>) -> Result<(), End> {
         let etag = Etag::of_hash(staged.hash()).to_string();
         if file.records.etag.as_ref().is_some_and(|claimed| *claimed != etag) {
-            self.report.refused.add(&file.name, "its content is not what was exported");
+            self.report.refused.add(&file.name, "its checksum does not match the exported one");
             return Ok(());
         }
         if self.lists_once && file.is_respelled && self.rules.on_conflict == OnConflict::Replace {

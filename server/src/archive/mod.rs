@@ -217,7 +217,7 @@ fn shown(name: &[u8]) -> String {
 fn absolute(path: &Path) -> Result<&Path, ArchiveError> {
     match path.is_absolute() {
         true => Ok(path),
-        false => Err(ArchiveError::Place(format!("{} is no absolute path", path.display()))),
+        false => Err(ArchiveError::Place(format!("{} is not an absolute path", path.display()))),
     }
 }
 

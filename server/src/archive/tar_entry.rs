@@ -91,7 +91,7 @@ pub(super) fn decode(block: &[u8; BLOCK_BYTES]) -> Result<Head, &'static str> {
     let own: u32 = header.as_old().cksum.iter().map(|byte| u32::from(*byte)).sum();
     let wanted = sum - own + 8 * u32::from(b' ');
     if header.cksum().ok() != Some(wanted) {
-        return Err("the checksum of a header is wrong");
+        return Err("header checksum mismatch");
     }
     // Larger numbers than eleven octal digits are binary; tar's reader looks at the last eight bytes of them only.
     let bytes = match header.as_old().size.split_at(4) {

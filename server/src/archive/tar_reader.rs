@@ -97,14 +97,14 @@ impl<R: Read> TarReader<R> {
                 }
                 Kind::Sparse { is_extended } => {
                     self.skip_map(is_extended, work)?;
-                    Content::Refused("it is a file with holes (made with --sparse)")
+                    Content::Refused("sparse files are not supported (tar --sparse)")
                 }
                 Kind::File if records.is_sparse => {
-                    Content::Refused("it is a file with holes (made with --sparse)")
+                    Content::Refused("sparse files are not supported (tar --sparse)")
                 }
                 Kind::File => Content::File,
                 Kind::Folder | Kind::Other(_) if bytes > 0 => {
-                    return Err(self.broken("an entry that is no file has a body"));
+                    return Err(self.broken("an entry that is not a file has a body"));
                 }
                 Kind::Folder => Content::Folder,
                 Kind::Other(why) => Content::Refused(why),
@@ -136,7 +136,7 @@ impl<R: Read> TarReader<R> {
         };
         let count = self.fill(buffer, work)?;
         if count < wanted {
-            return Err(self.broken("the archive is cut off in the middle of a file"));
+            return Err(self.broken("the archive is truncated inside a file"));
         }
         self.body_left -= count as u64;
         Ok(count)
@@ -163,7 +163,7 @@ impl<R: Read> TarReader<R> {
             BLOCK_BYTES if block == [0; BLOCK_BYTES] => Ok(None),
             BLOCK_BYTES => Ok(Some(block)),
             _ if is_first => Err(no_archive(&block)),
-            _ => Err(self.broken("the archive ends without its end mark: the rest is missing")),
+            _ => Err(self.broken("the archive is truncated: no end-of-archive marker")),
         }
     }
 

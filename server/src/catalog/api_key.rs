@@ -146,7 +146,7 @@ impl ApiKey {
             return Err(CatalogError::Refused("a key needs at least one scope".into()));
         }
         if limits.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
-            return Err(CatalogError::Refused("the expiry lies in the past".into()));
+            return Err(CatalogError::Refused("the expiry is in the past".into()));
         }
         let id = ApiKeyId::issue(entropy);
         let mut secret = [0; SECRET_BYTES];

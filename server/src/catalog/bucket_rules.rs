@@ -54,7 +54,9 @@ impl CorsOrigins {
         if origins.iter().any(|origin| origin == Self::EVERY) {
             return match origins {
                 [_] => Ok(Self::Every),
-                _ => Err(CatalogError::Refused("\"*\" stands for every origin: alone".into())),
+                _ => {
+                    Err(CatalogError::Refused("\"*\" cannot be combined with other origins".into()))
+                }
             };
         }
         if origins.is_empty() {
@@ -94,7 +96,7 @@ impl AllowedTypes {
         }
         let refuse = |kind: &String| {
             CatalogError::Refused(format!(
-                "{kind:?} is neither a media type such as \"image/png\" nor a family such as \"image/*\""
+                "{kind:?} is not a media type (\"image/png\") or wildcard (\"image/*\")"
             ))
         };
         let read = |kind: &String| read_type(kind).ok_or_else(|| refuse(kind));

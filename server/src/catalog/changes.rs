@@ -97,7 +97,7 @@ fn check_count(count: usize, max: usize, what: &str) -> Result<(), CatalogError>
     if count < max {
         return Ok(());
     }
-    Err(CatalogError::Refused(format!("there are {max} {what} already, which is the most")))
+    Err(CatalogError::Refused(format!("limit reached: at most {max} {what}")))
 }
 
 /// A store in memory for the tests.

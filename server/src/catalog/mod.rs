@@ -563,13 +563,13 @@ impl fmt::Display for CatalogError {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::Unreadable { fact, why } => write!(f, "the fact {fact} cannot be read: {why}"),
-            Self::Exists(what) => write!(f, "{what} exists already"),
+            Self::Exists(what) => write!(f, "{what} already exists"),
             Self::Missing(what) => write!(f, "{what} does not exist"),
             Self::NoBucket(name) => write!(f, "the bucket {name:?} does not exist"),
             Self::Refused(rule) => f.write_str(rule),
             Self::BadSetting { rule, .. } => f.write_str(rule),
             Self::NotEmpty(bucket, objects) => {
-                write!(f, "the bucket {bucket} still holds {objects} objects")
+                write!(f, "the bucket {bucket} is not empty: {objects} objects")
             }
             Self::HasBuckets(id, buckets) => {
                 write!(f, "the organisation {id} still has {buckets} buckets")

@@ -140,7 +140,7 @@ impl TryFrom<StoredHash> for PasswordHash {
             && (1..=PASSES_MAX).contains(&passes)
             && (1..=LANES_MAX).contains(&lanes);
         if !is_ours {
-            return Err("its hash asks for too much");
+            return Err("its hash parameters exceed the limit");
         }
         Ok(Self {
             memory_kib,

@@ -42,7 +42,10 @@ pub(super) fn decode<R: Stored>(fact: &FactName, bytes: &[u8]) -> Result<R, Cata
     if version != R::VERSION {
         return Err(CatalogError::Unreadable {
             fact: fact.clone(),
-            why: format!("it has version {version}; this build reads version {}", R::VERSION),
+            why: format!(
+                "record version {version} is not supported; this build reads version {}",
+                R::VERSION
+            ),
         });
     }
     let envelope: Envelope<R> =

@@ -91,8 +91,12 @@ impl Webhook {
 /// Reads what a webhook wants to hear of: at least one pattern, each once, in one order.
 pub fn event_patterns(texts: &[String]) -> Result<Vec<EventPattern>, CatalogError> {
     let read = |text: &String| {
-        let unknown =
-            || CatalogError::Refused(format!("{text:?} is no event: {}", EventPattern::KNOWN));
+        let unknown = || {
+            CatalogError::Refused(format!(
+                "unknown event {text:?}; known events: {}",
+                EventPattern::KNOWN
+            ))
+        };
         EventPattern::parse(text).ok_or_else(unknown)
     };
     let mut patterns = texts.iter().map(read).collect::<Result<Vec<_>, _>>()?;

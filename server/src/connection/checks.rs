@@ -16,7 +16,7 @@ pub(super) fn refuse(status: u16) -> Bytes {
     let error = match status {
         414 => ApiError::new(StatusCode::URI_TOO_LONG, "uri_too_long", "The address is too long"),
         431 => head_too_large(),
-        _ => ApiError::bad_request("The request's head cannot be read"),
+        _ => ApiError::bad_request("Malformed request head"),
     };
     written(&error)
 }
@@ -113,14 +113,12 @@ pub(super) fn check_host<B>(request: &Request<B>) -> Result<(), ApiError> {
         b"" => None,
         bytes => match Authority::try_from(bytes) {
             Ok(authority) if !authority.as_str().contains('@') => Some(authority),
-            _ => return Err(ApiError::bad_request("The Host header names no host")),
+            _ => return Err(ApiError::bad_request("Invalid Host header")),
         },
     };
     match (request.uri().authority(), authority) {
         (Some(asked), Some(named)) if is_same_host(asked, &named, usual_port(request)) => Ok(()),
-        (Some(_), _) => {
-            Err(ApiError::bad_request("The request's address and its Host header differ"))
-        }
+        (Some(_), _) => Err(ApiError::bad_request("Request target and Host header differ")),
         (None, _) => Ok(()),
     }
 }

@@ -68,7 +68,7 @@ impl Destination {
         };
         let authority = uri.authority().ok_or(BadDestination("must name a host"))?;
         if authority.as_str().contains('@') {
-            return Err(BadDestination("must have no user"));
+            return Err(BadDestination("must not contain credentials"));
         }
         let bracketed = authority.host();
         let host = bracketed.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
@@ -79,7 +79,7 @@ impl Destination {
             Some("") => scheme.port(),
             Some(rest) => match rest.strip_prefix(':').and_then(|port| port.parse().ok()) {
                 Some(port @ 1..) => port,
-                _ => return Err(BadDestination("has a port that is none")),
+                _ => return Err(BadDestination("has an invalid port")),
             },
             None => return Err(BadDestination("is not a URL")),
         };
@@ -127,7 +127,7 @@ impl Destination {
     pub fn check_literal(&self, allowed: &[Origin]) -> Result<(), BadDestination> {
         match self.origin.host.parse::<IpAddr>() {
             Ok(address) if !is_public(address) && !allowed.contains(&self.origin) => {
-                Err(BadDestination("names an address that webhooks are not sent to"))
+                Err(BadDestination("is a private or reserved address, which is not allowed"))
             }
             _ => Ok(()),
         }
@@ -139,7 +139,7 @@ impl Origin {
     pub fn parse(text: &str) -> Result<Self, BadDestination> {
         let destination = Destination::parse(text)?;
         if destination.path != "/" || text.ends_with('?') {
-            return Err(BadDestination("must end behind the host, or its port"));
+            return Err(BadDestination("must have no path, query or fragment"));
         }
         Ok(destination.origin)
     }

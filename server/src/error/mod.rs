@@ -146,9 +146,10 @@ impl From<engine::Error> for ApiError {
             engine::Error::Corrupt(corruption) => {
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
                 let Some(object) = corruption.object else {
-                    return Self::new(status, "damaged", "Stored data is damaged").with_log(log);
+                    return Self::new(status, "damaged", "Stored data is corrupt").with_log(log);
                 };
-                let message = format!("The stored file {object} is damaged");
+                let message =
+                    format!("The stored file {object} is corrupt: restore it from a backup");
                 Self::new(status, "damaged", message)
                     .with("bucketName", object.bucket.as_str())
                     .with("key", object.key.as_str())
@@ -156,13 +157,11 @@ impl From<engine::Error> for ApiError {
             engine::Error::NoSpace => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "no_space",
-                "There is no room left on the server",
+                "Insufficient storage: the disk is full",
             ),
-            engine::Error::ReadOnly(_) => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "read_only",
-                "The server takes no changes at the moment",
-            ),
+            engine::Error::ReadOnly(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "read_only", "The store is read-only")
+            }
             engine::Error::Busy => Self::overloaded(1),
             engine::Error::Closed => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -173,15 +172,15 @@ impl From<engine::Error> for ApiError {
             engine::Error::TooLarge(_) => Self::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                "The request is larger than the store takes at once",
+                "The request exceeds the store's batch limit",
             ),
             engine::Error::Cancelled => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "cancelled",
-                "The work was stopped before it was done",
+                "The operation was cancelled",
             ),
             engine::Error::Conflict(_) => {
-                Self::conflict("Something else changed the same file at the same time")
+                Self::conflict("Conflict: the file was changed concurrently; retry")
             }
             _ => Self::internal(""),
         };

@@ -39,7 +39,7 @@ impl ApiError {
 
     /// 400: a path breaks a rule.
     pub fn bad_path(rule: impl fmt::Display) -> Self {
-        let message = format!("The path is not allowed: {rule}");
+        let message = format!("Invalid path: {rule}");
         Self::new(StatusCode::BAD_REQUEST, "bad_path", message)
     }
 
@@ -50,53 +50,58 @@ impl ApiError {
 
     /// 401: no credential.
     pub fn missing_api_key() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "missing_api_key", "An API key is required")
-            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "missing_api_key",
+            "Missing API key: send it as `Authorization: Bearer <key>`",
+        )
+        .with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
     /// 401: a credential that is unknown, revoked or expired. Which of them is not said.
     pub fn invalid_api_key() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, INVALID_API_KEY, "The API key is not valid")
+        Self::new(StatusCode::UNAUTHORIZED, INVALID_API_KEY, "Invalid, revoked or expired API key")
             .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
     }
 
     /// 401: not the token that opens the metrics.
     pub fn wrong_metrics_token() -> Self {
-        let message = "The metrics take the server's own token, as a bearer";
+        let message = "Missing or invalid metrics token: send `metrics_token` as a bearer token";
         Self::new(StatusCode::UNAUTHORIZED, "wrong_metrics_token", message)
             .with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
     /// 401: a cookie of a session that has ended, or that was none.
     pub fn session_ended() -> Self {
-        let message = "The session has ended: sign in again";
+        let message = "Session expired: sign in again";
         Self::new(StatusCode::UNAUTHORIZED, SESSION_ENDED, message)
             .with_header(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")
     }
 
     /// 401: a name that there is not, or another password. Which of them is not said.
     pub fn wrong_password() -> Self {
-        let message = "The name or the password is wrong";
+        let message = "Wrong name or password";
         Self::new(StatusCode::UNAUTHORIZED, "wrong_password", message)
             .with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
     /// 403: the request comes from another site, for which no session counts.
     pub fn cross_site() -> Self {
-        let message = "A session only counts for pages of this server: this came from another site";
+        let message = "Cross-site request blocked: session cookies are accepted from this \
+            server's pages only";
         Self::new(StatusCode::FORBIDDEN, "cross_site", message)
     }
 
     /// 421: the dashboard does not answer under this name.
     pub fn wrong_host() -> Self {
-        let message = "The dashboard does not answer under this host name: open it under that of public_url, or add the \
-            name to dashboard_hosts";
+        let message = "Unknown host name: open the dashboard at `public_url`, or add this host to \
+            `dashboard_hosts`";
         Self::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message)
     }
 
     /// 404: a link that was never made here, was used, or that another one took the place of.
     pub fn link_not_found() -> Self {
-        let message = "The link is not valid: it was used already, or a newer one was made";
+        let message = "Invalid link: it was already used or replaced by a newer one";
         Self::new(StatusCode::NOT_FOUND, "link_not_found", message)
     }
 
@@ -130,7 +135,7 @@ impl ApiError {
 
     /// 403: the premium endpoint is for other plans.
     pub fn plan_required() -> Self {
-        let message = "This address needs the plan Pro or Business";
+        let message = "This endpoint requires the Pro or Business plan";
         Self::new(StatusCode::FORBIDDEN, "plan_required", message)
     }
 
@@ -151,21 +156,20 @@ impl ApiError {
 
     /// 409: something has the name, and was not to be replaced.
     pub fn file_exists() -> Self {
-        let message = "A file of this name exists already";
+        let message = "A file with this name already exists";
         Self::new(StatusCode::CONFLICT, "already_exists", message)
     }
 
     /// 404: no version that could be brought back.
     pub fn version_not_found(why: impl fmt::Display) -> Self {
-        let message = format!("The file cannot be brought back: {why}");
+        let message = format!("The file cannot be restored: {why}");
         Self::new(StatusCode::NOT_FOUND, "version_not_found", message)
     }
 
     /// 503: the log is longer than one request may read.
     pub fn log_too_large() -> Self {
-        let message = "The log is too large to be looked through in one request: name the version by \
-                       its \"lsn\", as the list of what is deleted tells it, or begin a job \
-                       \"undeleteFolder\"";
+        let message = "The version history is too long to search in one request: pass the `lsn` \
+            of the version, or start an `undeleteFolder` job";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, LOG_TOO_LARGE, message)
     }
 
@@ -176,13 +180,14 @@ impl ApiError {
 
     /// 409: the job has ended already.
     pub fn job_ended() -> Self {
-        Self::new(StatusCode::CONFLICT, "job_ended", "The job has ended already")
+        Self::new(StatusCode::CONFLICT, "job_ended", "The job has already ended")
     }
 
     /// 429: the account has as many jobs as it may have at once.
     pub fn too_many_jobs(bound: usize) -> Self {
-        let message =
-            format!("There are {bound} jobs under way already: wait for one, or cancel it");
+        let message = format!(
+            "Job limit reached: {bound} jobs are active; wait for one to finish or cancel one"
+        );
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_jobs", message)
             .with_header(header::RETRY_AFTER, "10")
             .with("retryAfter", 10)
@@ -215,7 +220,7 @@ impl ApiError {
 
     /// 409: another upload with this token is under way.
     pub fn token_in_use() -> Self {
-        let message = "Another upload with this token is under way";
+        let message = "Another upload with this token is in progress";
         Self::new(StatusCode::CONFLICT, "token_in_use", message)
     }
 
@@ -226,12 +231,12 @@ impl ApiError {
 
     /// 410: the token was used.
     pub fn token_used() -> Self {
-        Self::new(StatusCode::GONE, "token_used", "The upload token was used already")
+        Self::new(StatusCode::GONE, "token_used", "The upload token has already been used")
     }
 
     /// 410: whoever issued the token may not upload there any more. Why is not said to its holder.
     pub fn token_revoked() -> Self {
-        Self::new(StatusCode::GONE, "token_revoked", "The upload token is not valid any more")
+        Self::new(StatusCode::GONE, "token_revoked", "The upload token was revoked")
     }
 
     /// 409 with a sentence.
@@ -241,7 +246,7 @@ impl ApiError {
 
     /// 405 with the methods that are allowed, as `GET, HEAD`.
     pub fn method_not_allowed(allow: &str) -> Self {
-        let message = "The method is not allowed for this address";
+        let message = "Method not allowed for this URL; see the `Allow` header";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
             .with_header(header::ALLOW, allow)
     }
@@ -256,45 +261,45 @@ impl ApiError {
 
     /// 408: the request came too slowly. The connection ends with it.
     pub fn too_slow() -> Self {
-        let message = "The request body came too slowly";
+        let message = "Request body timed out: less than 4,000 bytes in 5 seconds";
         Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
             .with_header(header::CONNECTION, "close")
     }
 
     /// 412: a precondition of the request does not hold.
     pub fn precondition_failed() -> Self {
-        let message = "A precondition of the request does not hold";
+        let message = "Precondition failed";
         Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", message)
     }
 
     /// 413 with the limit in bytes.
     pub fn file_too_large(limit: u64) -> Self {
-        let message = format!("The request body is larger than {limit} bytes");
+        let message = format!("Request body too large: the limit is {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
     }
 
     /// 413: one file is larger than its bucket takes.
     pub fn file_over_limit(limit: u64) -> Self {
-        let message = format!("The bucket takes files of at most {limit} bytes");
+        let message = format!("File too large: the bucket's limit is {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).with("limit", limit)
     }
 
     /// 415: a file of a type that its bucket does not take.
     pub fn type_not_allowed(content_type: &str) -> Self {
-        let message = format!("The bucket takes no files of the type {content_type}");
+        let message = format!("Content type {content_type} is not allowed in this bucket");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "type_not_allowed", message)
             .with("contentType", content_type)
     }
 
     /// 415: a body that is no JSON, where JSON is expected.
     pub fn not_json() -> Self {
-        let message = "Only application/json is accepted";
+        let message = "Content-Type must be application/json";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
     /// 422: a file that says that it is a picture, and is a broken one.
     pub fn undecodable(why: &str) -> Self {
-        let message = format!("The picture cannot be decoded: {why}");
+        let message = format!("The image cannot be decoded: {why}");
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "undecodable", message)
     }
 
@@ -309,7 +314,7 @@ impl ApiError {
             QuotaMeasure::Bytes => "bytes",
             QuotaMeasure::Objects => "files",
         };
-        let message = format!("The {whose} may hold {limit} {what}, and this would be more");
+        let message = format!("Quota exceeded: the {whose} is limited to {limit} {what}");
         Self::new(StatusCode::INSUFFICIENT_STORAGE, QUOTA_EXCEEDED, message)
             .with("quota", whose)
             .with("measure", what)
@@ -325,7 +330,7 @@ impl ApiError {
 
     /// 416 for an object of `total` bytes.
     pub fn range_not_satisfiable(total: u64) -> Self {
-        let message = format!("The range lies outside the file, which has {total} bytes");
+        let message = format!("Range not satisfiable: the file has {total} bytes");
         Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
             .with("size", total)
             .with_header(header::CONTENT_RANGE, format!("bytes */{total}"))
@@ -334,7 +339,7 @@ impl ApiError {
     /// 429: an allowance is used up.
     pub fn rate_limited(refused: &Refused) -> Self {
         let seconds = refused.retry_after_seconds();
-        let message = format!("Too many requests: try again in {seconds} s");
+        let message = format!("Rate limit exceeded: retry in {seconds} s");
         let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
             .with("retryAfter", seconds)
             .with_problem("type", QUOTA_PROBLEM)
@@ -347,7 +352,7 @@ impl ApiError {
     /// 503: too much is going on, to be tried again after so many seconds (at least 1).
     pub fn overloaded(retry_after_seconds: u64) -> Self {
         let seconds = retry_after_seconds.max(1);
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is busy: try again")
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Server overloaded: retry later")
             .with("retryAfter", seconds)
             .with_header(header::RETRY_AFTER, seconds.to_string())
     }
@@ -355,7 +360,12 @@ impl ApiError {
     /// 500: our fault. The client learns nothing but that.
     pub fn internal(log: impl Into<String>) -> Self {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Self::new(status, "internal", "Something went wrong on the server").with_log(log)
+        Self::new(
+            status,
+            "internal",
+            "Internal server error; see the server log under this request id",
+        )
+        .with_log(log)
     }
 
     /// 400: a header is wrong, and what it must be.
@@ -373,41 +383,43 @@ impl ApiError {
 
     /// 415: a piece of a resumable upload without its type.
     pub fn not_a_chunk(content_type: &str) -> Self {
-        let message = format!("A piece of an upload must be {content_type}");
+        let message = format!("Content-Type must be {content_type}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
     /// 404: no such resumable upload of the caller.
     pub fn upload_not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "upload_not_found", "There is no such upload")
+        Self::new(StatusCode::NOT_FOUND, "upload_not_found", "Upload not found")
     }
 
     /// 410: a resumable upload whose time is over, or whose bytes are lost: it is to be begun again.
     pub fn upload_expired() -> Self {
-        Self::new(StatusCode::GONE, "upload_expired", "The upload has expired: begin it again")
+        Self::new(StatusCode::GONE, "upload_expired", "The upload has expired: start it again")
     }
 
     /// 409: a piece that does not begin where the upload ends.
     pub fn wrong_offset(offset: u64) -> Self {
-        let message = format!("The upload goes on at byte {offset}");
+        let message = format!("Offset mismatch: the upload resumes at byte {offset}");
         Self::new(StatusCode::CONFLICT, "wrong_offset", message).with("offset", offset)
     }
 
     /// 423: somebody else is working on the resumable upload.
     pub fn upload_locked() -> Self {
-        let message = "Another request is working on the upload: try again";
+        let message = "The upload is locked by another request: retry";
         Self::new(StatusCode::LOCKED, "upload_locked", message)
     }
 
     /// 423: all of the upload has come, and something else keeps it from being stored for now.
     pub fn upload_waits(why: &Self) -> Self {
-        let message = format!("The upload is whole and waits to be stored: {}", why.message());
+        let message =
+            format!("The upload is complete but could not be committed yet: {}", why.message());
         Self::new(StatusCode::LOCKED, "upload_locked", message).with_log(why.to_string())
     }
 
     /// 429: the account has begun too many uploads and not ended them.
     pub fn too_many_uploads(bound: usize) -> Self {
-        let message = format!("The account has {bound} unfinished uploads: end or remove some");
+        let message =
+            format!("Upload limit reached: {bound} unfinished uploads; finish or delete some");
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_uploads", message)
             .with_header(header::RETRY_AFTER, "60")
             .with("retryAfter", 60)
@@ -426,6 +438,6 @@ impl ApiError {
     /// 460, a status of tus: the bytes are not those that the client meant.
     pub fn checksum_mismatch() -> Self {
         let status = StatusCode::from_u16(460).unwrap_or(StatusCode::BAD_REQUEST);
-        Self::new(status, "checksum_mismatch", "The checksum does not match the bytes")
+        Self::new(status, "checksum_mismatch", "Checksum mismatch")
     }
 }

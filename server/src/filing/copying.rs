@@ -67,5 +67,5 @@ pub async fn copy_file(
         let kept = kept.ok_or_else(|| ApiError::internal("a copy stored nothing"))?;
         return Ok(Moved { object: kept.object, renamed: kept.renamed });
     }
-    Err(ApiError::conflict("The file changes again and again: try again"))
+    Err(ApiError::conflict("The file kept changing: try again"))
 }

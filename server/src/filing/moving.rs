@@ -86,7 +86,9 @@ pub async fn move_file(
         let object = blocking(move || store.get(&looked_up)).await?;
         let object = object.ok_or_else(ApiError::file_not_found)?;
         if object.is_derived() {
-            return Err(ApiError::bad_request("A thumbnail moves with its file, not by itself"));
+            return Err(ApiError::bad_request(
+                "Thumbnails cannot be moved on their own: move the original file",
+            ));
         }
         if on_taken == OnTaken::Refuse && is_there(app, bucket, to).await? {
             return Err(ApiError::file_exists());
@@ -97,7 +99,7 @@ pub async fn move_file(
             Attempt::Changed => {}
         }
     }
-    Err(ApiError::conflict("The file changes again and again: try again"))
+    Err(ApiError::conflict("The file kept changing: try again"))
 }
 
 /// Moves versions of files, in few batches. What is another version by then stays.
@@ -243,7 +245,7 @@ async fn move_version(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ApiError::conflict("Too many files want the same name at the same time"))
+    Err(ApiError::conflict("Too many concurrent operations on this name: try again"))
 }
 
 /// Whether a file has this key.

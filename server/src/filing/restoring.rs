@@ -83,7 +83,7 @@ pub async fn put_back(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ApiError::conflict("Too many files want the same name at the same time"))
+    Err(ApiError::conflict("Too many concurrent operations on this name: try again"))
 }
 
 /// Brings versions back whose names are free, in few batches. What has its name by then stays.

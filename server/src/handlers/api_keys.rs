@@ -141,7 +141,7 @@ fn sees(caller: &Caller, api_key: &ApiKey) -> bool {
 
 fn check_no_wider(caller: &Caller, new: &NewApiKey) -> Result<(), ApiError> {
     if let Some(scope) = new.scopes.iter().find(|scope| !caller.has_scope(**scope)) {
-        let message = format!("The API key cannot give the scope \"{}\"", scope.as_str());
+        let message = format!("The API key cannot grant scope \"{}\"", scope.as_str());
         return Err(ApiError::forbidden(message));
     }
     if !caller.limits().cover(&new.limits) {

@@ -327,5 +327,5 @@ fn name_in(uri: &Uri) -> Result<BucketName, ApiError> {
 }
 
 fn bad_name(error: &CatalogError) -> ApiError {
-    ApiError::bad_parameter("bucketName", &format!("is refused: {error}"))
+    ApiError::bad_parameter("bucketName", &format!("is invalid: {error}"))
 }

@@ -99,7 +99,8 @@ async fn delete_folder(
 ) -> Result<DeleteReply, ApiError> {
     if folder.is_root() {
         return Err(ApiError::bad_request(
-            "A bucket's root is not deleted: name a file or a folder",
+            "The root of a bucket cannot be deleted: name a file or folder, or use an \
+            `emptyBucket` job",
         ));
     }
     let files = {

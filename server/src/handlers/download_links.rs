@@ -70,7 +70,7 @@ pub async fn create(
         return Err(ApiError::bad_parameter("expiresIn", "must be a number from 1 to 604800"));
     }
     if bucket.access == Access::Public {
-        return Err(ApiError::conflict("The bucket is public: its files need no link"));
+        return Err(ApiError::conflict("The bucket is public: use the plain URL"));
     }
     let name = engine::ObjectName::new(bucket.name.clone(), key);
     let (store, looked_up) = (app.store.clone(), name.clone());

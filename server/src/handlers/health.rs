@@ -52,7 +52,7 @@ pub async fn ready(State(app): State<AppState>) -> Result<Response, ApiError> {
     }
     match app.store.health() {
         Health::ReadOnly(reason) => {
-            Err(not_ready("The store takes no writes").with_log(format!("not ready: {reason}")))
+            Err(not_ready("The store is not writable").with_log(format!("not ready: {reason}")))
         }
         // Files are delivered and deleted: whoever sends requests elsewhere now makes it worse.
         health @ (Health::Writable | Health::Full { .. }) => Ok(reply("ready", &health)),

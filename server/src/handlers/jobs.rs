@@ -282,7 +282,7 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
         ("deadPercentMin", dead_percent_min.is_some(), kind == JobKind::Compact),
     ] {
         if is_given && !is_taken {
-            return Err(ApiError::bad_parameter(name, "does not belong to this kind of job"));
+            return Err(ApiError::bad_parameter(name, "is not valid for this job type"));
         }
     }
     let required = |name| ApiError::bad_parameter(name, "is required");
@@ -297,9 +297,10 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
     let inner = |name: &str, text: Option<&str>| {
         let folder = folder(name, text)?;
         match folder.is_root() {
-            true => {
-                Err(ApiError::bad_parameter(name, "must name a folder: \"emptyBucket\" is for all"))
-            }
+            true => Err(ApiError::bad_parameter(
+                name,
+                "must name a folder; use \"emptyBucket\" for the whole bucket",
+            )),
             false => Ok(folder),
         }
     };
@@ -330,7 +331,7 @@ fn work_of(wish: JobWish) -> Result<JobWork, ApiError> {
             let to = folder_of("to", to.as_deref().ok_or_else(|| required("to"))?)?;
             check_place_writable(&Place::Folder(to.clone()))?;
             if to.as_str().starts_with(from.as_str()) {
-                return Err(ApiError::bad_parameter("to", "must lie outside of the folder"));
+                return Err(ApiError::bad_parameter("to", "must be outside the source folder"));
             }
             JobWork::MoveFolder {
                 bucket: bucket()?,
@@ -379,7 +380,9 @@ fn folder_of(name: &str, text: &str) -> Result<FolderKey, ApiError> {
 }
 
 fn time_ms(text: &str) -> Result<u64, ApiError> {
-    let refused = || ApiError::bad_parameter("since", "must be a time as 2030-01-31T12:00:00Z");
+    let refused = || {
+        ApiError::bad_parameter("since", "must be an RFC 3339 time such as 2030-01-31T12:00:00Z")
+    };
     let time: Timestamp = text.parse().map_err(|_| refused())?;
     u64::try_from(time.as_millisecond()).map_err(|_| refused())
 }

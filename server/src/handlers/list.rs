@@ -74,7 +74,7 @@ pub async fn list(
     caller.check_prefix(&listing.prefix)?;
     let start_after = query.text(&["startAfter"])?.map(|text| normalize(&text).into_owned());
     if start_after.is_some() && listing.order == Order::Folders {
-        return Err(ApiError::bad_parameter("startAfter", "does not go with order=folders"));
+        return Err(ApiError::bad_parameter("startAfter", "cannot be combined with order=folders"));
     }
     let keys_max = query.number(&["maxKeys"])?.unwrap_or(LIST_KEYS_MAX as u64);
     let keys_max = usize::try_from(keys_max).unwrap_or(LIST_KEYS_MAX).min(LIST_KEYS_MAX);
@@ -119,7 +119,10 @@ impl Listing {
         };
         if order == Order::Folders {
             if delimiter != "/" {
-                return Err(ApiError::bad_parameter("order", "folders goes with delimiter=/"));
+                return Err(ApiError::bad_parameter(
+                    "order",
+                    "set to \"folders\" requires delimiter=/",
+                ));
             }
             if let Err(rule) = FolderKey::parse(&prefix) {
                 let must = format!("must be a folder for order=folders: {rule}");
@@ -191,7 +194,10 @@ impl Listing {
 }
 
 fn bad_cursor() -> ApiError {
-    ApiError::bad_parameter("continuationToken", "is not one of this listing")
+    ApiError::bad_parameter(
+        "continuationToken",
+        "is not a token of this listing (same bucket, prefix and order)",
+    )
 }
 
 #[cfg(test)]

@@ -81,6 +81,6 @@ fn bucket_in(uri: &Uri) -> Result<BucketName, ApiError> {
 fn file_in(path: &str) -> Result<ObjectKey, ApiError> {
     match Place::parse(path)? {
         Place::File(key) => Ok(key),
-        Place::Folder(_) => Err(ApiError::bad_path("it names a folder: a file is meant here")),
+        Place::Folder(_) => Err(ApiError::bad_path("a file path is required, not a folder")),
     }
 }

@@ -62,7 +62,7 @@ pub async fn move_one(
     let bucket = caller.bucket(&app.catalog, &name, Scope::Delete)?;
     let (from, to, on_taken) = requested(&caller, body)?;
     if from == to {
-        return Err(ApiError::bad_parameter("to", "must be another path than \"from\""));
+        return Err(ApiError::bad_parameter("to", "must differ from \"from\""));
     }
     Ok(reply(&app, &move_file(&app, &bucket, &from, &to, on_taken).await?))
 }
@@ -93,7 +93,7 @@ pub async fn copy_one(
     let bucket = caller.bucket(&app.catalog, &name, Scope::Upload)?;
     let (from, to, on_taken) = requested(&caller, body)?;
     if from == to && on_taken != OnTaken::Rename {
-        let must = "must be another path than \"from\", unless \"onConflict\" is \"rename\"";
+        let must = "must differ from \"from\", unless \"onConflict\" is \"rename\"";
         return Err(ApiError::bad_parameter("to", must));
     }
     Ok(reply(&app, &copy_file(&app, &bucket, &from, &to, on_taken).await?))

@@ -94,7 +94,7 @@ fn issue_address(
     let (bucket, rest) = path.split_once(&*between).unwrap_or((path, ""));
     let target = Target::from_path(&format!("{bucket}/{rest}"))?;
     let Some(name) = target.object() else {
-        return Err(ApiError::bad_path("a presigned address is for a file, not for a folder"));
+        return Err(ApiError::bad_path("a presigned URL requires a file path, not a folder"));
     };
     let wishes = Wishes {
         naming: Naming::Kept,

@@ -126,7 +126,7 @@ fn page(query: &Query) -> Result<SearchPage, ApiError> {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let window = engine::limits::SEARCH_WINDOW_MAX;
     if offset.saturating_add(limit) > window {
-        let must = format!("and limit together must be at most {window}: search more closely");
+        let must = format!("plus limit must be at most {window}; narrow the search");
         return Err(ApiError::bad_parameter("offset", &must));
     }
     Ok(SearchPage { limit, offset })

@@ -145,7 +145,7 @@ fn steps(query: &Query, step: Step, now_ms: u64) -> Result<Range<u64>, ApiError>
     };
     let refuse = |must: &str| Err(ApiError::bad_parameter("from", must));
     if start >= end {
-        return refuse("must lie before \"to\", and not in the future");
+        return refuse("must be before \"to\" and not in the future");
     }
     if end - start > step.count_max() || start < step.first_known(now) {
         return refuse(step.bound());

@@ -49,7 +49,7 @@ pub(super) async fn delete(
             Deleted::Changed => {
                 tries += 1;
                 if tries > limits::JOB_TRIES_MAX {
-                    return Err(ApiError::conflict("The files change again and again"));
+                    return Err(ApiError::conflict("The folder kept changing: try again"));
                 }
             }
         }

@@ -52,7 +52,9 @@ impl Standing {
     pub(super) fn caller(&self) -> Result<Caller, ApiError> {
         let caller = Caller::of_issuer(&self.app.catalog, &self.job.issuer);
         caller.ok_or_else(|| {
-            ApiError::forbidden("What began the job, or its account, opens nothing any more")
+            ApiError::forbidden(
+                "The API key or account that started this job is no longer authorized",
+            )
         })
     }
 

@@ -41,7 +41,7 @@ pub(super) fn back_up(
 ) -> Result<BackedUpView, CatalogError> {
     let shown = to.display();
     if !to.is_absolute() {
-        return Err(CatalogError::Refused(format!("{shown} is no absolute path")));
+        return Err(CatalogError::Refused(format!("{shown} is not an absolute path")));
     }
     let disk = RealDisk::open(to)
         .map_err(|error| CatalogError::Refused(format!("cannot write to {shown}: {error}")))?;

@@ -542,7 +542,7 @@ fn organisation_id(catalog: &Catalog, name_or_id: &str) -> Result<OrganisationId
     match (called.next(), called.next()) {
         (Some(only), None) => Ok(only.id.clone()),
         (Some(_), Some(_)) => Err(CatalogError::Refused(format!(
-            "several organisations are called {name_or_id:?}: give the id"
+            "the name {name_or_id:?} is ambiguous: use the organisation id"
         ))),
         (None, _) => Err(CatalogError::Missing(format!("the organisation {name_or_id:?}"))),
     }

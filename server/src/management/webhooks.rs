@@ -208,7 +208,7 @@ pub(super) fn execute(catalog: &Catalog, request: WebhookRequest) -> Result<Repl
             Ok(Reply::WebhookDeleted(WebhookDeletedView { id }))
         }
         WebhookRequest::Test { .. } => Err(CatalogError::Refused(
-            "only a running server sends to webhooks: start it, then try again".into(),
+            "webhooks can only be tested on a running server: start it and retry".into(),
         )),
         WebhookRequest::DeadLetters { id } => {
             let id = existing_webhook(catalog, &id)?;

@@ -200,7 +200,7 @@ impl fmt::Display for FetchError {
             }
             Self::Send(error) => error.fmt(f),
             Self::TimedOut => {
-                write!(f, "no answer within {} s", limits::IMPORT_ANSWER_WAIT.as_secs())
+                write!(f, "no response within {} s", limits::IMPORT_ANSWER_WAIT.as_secs())
             }
             Self::Status(status, _) => write!(f, "the answer is {}", status.as_u16()),
             Self::Redirect(why) => write!(f, "it leads to an address that {why}"),

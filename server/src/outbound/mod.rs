@@ -217,12 +217,12 @@ impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blocked => f.write_str("the host name does not resolve to a public address"),
-            Self::Connect(error) => write!(f, "no connection: {error}"),
-            Self::Tls(error) => write!(f, "no TLS: {error}"),
-            Self::Http(error) => write!(f, "no answer: {error}"),
+            Self::Connect(error) => write!(f, "connection failed: {error}"),
+            Self::Tls(error) => write!(f, "TLS handshake failed: {error}"),
+            Self::Http(error) => write!(f, "HTTP error: {error}"),
             Self::TimedOut => {
                 let seconds = limits::WEBHOOK_ANSWER_WAIT.as_secs();
-                write!(f, "no answer within {seconds} s")
+                write!(f, "no response within {seconds} s")
             }
         }
     }

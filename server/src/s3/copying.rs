@@ -123,7 +123,7 @@ pub(super) async fn copy(
             ..CopyObjectOutput::default()
         });
     }
-    Err(ours(ApiError::conflict("The file changes again and again: try again")))
+    Err(ours(ApiError::conflict("The file kept changing: try again")))
 }
 
 /// What is said of a copy: what is said of its source, or what the request says in its place.

@@ -44,7 +44,9 @@ pub(super) fn file_in(
     let bucket = caller.bucket(&app.catalog, &bucket_of(bucket)?, scope)?;
     let Place::File(key) = Place::parse(key)? else {
         return Err(match scope {
-            Scope::Upload => ApiError::bad_path("it ends in \"/\": folders come with their files"),
+            Scope::Upload => ApiError::bad_path(
+                "keys that end in \"/\" are not supported: folders exist through their files",
+            ),
             _ => ApiError::file_not_found(),
         });
     };

@@ -248,7 +248,7 @@ async fn replace(
             stored => return stored.map(|()| version_id).map_err(|error| ours(error.into())),
         }
     }
-    Err(ours(ApiError::conflict("The file changes again and again: try again")))
+    Err(ours(ApiError::conflict("The file kept changing: try again")))
 }
 
 /// Stores the same content under the same name, as long as the object is the version that was read.

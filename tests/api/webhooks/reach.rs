@@ -254,7 +254,7 @@ async fn what_is_no_http_or_nobody_is_a_failure_that_says_so() {
         }
     });
     let (_world, client) = World::with_bucket_and(1, config);
-    for (url, beginning) in [(nobody, "no connection: "), (odd, "no answer: ")] {
+    for (url, beginning) in [(nobody, "connection failed: "), (odd, "HTTP error: ")] {
         let (path, _) = hook(&client, &url, &["s3:ObjectCreated:*"]).await;
         let tested = tested(&client, &path).await;
         let error = tested["deliveryError"].as_str().unwrap();

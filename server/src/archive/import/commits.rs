@@ -165,9 +165,9 @@ impl<'a> Commits<'a> {
                 } += 1;
                 Ok(())
             }
-            Err(Error::Conflict(Conflict::FactMissing(_))) => {
-                Err(End::Failed(ArchiveError::Place("the bucket was deleted meanwhile".to_owned())))
-            }
+            Err(Error::Conflict(Conflict::FactMissing(_))) => Err(End::Failed(
+                ArchiveError::Place("the bucket was deleted during the import".to_owned()),
+            )),
             // Somebody else wrote to the key since it was looked at.
             Err(Error::Conflict(_)) => self.submit(file, report),
             Err(Error::Busy) => {

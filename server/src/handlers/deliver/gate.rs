@@ -27,7 +27,8 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), ApiError> {
     let is_harmful = destination.is_some_and(|it| !HARMLESS.contains(&it.as_bytes()));
     if is_worker || (is_harmful && is(FETCH_SITE, b"same-origin")) {
         return Err(ApiError::forbidden(
-            "Files are not loaded as scripts, styles, workers or plugins by pages of this server's own address",
+            "Blocked: user files are not served as scripts, styles, workers or plugins to pages \
+            of this origin",
         ));
     }
     Ok(())

@@ -57,7 +57,7 @@ impl Wish {
         };
         Ok(Self {
             bucket: wanted(&["bucketName", "bucket"])?.ok_or_else(|| {
-                ApiError::bad_parameter("bucketName", "is missing: put it into Upload-Metadata")
+                ApiError::bad_parameter("bucketName", "is required in Upload-Metadata")
             })?,
             path: wanted(&["path"])?.unwrap_or_default(),
             overwrite: flag(OVERWRITE)?.unwrap_or(false),

@@ -332,7 +332,7 @@ fn lost(error: Error, ours: &impl Fn(ApiError) -> S3Error) -> S3Error {
     }
     tracing::error!(%error, "multipart part missing");
     let mut refusal =
-        refusal(S3ErrorCode::InvalidPart, "The bytes of a part are lost: send it again");
+        refusal(S3ErrorCode::InvalidPart, "The data of a part is missing: upload the part again");
     refusal.set_status_code(StatusCode::BAD_REQUEST);
     refusal
 }
